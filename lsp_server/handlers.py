@@ -163,8 +163,8 @@ def measurements(ls: RedraftServer, params: Any) -> dict[str, Any]:
     engine = ls.engine()
     return {
         **ls.protocol.measurements.as_json(),
-        "cancels": list(engine.cancels_s),
-        "cancelForwards": list(engine.cancel_forwards_s),
+        "cancels": list(engine.calls.cancels_s),
+        "cancelForwards": list(engine.calls.cancel_forwards_s),
     }
 
 

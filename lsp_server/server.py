@@ -15,6 +15,9 @@ from lsp_server.completion.context import OpenFiles
 from lsp_server.completion.offers import Offers
 from lsp_server.completion.provider import CompletionProvider
 from lsp_server.completion.request import CompletionRequest
+from lsp_server.contract.engine import EngineInterface
+from lsp_server.contract.jobs import ContextSnippet
+from lsp_server.contract.notes import CloseBuffer, ForgetDocument
 from lsp_server.daemon.hub import Hub
 from lsp_server.documents.document import Document, Documents
 from lsp_server.documents.ignored_paths import IgnoredPaths
@@ -22,8 +25,6 @@ from lsp_server.documents.secret_documents import HeldBack
 from lsp_server.documents.workspace_folders import Folders
 from lsp_server.editing.provider import EditProvider
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.interface import EngineInterface
-from lsp_server.engine.jobs import ContextSnippet
 from lsp_server.errors import ModelUnavailable
 from lsp_server.index.client import WorkspaceState
 from lsp_server.models.choices import Choices, read_choices
@@ -316,14 +317,14 @@ class RedraftServer(LanguageServer):
             self.next_edits.forget(document.uri)
             place = self.folders.place(document.uri)
             for engine in self.engines():
-                engine.forget_document(place.folder, place.path)
+                engine.tell(ForgetDocument(place.folder, place.path))
 
     def drop_buffer(self, uri: str) -> None:
         """A document was closed; its file counts again."""
         place = self.folders.place(uri)
         if place.folder and _is_file(uri):
             for engine in self.engines():
-                engine.close_buffer(place.folder, place.path)
+                engine.tell(CloseBuffer(place.folder, place.path))
 
     def counts_elsewhere(self, document: Document) -> bool:
         """Whether other documents may be completed from this one's text: none that seems to hold

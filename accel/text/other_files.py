@@ -17,8 +17,15 @@ from accel.text.tokenizer import Tokenizer
 class Snippet(Protocol):
     """Text of another file."""
 
-    path: str
-    text: str
+    @property
+    def path(self) -> str:
+        """Relative to its workspace."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """What stands in it."""
+        ...
 
 
 def _nothing() -> TokenArray:

@@ -22,8 +22,8 @@ from lsp_server.bench.options import (
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
-    from lsp_server.engine.jobs import CompletionJob
-    from lsp_server.engine.process import EngineService
+    from lsp_server.contract.jobs import CompletionJob
+    from lsp_server.engine.service import EngineService
 
 KINDS = {
     "cold": "nothing is known",
@@ -147,7 +147,7 @@ def first_text_s(service: EngineService, job: CompletionJob) -> float:
 def job_in(service: EngineService, text: str, tokens: int, seconds: float) -> CompletionJob:
     """A completion within so many tokens of a text, beside another open file. ``seconds``: for as
     long as is computed in so many."""
-    from lsp_server.engine.jobs import CompletionJob, ContextSnippet
+    from lsp_server.contract.jobs import CompletionJob, ContextSnippet
 
     encode, lines, text = service.engine.tokenizer.encode, text.splitlines(keepends=True), ""
     while lines and len(encode(text)) < tokens:

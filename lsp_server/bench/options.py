@@ -11,7 +11,7 @@ from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
     from lsp_server.contract.options import EngineOptions
-    from lsp_server.engine.process import EngineService
+    from lsp_server.engine.service import EngineService
 
 PEER = "llama-cpp"
 KV_MEGABYTES = 4096
@@ -69,7 +69,7 @@ def started(
 ) -> EngineService:
     """An engine with its model loaded. ``kept_in``: where its KV caches are kept for the next
     start. Raises AccelError."""
-    from lsp_server.engine.process import EngineService
+    from lsp_server.engine.service import EngineService
 
     options = options_of(args, backend)
     if kept_in is not None:

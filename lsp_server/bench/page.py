@@ -22,8 +22,8 @@ from lsp_server.bench.options import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lsp_server.engine.jobs import CompletionJob
-    from lsp_server.engine.process import EngineService
+    from lsp_server.contract.jobs import CompletionJob
+    from lsp_server.engine.service import EngineService
 
 FORWARDS_S = 5.0
 FIRST_TEXTS = 3
@@ -114,7 +114,7 @@ def writing(service: EngineService, text: str, *, plain: bool) -> dict[str, floa
 
 def _places(text: str) -> Iterator[CompletionJob]:
     """At the ends of lines, evenly spread over the text behind its first part."""
-    from lsp_server.engine.jobs import CompletionJob
+    from lsp_server.contract.jobs import CompletionJob
 
     for number in range(PLACES):
         cursor = text.rfind("\n", 0, (number + 2) * len(text) // (PLACES + 2)) + 1

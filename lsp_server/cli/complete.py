@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.cli.output import add_json_argument, show_notes, write_json
 from lsp_server.cli.source_file import read_text, workspace_of
+from lsp_server.contract.jobs import CompletionJob, JobResult, Span
 from lsp_server.contract.options import EngineOptions
 from lsp_server.documents.document import Document
 from lsp_server.documents.secret_documents import file_reason
-from lsp_server.engine.jobs import CompletionJob, JobResult, Span
 from lsp_server.errors import RedraftError
 from lsp_server.models.used import WRITTEN_MODEL, command_model
 from lsp_server.notices.status import NO_FILLING
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Index the workspace, complete, print the text coloured by where it came from."""
     from rich.console import Console
 
-    from lsp_server.engine.process import EngineService
+    from lsp_server.engine.service import EngineService
 
     args.model = command_model(args.model)
     path = args.file.resolve()

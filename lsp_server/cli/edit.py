@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.cli.output import add_json_argument, show_notes, write_json
 from lsp_server.cli.source_file import read_text, workspace_of
+from lsp_server.contract.jobs import EditJob, JobResult, kept
 from lsp_server.contract.options import EngineOptions
 from lsp_server.documents.document import line_end, split_lines
 from lsp_server.documents.secret_documents import file_reason, held_back_warning
 from lsp_server.editing.checks import checked_text, doubt_about
 from lsp_server.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editing.renames import EditedPart, rename_changes
-from lsp_server.engine.jobs import EditJob, JobResult, kept
 from lsp_server.errors import RedraftError
 from lsp_server.models.choices import read_choices
 from lsp_server.models.used import WRITTEN_MODEL, used_models
@@ -122,7 +122,7 @@ def _generated(
     args: argparse.Namespace, job: EditJob, workspace: Path, console: Console
 ) -> JobResult:
     """What the model answers."""
-    from lsp_server.engine.process import EngineService
+    from lsp_server.engine.service import EngineService
 
     service = EngineService(
         EngineOptions(

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lsp_server.completion.request import CompletionRequest
+from lsp_server.contract.jobs import ContextSnippet
 from lsp_server.documents.document import Document, Documents
 from lsp_server.documents.workspace_folders import Folders
-from lsp_server.engine.jobs import ContextSnippet
 from lsp_server.settings import ContextSettings
 from lsp_server.syntax.outline import outline
 

@@ -24,7 +24,16 @@ from lsp_server.completion.request import (
     windowed_suffix,
 )
 from lsp_server.completion.running import Running
-from lsp_server.engine.call import Call
+from lsp_server.contract.calls import Call
+from lsp_server.contract.engine import EngineInterface
+from lsp_server.contract.jobs import (
+    COMPLETION,
+    PREFETCH,
+    AcceptedText,
+    CompletionJob,
+    ContextSnippet,
+    JobResult,
+)
 from lsp_server.engine.completion.gate import (
     THRESHOLDS,
     LikelyPiece,
@@ -33,9 +42,6 @@ from lsp_server.engine.completion.gate import (
     rest_of,
     sure_length,
 )
-from lsp_server.engine.interface import EngineInterface
-from lsp_server.engine.jobs import AcceptedText, CompletionJob, ContextSnippet, JobResult
-from lsp_server.engine.scheduler import COMPLETION, PREFETCH, PREFILL
 from lsp_server.errors import EngineUnavailable, RedraftError
 from lsp_server.processes.log import redacted
 from lsp_server.settings import Settings
@@ -186,7 +192,7 @@ class CompletionProvider:
 
     def _start(self, ask: CompletionRequest, urgency: int) -> Running:
         running = Running(ask)
-        call = self._engine().complete(self._job(ask), self._client, running.add, urgency)
+        call = self._engine().ask(self._job(ask), self._client, running.add, urgency)
         running.start(call)
         call.future.add_done_callback(lambda _: self._remember(running))
         # A document is parsed once, while the model begins to write.
@@ -343,9 +349,8 @@ class CompletionProvider:
         for seed in range(1, self._settings().completion.alternatives):
             if time.monotonic() > limit:
                 break
-            job = self._job(ask)
-            job.temperature, job.seed = ALTERNATIVE_TEMPERATURE, seed
-            call = self._engine().complete(job, self._client)
+            job = replace(self._job(ask), temperature=ALTERNATIVE_TEMPERATURE, seed=seed)
+            call = self._engine().ask(job, self._client)
             try:
                 result = await call.future
             except asyncio.CancelledError:
@@ -360,9 +365,8 @@ class CompletionProvider:
 
     async def explain(self, ask: CompletionRequest, plain: bool) -> JobResult:
         """One completion by the model alone: no cache, nothing filtered."""
-        job = self._job(ask)
-        job.plain, job.gate = plain, 0.0
-        call = self._engine().complete(job, self._client)
+        job = replace(self._job(ask), plain=plain, gate=0.0)
+        call = self._engine().ask(job, self._client)
         try:
             result: JobResult = await call.future
         except asyncio.CancelledError:
@@ -380,7 +384,7 @@ class CompletionProvider:
         if ask.workspace:
             before = ask.prefix[-ACCEPTED_CONTEXT:]
             taken = AcceptedText(ask.workspace, ask.path, before, text, secret=ask.secret)
-            self._engine().accepted(taken)
+            self._engine().tell(taken)
 
     def opened(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
         """A document was opened: compute what its prompts begin with, before the first key.
@@ -419,7 +423,7 @@ class CompletionProvider:
         engine = self._engine()
         if engine.status.state not in ("ready", "loading") or document in self._running:
             return
-        call = self._warming[document] = engine.prefill(job(), self._client, PREFILL)
+        call = self._warming[document] = engine.prefill(job(), self._client)
         call.future.add_done_callback(lambda _: self._warmed(document, call))
         if len(self._warming) > MOST_WARMING:
             self._forget_rest(next(iter(self._warming)))

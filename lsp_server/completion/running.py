@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from lsp_server.completion.request import CompletionRequest
-from lsp_server.engine.call import Call
+from lsp_server.contract.calls import Call
+from lsp_server.contract.jobs import JobResult, Span
 from lsp_server.engine.completion.gate import LikelyPiece, pieces_of
-from lsp_server.engine.jobs import JobResult, Span
 
 
 class Running:

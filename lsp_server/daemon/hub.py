@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Protocol
 
 from lsp_server.completion.acceptance import AcceptanceRates
+from lsp_server.contract.engine import EngineInterface
+from lsp_server.contract.notes import CloseWorkspace, OpenWorkspace, ReloadIndex
 from lsp_server.contract.options import EngineOptions
 from lsp_server.daemon.memory_budget import MemoryBudget
 from lsp_server.documents.allowed_files import AllowedFiles, allowed_file
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.interface import EngineInterface
 from lsp_server.engine.key import EngineKey, Purpose
 from lsp_server.errors import RedraftError
 from lsp_server.index.client import IndexerClient
@@ -106,7 +106,7 @@ class Hub:
         if key not in self._engines:
             self._engines[key] = self._made(key, lambda: self._engine_changed(key))
             # At once: most requests are over before anybody could look whether one is under way.
-            self._engines[key].on_busy = self._tell_busy
+            self._engines[key].calls.on_busy = self._tell_busy
         return self._engines[key]
 
     def _made(self, key: EngineKey, on_change: Callable[[], None]) -> EngineInterface:
@@ -163,7 +163,7 @@ class Hub:
             "common": settings.index.common,
         }
         for engine in dict.fromkeys((self.engine(settings), self.engine(settings, "edits"))):
-            engine.open_workspace(folder)
+            engine.tell(OpenWorkspace(folder))
         keys = EngineKey.of(settings), EngineKey.of(settings, "edits")
         # Datastores serve models of this machine.
         here = [key.options.path for key in keys if key.local or not key.server.url]
@@ -177,7 +177,7 @@ class Hub:
             del self._folders[folder]
             self.indexer.close_workspace(folder)
             for engine in self._engines.values():
-                engine.close_workspace(folder)
+                engine.tell(CloseWorkspace(folder))
             for shared in self._shared.values():
                 shared.close_workspace(folder)
 
@@ -202,7 +202,7 @@ class Hub:
     def _tell_busy(self) -> None:
         """Keep the indexer out of the way of requests."""
         self._memory.changed()
-        self.indexer.set_busy(any(engine.busy for engine in self._engines.values()))
+        self.indexer.set_busy(any(engine.calls.busy for engine in self._engines.values()))
 
     async def watch(self) -> None:
         """Unload engines that nobody uses, end those that hang."""
@@ -214,11 +214,13 @@ class Hub:
             # What answers in the place of servers.
             wanted |= {one.here for one in wanted if isinstance(one, RemoteEngine) and one.here}
             for key, engine in self._engines.items():
+                if not isinstance(engine, EngineClient):
+                    continue
                 limit = self._unload_after_s[key] if engine in wanted else UNWANTED_S
-                idle = time.monotonic() - engine.last_used
+                idle = time.monotonic() - engine.calls.last_used
                 if engine.hung:
                     engine.restart()
-                if limit and engine.pid and not engine.busy and idle > limit:
+                if limit and engine.pid and not engine.calls.busy and idle > limit:
                     logger.info("engine %s unloaded after %.0f s", engine.status.model, idle)
                     engine.unload()
 
@@ -246,7 +248,9 @@ class Hub:
             "uptime_s": time.monotonic() - self.started,
             "log": str(log_folder()),
             "memory": self._memory_status(),
-            "engines": [_engine_status(engine) for engine in self._engines.values()],
+            "engines": [
+                asdict(engine.status) | engine.calls.counts for engine in self._engines.values()
+            ],
             "workspaces": [
                 {
                     "folder": state.folder,
@@ -291,25 +295,6 @@ class Hub:
         if what == "written":
             for key, engine in self._engines.items():
                 if (state := self.indexer.find(folder, key.options.path)) is not None:
-                    engine.reload_index(folder, state.store)
+                    engine.tell(ReloadIndex(folder, state.store))
         for client in list(self.clients):
             client.index_changed(folder, what)
-
-
-def _engine_status(engine: EngineInterface) -> dict[str, Any]:
-    return {
-        **asdict(engine.status),
-        "queue": engine.queue_length,
-        "stopping": engine.stopping,
-        "requests": engine.request_count,
-        "latency_ms_p50": percentile_ms(engine.latencies_s, 50),
-        "latency_ms_p95": percentile_ms(engine.latencies_s, 95),
-    }
-
-
-def percentile_ms(seconds: Sequence[float], percent: int) -> float:
-    """A percentile in milliseconds, 0 of nothing."""
-    values = list(seconds)
-    if len(values) < 2:
-        return values[0] * 1000 if values else 0.0
-    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1] * 1000

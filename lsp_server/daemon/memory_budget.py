@@ -95,9 +95,9 @@ class MemoryBudget:
         idle = [
             one
             for one in self._engines()
-            if one is not wanted and one.status.state == "ready" and not one.busy
+            if one is not wanted and one.status.state == "ready" and not one.calls.busy
         ]
-        return min(idle, key=lambda one: one.last_used, default=None)
+        return min(idle, key=lambda one: one.calls.last_used, default=None)
 
     def _taken(self, engine: EngineClient, need: Need, budget: MemoryShare) -> MemoryTaken:
         names = [one.status.model for one in self._engines() if one is not engine and _holds(one)]

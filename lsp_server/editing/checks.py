@@ -11,9 +11,9 @@ import json
 import re
 import warnings
 
+from lsp_server.contract.jobs import JobResult
 from lsp_server.editing.rules import changes_more
 from lsp_server.engine.editing.indentation import first_indent
-from lsp_server.engine.jobs import JobResult
 from lsp_server.errors import EditRefused
 
 

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.completion.lsp import lsp_range
+from lsp_server.contract.jobs import JobResult
 from lsp_server.editing.provider import EditRequest, EditResult
-from lsp_server.engine.jobs import JobResult
 from lsp_server.errors import EditRefused, StaleDocument
 
 if TYPE_CHECKING:

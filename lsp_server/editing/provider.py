@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
+from lsp_server.contract.calls import Call
+from lsp_server.contract.engine import EngineInterface
+from lsp_server.contract.jobs import EDIT, EditJob, JobResult, Span, kept
 from lsp_server.documents.document import Document, Edit, Position
 from lsp_server.documents.invisible_characters import hidden_warning
 from lsp_server.documents.secret_documents import held_back_warning
@@ -23,10 +26,6 @@ from lsp_server.editing.notes import noted_hunks
 from lsp_server.editing.region import TrackedRegion, whole_lines
 from lsp_server.editing.rename_wordings import asks_for_rename
 from lsp_server.editing.renames import EditedPart, rename_changes
-from lsp_server.engine.call import Call
-from lsp_server.engine.interface import EngineInterface
-from lsp_server.engine.jobs import EditJob, JobResult, Span, kept
-from lsp_server.engine.scheduler import EDIT, PREFILL
 from lsp_server.errors import EditRefused, EngineUnavailable, RedraftError, StaleDocument
 from lsp_server.models.manifest import DEFAULT_FILE
 from lsp_server.settings import Settings
@@ -235,7 +234,7 @@ class EditProvider:
             if on_text is not None:
                 on_text(text, tokens)
 
-        call = self._engine().edit(job, self._client, add, EDIT)
+        call = self._engine().ask(job, self._client, add, EDIT)
         result = await self._outcome(call)
         if result is None or result.stopped_by == "cancelled":
             raise EditRefused("the edit was stopped")
@@ -311,7 +310,7 @@ class EditProvider:
         except EditRefused:
             return
         if not self._engine().refused:
-            self._engine().prefill(job, self._client, PREFILL)
+            self._engine().prefill(job, self._client)
 
     def close_all(self) -> None:
         """The client has gone; its handlers are cancelled, which stops their calls."""

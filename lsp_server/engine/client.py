@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import logging
 import os
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from accel.errors import HOW_TO_CHOOSE, NO_MODEL
+from lsp_server.contract.calls import Call, Calls, OnSpans
 from lsp_server.contract.codec import read, to_json
+from lsp_server.contract.jobs import COMPLETION, PREFILL, AnyJob, JobResult, Span
+from lsp_server.contract.notes import (
+    CloseBuffer,
+    CloseWorkspace,
+    ForgetDocument,
+    Note,
+    OpenWorkspace,
+    ReloadIndex,
+    SetBuffer,
+    note_frame,
+)
 from lsp_server.contract.options import EngineOptions
 from lsp_server.contract.status import EngineStatus, State
-from lsp_server.engine.call import Call, OnSpans
 from lsp_server.engine.connection import Connect, EngineConnection
-from lsp_server.engine.jobs import (
-    AcceptedText,
-    AnyJob,
-    CompletionJob,
-    EditJob,
-    GenerateJob,
-    JobResult,
-    Span,
-    span_from,
-)
 from lsp_server.engine.kv_folder import forget_everywhere
 from lsp_server.engine.load_failure import LoadFailure
 from lsp_server.engine.model_paths import check_model, files_state
-from lsp_server.engine.scheduler import COMPLETION
 from lsp_server.errors import EngineFailed, EngineUnavailable, MemoryTaken, ModelUnavailable
 from lsp_server.processes.background import in_background
 from lsp_server.processes.child import Child
@@ -41,7 +39,6 @@ from lsp_server.protocol.framing import Frame
 
 logger = logging.getLogger(__name__)
 
-LATENCIES_KEPT = 200
 HUNG_S = 90.0
 
 
@@ -80,19 +77,12 @@ class EngineClient:
             self.status = replace(
                 self.status, state="failed", message=NO_MODEL, remedy=self.failure.remedy
             )
-        self.on_busy: Callable[[], None] = lambda: None
-        """Told when the first request begins and when the last one ends."""
+        self.calls = Calls()
         self.make_room: Callable[[], Awaitable[None]] = _no_room_needed
         """Awaited before a process is started. May raise ModelUnavailable."""
         self.memory_bytes = 0
         """What a process was granted; 0 without one."""
-        self.last_used = self.last_heard = time.monotonic()
-        self.request_count = 0
-        self.latencies_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
-        self.cancels_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
-        """From the cancel of a request to the engine's answer that it has stopped."""
-        self.cancel_forwards_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
-        """What of that was the rest of the forward that ran."""
+        self.last_heard = time.monotonic()
         self._pace_s: dict[bool, float] = {}
         """Seconds for each token, by whether it was decoded plainly."""
         self._on_change = on_change
@@ -102,11 +92,8 @@ class EngineClient:
         else:
             module, arguments = "lsp_server.engine.process", [json.dumps(to_json(options))]
             self._child = Child(module, arguments, self._receive, self._died, in_thread)
-        self._calls: dict[int, Call] = {}
-        self._ids = itertools.count(1)
         self._starting: asyncio.Task[None] | None = None
-        self._workspaces: dict[str, str] = {}
-        """Where the datastore of each is, if not where a workspace's usually is."""
+        self._workspaces: dict[str, OpenWorkspace] = {}
         self._buffers: dict[tuple[str, str], Callable[[], str]] = {}
         self._dirty: dict[tuple[str, str], None] = {}
         self._unloading = False
@@ -116,21 +103,21 @@ class EngineClient:
 
     # What the engine knows
 
-    def open_workspace(self, folder: str, store: str = "") -> None:
-        """Use the datastore of a workspace from now on, in later processes too. With ``store``,
-        where that is, ``folder`` may be any name."""
-        self._workspaces[folder] = store
-        self._child.send({"op": "open_workspace", "folder": folder, "store": store})
-
-    def reload_index(self, folder: str, store: str) -> None:
-        """The datastore of a workspace, kept in ``store``, changed on disk."""
-        if folder in self._workspaces:
-            self._child.send({"op": "reload_index", "folder": folder, "store": store})
-
-    def close_workspace(self, folder: str) -> None:
-        """No client has the workspace open any more."""
-        self._workspaces.pop(folder, None)
-        self._child.send({"op": "close_workspace", "folder": folder})
+    def tell(self, note: Note) -> None:
+        """Something of a workspace or a document is another way now. Workspaces are opened in later
+        processes, too."""
+        if isinstance(note, OpenWorkspace):
+            self._workspaces[note.folder] = note
+        elif isinstance(note, CloseWorkspace):
+            self._workspaces.pop(note.folder, None)
+        elif isinstance(note, ReloadIndex) and note.folder not in self._workspaces:
+            return
+        elif isinstance(note, CloseBuffer):
+            self._buffers.pop((note.folder, note.path), None)
+            self._dirty.pop((note.folder, note.path), None)
+        elif isinstance(note, ForgetDocument):
+            forget_everywhere(note.folder, note.path)
+        self._child.send(note_frame(note))
 
     def set_buffer(
         self, folder: str, path: str, read: Callable[[], str], opened: bool = False
@@ -144,100 +131,55 @@ class EngineClient:
         if opened and self._child.alive:
             self._send_buffer(folder, path)
 
-    def close_buffer(self, folder: str, path: str) -> None:
-        """A document was closed."""
-        self._buffers.pop((folder, path), None)
-        self._dirty.pop((folder, path), None)
-        self._child.send({"op": "close_buffer", "folder": folder, "path": path})
-
-    def forget_document(self, folder: str, path: str) -> None:
-        """A document is held back: nothing of it is kept, on disk or elsewhere."""
-        forget_everywhere(folder, path)
-        self._child.send({"op": "forget_document", "folder": folder, "path": path})
-
-    def accepted(self, taken: AcceptedText) -> None:
-        """A user took a suggestion: later drafts may come from it."""
-        self._child.send({"op": "accepted", "taken": asdict(taken)})
-
-    def pass_on(self, frame: Frame) -> None:
-        """A frame that another client made of the calls above, for an engine that runs."""
-        self._child.send(frame)
-
     # Requests
 
-    def complete(
+    def ask(
         self,
-        job: CompletionJob,
+        job: AnyJob,
         client: str,
         on_spans: OnSpans | None = None,
         urgency: int = COMPLETION,
     ) -> Call:
-        """Ask for a completion; the future holds a JobResult."""
-        return self._call("complete", asdict(job), client, urgency, on_spans)
+        """Have a text written; the future holds a JobResult."""
+        return self._call(job.operation, job, client, urgency, on_spans)
 
-    def edit(self, job: EditJob, client: str, on_spans: OnSpans | None, urgency: int) -> Call:
-        """Ask for an edit; the future holds a JobResult."""
-        return self._call("edit", asdict(job), client, urgency, on_spans)
-
-    def generate(
-        self, job: GenerateJob, client: str, on_spans: OnSpans | None, urgency: int
-    ) -> Call:
-        """Ask for what comes after a prompt; the future holds a JobResult."""
-        return self._call("generate", asdict(job), client, urgency, on_spans)
-
-    def prefill(self, job: AnyJob, client: str, urgency: int) -> Call:
-        """Compute the prompt of a request that may come."""
-        return self._call("prefill", asdict(job), client, urgency, None)
-
-    def ask(
-        self,
-        operation: str,
-        job: dict[str, Any],
-        client: str,
-        urgency: int,
-        on_spans: OnSpans | None,
-    ) -> Call:
-        """Ask for any of these by its name, with the job in its JSON form."""
-        return self._call(operation, job, client, urgency, on_spans)
+    def prefill(self, job: AnyJob, client: str, urgency: int = PREFILL) -> Call:
+        """Compute the prompt of a job that may come."""
+        return self._call("prefill", job, client, urgency, None)
 
     def _call(
-        self,
-        operation: str,
-        job: dict[str, Any],
-        client: str,
-        urgency: int,
-        on_spans: OnSpans | None,
+        self, operation: str, job: AnyJob, client: str, urgency: int, on_spans: OnSpans | None
     ) -> Call:
-        call_id = next(self._ids)
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        call = Call(call_id, urgency, future, on_spans, lambda: self._cancel(call_id))
-        self._calls[call_id] = call
-        if len(self._calls) == 1:
-            self.on_busy()
-        self.last_used = time.monotonic()
-        self.request_count += 1
+        call = self.calls.begin(urgency, on_spans, self._cancel)
         if self.refused:
             assert self.failure is not None
-            self._finish(call_id, error=self.failure.error)
+            self.calls.finish(call, error=self.failure.error)
             return call
-        frame = {"op": operation, "id": call_id, "job": job, "client": client, "urgency": urgency}
+        frame = {
+            "op": operation,
+            "kind": job.operation,
+            "job": to_json(job),
+            "id": call.id,
+            "client": client,
+            "urgency": urgency,
+        }
         if self._child.alive:
             self._send_job(frame)
         else:
-            in_background(self._send_when_started(frame))
+            in_background(self._send_when_started(call, frame))
         return call
 
-    async def _send_when_started(self, frame: Frame) -> None:
-        call = self._calls.get(frame["id"])
+    async def _send_when_started(self, call: Call, frame: Frame) -> None:
+        error: Exception = EngineUnavailable("the engine does not run")
         try:
             await self.start()
-        except ModelUnavailable as error:
-            self._finish(frame["id"], error=error)
-        except OSError as error:
-            unavailable = EngineUnavailable(f"the engine cannot start: {error}")
-            self._finish(frame["id"], error=unavailable)
-        if call is not None and call.id in self._calls and not self._send_job(frame):
-            self._finish(call.id, error=EngineUnavailable("the engine does not run"))
+            if self.calls.find(call.id) is None or self._send_job(frame):
+                return
+        except ModelUnavailable as raised:
+            error = raised
+        except OSError as raised:
+            error = EngineUnavailable(f"the engine cannot start: {raised}")
+        self.calls.finish(call, error=error)
 
     def _send_job(self, frame: Frame) -> bool:
         for folder, path in list(self._dirty):
@@ -247,15 +189,13 @@ class EngineClient:
     def _send_buffer(self, folder: str, path: str) -> None:
         del self._dirty[folder, path]
         text = self._buffers[folder, path]()
-        self._child.send({"op": "set_buffer", "folder": folder, "path": path, "text": text})
+        self._child.send(note_frame(SetBuffer(folder, path, text)))
 
-    def _cancel(self, call_id: int) -> None:
+    def _cancel(self, call: Call) -> None:
         """Stop a call: the engine answers it within one forward, and nobody waits for that."""
-        if call_id not in self._calls:
-            return
-        self._calls[call_id].cancelled = time.monotonic()
-        if not self._child.send({"op": "cancel", "id": call_id}):
-            self._finish(call_id, error=EngineUnavailable("cancelled before the engine was up"))
+        if not self._child.send({"op": "cancel", "id": call.id}):
+            error = EngineUnavailable("cancelled before the engine was up")
+            self.calls.finish(call, error=error)
 
     def note_pace(self, result: JobResult, plain: bool) -> None:
         """A text was written with or without drafts, to compare the two."""
@@ -296,8 +236,8 @@ class EngineClient:
         except BaseException:
             self.memory_bytes = 0
             raise
-        for folder, store in self._workspaces.items():
-            self._child.send({"op": "open_workspace", "folder": folder, "store": store})
+        for opened in self._workspaces.values():
+            self._child.send(note_frame(opened))
         self._dirty = dict.fromkeys(self._buffers)
         for folder, path in list(self._dirty):
             if (folder, path) in self._dirty:
@@ -347,21 +287,6 @@ class EngineClient:
         await self._child.close()
 
     @property
-    def busy(self) -> bool:
-        """A request is under way."""
-        return bool(self._calls)
-
-    @property
-    def queue_length(self) -> int:
-        """Requests that are under way or wait."""
-        return sum(call.cancelled is None for call in self._calls.values())
-
-    @property
-    def stopping(self) -> int:
-        """Cancelled requests that the engine has not said to have stopped."""
-        return len(self._calls) - self.queue_length
-
-    @property
     def pid(self) -> int | None:
         """Process id of the engine."""
         return self._child.pid if self._child.alive else None
@@ -377,7 +302,7 @@ class EngineClient:
                 lasting=False,
             )
             return
-        self._fail_calls(
+        self.calls.fail_all(
             EngineUnavailable("the engine process ended; the next request starts it again")
         )
         if self._unloading:
@@ -394,9 +319,9 @@ class EngineClient:
     @property
     def hung(self) -> bool:
         """Requests wait and nothing was heard for so long that nothing will be."""
-        if self.status.state != "ready" or not self._calls:
+        if self.status.state != "ready" or not self.calls.busy:
             return False
-        since = max(self.last_heard, min(call.started for call in self._calls.values()))
+        since = max(self.last_heard, self.calls.oldest_started)
         return time.monotonic() - since > hung_after_s()
 
     def restart(self) -> None:
@@ -409,14 +334,17 @@ class EngineClient:
         event = frame["event"]
         if event == "status":
             self._told(frame["status"])
-        elif event == "spans":
-            call = self._calls.get(frame["id"])
-            if call is not None and call.on_spans is not None:
-                call.on_spans([span_from(span) for span in frame["spans"]])
+            return
+        call = self.calls.find(frame["id"]) if frame["id"] is not None else None
+        if event == "spans" and call is not None and call.on_spans is not None:
+            call.on_spans([read(Span, span, unknown="ignored") for span in frame["spans"]])
         elif event == "result":
-            self._finish(frame["id"], frame["result"], forward_s=frame["forward_s"])
-        elif event == "error" and frame["id"] is not None:
-            self._finish(frame["id"], error=_error_of(frame))
+            result = frame["result"]
+            if isinstance(result, dict) and "spans" in result:
+                result = read(JobResult, result, unknown="ignored")
+            self.calls.finish(call, result, forward_s=frame["forward_s"])
+        elif event == "error":
+            self.calls.finish(call, error=_error_of(frame))
 
     def _told(self, changes: dict[str, Any]) -> None:
         """The engine's status; what is left out of it is as it was."""
@@ -431,44 +359,12 @@ class EngineClient:
         self.status = status
         self._change(status.state, status.message)
 
-    def _finish(
-        self,
-        call_id: int,
-        result: Any = None,
-        error: Exception | None = None,
-        forward_s: float = 0.0,
-    ) -> None:
-        call = self._calls.pop(call_id, None)
-        if call is not None and not self._calls:
-            self.on_busy()
-        if call is None or call.future.done():
-            return
-        self.last_used = time.monotonic()
-        if error is not None:
-            call.future.set_exception(error)
-            # A call that nobody awaits any more is no error of ours.
-            call.future.exception()
-            return
-        if call.cancelled is not None:
-            self.cancels_s.append(time.monotonic() - call.cancelled)
-            self.cancel_forwards_s.append(forward_s)
-        elif call.urgency == COMPLETION:
-            self.latencies_s.append(time.monotonic() - call.started)
-        if isinstance(result, dict) and "spans" in result:
-            spans = [Span(**span) for span in result.pop("spans")]
-            result = JobResult(spans=spans, **result)
-        call.future.set_result(result)
-
     def _fail(self, cause: str, remedy: str, lasting: bool = True) -> None:
         """There is no model: whoever waits is told, and nothing is tried until that may help."""
         logger.warning("the model cannot be loaded: %s", cause)
         self.failure = LoadFailure(self.options.models, cause, remedy, self._files, lasting)
         self._change("failed", cause, remedy, lasting)
-        self._fail_calls(self.failure.error)
-
-    def _fail_calls(self, error: Exception) -> None:
-        for call_id in list(self._calls):
-            self._finish(call_id, error=error)
+        self.calls.fail_all(self.failure.error)
 
     def _change(self, state: State, message: str, remedy: str = "", lasting: bool = False) -> None:
         self.status = replace(

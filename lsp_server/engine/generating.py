@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from lsp_server.contract.jobs import (
+    CompletionJob,
+    ContextSnippet,
+    EditJob,
+    GenerateJob,
+    JobResult,
+    Span,
+)
 from lsp_server.contract.prompt_length import MOST_TOKENS, PromptLength
 from lsp_server.documents.document import line_end, split_lines
 from lsp_server.engine.completion import stopping
@@ -18,14 +26,6 @@ from lsp_server.engine.editing.indentation import with_end_of, with_indentation_
 from lsp_server.engine.editing.pieces import split_at_definitions
 from lsp_server.engine.editing.shown_text import ShownText, readable
 from lsp_server.engine.editing.splice import spliced
-from lsp_server.engine.jobs import (
-    CompletionJob,
-    ContextSnippet,
-    EditJob,
-    GenerateJob,
-    JobResult,
-    Span,
-)
 from lsp_server.engine.spans import SpanBuilder
 from lsp_server.errors import NothingToContinue
 
@@ -154,7 +154,7 @@ def put_in(shown: ShownText, job: EditJob, result: JobResult) -> JobResult:
         around = [*split_lines(job.before), *split_lines(job.selection), *split_lines(job.after)]
         end = next((found for line in around if (found := line_end(line))), "\n")
         tabs = any(line.startswith("\t") for line in around)
-        result.text = spliced(shown, result.text, end, tabs)
+        return replace(result, text=spliced(shown, result.text, end, tabs))
     return result
 
 
@@ -280,21 +280,21 @@ def answer(result: JobResult, prompt: Prompt, job: EditJob, original: str) -> Jo
     if result.stopped_by in CUT:
         return result
     if prompt.fence:
-        result.text = code_of_answer(
+        code = code_of_answer(
             result.text,
             original,
             opening=f"{prompt.fence}{job.language}",
             language=job.language,
             instruction=job.instruction,
         )
+        result = replace(result, text=code)
     return fitted(result, original)
 
 
 def fitted(result: JobResult, original: str) -> JobResult:
     """The code of an answer with the blank lines and the indentation of the original."""
     whole = with_start_of(original, with_end_of(original, result.text))
-    result.text = with_indentation_of(original, whole)
-    return result
+    return replace(result, text=with_indentation_of(original, whole))
 
 
 def joined(results: list[JobResult]) -> JobResult:

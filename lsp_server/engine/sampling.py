@@ -6,8 +6,8 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from lsp_server.contract.jobs import AnyJob, GenerateJob
 from lsp_server.engine.generating import replace_surrogates
-from lsp_server.engine.jobs import AnyJob, GenerateJob
 
 if TYPE_CHECKING:
     from accel.engine import Engine

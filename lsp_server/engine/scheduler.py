@@ -12,27 +12,19 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from lsp_server.contract.codec import to_json
-from lsp_server.contract.status import EngineStatus
-from lsp_server.engine.jobs import (
-    AnyJob,
-    CompletionJob,
-    ContextSnippet,
-    EditJob,
-    GenerateJob,
-    JobResult,
-    Span,
-)
+from lsp_server.contract.jobs import EDIT, PREFILL, AnyJob, JobResult, Span, job_of
+from lsp_server.contract.notes import note_of
 from lsp_server.errors import RedraftError
 from lsp_server.protocol.framing import Frame
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from lsp_server.engine.service import EngineService
 
-COMPLETION, EDIT, PREFETCH, PREFILL = range(4)
-"""Urgency of jobs, the most urgent first."""
+logger = logging.getLogger(__name__)
 
 CHANGED = "changed"
 """What the service sends itself: its status says something else now."""
@@ -52,37 +44,13 @@ REST_S = 20.0
 Steps = Iterator[list[Span]]
 
 
-class Service(Protocol):
-    """What the loop needs of :class:`lsp_server.engine.process.EngineService`."""
-
-    on_change: Callable[[], None]
-
-    def load(self, told: Callable[[str], None]) -> None: ...
-    def complete_steps(
-        self, job: CompletionJob, cancelled: Callable[[], bool]
-    ) -> Iterator[list[Span]]: ...
-    def edit_steps(self, job: EditJob, cancelled: Callable[[], bool]) -> Iterator[list[Span]]: ...
-    def generate_steps(
-        self, job: GenerateJob, cancelled: Callable[[], bool]
-    ) -> Iterator[list[Span]]: ...
-    def prefill(self, job: AnyJob, cancelled: Callable[[], bool]) -> int: ...
-    def control(self, frame: Frame) -> Any: ...
-    def status(self) -> EngineStatus: ...
-    def interrupt(self) -> None: ...
-    def warm_up(self, interrupted: Callable[[], bool]) -> None: ...
-    def measure(self, interrupted: Callable[[], bool]) -> bool: ...
-    def keep(self, interrupted: Callable[[], bool]) -> None: ...
-    def rest(self) -> None: ...
-    def close(self) -> None: ...
-
-
 @dataclass(slots=True)
 class Job:
     """One request of the daemon."""
 
     id: int
     operation: str
-    payload: dict[str, Any]
+    job: AnyJob
     urgency: int
     client: str
     arrived: float
@@ -102,7 +70,7 @@ class EngineLoop:
 
     def __init__(
         self,
-        service: Service,
+        service: EngineService,
         read: Callable[[], Frame | None],
         write: Callable[[Frame], None],
     ) -> None:
@@ -167,7 +135,7 @@ class EngineLoop:
             self._jobs[frame["id"]] = Job(
                 frame["id"],
                 operation,
-                frame["job"],
+                job_of(frame),
                 frame["urgency"],
                 frame["client"],
                 time.perf_counter(),
@@ -248,13 +216,9 @@ class EngineLoop:
                 self._tell_ready()
                 continue
             try:
-                answer: Any = self._service.control(frame)
-            except Exception as error:
+                self._service.tell(note_of(frame))
+            except Exception:
                 logger.exception("%s failed", frame["op"])
-                self._answer(frame.get("id"), error=error)
-                continue
-            if "id" in frame:
-                self._answer(frame["id"], result=answer)
 
     def _most_urgent(self, below: int) -> Job | None:
         """The job whose turn it is among those more urgent than ``below``, and cancelled ones.
@@ -304,7 +268,7 @@ class EngineLoop:
             if job.steps is None:
                 job.steps = self._begin(job)
             spans = next(job.steps)
-            self._write({"id": job.id, "event": "spans", "spans": [asdict(one) for one in spans]})
+            self._write({"id": job.id, "event": "spans", "spans": to_json(spans)})
         except StopIteration as end:
             self._end(job, result=end.value)
         except RedraftError as error:
@@ -317,17 +281,12 @@ class EngineLoop:
 
     def _begin(self, job: Job) -> Steps:
         asked = self._cancelled(job)
-        if job.operation == "complete":
-            return self._service.complete_steps(completion_job(job.payload), asked)
-        if job.operation == "edit":
-            return self._service.edit_steps(EditJob(**job.payload), asked)
-        if job.operation == "generate":
-            return self._service.generate_steps(generate_job(job.payload), asked)
-        return self._prefill_steps(job, asked)
+        if job.operation == "prefill":
+            return self._prefill_steps(job.job, asked)
+        return self._service.steps(job.job, asked)
 
-    def _prefill_steps(self, job: Job, asked: Callable[[], bool]) -> Steps:
-        payload = job.payload
-        tokens = self._service.prefill(job_of(payload), asked)
+    def _prefill_steps(self, job: AnyJob, asked: Callable[[], bool]) -> Steps:
+        tokens = self._service.prefill(job, asked)
         yield []
         return {"tokens": tokens}  # type: ignore[return-value]
 
@@ -337,7 +296,7 @@ class EngineLoop:
         job.steps = None
         if isinstance(result, JobResult):
             self._has_answered = True
-            result = asdict(result)
+            result = to_json(result)
         forward_s = max(0.0, job.noticed - job.cancelled) if job.noticed else 0.0
         self._answer(job.id, result=result, error=error, forward_s=forward_s)
 
@@ -365,25 +324,6 @@ def _load_failure(error: Exception) -> dict[str, Any]:
         "remedy": remedy or "",
         "lasting": remedy is not None,
     }
-
-
-def job_of(payload: dict[str, Any]) -> AnyJob:
-    """A job of any kind from its JSON form."""
-    if "instruction" in payload:
-        return EditJob(**payload)
-    return generate_job(payload) if "messages" in payload else completion_job(payload)
-
-
-def generate_job(payload: dict[str, Any]) -> GenerateJob:
-    """A job from its JSON form."""
-    snippets = [ContextSnippet(**one) for one in payload.get("snippets", [])]
-    return GenerateJob(**{**payload, "snippets": snippets})
-
-
-def completion_job(payload: dict[str, Any]) -> CompletionJob:
-    """A job from its JSON form."""
-    snippets = [ContextSnippet(**one) for one in payload.get("snippets", [])]
-    return CompletionJob(**{**payload, "snippets": snippets})
 
 
 def _one_line(error: BaseException | str) -> str:

@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from lsp_server.engine.jobs import Chance, LikelySpan, Span, TokenSpan
+from lsp_server.contract.jobs import Chance, Span
 
 if TYPE_CHECKING:
     from accel.verification.logprobs import Logprob
@@ -47,7 +47,7 @@ class SpanBuilder:
                 chance.logprob,
                 [(list(self._bytes_of(token)), logprob) for token, logprob in chance.likeliest],
             )
-            added.append(TokenSpan(text, source, told))
+            added.append(Span(text, source, chance=told))
         return added
 
     def add_likely(
@@ -57,7 +57,7 @@ class SpanBuilder:
         added: list[Span] = []
         for token, source, logprob in zip(tokens, sources, logprobs, strict=True):
             text = "".join(span.text for span in self.add([token], [source]))
-            added.append(LikelySpan(text, source, logprob))
+            added.append(Span(text, source, logprob))
         return added
 
     def cut(self, length: int) -> list[Span]:

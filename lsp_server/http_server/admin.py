@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from lsp_server.contract.engine import EngineInterface
 from lsp_server.http_server.metrics import CONTENT_TYPE, Metrics
-from lsp_server.http_server.served_engine import ServedEngine
 
 
-def admin_app(engine: ServedEngine, metrics: Metrics) -> Starlette:
+def admin_app(engine: EngineInterface, metrics: Metrics) -> Starlette:
     """``/metrics``. It needs no key: let no one reach the address who should not read it."""
 
     async def told(_request: Request) -> Response:

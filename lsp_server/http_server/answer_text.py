@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lsp_server.engine.jobs import JobResult, Span, TokenSpan
+from lsp_server.contract.jobs import JobResult, Span
 
 
 @dataclass(slots=True)
@@ -13,7 +13,7 @@ class AnswerPiece:
     """Text that may be told now, and the tokens that spell it where those were asked for."""
 
     text: str = ""
-    tokens: list[TokenSpan] = field(default_factory=list)
+    tokens: list[Span] = field(default_factory=list)
 
 
 class AnswerText:
@@ -26,14 +26,14 @@ class AnswerText:
         self._whole_lines = whole_lines
         self._text = ""
         self._told = 0
-        self._waiting: list[tuple[int, TokenSpan]] = []
+        self._waiting: list[tuple[int, Span]] = []
         """Tokens that were not told, with where their text ends."""
 
     def add(self, spans: Sequence[Span]) -> AnswerPiece:
         """What may be told now that these have come."""
         for span in spans:
             self._text += span.text
-            if isinstance(span, TokenSpan):
+            if span.chance is not None:
                 self._waiting.append((len(self._text), span))
         return self._tell(self._certain())
 

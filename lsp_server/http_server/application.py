@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from lsp_server.contract.engine import EngineInterface
 from lsp_server.http_server.chat import chat_routes
 from lsp_server.http_server.editor_routes import EditorRoutes, Repositories
 from lsp_server.http_server.errors import RequestRefused, not_found, refusal_of
@@ -24,11 +25,11 @@ from lsp_server.http_server.limits import RequestLimits, UsageByKey
 from lsp_server.http_server.metrics import Metered, Metrics
 from lsp_server.http_server.model_names import model_routes
 from lsp_server.http_server.openai_completions import completion_routes
-from lsp_server.http_server.served_engine import ServedEngine, until_loaded
+from lsp_server.http_server.served_engine import until_loaded
 
 
 def app(
-    engine: ServedEngine,
+    engine: EngineInterface,
     keys: Keys,
     limits: RequestLimits | None = None,
     *,

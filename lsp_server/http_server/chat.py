@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from starlette.routing import BaseRoute
 
-from lsp_server.engine.jobs import GenerateJob, TokenSpan
+from lsp_server.contract.engine import EngineInterface
+from lsp_server.contract.jobs import GenerateJob, Span
 from lsp_server.http_server.errors import invalid
 from lsp_server.http_server.fields import Fields
 from lsp_server.http_server.generation_fields import generate_job, text_content, wanted_logprobs
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.logprobs import chat_logprobs
 from lsp_server.http_server.openai_events import OpenAiEvents, openai_route
-from lsp_server.http_server.served_engine import ServedEngine
 
 DEFAULT_TOKENS = 4096
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 MOST_MESSAGES = 256
 
 
-def chat_routes(engine: ServedEngine, limits: RequestLimits) -> list[BaseRoute]:
+def chat_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
     """The route."""
     return [openai_route("/v1/chat/completions", engine, limits, _jobs, ChatEvents)]
 
@@ -47,7 +48,7 @@ class ChatEvents(OpenAiEvents):
         """The message."""
         return {"message": {"role": "assistant", "content": text, "refusal": None}}
 
-    def logprobs(self, tokens: list[TokenSpan]) -> dict[str, Any]:
+    def logprobs(self, tokens: list[Span]) -> dict[str, Any]:
         """How likely tokens were."""
         return chat_logprobs(tokens)
 
@@ -57,10 +58,9 @@ def _jobs(fields: Fields) -> list[GenerateJob]:
     messages = fields.objects("messages")
     if not 0 < len(messages) <= MOST_MESSAGES:
         raise invalid(f"messages has 1 to {MOST_MESSAGES} entries")
-    job.messages = [_message(message) for message in messages]
     # In a chat 0 and 1 are truth values, as it is asked for by one.
-    job.logprobs = wanted_logprobs(fields) or (0 if fields.take("logprobs") is True else None)
-    return [job]
+    logprobs = wanted_logprobs(fields) or (0 if fields.take("logprobs") is True else None)
+    return [replace(job, messages=[_message(one) for one in messages], logprobs=logprobs)]
 
 
 def _message(fields: Fields) -> tuple[str, str]:

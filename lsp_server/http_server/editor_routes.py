@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Protocol, TypeVar
 
 from starlette.requests import Request
@@ -10,22 +11,19 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from lsp_server.engine.call import Call, OnSpans
-from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob
-from lsp_server.engine.scheduler import COMPLETION, PREFILL
+from lsp_server.contract.engine import EngineInterface
+from lsp_server.contract.jobs import COMPLETION, PREFILL, AcceptedText, CompletionJob, EditJob
 from lsp_server.http_server.bodies import read_json
-from lsp_server.http_server.editor_jobs import URGENCIES, accepted_text, completion_job, edit_job
+from lsp_server.http_server.editor_jobs import URGENCIES, accepted_text, editor_job
 from lsp_server.http_server.errors import invalid, not_found
 from lsp_server.http_server.fields import Fields
 from lsp_server.http_server.generation_fields import fair_urgency
 from lsp_server.http_server.keys import KeyHolder
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.model_names import model_name
-from lsp_server.http_server.served_engine import ServedEngine
 from lsp_server.http_server.streaming import Events, StreamedCalls, answered
 from lsp_server.protocol.server_routes import PROTOCOL
 
-EditorJob = TypeVar("EditorJob", CompletionJob, EditJob)
 Owned = TypeVar("Owned", CompletionJob, EditJob, CompletionJob | EditJob, AcceptedText)
 
 
@@ -47,7 +45,7 @@ class EditorRoutes:
     """The routes of one engine."""
 
     def __init__(
-        self, engine: ServedEngine, limits: RequestLimits, repositories: Repositories | None
+        self, engine: EngineInterface, limits: RequestLimits, repositories: Repositories | None
     ) -> None:
         self._engine = engine
         self._limits = limits
@@ -67,15 +65,15 @@ class EditorRoutes:
     async def model(self, _request: Request) -> Response:
         """What the daemon must know to make prompts."""
         told = {**self._engine.status.of_model, "model": model_name(self._engine)}
-        return JSONResponse({"protocol": PROTOCOL, "gates": True, **told})
+        return JSONResponse({"protocol": PROTOCOL, **told})
 
     async def complete(self, request: Request) -> ASGIApp:
         """Complete; the answer streams."""
-        return await self._streamed(request, completion_job, self._engine.complete)
+        return await self._streamed(request, CompletionJob)
 
     async def edit(self, request: Request) -> ASGIApp:
         """Edit; the answer streams."""
-        return await self._streamed(request, edit_job, self._engine.edit)
+        return await self._streamed(request, EditJob)
 
     async def prefill(self, request: Request) -> Response:
         """Compute the prompt of what may be asked next."""
@@ -83,9 +81,8 @@ class EditorRoutes:
         operation, urgency = fields.text("operation"), _urgency(fields, PREFILL)
         if operation not in ("complete", "edit"):
             raise invalid("operation is complete or edit")
-        read: Callable[[Fields], CompletionJob | EditJob]
-        read = completion_job if operation == "complete" else edit_job
-        job = self._owned(read(fields.object("job")), request)
+        kind = CompletionJob if operation == "complete" else EditJob
+        job = self._owned(editor_job(kind, fields), request)
         fields.end()
         await answered(self._engine.prefill(job, job.owner, urgency), request.receive)
         return JSONResponse({})
@@ -93,23 +90,19 @@ class EditorRoutes:
     async def accepted(self, request: Request) -> Response:
         """A user took a suggestion: later drafts of the same key may come from it."""
         fields = await self._body(request)
-        taken = self._owned(accepted_text(fields.object("taken")), request)
+        taken = self._owned(accepted_text(fields), request)
         fields.end()
-        self._engine.accepted(taken)
+        self._engine.tell(taken)
         return JSONResponse({})
 
-    async def _streamed(
-        self,
-        request: Request,
-        read: Callable[[Fields], EditorJob],
-        ask: Callable[[EditorJob, str, OnSpans | None, int], Call],
-    ) -> ASGIApp:
+    async def _streamed(self, request: Request, kind: type[CompletionJob | EditJob]) -> ASGIApp:
         fields = await self._body(request)
         asked_urgency = _urgency(fields, COMPLETION)
-        job = self._owned(read(fields.object("job")), request)
+        job = self._owned(editor_job(kind, fields), request)
         fields.end()
         urgency = fair_urgency(asked_urgency, job.max_tokens)
-        return StreamedCalls([lambda on_spans: ask(job, job.owner, on_spans, urgency)], Events())
+        begin = partial(self._engine.ask, job, job.owner, urgency=urgency)
+        return StreamedCalls([begin], Events())
 
     async def _body(self, request: Request) -> Fields:
         fields = Fields(await read_json(request, self._limits.body_bytes))
@@ -120,15 +113,13 @@ class EditorRoutes:
     def _owned(self, asked: Owned, request: Request) -> Owned:
         """It with its owner and, in place of the repository's id, the engine's workspace."""
         holder: KeyHolder = request.scope["holder"]
-        asked.owner = holder.name
-        if asked.workspace:
-            known = self._repositories and self._repositories.workspace(asked.workspace, holder)
-            if not known:
-                raise not_found("there is no such repository for this key")
-            asked.workspace = known
-        return asked
+        known = ""
+        if asked.workspace and self._repositories is not None:
+            known = self._repositories.workspace(asked.workspace, holder) or ""
+        if asked.workspace and not known:
+            raise not_found("there is no such repository for this key")
+        return replace(asked, owner=holder.name, workspace=known)
 
 
 def _urgency(fields: Fields, usual: int) -> int:
-    fields.text("document", "")
     return fields.whole("urgency", usual, URGENCIES[0], URGENCIES[-1])

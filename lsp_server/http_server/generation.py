@@ -7,6 +7,7 @@ import secrets
 import time
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,13 +15,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
-from lsp_server.engine.call import Call, OnSpans
-from lsp_server.engine.jobs import GenerateJob, JobResult, Span
+from lsp_server.contract.calls import Call, OnSpans
+from lsp_server.contract.engine import EngineInterface
+from lsp_server.contract.jobs import GenerateJob, JobResult, Span
 from lsp_server.http_server.answer_text import AnswerPiece, AnswerText
 from lsp_server.http_server.errors import RequestRefused
 from lsp_server.http_server.generation_fields import urgency_of
 from lsp_server.http_server.metrics import note_result
-from lsp_server.http_server.served_engine import ServedEngine
 from lsp_server.http_server.streaming import Events, StreamedCalls, answered
 
 
@@ -81,7 +82,7 @@ class GenerationEvents(Events):
 
 
 def generation_response(
-    engine: ServedEngine, jobs: Sequence[GenerateJob], events: GenerationEvents, stream: bool
+    engine: EngineInterface, jobs: Sequence[GenerateJob], events: GenerationEvents, stream: bool
 ) -> ASGIApp:
     """The response to generations, one after another, streaming or in one piece."""
     if stream:
@@ -93,7 +94,7 @@ class GenerationAnswer:
     """An answer in one piece."""
 
     def __init__(
-        self, engine: ServedEngine, jobs: Sequence[GenerateJob], events: GenerationEvents
+        self, engine: EngineInterface, jobs: Sequence[GenerateJob], events: GenerationEvents
     ) -> None:
         self._engine = engine
         self._jobs = jobs
@@ -114,8 +115,8 @@ class GenerationAnswer:
         await response(scope, receive, send)
 
 
-def _begin(engine: ServedEngine, job: GenerateJob, on_spans: OnSpans) -> Call:
-    return engine.generate(job, job.owner, on_spans, urgency_of(job))
+def _begin(engine: EngineInterface, job: GenerateJob, on_spans: OnSpans) -> Call:
+    return engine.ask(job, job.owner, on_spans, urgency_of(job))
 
 
 def _piece(job: GenerateJob, spans: list[Span], result: JobResult) -> AnswerPiece:
@@ -128,8 +129,7 @@ def _piece(job: GenerateJob, spans: list[Span], result: JobResult) -> AnswerPiec
 
 def owned(job: GenerateJob, request: Request) -> GenerateJob:
     """The job with its owner."""
-    job.owner = request.scope["holder"].name
-    return job
+    return replace(job, owner=request.scope["holder"].name)
 
 
 def data(value: Any) -> bytes:

@@ -6,15 +6,20 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import Any
 
-from lsp_server.engine.jobs import GenerateJob
-from lsp_server.engine.scheduler import COMPLETION, EDIT
+from lsp_server.contract.jobs import (
+    COMPLETION,
+    EDIT,
+    LEAST_TOP_P,
+    MOST_SEED,
+    MOST_TOKENS,
+    GenerateJob,
+)
 from lsp_server.http_server.errors import RequestRefused, invalid
 from lsp_server.http_server.fields import Fields
 
-MOST_TOKENS = 1 << 16
-MOST_SEED = (1 << 64) - 1
 MOST_STOPS = 64
 MOST_STOP_CHARACTERS = 1024
 MOST_LOGPROBS = 20
@@ -32,8 +37,6 @@ LLAMA_CPP_LAST_TOKENS = 64
 """How far back ``repeat_penalty`` looks where the request does not say."""
 MOST_BIAS = 10_000.0
 MOST_BIASES = 1 << 16
-LEAST_TOP_P = 1e-6
-"""The likeliest token alone."""
 
 
 def generate_job(fields: Fields, max_tokens: int) -> GenerateJob:
@@ -60,25 +63,21 @@ def generate_job(fields: Fields, max_tokens: int) -> GenerateJob:
         ignore_end=fields.flag("ignore_eos"),
         prediction=_prediction(fields),
     )
-    _leave_out_samplers(fields, job)
-    return job
+    return replace(job, **_left_out_samplers(fields))
 
 
-def _leave_out_samplers(fields: Fields, job: GenerateJob) -> None:
-    """llama.cpp's ``samplers`` says which of the rules count."""
+def _left_out_samplers(fields: Fields) -> dict[str, Any]:
+    """llama.cpp's ``samplers`` says which of the rules count; the values of those that do not."""
     names = fields.take("samplers")
     if names is None:
-        return
+        return {}
     if not (isinstance(names, list) and all(name in SAMPLERS for name in names)):
         raise invalid(f"samplers is a list of {', '.join(sorted(SAMPLERS))}")
-    if "top_k" not in names:
-        job.top_k = 0
-    if "top_p" not in names:
-        job.top_p = 1.0
-    if "min_p" not in names:
-        job.min_p = 0.0
+    without = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
+    left_out: dict[str, Any] = {name: without[name] for name in without if name not in names}
     if "penalties" not in names:
-        job.repetition_penalty, job.presence_penalty, job.frequency_penalty = 1.0, 0.0, 0.0
+        left_out |= {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
+    return left_out
 
 
 def _limit(fields: Fields, usual: int) -> int:

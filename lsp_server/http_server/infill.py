@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -11,8 +12,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from lsp_server.engine.jobs import ContextSnippet, GenerateJob, JobResult
-from lsp_server.engine.scheduler import PREFILL
+from lsp_server.contract.engine import EngineInterface
+from lsp_server.contract.jobs import ContextSnippet, GenerateJob, JobResult
 from lsp_server.http_server.answer_text import AnswerPiece
 from lsp_server.http_server.bodies import read_json
 from lsp_server.http_server.errors import invalid
@@ -22,14 +23,13 @@ from lsp_server.http_server.generation_fields import generate_job
 from lsp_server.http_server.known_fields import refuse_the_rest
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.model_names import model_name
-from lsp_server.http_server.served_engine import ServedEngine
 from lsp_server.http_server.streaming import answered
 
 DEFAULT_TOKENS = 128
 _STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "cancelled": "limit"}
 
 
-def infill_routes(engine: ServedEngine, limits: RequestLimits) -> list[BaseRoute]:
+def infill_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
     """The route."""
 
     async def infill(request: Request) -> ASGIApp:
@@ -39,7 +39,7 @@ def infill_routes(engine: ServedEngine, limits: RequestLimits) -> list[BaseRoute
         stream = fields.flag("stream")
         refuse_the_rest(fields)
         if job.max_tokens == 0:
-            await answered(engine.prefill(job, job.owner, PREFILL), request.receive)
+            await answered(engine.prefill(job, job.owner), request.receive)
             nothing = JobResult("", [], 0, 0, 0.0, 0.0, {}, "length")
             return JSONResponse(events.choice(AnswerPiece(), nothing))
         return generation_response(engine, [job], events, stream)
@@ -94,11 +94,13 @@ def _job(fields: Fields) -> GenerateJob:
     prompt = fields.take("prompt", "")
     if not isinstance(prompt, str):
         raise invalid("prompt is the text between input_prefix and the cursor")
-    job.text = fields.text("input_prefix", "") + prompt
-    job.suffix = fields.text("input_suffix", "")
-    job.snippets = [_snippet(one) for one in fields.objects("input_extra")]
-    job.prompt_seconds = fields.whole("t_max_prompt_ms", 0, 0, 1 << 30) / 1000
-    return job
+    return replace(
+        job,
+        text=fields.text("input_prefix", "") + prompt,
+        suffix=fields.text("input_suffix", ""),
+        snippets=[_snippet(one) for one in fields.objects("input_extra")],
+        prompt_seconds=fields.whole("t_max_prompt_ms", 0, 0, 1 << 30) / 1000,
+    )
 
 
 def _snippet(fields: Fields) -> ContextSnippet:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lsp_server.engine.jobs import TokenSpan
+from lsp_server.contract.jobs import Chance, Span
 
 
 class CompletionLogprobs:
@@ -14,37 +14,39 @@ class CompletionLogprobs:
     def __init__(self) -> None:
         self._offset = 0
 
-    def of(self, tokens: Sequence[TokenSpan]) -> dict[str, Any]:
+    def of(self, tokens: Sequence[Span]) -> dict[str, Any]:
         """Four lists of one length."""
         offsets = []
+        chances = _chances(tokens)
         for span in tokens:
             offsets.append(self._offset)
             self._offset += len(span.text)
         return {
-            "tokens": [_text(span.chance.token) for span in tokens],
-            "token_logprobs": [span.chance.logprob for span in tokens],
+            "tokens": [_text(one.token) for one in chances],
+            "token_logprobs": [one.logprob for one in chances],
             "top_logprobs": [
-                {_text(token): logprob for token, logprob in span.chance.likeliest}
-                for span in tokens
+                {_text(token): logprob for token, logprob in one.likeliest} for one in chances
             ],
             "text_offset": offsets,
         }
 
 
-def chat_logprobs(tokens: Sequence[TokenSpan]) -> dict[str, Any]:
+def chat_logprobs(tokens: Sequence[Span]) -> dict[str, Any]:
     """The form of ``/v1/chat/completions``."""
     return {
         "content": [
             {
-                **_chat_token(span.chance.token, span.chance.logprob),
-                "top_logprobs": [
-                    _chat_token(token, logprob) for token, logprob in span.chance.likeliest
-                ],
+                **_chat_token(one.token, one.logprob),
+                "top_logprobs": [_chat_token(token, logprob) for token, logprob in one.likeliest],
             }
-            for span in tokens
+            for one in _chances(tokens)
         ],
         "refusal": None,
     }
+
+
+def _chances(tokens: Sequence[Span]) -> list[Chance]:
+    return [span.chance for span in tokens if span.chance is not None]
 
 
 def _chat_token(token: list[int], logprob: float) -> dict[str, Any]:

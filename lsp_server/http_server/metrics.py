@@ -10,8 +10,8 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lsp_server.engine.jobs import JobResult
-from lsp_server.http_server.served_engine import ServedEngine
+from lsp_server.contract.engine import EngineInterface
+from lsp_server.contract.jobs import JobResult
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -52,11 +52,11 @@ class Metrics:
         self.prompt_tokens += result.prompt_tokens
         self.prompt_tokens_reused += result.prompt_tokens_reused
 
-    def text(self, engine: ServedEngine) -> str:
+    def text(self, engine: EngineInterface) -> str:
         """All of it, and the state of the engine."""
         return "".join(f"{line}\n" for line in self._lines(engine))
 
-    def _lines(self, engine: ServedEngine) -> Iterator[str]:
+    def _lines(self, engine: EngineInterface) -> Iterator[str]:
         yield from _about("requests_total", "counter", "requests by route and status")
         for (route, status), number in sorted(self.requests.items()):
             yield f'redraft_requests_total{{route="{route}",status="{status}"}} {number}'
@@ -78,7 +78,7 @@ class Metrics:
                 *("tokens of prompts that were in a cache", self.prompt_tokens_reused),
             ),
             ("requests_running", "gauge", "requests under way", self.running),
-            ("engine_queue", "gauge", "requests at the engine", engine.queue_length),
+            ("engine_queue", "gauge", "requests at the engine", engine.calls.queue_length),
             ("engine_ready", "gauge", "1: the model is loaded", ready),
         ):
             yield from _about(name, kind, about)

@@ -10,14 +10,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from lsp_server.contract.engine import EngineInterface
 from lsp_server.http_server.errors import RequestRefused
-from lsp_server.http_server.served_engine import ServedEngine
 
 _HUB_FOLDER = "models--"
 """How folders of Hugging Face's cache begin."""
 
 
-def model_name(engine: ServedEngine) -> str:
+def model_name(engine: EngineInterface) -> str:
     """The model by name: where it lies is nobody's business. One of Hugging Face's cache is called
     as it is there, OWNER/NAME."""
     path = PurePath(engine.status.model)
@@ -29,7 +29,7 @@ def model_name(engine: ServedEngine) -> str:
     return path.name
 
 
-def is_called(engine: ServedEngine, name: str) -> bool:
+def is_called(engine: EngineInterface, name: str) -> bool:
     """Whether a client means the model by ``name``: whoever owns it, with or without the end of a
     file's name."""
     return _plain(name) == _plain(model_name(engine))
@@ -39,7 +39,7 @@ def _plain(name: str) -> str:
     return name.rpartition("/")[2].lower().removesuffix(".gguf")
 
 
-def model_routes(engine: ServedEngine) -> list[BaseRoute]:
+def model_routes(engine: EngineInterface) -> list[BaseRoute]:
     """The list of models, which has one, and that one."""
     started = int(time.time())
 

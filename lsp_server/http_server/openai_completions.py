@@ -7,7 +7,8 @@ from typing import Any
 
 from starlette.routing import BaseRoute
 
-from lsp_server.engine.jobs import GenerateJob, TokenSpan
+from lsp_server.contract.engine import EngineInterface
+from lsp_server.contract.jobs import GenerateJob, Span
 from lsp_server.engine.next_edits.raw_prompts import raw_window
 from lsp_server.http_server.errors import invalid
 from lsp_server.http_server.fields import Fields
@@ -15,14 +16,13 @@ from lsp_server.http_server.generation_fields import generate_job, wanted_logpro
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.logprobs import CompletionLogprobs
 from lsp_server.http_server.openai_events import OpenAiEvents, openai_route
-from lsp_server.http_server.served_engine import ServedEngine
 
 DEFAULT_TOKENS = 256
 MOST_PROMPTS = 128
 """Of a request. They are answered one after another."""
 
 
-def completion_routes(engine: ServedEngine, limits: RequestLimits) -> list[BaseRoute]:
+def completion_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
     """The route."""
     return [openai_route("/v1/completions", engine, limits, _jobs, CompletionEvents)]
 
@@ -50,7 +50,7 @@ class CompletionEvents(OpenAiEvents):
         """The text."""
         return self.shown_piece(text)
 
-    def logprobs(self, tokens: list[TokenSpan]) -> dict[str, Any]:
+    def logprobs(self, tokens: list[Span]) -> dict[str, Any]:
         """How likely tokens were, and where in the text they stand."""
         return self._logprobs.of(tokens)
 
@@ -59,8 +59,7 @@ def _jobs(fields: Fields) -> list[GenerateJob]:
     """One for each prompt."""
     job = generate_job(fields, DEFAULT_TOKENS)
     suffix = fields.text("suffix", "")
-    job.suffix = suffix or None
-    job.logprobs = wanted_logprobs(fields)
+    job = replace(job, suffix=suffix or None, logprobs=wanted_logprobs(fields))
     prompts = _prompts(fields.take("prompt"))
     if suffix and not all(isinstance(prompt, str) for prompt in prompts):
         raise invalid("suffix goes with a prompt that is a text")

@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from lsp_server.engine.jobs import GenerateJob, JobResult, TokenSpan
+from lsp_server.contract.engine import EngineInterface
+from lsp_server.contract.jobs import GenerateJob, JobResult, Span
 from lsp_server.http_server.answer_text import AnswerPiece
 from lsp_server.http_server.bodies import read_json
 from lsp_server.http_server.fields import Fields
@@ -21,7 +22,6 @@ from lsp_server.http_server.generation import GenerationEvents, data, generation
 from lsp_server.http_server.known_fields import refuse_the_rest
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.model_names import model_name
-from lsp_server.http_server.served_engine import ServedEngine
 from lsp_server.http_server.usage import finish_reason, usage
 
 DONE = b"data: [DONE]\n\n"
@@ -56,7 +56,7 @@ class OpenAiEvents(GenerationEvents):
         """The text, in the choice of an answer in one."""
 
     @abstractmethod
-    def logprobs(self, tokens: list[TokenSpan]) -> dict[str, Any]:
+    def logprobs(self, tokens: list[Span]) -> dict[str, Any]:
         """How likely tokens were."""
 
     def piece(self, piece: AnswerPiece) -> bytes:
@@ -95,7 +95,7 @@ class OpenAiEvents(GenerationEvents):
 
 def openai_route(
     path: str,
-    engine: ServedEngine,
+    engine: EngineInterface,
     limits: RequestLimits,
     jobs_of: Callable[[Fields], list[GenerateJob]],
     events_of: type[OpenAiEvents],

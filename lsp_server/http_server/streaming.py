@@ -6,13 +6,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from lsp_server.engine.call import Call, OnSpans
-from lsp_server.engine.jobs import JobResult, Span
+from lsp_server.contract.calls import Call, OnSpans
+from lsp_server.contract.codec import to_json
+from lsp_server.contract.jobs import Span
 from lsp_server.http_server.errors import RequestRefused, refusal_of
 from lsp_server.http_server.metrics import note_result
 
@@ -41,11 +41,11 @@ class Events:
 
     def spans(self, spans: list[Span]) -> bytes:
         """New text; nothing for nothing."""
-        return event("spans", [asdict(span) for span in spans]) if spans else b""
+        return event("spans", to_json(spans)) if spans else b""
 
     def result(self, result: Any) -> bytes:
         """The end."""
-        return event("result", asdict(result) if isinstance(result, JobResult) else result)
+        return event("result", to_json(result))
 
     def error(self, refused: RequestRefused) -> bytes:
         """The end of a request that failed."""

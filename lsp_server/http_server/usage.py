@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lsp_server.engine.jobs import JobResult
+from lsp_server.contract.jobs import JobResult
 
 
 def usage(results: Sequence[JobResult]) -> dict[str, Any]:

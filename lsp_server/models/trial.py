@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lsp_server.contract.jobs import CompletionJob, EditJob
 from lsp_server.contract.options import EngineOptions
-from lsp_server.engine.jobs import CompletionJob, EditJob
 from lsp_server.errors import RedraftError
 
 _BEFORE = "def area(width, height):\n    return "
@@ -32,7 +32,7 @@ def try_model(path: str, told: Callable[[str], None]) -> Trial:
     machine that takes a minute. Raises RedraftError or AccelError where it cannot be loaded."""
     from accel.errors import AccelError
     from accel.text.format_check import format_problems, template_problems
-    from lsp_server.engine.process import EngineService
+    from lsp_server.engine.service import EngineService
 
     service = EngineService(EngineOptions(path=path, common=False))
     trial = Trial()
@@ -49,8 +49,8 @@ def try_model(path: str, told: Callable[[str], None]) -> Trial:
         if not trial.text.strip():
             trial.problems.append("it wrote nothing into a hole that wants an expression")
         if tokenizer.chat_template is not None:
-            edit = EditJob("", "limit.py", _INSTRUCTION, _EDITED, language="python")
-            edit.max_tokens = _TOKENS
+            asked = _INSTRUCTION, _EDITED
+            edit = EditJob("", "limit.py", *asked, language="python", max_tokens=_TOKENS)
             trial.edit = service.edit(edit).text
     except (RedraftError, AccelError) as error:
         if not trial.text:

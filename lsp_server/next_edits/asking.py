@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lsp_server.contract.jobs import EDIT, GenerateJob, JobResult, Span
 from lsp_server.documents.document import Document, Position
 from lsp_server.editing.hunks import Hunk
 from lsp_server.editing.region import TrackedRegion
-from lsp_server.engine.jobs import GenerateJob, JobResult, Span
 from lsp_server.engine.next_edits.formats import FORMATS, NextEditFormat
-from lsp_server.engine.scheduler import EDIT, PREFILL
 from lsp_server.errors import EngineFailed, EngineUnavailable, ModelUnavailable
 from lsp_server.next_edits.answers import AnsweredWindow, NoWindow, read_answer
 from lsp_server.next_edits.history import RecordedEdit
@@ -31,7 +30,7 @@ from lsp_server.next_edits.window_hunks import (
 from lsp_server.next_edits.windows import Window, shown_line
 
 if TYPE_CHECKING:
-    from lsp_server.engine.call import Call
+    from lsp_server.contract.calls import Call
     from lsp_server.engine.client import EngineClient
     from lsp_server.settings import NextEditSettings
 
@@ -172,7 +171,7 @@ class WindowAsker:
         engine = self._engine()
         self.cancel()
         if engine is not None and not holds_marks(asked.window, asked.form):
-            self._call = engine.prefill(asked.job(), self._client, PREFILL)
+            self._call = engine.prefill(asked.job(), self._client)
 
     def cancel(self) -> None:
         """Stop what is asked."""
@@ -202,7 +201,7 @@ class WindowAsker:
                 is_told = True
                 found(sure)
 
-        call = engine.generate(asked.job(), self._client, on_spans, urgency)
+        call = engine.ask(asked.job(), self._client, on_spans, urgency)
         self._call = call
         try:
             result: JobResult = await call.future

@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.contract.jobs import PREFETCH
 from lsp_server.documents.document import Document, Documents, Edit, Position, split_lines
 from lsp_server.documents.workspace_folders import DocumentLocation, Folders
 from lsp_server.editing.region import TrackedRegion
 from lsp_server.engine.next_edits.formats import NextEditFormat
-from lsp_server.engine.scheduler import PREFETCH
 from lsp_server.next_edits.asking import AskedWindow, Sure, WindowAsker
 from lsp_server.next_edits.finding import LARGEST_TEXT, Elsewhere, next_edits
 from lsp_server.next_edits.history import EditHistory, RecordedEdit

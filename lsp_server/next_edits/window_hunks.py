@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lsp_server.contract.jobs import Span
 from lsp_server.documents.document import Document, Position, line_end
 from lsp_server.editing.hunks import Hunk, line_by_line, minimal_hunks
-from lsp_server.engine.jobs import LikelySpan, Span
 from lsp_server.next_edits.answers import AnsweredWindow
 from lsp_server.next_edits.windows import Window
 
@@ -76,7 +76,7 @@ def logprob_of(one: WindowHunk, made: AnsweredWindow, spans: Sequence[Span]) -> 
         first = start if start is not None else end
         last = end if end is not None else 1 << 60
         assert first is not None
-        if isinstance(span, LikelySpan) and behind > first and place <= last:
+        if span.logprob is not None and behind > first and place <= last:
             total += span.logprob
         place = behind
     return total

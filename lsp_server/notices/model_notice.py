@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from accel.errors import NO_MODEL
-from lsp_server.errors import RedraftError
+from lsp_server.errors import ModelUnavailable, RedraftError
 from lsp_server.processes.background import in_background
 
 if TYPE_CHECKING:
-    from lsp_server.engine.interface import EngineInterface
+    from lsp_server.contract.engine import EngineInterface
     from lsp_server.protocol.client_features import ClientFeatures
     from lsp_server.protocol.jsonrpc import RedraftProtocol
 
@@ -37,12 +37,13 @@ class ModelNotice:
         """Tell the cause, unless that was done."""
         if engine.status.state == "ready":
             self._told.pop(engine, None)
-        if engine.status.state != "failed" or engine.failure is None:
+        status = engine.status
+        if status.state != "failed":
             return
-        if engine.failure.cause == NO_MODEL:
+        if status.message == NO_MODEL:
             # A model is offered once (``first_start``).
             return
-        text = str(engine.failure.error)
+        text = str(ModelUnavailable(status.message, status.remedy))
         if text not in self._told.values():
             self._told[engine] = text
             self._tell(f"Redraft: {text}", features.choose_model)

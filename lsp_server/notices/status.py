@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from lsp_server.contract.engine import EngineInterface
+from lsp_server.contract.jobs import JobResult
 from lsp_server.contract.status import EngineStatus
-from lsp_server.engine.interface import EngineInterface
-from lsp_server.engine.jobs import JobResult
 from lsp_server.index.client import WorkspaceState
 from lsp_server.models.used import UsedModel, UsedModels
 
@@ -123,8 +123,8 @@ def status_message(condition: Condition) -> dict[str, Any]:
         "accepted": performance.accepted,
         "acceptance": condition.acceptance,
         "server": completes.server,
-        "queue": sum(engine.queue_length for engine in engines),
-        "stopping": sum(engine.stopping for engine in engines),
+        "queue": sum(engine.calls.queue_length for engine in engines),
+        "stopping": sum(engine.calls.stopping for engine in engines),
         "reason": condition.inactive or condition.reason or _hint(completes),
         "heldBack": [
             {"uri": uri, "reason": reason} for uri, reason in sorted(condition.held_back.items())

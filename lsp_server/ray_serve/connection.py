@@ -10,12 +10,15 @@ from ray.exceptions import RayError
 from ray.serve.exceptions import RayServeException
 from ray.serve.handle import DeploymentHandle
 
+from lsp_server.contract.codec import to_json
+from lsp_server.contract.jobs import AcceptedText, JobResult, Span
+from lsp_server.contract.notes import note_of
 from lsp_server.engine.connection import OnDeath, OnFrame
 from lsp_server.errors import EngineUnavailable
 from lsp_server.processes.background import in_background
 from lsp_server.protocol.framing import Frame
 from lsp_server.ray_serve.session import session_id
-from lsp_server.ray_serve.views import OPERATIONS, KeptViews
+from lsp_server.ray_serve.views import KeptViews
 
 logger = logging.getLogger(__name__)
 
@@ -107,17 +110,16 @@ class ReplicasConnection:
 
     def send(self, frame: Frame) -> bool:
         """A frame for the engine."""
-        operation = frame["op"]
-        if operation in OPERATIONS:
-            # Sent with the next request, when it is known who answers that.
-            self._views.take(frame)
-        elif operation == "cancel":
+        if frame["op"] == "cancel":
             if (task := self._tasks.get(frame["id"])) is not None:
                 task.cancel()
-        elif operation == "accepted":
-            in_background(self._tell_accepted(frame))
         elif "job" in frame:
             self._tasks[frame["id"]] = in_background(self._answer(frame))
+        elif isinstance(note := note_of(frame), AcceptedText):
+            in_background(self._tell_accepted(note))
+        else:
+            # Sent with the next request, when it is known who answers that.
+            self._views.take(note)
         return self._alive
 
     async def _answer(self, asked: Frame) -> None:
@@ -168,11 +170,11 @@ class ReplicasConnection:
                 answer.cancel()
         raise EngineUnavailable("the replica ended while it worked on the request; try again")
 
-    async def _tell_accepted(self, frame: Frame) -> None:
+    async def _tell_accepted(self, taken: AcceptedText) -> None:
         """Tell the replica that answers such requests."""
-        session = session_of(frame["taken"], self._secret)
+        session = session_of(to_json(taken), self._secret)
         try:
-            await self._handle.options(session_id=session).pass_on.remote(frame)
+            await self._handle.options(session_id=session).tell.remote(taken)
         except (RayError, RayServeException) as error:
             # Another replica will answer, which knows no past outputs either.
             logger.warning("a replica was lost: %s", type(error).__name__)
@@ -196,13 +198,7 @@ def session_of(job: dict[str, Any], secret: bytes) -> str:
 def _cut(told: list[Frame]) -> dict[str, Any]:
     """The result of a cancelled request."""
     spans = [span for frame in told if frame["event"] == "spans" for span in frame["spans"]]
-    return {
-        "text": "".join(span["text"] for span in spans),
-        "spans": [{"text": span["text"], "source": span["source"]} for span in spans],
-        "tokens": 0,
-        "forwards": 0,
-        "seconds": 0.0,
-        "prefill_seconds": 0.0,
-        "sources": {},
-        "stopped_by": "cancelled",
-    }
+    text = "".join(span["text"] for span in spans)
+    told_spans = [Span(span["text"], span["source"]) for span in spans]
+    cut: dict[str, Any] = to_json(JobResult(text, told_spans, 0, 0, 0.0, 0.0, {}, "cancelled"))
+    return cut

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from lsp_server.contract.codec import to_json
+from lsp_server.contract.jobs import Span, job_of
+from lsp_server.contract.notes import Note
 from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.jobs import JobResult
-from lsp_server.errors import EngineFailed, EngineUnavailable
+from lsp_server.errors import EngineFailed, EngineUnavailable, ModelUnavailable
 from lsp_server.protocol.framing import Frame
 from lsp_server.ray_serve.views import OpenViews, ViewPart
 
@@ -31,9 +32,10 @@ class EngineReplica:
         self._pid: int | None = None
         await self._engine.start()
         await self._settled.wait()
-        if self._engine.failure is not None:
+        status = self._engine.status
+        if status.state == "failed":
             # One argument: exceptions with two do not travel to the controller.
-            raise EngineUnavailable(str(self._engine.failure.error))
+            raise EngineUnavailable(str(ModelUnavailable(status.message, status.remedy)))
 
     def _changed(self) -> None:
         if self._engine.status.state in ("ready", "failed"):
@@ -52,12 +54,12 @@ class EngineReplica:
     async def describe(self) -> Frame:
         """The status frame of the engine, and how many requests it has."""
         told = replace(self._engine.status, state="ready", message="")
-        queue = self._engine.queue_length
+        queue = self._engine.calls.queue_length
         return {"event": "status", "status": to_json(told), "queue_length": queue}
 
-    async def pass_on(self, frame: Frame) -> None:
-        """A frame for the engine that has no answer."""
-        self._engine.pass_on(frame)
+    async def tell(self, note: Note) -> None:
+        """See ``EngineInterface.tell``."""
+        self._engine.tell(note)
 
     async def answer(self, asked: Frame, view: ViewPart | None) -> AsyncIterator[list[Frame]]:
         """The frames that the engine answers a request with. A cancel of the stream ends the
@@ -66,15 +68,15 @@ class EngineReplica:
             yield [{"event": "lacking", "paths": lacking}]
             return
         frames: asyncio.Queue[Frame] = asyncio.Queue()
-        call = self._engine.ask(
-            asked["op"],
-            asked["job"],
-            asked["client"],
-            asked["urgency"],
-            lambda spans: frames.put_nowait(
-                {"event": "spans", "spans": [asdict(span) for span in spans]}
-            ),
-        )
+
+        def told(spans: list[Span]) -> None:
+            frames.put_nowait({"event": "spans", "spans": to_json(spans)})
+
+        job, client, urgency = job_of(asked), asked["client"], asked["urgency"]
+        if asked["op"] == "prefill":
+            call = self._engine.prefill(job, client, urgency)
+        else:
+            call = self._engine.ask(job, client, told, urgency)
         call.future.add_done_callback(lambda future: frames.put_nowait(_end(future)))
         try:
             async for together in gathered(frames):
@@ -121,9 +123,6 @@ async def gathered(frames: asyncio.Queue[Frame]) -> AsyncIterator[list[Frame]]:
 def _end(future: asyncio.Future[Any]) -> Frame:
     error = future.exception()
     if error is None:
-        result = future.result()
-        if isinstance(result, JobResult):
-            result = asdict(result)
-        return {"event": "result", "result": result, "forward_s": 0.0}
+        return {"event": "result", "result": to_json(future.result()), "forward_s": 0.0}
     kind = error.kind if isinstance(error, EngineFailed) else EngineUnavailable.__name__
     return {"event": "error", "kind": kind, "message": str(error)}

@@ -10,23 +10,29 @@ import hashlib
 import secrets
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
+from lsp_server.contract.jobs import AcceptedText
+from lsp_server.contract.notes import (
+    CloseBuffer,
+    CloseWorkspace,
+    Note,
+    OpenWorkspace,
+    ReloadIndex,
+    SetBuffer,
+)
 from lsp_server.engine.client import EngineClient
-from lsp_server.protocol.framing import Frame
 
 IDLE_S = 1800.0
 """A replica lets go of a view that no request came for in so long."""
 MOST_VIEWS = 1024
-OPERATIONS = ("open_workspace", "reload_index", "close_workspace", "set_buffer", "close_buffer")
 
 
 class ViewPart(NamedTuple):
     """What travels with a request."""
 
-    opened: dict[str, Any]
-    """The frame that opened the workspace."""
+    opened: OpenWorkspace
     index_state: str
     """Another for every state of the index."""
     buffers: dict[str, str]
@@ -37,7 +43,7 @@ class ViewPart(NamedTuple):
 
 @dataclass(slots=True)
 class _KeptView:
-    opened: Frame
+    opened: OpenWorkspace
     index: str
     texts: dict[str, str] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)
@@ -50,27 +56,25 @@ class KeptViews:
     def __init__(self) -> None:
         self._views: dict[str, _KeptView] = {}
 
-    def take(self, frame: Frame) -> None:
-        """A frame of :data:`OPERATIONS` for the engine."""
-        folder, operation = frame["folder"], frame["op"]
-        if operation == "open_workspace":
-            self._views[folder] = _KeptView(frame, secrets.token_hex(8))
+    def take(self, note: Note) -> None:
+        """A note of a workspace or a document."""
+        if isinstance(note, OpenWorkspace):
+            self._views[note.folder] = _KeptView(note, secrets.token_hex(8))
             return
-        view = self._views.get(folder)
+        view = None if isinstance(note, AcceptedText) else self._views.get(note.folder)
         if view is None:
             return
-        if operation == "reload_index":
+        if isinstance(note, ReloadIndex):
             view.index = secrets.token_hex(8)
-            if "store" in view.opened:
-                view.opened = {**view.opened, "store": frame["store"]}
-        elif operation == "close_workspace":
-            del self._views[folder]
-        elif operation == "set_buffer":
-            view.texts[frame["path"]] = frame["text"]
-            view.hashes[frame["path"]] = _hash(frame["text"])
-        else:
-            view.texts.pop(frame["path"], None)
-            view.hashes.pop(frame["path"], None)
+            view.opened = replace(view.opened, store=note.store)
+        elif isinstance(note, CloseWorkspace):
+            del self._views[note.folder]
+        elif isinstance(note, SetBuffer):
+            view.texts[note.path] = note.text
+            view.hashes[note.path] = _hash(note.text)
+        elif isinstance(note, CloseBuffer):
+            view.texts.pop(note.path, None)
+            view.hashes.pop(note.path, None)
 
     def part(self, folder: str, lacking: list[str]) -> ViewPart | None:
         """What a request in a workspace carries. ``lacking``: paths that the replica asked for."""
@@ -99,23 +103,22 @@ class OpenViews:
 
     def take(self, part: ViewPart) -> list[str]:
         """Have the engine know a view; the paths whose texts it lacks."""
-        folder = part.opened["folder"]
+        folder = part.opened.folder
         view = self._views.get(folder)
         if view is None:
-            self._engine.pass_on(part.opened)
+            self._engine.tell(part.opened)
             view = self._views[folder] = _OpenView(part.index_state, 0.0)
         elif view.index != part.index_state:
-            store = part.opened.get("store", "")
-            self._engine.pass_on({"op": "reload_index", "folder": folder, "store": store})
+            self._engine.tell(ReloadIndex(folder, part.opened.store))
             view.index = part.index_state
         view.used = time.monotonic()
         self._views.move_to_end(folder)
         for path, text in part.texts.items():
-            self._engine.pass_on({"op": "set_buffer", "folder": folder, "path": path, "text": text})
+            self._engine.tell(SetBuffer(folder, path, text))
             view.hashes[path] = _hash(text)
         for path in view.hashes.keys() - part.buffers.keys():
             del view.hashes[path]
-            self._engine.pass_on({"op": "close_buffer", "folder": folder, "path": path})
+            self._engine.tell(CloseBuffer(folder, path))
         self._let_go()
         return [path for path, known in part.buffers.items() if view.hashes.get(path) != known]
 
@@ -130,7 +133,7 @@ class OpenViews:
             if view.used > before and len(self._views) <= MOST_VIEWS:
                 return
             del self._views[folder]
-            self._engine.pass_on({"op": "close_workspace", "folder": folder})
+            self._engine.tell(CloseWorkspace(folder))
 
 
 def _hash(text: str) -> str:

@@ -14,7 +14,7 @@ from lsp_server.remote.listed_models import (
     listed_models,
 )
 from lsp_server.remote.redraft_server import RedraftServerModel
-from lsp_server.remote.served_model import ServedModel
+from lsp_server.remote.transport import Transport
 
 OWN_MODEL = "/redraft/v1/model"
 MODELS = "/v1/models"
@@ -27,7 +27,7 @@ NAMED_MODELS = 5
 SAME_VERSION = "install the same version of Redraft here and there"
 
 
-async def served_model(connection: ServerConnection, wanted: str = "") -> ServedModel:
+async def served_model(connection: ServerConnection, wanted: str = "") -> Transport:
     """The model that a server answers with; ``wanted``: which one, where it has several.
 
     Raises ServerUnavailable.
@@ -49,7 +49,7 @@ async def served_model(connection: ServerConnection, wanted: str = "") -> Served
         raise ServerUnavailable(cause, SAME_VERSION) from None
 
 
-async def _other_model(connection: ServerConnection, wanted: str) -> ServedModel:
+async def _other_model(connection: ServerConnection, wanted: str) -> Transport:
     # It brings NumPy along, which a daemon whose server drafts does without.
     from lsp_server.remote.openai_server import OpenAiModel
 

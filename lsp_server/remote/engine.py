@@ -4,24 +4,28 @@ where there is one."""
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import itertools
 import logging
 import posixpath
-import secrets
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.contract.calls import Call, Calls, OnSpans
+from lsp_server.contract.engine import EngineInterface
+from lsp_server.contract.jobs import (
+    COMPLETION,
+    PREFILL,
+    AcceptedText,
+    AnyJob,
+    CompletionJob,
+    EditJob,
+    GenerateJob,
+    JobResult,
+)
+from lsp_server.contract.notes import CloseBuffer, CloseWorkspace, Note, ReloadIndex
 from lsp_server.contract.status import EngineStatus
-from lsp_server.engine.call import Call, OnSpans
-from lsp_server.engine.client import LATENCIES_KEPT
-from lsp_server.engine.interface import EngineInterface
-from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob, JobResult
-from lsp_server.engine.load_failure import LoadFailure
-from lsp_server.engine.scheduler import COMPLETION
 from lsp_server.errors import (
     EngineFailed,
     EngineUnavailable,
@@ -34,8 +38,8 @@ from lsp_server.remote.address import ServerAddress
 from lsp_server.remote.back_off import BackOff
 from lsp_server.remote.connection import ServerConnection
 from lsp_server.remote.discovery import served_model
-from lsp_server.remote.served_model import Operation, ServedModel
 from lsp_server.remote.told_spans import ToldSpans
+from lsp_server.remote.transport import Transport
 from lsp_server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -59,20 +63,15 @@ class RemoteEngine:
         """``local``: the engine of this machine that answers while the server does not. Others may
         use it, too, and whoever made it ends it."""
         self._settings = server
-        self.on_busy: Callable[[], None] = lambda: None
+        self.calls = Calls()
         self.shared: SharedWorkspaces | None = None
         """The workspaces that the server keeps a repository of."""
         self.repository_of: Callable[[str], str] = self._shared_as
         """What the server knows a workspace's repository by; empty for none."""
-        self.request_count = 0
-        self.latencies_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
-        self.cancels_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
-        """Nothing: a closed connection is not answered."""
-        self.cancel_forwards_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
         self._on_change = on_change
         self._local = local
         self._connection: ServerConnection | None = None
-        self._served: ServedModel | None = None
+        self._served: Transport | None = None
         """The model there while the server answers."""
         self._trouble: ModelUnavailable | None = None
         """Why it does not answer."""
@@ -80,12 +79,7 @@ class RemoteEngine:
         self._back_off = BackOff()
         self._connecting: asyncio.Task[None] | None = None
         self._trying: asyncio.Task[None] | None = None
-        self._calls: dict[int, Call] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._ids = itertools.count(1)
-        self.last_used = time.monotonic()
-        self._salt = secrets.token_bytes(16)
-        """Of the documents' ids: they tell nothing of paths."""
 
     # What the user is told
 
@@ -104,7 +98,7 @@ class RemoteEngine:
             message = f"asking the server {self._settings.url}"
             known = replace(known, state="loading", message=message)
         elif self._trouble is not None and self._local is None:
-            message, remedy = str(self._trouble), self._trouble.remedy
+            message, remedy = self._trouble.cause, self._trouble.remedy
             known = replace(known, state="failed", message=message, remedy=remedy)
         elif self._local is not None and self._trouble is not None:
             here = self._local.status
@@ -119,15 +113,6 @@ class RemoteEngine:
         if self.here is not None:
             return f"{self._trouble}; the model on this machine answers"
         return ""
-
-    @property
-    def failure(self) -> LoadFailure | None:
-        """Why nothing answers."""
-        if self._served is not None or self._trouble is None:
-            return None
-        if self._local is not None:
-            return self._local.failure
-        return LoadFailure([], self._trouble.cause, self._trouble.remedy, (), lasting=False)
 
     @property
     def refused(self) -> str:
@@ -157,16 +142,17 @@ class RemoteEngine:
 
     # What the engine of this machine is told, too
 
-    def open_workspace(self, folder: str) -> None:
-        """A workspace is used from now on."""
+    def tell(self, note: Note) -> None:
+        """Something of a workspace or a document is another way now."""
+        if isinstance(note, ReloadIndex | CloseWorkspace):
+            # The engine of this machine is told by whoever made it.
+            return
         if self._local is not None:
-            self._local.open_workspace(folder)
-
-    def reload_index(self, folder: str, store: str) -> None:
-        """Nothing: the engine of this machine is told by whoever made it."""
-
-    def close_workspace(self, folder: str) -> None:
-        """Nothing: the engine of this machine is told by whoever made it."""
+            self._local.tell(note)
+        if isinstance(note, CloseBuffer) and self.shared is not None:
+            self.shared.close_buffer(note.folder, note.path)
+        if isinstance(note, AcceptedText) and self._served is not None and not note.secret:
+            in_background(self._tell_accepted(self._served, note))
 
     def set_buffer(
         self, folder: str, path: str, read: Callable[[], str], opened: bool = False
@@ -177,26 +163,7 @@ class RemoteEngine:
         if self.shared is not None:
             self.shared.set_buffer(folder, path, read)
 
-    def close_buffer(self, folder: str, path: str) -> None:
-        """A document was closed."""
-        if self._local is not None:
-            self._local.close_buffer(folder, path)
-        if self.shared is not None:
-            self.shared.close_buffer(folder, path)
-
-    def forget_document(self, folder: str, path: str) -> None:
-        """A document is held back."""
-        if self._local is not None:
-            self._local.forget_document(folder, path)
-
-    def accepted(self, taken: AcceptedText) -> None:
-        """A user took a suggestion: the server is told, too."""
-        if self._local is not None:
-            self._local.accepted(taken)
-        if self._served is not None and not taken.secret:
-            in_background(self._tell_accepted(self._served, taken))
-
-    async def _tell_accepted(self, served: ServedModel, taken: AcceptedText) -> None:
+    async def _tell_accepted(self, served: Transport, taken: AcceptedText) -> None:
         sent = replace(
             taken, workspace=self._workspace_there(taken.workspace), path=_relative(taken.path)
         )
@@ -208,59 +175,41 @@ class RemoteEngine:
 
     # Requests
 
-    def complete(
+    def ask(
         self,
-        job: CompletionJob,
+        job: AnyJob,
         client: str,
         on_spans: OnSpans | None = None,
         urgency: int = COMPLETION,
     ) -> Call:
-        """Ask for a completion; the future holds a JobResult."""
-        return self._call("complete", job, client, urgency, on_spans)
+        """Have a text written; the future holds a JobResult."""
+        return self._call(job, client, on_spans, urgency, is_prefill=False)
 
-    def edit(self, job: EditJob, client: str, on_spans: OnSpans | None, urgency: int) -> Call:
-        """Ask for an edit; the future holds a JobResult."""
-        return self._call("edit", job, client, urgency, on_spans)
-
-    def prefill(self, job: CompletionJob | EditJob, client: str, urgency: int) -> Call:
-        """Compute the prompt of a request that may come."""
-        return self._call("prefill", job, client, urgency, None)
+    def prefill(self, job: AnyJob, client: str, urgency: int = PREFILL) -> Call:
+        """Compute the prompt of a job that may come."""
+        return self._call(job, client, None, urgency, is_prefill=True)
 
     def _call(
-        self,
-        operation: Operation,
-        job: CompletionJob | EditJob,
-        client: str,
-        urgency: int,
-        on_spans: OnSpans | None,
+        self, job: AnyJob, client: str, on_spans: OnSpans | None, urgency: int, is_prefill: bool
     ) -> Call:
-        call_id = next(self._ids)
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        call = Call(call_id, urgency, future, on_spans, lambda: self._cancel(call_id))
-        self._calls[call_id] = call
-        if len(self._calls) == 1:
-            self.on_busy()
-        self.last_used = time.monotonic()
-        self.request_count += 1
-        self._tasks[call_id] = in_background(self._serve(call, operation, job, client))
+        assert not isinstance(job, GenerateJob), "editors complete and edit"
+        call = self.calls.begin(urgency, on_spans, self._cancel)
+        self._tasks[call.id] = in_background(self._serve(call, job, client, is_prefill))
         return call
 
-    def _cancel(self, call_id: int) -> None:
+    def _cancel(self, call: Call) -> None:
         """Stop a call: its connection is closed, which ends the forward there."""
-        if (task := self._tasks.get(call_id)) is not None:
-            call = self._calls[call_id]
-            call.cancelled = time.monotonic()
-            task.cancel()
-            # A task that is cancelled before its first step runs no line of its coroutine.
-            self._finish(call, None, None)
+        self._tasks[call.id].cancel()
+        # A task that is cancelled before its first step runs no line of its coroutine.
+        self._finish(call)
 
     async def _serve(
-        self, call: Call, operation: Operation, job: CompletionJob | EditJob, client: str
+        self, call: Call, job: CompletionJob | EditJob, client: str, is_prefill: bool
     ) -> None:
         result: JobResult | None = None
         error: RedraftError | None = None
         try:
-            result = await self._answer(call, operation, job, client)
+            result = await self._answer(call, job, client, is_prefill)
         except RedraftError as raised:
             error = raised
         except Exception as raised:
@@ -268,36 +217,24 @@ class RemoteEngine:
             error = EngineFailed(f"the server's answer cannot be used ({type(raised).__name__})")
         self._finish(call, result, error)
 
-    def _finish(self, call: Call, result: JobResult | None, error: RedraftError | None) -> None:
-        if self._calls.pop(call.id, None) is None:
-            return
-        del self._tasks[call.id]
-        if not self._calls:
-            self.on_busy()
-        self.last_used = time.monotonic()
-        if call.future.done():
-            return
-        if error is not None:
-            call.future.set_exception(error)
-            # A call that nobody awaits any more is no error of ours.
-            call.future.exception()
-            return
-        if call.cancelled is None and call.urgency == COMPLETION:
-            self.latencies_s.append(time.monotonic() - call.started)
-        call.future.set_result(result)
+    def _finish(
+        self, call: Call, result: JobResult | None = None, error: RedraftError | None = None
+    ) -> None:
+        self._tasks.pop(call.id, None)
+        self.calls.finish(call, result, error)
 
     async def _answer(
-        self, call: Call, operation: Operation, job: CompletionJob | EditJob, client: str
+        self, call: Call, job: CompletionJob | EditJob, client: str, is_prefill: bool
     ) -> JobResult | None:
         told = ToldSpans(call.on_spans)
         if job.secret:
-            return await self._answer_here(call, operation, job, client, told, NO_SECRETS)
+            return await self._answer_here(call, job, client, told, NO_SECRETS, is_prefill)
         if self._trouble is None:
             await self._connected()
         served = self._served
         if served is not None:
             try:
-                result = await self._answer_there(served, call, operation, job, told)
+                result = await self._answer_there(served, call, job, told, is_prefill)
             except ServerUnavailable as trouble:
                 self._lost(trouble, served)
                 told.begin_again()
@@ -305,48 +242,46 @@ class RemoteEngine:
                 self._back_off.forget()
                 return result
         reason = str(self._trouble) if self._trouble is not None else "the server went away"
-        return await self._answer_here(call, operation, job, client, told, reason)
+        return await self._answer_here(call, job, client, told, reason, is_prefill)
 
     async def _answer_there(
         self,
-        served: ServedModel,
+        served: Transport,
         call: Call,
-        operation: Operation,
         job: CompletionJob | EditJob,
         told: ToldSpans,
+        is_prefill: bool,
     ) -> JobResult | None:
         """The server's answer. Raises ServerUnavailable and EngineFailed."""
-        sent, document = self._sent(job), self._document(job)
+        sent = self._sent(job)
+        ask = partial(served.ask, urgency=call.urgency, on_spans=told.add, is_prefill=is_prefill)
         try:
-            return await served.run(operation, sent, call.urgency, document, told.add)
+            return await ask(sent)
         except EngineFailed as error:
             if error.kind != "404" or not sent.workspace or self.shared is None:
                 raise
             # The repository was deleted there: what can be drafted from the prompt is enough.
             self.shared.lost(job.workspace)
-            alone = replace(sent, workspace="")
-            return await served.run(operation, alone, call.urgency, document, told.add)
+            return await ask(replace(sent, workspace=""))
 
     async def _answer_here(
         self,
         call: Call,
-        operation: Operation,
         job: CompletionJob | EditJob,
         client: str,
         told: ToldSpans,
         reason: str,
+        is_prefill: bool,
     ) -> JobResult | None:
         """The answer of this machine's engine. Raises EngineUnavailable with ``reason`` where there
         is none."""
         local = self._local
         if local is None:
             raise EngineUnavailable(reason)
-        if operation == "prefill":
+        if is_prefill:
             call_here = local.prefill(job, client, call.urgency)
-        elif isinstance(job, EditJob):
-            call_here = local.edit(job, client, told.add, call.urgency)
         else:
-            call_here = local.complete(job, client, told.add, call.urgency)
+            call_here = local.ask(job, client, told.add, call.urgency)
         try:
             result = await call_here.future
         except asyncio.CancelledError:
@@ -372,11 +307,6 @@ class RemoteEngine:
 
     def _shared_as(self, folder: str) -> str:
         return self.shared.workspace(folder) if self.shared is not None else ""
-
-    def _document(self, job: CompletionJob | EditJob) -> str:
-        """An id by which the server knows what it computed of a document."""
-        name = f"{job.workspace}\0{job.path}".encode("utf-8", "surrogateescape")
-        return hashlib.blake2b(name, key=self._salt, digest_size=12).hexdigest()
 
     # The server
 
@@ -420,7 +350,7 @@ class RemoteEngine:
         logger.info("the server %s answers with %s", self._settings.url, self._served.status.model)
         self._on_change()
 
-    def _lost(self, trouble: ModelUnavailable, served: ServedModel | None) -> None:
+    def _lost(self, trouble: ModelUnavailable, served: Transport | None) -> None:
         """The server does not answer; ``served``: what was asked. It is tried again later."""
         if self._served is not served or self._trouble is not None:
             return
@@ -446,35 +376,9 @@ class RemoteEngine:
                 self._set_trouble(trouble)
         self._trying = None
 
-    @property
-    def busy(self) -> bool:
-        """A request is under way."""
-        return bool(self._calls)
-
-    @property
-    def queue_length(self) -> int:
-        """Requests that are under way."""
-        return len(self._calls)
-
-    @property
-    def stopping(self) -> int:
-        """None: a closed connection is not answered."""
-        return 0
-
-    pid = None
-    """No process."""
-    hung = False
-    """A connection that is silent for long ends by itself."""
-
-    def restart(self) -> None:
-        """Nothing: there is no process."""
-
-    def unload(self) -> None:
-        """Nothing: there is no process."""
-
     def rest(self) -> None:
         """Nobody wants the server: it is not asked until somebody does."""
-        if self._trying is not None and not self.busy:
+        if self._trying is not None and not self.calls.busy:
             self._trying.cancel()
             self._trying = self._trouble = None
             self._back_off.forget()

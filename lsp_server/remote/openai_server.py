@@ -16,14 +16,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from lsp_server.contract.status import EngineStatus
-from lsp_server.engine.call import OnSpans
-from lsp_server.engine.completion import stopping
-from lsp_server.engine.editing.answers import code_of_answer, code_so_far
-from lsp_server.engine.editing.loops import is_loop
-from lsp_server.engine.editing.shown_text import ShownText, readable
-from lsp_server.engine.generating import fitted, put_in, replace_surrogates
-from lsp_server.engine.jobs import (
+from lsp_server.contract.calls import OnSpans
+from lsp_server.contract.jobs import (
     AcceptedText,
     CompletionJob,
     ContextSnippet,
@@ -31,13 +25,18 @@ from lsp_server.engine.jobs import (
     JobResult,
     Span,
 )
+from lsp_server.contract.status import EngineStatus
+from lsp_server.engine.completion import stopping
+from lsp_server.engine.editing.answers import code_of_answer, code_so_far
+from lsp_server.engine.editing.loops import is_loop
+from lsp_server.engine.editing.shown_text import ShownText, readable
+from lsp_server.engine.generating import fitted, put_in, replace_surrogates
 from lsp_server.errors import EditRefused, EngineFailed, NothingToContinue, ServerRefused
 from lsp_server.remote.answer_events import ErrorEvent, TextEvent, read_event
 from lsp_server.remote.connection import ServerConnection, told_in
 from lsp_server.remote.context_window import ContextWindow, is_about_length
 from lsp_server.remote.fim_texts import family_of, fim_text
 from lsp_server.remote.listed_models import LLAMA_SERVER, ListedModel
-from lsp_server.remote.served_model import Operation
 
 PREFIX_CHARACTERS = 6_000
 SUFFIX_CHARACTERS = 2_000
@@ -112,17 +111,16 @@ class OpenAiModel:
         """What is known of it: it is shown the text after the cursor until it refused that."""
         return EngineStatus(model=self.name, fills=len(self._ways) > 1)
 
-    async def run(
+    async def ask(
         self,
-        operation: Operation,
         job: CompletionJob | EditJob,
         urgency: int,
-        document: str,
         on_spans: OnSpans,
+        is_prefill: bool = False,
     ) -> JobResult | None:
         """Do a job there; prompts cannot be computed ahead. Raises ServerUnavailable, EngineFailed
         or EditRefused."""
-        if operation == "prefill":
+        if is_prefill:
             return None
         if isinstance(job, EditJob):
             return await self._edit(job, on_spans)

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
-from lsp_server.contract.codec import read
-from lsp_server.contract.status import EngineStatus
-from lsp_server.engine.call import OnSpans
-from lsp_server.engine.jobs import (
+from lsp_server.contract.calls import OnSpans
+from lsp_server.contract.codec import read, to_json
+from lsp_server.contract.jobs import (
     AcceptedText,
     CompletionJob,
     EditJob,
     JobResult,
-    LikelySpan,
     Span,
 )
+from lsp_server.contract.status import EngineStatus
 from lsp_server.errors import EngineFailed, ServerUnavailable
 from lsp_server.protocol.server_routes import PROTOCOL
 from lsp_server.remote.connection import ServerConnection
-from lsp_server.remote.served_model import Operation
 
 NOT_TOLD = ("secret", "owner")
 """No secret job comes so far, and the server knows by the key whose job it is."""
@@ -40,40 +37,31 @@ class RedraftServerModel:
         """
         self._connection = connection
         self.status = read(EngineStatus, told, unknown="ignored")
-        self._gates = told.get("gates") is True
-        """Whether it tells how sure the model is of what it writes."""
 
-    async def run(
+    async def ask(
         self,
-        operation: Operation,
         job: CompletionJob | EditJob,
         urgency: int,
-        document: str,
         on_spans: OnSpans,
+        is_prefill: bool = False,
     ) -> JobResult | None:
         """Do a job there. Raises ServerUnavailable or EngineFailed."""
-        body = {
-            "protocol": PROTOCOL,
-            "job": self._asked(job),
-            "urgency": urgency,
-            "document": document,
-        }
-        if operation == "prefill":
-            body["operation"] = "edit" if isinstance(job, EditJob) else "complete"
+        body = {"protocol": PROTOCOL, "job": _sent(job), "urgency": urgency}
+        if is_prefill:
+            body["operation"] = job.operation
             await self._connection.post("/redraft/v1/prefill", body)
             return None
         result: JobResult | None = None
         # Read to its end, so that the connection is kept for the next request.
-        async with self._connection.events(f"/redraft/v1/{operation}", body) as events:
+        async with self._connection.events(f"/redraft/v1/{job.operation}", body) as events:
             async for event in events:
                 data = _read(event.data)
                 if event.event == "spans":
-                    on_spans([_span(one) for one in data])
+                    on_spans([read(Span, one, unknown="ignored") for one in data])
                 elif event.event == "error":
                     raise self._error(data)
                 elif event.event == "result":
-                    spans = [Span(**one) for one in data["spans"]]
-                    result = JobResult(**{**data, "spans": spans})
+                    result = read(JobResult, data, unknown="ignored")
         if result is not None:
             return result
         raise ServerUnavailable(
@@ -82,14 +70,8 @@ class RedraftServerModel:
 
     async def accepted(self, taken: AcceptedText) -> None:
         """Tell of a suggestion that a user took. Raises ServerUnavailable or EngineFailed."""
-        body = {"protocol": PROTOCOL, "taken": _told(taken)}
+        body = {"protocol": PROTOCOL, "taken": _sent(taken)}
         await self._connection.post("/redraft/v1/accepted", body)
-
-    def _asked(self, job: CompletionJob | EditJob) -> dict[str, Any]:
-        told = _told(job)
-        if not self._gates:
-            told.pop("gate", None)
-        return told
 
     def _error(self, data: dict[str, Any]) -> Exception:
         kind, message = str(data.get("kind", "")), str(data.get("message", ""))
@@ -99,15 +81,9 @@ class RedraftServerModel:
         return EngineFailed(message, kind)
 
 
-def _told(job: CompletionJob | EditJob | AcceptedText) -> dict[str, Any]:
-    return {name: value for name, value in asdict(job).items() if name not in NOT_TOLD}
-
-
-def _span(told: dict[str, Any]) -> Span:
-    text, source = told["text"], told["source"]
-    if "logprob" not in told:
-        return Span(text, source)
-    return LikelySpan(text, source, float(told["logprob"]))
+def _sent(job: CompletionJob | EditJob | AcceptedText) -> dict[str, Any]:
+    values: dict[str, Any] = to_json(job)
+    return {name: value for name, value in values.items() if name not in NOT_TOLD}
 
 
 def _read(data: str) -> Any:

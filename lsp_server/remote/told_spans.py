@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lsp_server.engine.call import OnSpans
-from lsp_server.engine.jobs import Span
+from lsp_server.contract.calls import OnSpans
+from lsp_server.contract.jobs import Span
 
 
 class ToldSpans:

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from lsp_server.contract.notes import CloseBuffer, CloseWorkspace, OpenWorkspace, ReloadIndex
 from lsp_server.engine.client import EngineClient
 from lsp_server.index.client import IndexerClient, WorkspaceState
 from lsp_server.processes.background import in_background
@@ -81,13 +82,13 @@ class HostedRepositories:
         self._leftover: set[str] = set()
         """Deleted repositories whose indexes are still there."""
         self._watching: asyncio.Task[None] | None = None
-        told = engine.on_busy
+        told = engine.calls.on_busy
 
         def on_busy() -> None:
             told()
-            self._indexer.set_busy(engine.busy)
+            self._indexer.set_busy(engine.calls.busy)
 
-        engine.on_busy = on_busy
+        engine.calls.on_busy = on_busy
 
     def start(self) -> None:
         """Look after the repositories from now on: delete what is old, close what is idle."""
@@ -133,7 +134,7 @@ class HostedRepositories:
             workspace = f"repository:{repository}/{owner}/{session}"
             view = RepositoryView(workspace, SentBuffers(self.store.limits), 0.0)
             self._views[key] = view
-            self._engine.open_workspace(workspace, self._place(repository))
+            self._engine.tell(OpenWorkspace(workspace, self._place(repository)))
             self._make_room(repository, holder.name)
         view.used = self._now()
         self._views.move_to_end(key)
@@ -150,8 +151,8 @@ class HostedRepositories:
     def _close_view(self, key: tuple[str, str, str]) -> None:
         view = self._views.pop(key)
         for path in view.buffers.texts:
-            self._engine.close_buffer(view.workspace, path)
-        self._engine.close_workspace(view.workspace)
+            self._engine.tell(CloseBuffer(view.workspace, path))
+        self._engine.tell(CloseWorkspace(view.workspace))
 
     # Open documents
 
@@ -168,7 +169,7 @@ class HostedRepositories:
         view = self._view(f"{repository}.{session}", holder)
         for path in closed:
             if view.buffers.close(path):
-                self._engine.close_buffer(view.workspace, path)
+                self._engine.tell(CloseBuffer(view.workspace, path))
         for edit in edits:
             view.buffers.apply(edit)
             read = partial(view.buffers.text, edit.path)
@@ -225,7 +226,7 @@ class HostedRepositories:
         place = self._place(repository)
         for (of, _, _), view in self._views.items():
             if of == repository:
-                self._engine.reload_index(view.workspace, place)
+                self._engine.tell(ReloadIndex(view.workspace, place))
 
     # The end of repositories
 

@@ -30,7 +30,7 @@ from lsp_server.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.contract.codec import read, to_json
 from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.key import EngineKey
-from lsp_server.engine.process import EngineService
+from lsp_server.engine.service import EngineService
 from lsp_server.settings import read_settings
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")

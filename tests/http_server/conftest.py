@@ -17,7 +17,7 @@ from served import START_S, Served, chat_model, serving
 from steady_costs import DTYPE, THREADS, keep_costs
 
 from lsp_server.contract.options import EngineOptions
-from lsp_server.engine.process import EngineService
+from lsp_server.engine.service import EngineService
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from served import KEY, OTHER_KEY, Served, events_of, stream
 
-from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob
+from lsp_server.contract.jobs import AcceptedText, CompletionJob, EditJob
 
 COMPLETION = {"workspace": "", "path": "a.py", "prefix": "def add(a, b):\n    ret", "suffix": "\n"}
 EDIT = {
@@ -22,7 +22,7 @@ TAKEN = {"workspace": "", "path": "a.py", "before": "x = ", "text": "1"}
 
 
 def asked(job: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"protocol": 1, "job": job, "urgency": 0, "document": "d1", **more}
+    return {"protocol": 1, "job": job, "urgency": 0, **more}
 
 
 def test_the_model_tells_what_prompts_need(server: Served) -> None:

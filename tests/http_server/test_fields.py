@@ -9,8 +9,8 @@ import httpx2
 import pytest
 from served import CLIENT, KEY, Served
 
-from lsp_server.engine.jobs import GenerateJob
-from lsp_server.engine.process import EngineService
+from lsp_server.contract.jobs import GenerateJob
+from lsp_server.engine.service import EngineService
 
 PROMPT = "def read_lines(path):\n    with open(path) as file:\n        return"
 CHAT = [{"role": "user", "content": "Say hello, hello, hello."}]

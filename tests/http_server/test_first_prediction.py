@@ -10,10 +10,10 @@ import pytest
 from served import chat_model, serving
 from steady_costs import DTYPE, THREADS
 
+from lsp_server.contract.jobs import GenerateJob
 from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.compiling import CompileTask, CompilingBehind
-from lsp_server.engine.jobs import GenerateJob
-from lsp_server.engine.process import EngineService
+from lsp_server.engine.service import EngineService
 
 CODE = "def total(values):\n    result = 0\n    for value in values:\n        result += value\n"
 MESSAGES = [("user", f"repeat:\n{CODE}")]

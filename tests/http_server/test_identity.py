@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from served import Served
 
-from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult
-from lsp_server.engine.process import EngineService
+from lsp_server.contract.jobs import CompletionJob, EditJob, JobResult
+from lsp_server.engine.service import EngineService
 from lsp_server.errors import RedraftError
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])

@@ -9,9 +9,9 @@ import re
 import pytest
 from windows import TEXT, shown
 
+from lsp_server.contract.jobs import Span
 from lsp_server.documents.document import Document, Position
 from lsp_server.editing.hunks import apply_hunks
-from lsp_server.engine.jobs import LikelySpan
 from lsp_server.engine.next_edits.formats import FORMATS
 from lsp_server.next_edits.answers import AnsweredWindow, Taken, read_answer
 from lsp_server.next_edits.window_hunks import (
@@ -101,11 +101,10 @@ def test_not_a_byte_changes_outside_of_the_hunks_in_many_texts() -> None:
     compare(100_000)
 
 
-def spans_of(text: str, likely: dict[str, float]) -> list[LikelySpan]:
+def spans_of(text: str, likely: dict[str, float]) -> list[Span]:
     """A token for each word and each blank."""
     return [
-        LikelySpan(word, "model", math.log(likely.get(word, 1.0)))
-        for word in re.findall(r"\w+|\W", text)
+        Span(word, "model", math.log(likely.get(word, 1.0))) for word in re.findall(r"\w+|\W", text)
     ]
 
 
@@ -129,7 +128,7 @@ def test_the_probability_of_a_deletion_is_that_of_going_on_behind_it() -> None:
     at = 0
     for number, span in enumerate(spans):
         if at == place:
-            spans[number] = LikelySpan(span.text, span.source, math.log(0.25))
+            spans[number] = Span(span.text, span.source, math.log(0.25))
         at += len(span.text)
     assert math.exp(logprob_of(only, made, spans)) == pytest.approx(0.25)
 

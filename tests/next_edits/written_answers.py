@@ -7,9 +7,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from lsp_server.contract.calls import Call, OnSpans
+from lsp_server.contract.jobs import GenerateJob, JobResult, Span
 from lsp_server.contract.status import EngineStatus
-from lsp_server.engine.call import Call, OnSpans
-from lsp_server.engine.jobs import GenerateJob, JobResult, LikelySpan
 
 
 @dataclass(eq=False)
@@ -54,7 +54,7 @@ class WrittenAnswers:
         """Some more of the answer, each character as likely."""
         self.text += text
         assert self.call.on_spans is not None
-        self.call.on_spans([LikelySpan(one, "model", math.log(likely)) for one in text])
+        self.call.on_spans([Span(one, "model", math.log(likely)) for one in text])
         await asyncio.sleep(0)
 
     async def end(self, stopped_by: str = "end") -> None:

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import httpx2
 
-from lsp_server.engine.jobs import CompletionJob, EditJob
-from lsp_server.engine.scheduler import COMPLETION, EDIT
+from lsp_server.contract.jobs import COMPLETION, EDIT, CompletionJob, EditJob
 
 
 class Asked(NamedTuple):
@@ -36,7 +35,7 @@ def body_of(job: CompletionJob | EditJob) -> dict[str, Any]:
         # Whose it is, the key says; what may hold secrets is never sent.
         fields.pop(name, None)
     urgency = COMPLETION if isinstance(job, CompletionJob) else EDIT
-    return {"protocol": 1, "job": fields, "urgency": urgency, "document": "1"}
+    return {"protocol": 1, "job": fields, "urgency": urgency}
 
 
 def path_of(job: CompletionJob | EditJob) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from lsp_server.engine.jobs import CompletionJob, EditJob
+from lsp_server.contract.jobs import CompletionJob, EditJob
 
 ROOT = Path(__file__).resolve().parents[2] / "lsp_server"
 SELECTED_LINES = 6

@@ -19,9 +19,9 @@ from asking import ask, body_of, events_of, path_of
 from deployed import APPLICATION, KEY, OTHER_KEY
 from sample_jobs import completion_jobs, edit_jobs
 
+from lsp_server.contract.jobs import CompletionJob, EditJob, GenerateJob
 from lsp_server.contract.options import EngineOptions
-from lsp_server.engine.jobs import CompletionJob, EditJob, GenerateJob
-from lsp_server.engine.process import EngineService
+from lsp_server.engine.service import EngineService
 from lsp_server.http_server.fields import Fields
 from lsp_server.http_server.generation_fields import generate_job
 from lsp_server.ray_serve.session import session_id
@@ -102,7 +102,7 @@ async def test_fields_that_change_a_text_reach_the_replicas(server, client):
             headers = {"authorization": f"Bearer {KEY}"}
             answer = await client.post(f"{server.url}/v1/completions", json=asked, headers=headers)
             job = generate_job(Fields(asked), 256)
-            job.text, job.plain = LINES[:200], True
+            job = replace(job, text=LINES[:200], plain=True)
             text = local.generate(job).text
             assert answer.json()["choices"][0]["text"] == text, fields
             changed += text != local.generate(GenerateJob(text=LINES[:200], max_tokens=24)).text

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from lsp_server.contract.notes import (
+    CloseBuffer,
+    CloseWorkspace,
+    OpenWorkspace,
+    ReloadIndex,
+    SetBuffer,
+)
 from lsp_server.ray_serve.views import KeptViews, OpenViews
 
 FOLDER = "repository:1/editor"
-OPEN = {"op": "open_workspace", "folder": FOLDER, "store": "/stores/1"}
+OPEN = OpenWorkspace(FOLDER, "/stores/1")
 
 
 class Recorded:
     """An engine that notes what it is passed."""
 
     def __init__(self):
-        self.frames = []
+        self.notes = []
 
-    def pass_on(self, frame):
-        self.frames.append(frame)
+    def tell(self, note):
+        self.notes.append(note)
 
     @property
     def operations(self):
-        operations = [frame["op"] for frame in self.frames]
-        self.frames.clear()
+        operations = [note.operation for note in self.notes]
+        self.notes.clear()
         return operations
 
 
 def set_buffer(path: str, text: str):
-    return {"op": "set_buffer", "folder": FOLDER, "path": path, "text": text}
+    return SetBuffer(FOLDER, path, text)
 
 
 def test_a_view_is_told_once_and_then_what_changed():
@@ -42,7 +49,7 @@ def test_a_view_is_told_once_and_then_what_changed():
     part = kept.part(FOLDER, [])
     assert part.texts == {"a.py": "a = 2\n"}
     assert opened.take(part) == []
-    assert engine.frames == [set_buffer("a.py", "a = 2\n")]
+    assert engine.notes == [set_buffer("a.py", "a = 2\n")]
 
 
 def test_another_replica_asks_for_what_it_lacks():
@@ -62,19 +69,19 @@ def test_a_closed_document_and_a_new_index_reach_the_replica():
     kept.take(OPEN)
     kept.take(set_buffer("a.py", "a = 1\n"))
     opened.take(kept.part(FOLDER, []))
-    engine.frames.clear()
-    kept.take({"op": "close_buffer", "folder": FOLDER, "path": "a.py"})
-    kept.take({"op": "reload_index", "folder": FOLDER, "store": "/stores/2"})
+    engine.notes.clear()
+    kept.take(CloseBuffer(FOLDER, "a.py"))
+    kept.take(ReloadIndex(FOLDER, "/stores/2"))
     assert opened.take(kept.part(FOLDER, [])) == []
-    assert engine.frames[0] == {"op": "reload_index", "folder": FOLDER, "store": "/stores/2"}
+    assert engine.notes[0] == ReloadIndex(FOLDER, "/stores/2")
     assert engine.operations == ["reload_index", "close_buffer"]
-    assert kept.part(FOLDER, []).opened["store"] == "/stores/2"
+    assert kept.part(FOLDER, []).opened.store == "/stores/2"
 
 
 def test_a_closed_workspace_is_forgotten():
     kept = KeptViews()
     kept.take(OPEN)
-    kept.take({"op": "close_workspace", "folder": FOLDER})
+    kept.take(CloseWorkspace(FOLDER))
     assert kept.part(FOLDER, []) is None
 
 
@@ -84,7 +91,7 @@ def test_an_engine_that_was_started_again_is_told_all():
     kept.take(OPEN)
     kept.take(set_buffer("a.py", "a = 1\n"))
     opened.take(kept.part(FOLDER, []))
-    engine.frames.clear()
+    engine.notes.clear()
     opened.forget()
     assert opened.take(kept.part(FOLDER, [])) == ["a.py"]
     assert engine.operations == ["open_workspace"]

@@ -14,6 +14,8 @@ import httpx2
 from small_model import SMALL_MODEL
 from tokenizers import Tokenizer
 
+from lsp_server.contract.calls import Calls
+from lsp_server.contract.notes import CloseBuffer, CloseWorkspace, Note, OpenWorkspace, ReloadIndex
 from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.workspaces import WorkspaceIndexes
@@ -36,24 +38,21 @@ class LookupEngine:
 
     def __init__(self) -> None:
         self.options = EngineOptions(path=str(SMALL_MODEL), common=False)
-        self.on_busy: Callable[[], None] = lambda: None
-        self.busy = False
+        self.calls = Calls()
         self.indexes = WorkspaceIndexes(SMALL_MODEL, common=False)
 
-    def open_workspace(self, folder: str, store: str = "") -> None:
-        self.indexes.open(folder, store)
-
-    def reload_index(self, folder: str, store: str) -> None:
-        self.indexes.reload(folder, store)
-
-    def close_workspace(self, folder: str) -> None:
-        self.indexes.forget(folder)
+    def tell(self, note: Note) -> None:
+        if isinstance(note, OpenWorkspace):
+            self.indexes.open(note.folder, note.store)
+        elif isinstance(note, ReloadIndex):
+            self.indexes.reload(note.folder, note.store)
+        elif isinstance(note, CloseWorkspace):
+            self.indexes.forget(note.folder)
+        elif isinstance(note, CloseBuffer):
+            self.indexes.close_buffer(note.folder, note.path)
 
     def set_buffer(self, folder: str, path: str, read: Callable[[], str]) -> None:
         self.indexes.set_buffer(folder, path, read())
-
-    def close_buffer(self, folder: str, path: str) -> None:
-        self.indexes.close_buffer(folder, path)
 
     def follows(self, workspace: str, text: str) -> str:
         """All that a lookup in a workspace finds after a text."""

@@ -11,7 +11,7 @@ from small_model import SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 
 from lsp_server.contract.options import EngineOptions
-from lsp_server.engine.process import EngineService
+from lsp_server.engine.service import EngineService
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -10,10 +10,17 @@ from typing import Any
 from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.completion.provider import Answer, CompletionProvider
 from lsp_server.completion.request import CompletionRequest
+from lsp_server.contract.calls import Call
+from lsp_server.contract.jobs import (
+    COMPLETION,
+    PREFETCH,
+    PREFILL,
+    AcceptedText,
+    CompletionJob,
+    JobResult,
+    Span,
+)
 from lsp_server.contract.status import EngineStatus
-from lsp_server.engine.call import Call
-from lsp_server.engine.jobs import AcceptedText, CompletionJob, JobResult, Span
-from lsp_server.engine.scheduler import COMPLETION, PREFETCH
 from lsp_server.settings import Settings, read_settings
 
 PREFIX = "import os\n\n\ndef f(path):\n    return os."
@@ -54,7 +61,7 @@ class FakeEngine:
         self.taken: list[AcceptedText] = []
         self._ids = itertools.count()
 
-    def complete(
+    def ask(
         self, job: CompletionJob, client: str, on_spans: Any = None, urgency: int = COMPLETION
     ) -> Call:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -63,7 +70,7 @@ class FakeEngine:
         self.requests.append(written)
         return call
 
-    def prefill(self, job: CompletionJob, client: str, urgency: int) -> Call:
+    def prefill(self, job: CompletionJob, client: str, urgency: int = PREFILL) -> Call:
         self.prefills.append(job)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         call = Call(next(self._ids), urgency, future, None, lambda: self._cancel_prefill(call))
@@ -73,8 +80,8 @@ class FakeEngine:
         self.cancelled_prefills.append(call)
         call.future.set_result({"tokens": 0})
 
-    def accepted(self, taken: AcceptedText) -> None:
-        self.taken.append(taken)
+    def tell(self, note: AcceptedText) -> None:
+        self.taken.append(note)
 
     @staticmethod
     def _cancel(written: Written) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from lsp_server.contract.jobs import EditJob, JobResult
 from lsp_server.engine.editing.answers import code_of_answer, code_so_far
 from lsp_server.engine.editing.shown_text import ShownText
 from lsp_server.engine.generating import fitted, put_in
-from lsp_server.engine.jobs import EditJob, JobResult
 from lsp_server.errors import EditRefused
 
 OLD = (

@@ -18,13 +18,13 @@ from lsp_server.completion.request import (
     windowed_prefix,
     windowed_suffix,
 )
+from lsp_server.contract.jobs import CompletionJob, ContextSnippet
 from lsp_server.documents.allowed_files import AllowedFiles
 from lsp_server.documents.document import Documents
 from lsp_server.documents.secret_documents import HeldBack
 from lsp_server.documents.workspace_folders import Folders
 from lsp_server.engine.completion import cross_file
 from lsp_server.engine.completion.cross_file import Chosen, CrossFile
-from lsp_server.engine.jobs import CompletionJob, ContextSnippet
 from lsp_server.settings import ContextSettings, read_settings
 from lsp_server.syntax.imports import imports_of
 from lsp_server.syntax.outline import outline

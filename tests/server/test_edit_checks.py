@@ -7,11 +7,11 @@ import random
 import pytest
 from seeds import for_each_seed
 
+from lsp_server.contract.jobs import JobResult
 from lsp_server.editing.checks import checked_text, new_problem
 from lsp_server.engine import generating
 from lsp_server.engine.editing.indentation import with_end_of, with_indentation_of, with_start_of
 from lsp_server.engine.editing.pieces import split_at_definitions
-from lsp_server.engine.jobs import JobResult
 from lsp_server.errors import EditRefused
 
 METHOD = "    def area(self):\n        return self.a * self.b\n"

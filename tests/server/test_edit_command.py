@@ -11,8 +11,8 @@ import pytest
 
 from lsp_server.cli.edit import write_atomically
 from lsp_server.cli.main import main
-from lsp_server.engine import process as engine_process
-from lsp_server.engine.jobs import JobResult
+from lsp_server.contract.jobs import JobResult
+from lsp_server.engine import service as engine_service
 from lsp_server.errors import RedraftError
 
 
@@ -43,7 +43,7 @@ class Answering:
 
 @pytest.fixture
 def engine(monkeypatch):
-    monkeypatch.setattr(engine_process, "EngineService", Answering)
+    monkeypatch.setattr(engine_service, "EngineService", Answering)
     monkeypatch.setattr(Answering, "answer", None)
     monkeypatch.setattr(Answering, "jobs", [])
     return Answering

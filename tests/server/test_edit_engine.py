@@ -6,8 +6,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from accel.verification import gumbel_sampling, sampling
-from lsp_server.engine import process as engine_process
-from lsp_server.engine.jobs import EditJob, JobResult, Span
+from lsp_server.contract.jobs import EditJob, JobResult, Span
+from lsp_server.engine import service as engine_service
 
 FIRST = "def area(width, height):\n    return width * height\n"
 SECOND = "def volume(width, height, depth):\n    return area(width, height) * depth\n"
@@ -54,7 +54,7 @@ def test_a_long_selection_is_edited_piece_by_piece(service, monkeypatch):
 
     monkeypatch.setattr(service, "_request", noted)
     monkeypatch.setattr(service, "_generate", shouting)
-    monkeypatch.setattr(engine_process, "PIECE_SHARE", service.engine.max_positions // 30)
+    monkeypatch.setattr(engine_service, "PIECE_SHARE", service.engine.max_positions // 30)
     spans: list[Span] = []
     # Of an edit that is not known the places are not either.
     result = service.edit(replace(JOB, instruction="say it louder"), on_spans=spans.extend)
@@ -95,5 +95,5 @@ LONG = "".join(
 
 
 def test_a_cancelled_piece_ends_the_edit(service, monkeypatch):
-    monkeypatch.setattr(engine_process, "PIECE_SHARE", service.engine.max_positions // 30)
+    monkeypatch.setattr(engine_service, "PIECE_SHARE", service.engine.max_positions // 30)
     assert service.edit(JOB, cancelled=lambda: True).stopped_by == "cancelled"

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from lsp_server.contract.calls import Call
+from lsp_server.contract.jobs import EditJob, JobResult
 from lsp_server.contract.status import EngineStatus
 from lsp_server.documents.document import Document, Position
 from lsp_server.documents.invisible_characters import first_hidden
 from lsp_server.editing.provider import Change, EditProvider, EditRequest
-from lsp_server.engine.call import Call
-from lsp_server.engine.jobs import EditJob, JobResult
 from lsp_server.errors import EditRefused
 from lsp_server.settings import Settings
 
@@ -36,7 +36,7 @@ class Engine:
         self.calls: list[Call] = []
         self.jobs: list[EditJob] = []
 
-    def edit(self, job: EditJob, client: str, on_spans: Any, urgency: int) -> Call:
+    def ask(self, job: EditJob, client: str, on_spans: Any, urgency: int) -> Call:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.calls.append(Call(len(self.calls), urgency, future, on_spans, lambda: None))
         self.jobs.append(job)

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
+from lsp_server.contract.calls import Call
+from lsp_server.contract.jobs import EditJob, JobResult
 from lsp_server.contract.status import EngineStatus
 from lsp_server.documents.document import Document, Position
 from lsp_server.editing.hunks import Hunk, apply_hunks, minimal_hunks
 from lsp_server.editing.instruction_comments import comment_span, without_span
 from lsp_server.editing.notes import NOT_ASKED_FOR, ONLY_WHITE_SPACE, noted_hunks
 from lsp_server.editing.provider import EditProvider, EditRequest, EditResult
-from lsp_server.engine.call import Call
 from lsp_server.engine.editing.indentation import with_end_of
 from lsp_server.engine.editing.shown_text import ShownText
 from lsp_server.engine.editing.splice import spliced
-from lsp_server.engine.jobs import EditJob, JobResult
 from lsp_server.errors import EditRefused
 from lsp_server.models.manifest import DEFAULT, DEFAULT_FILE, read_manifest
 from lsp_server.settings import Settings
@@ -33,7 +33,7 @@ class Engine:
         self.answer = answer
         self.jobs: list[EditJob] = []
 
-    def edit(self, job: EditJob, client: str, on_spans: Any, urgency: int) -> Call:
+    def ask(self, job: EditJob, client: str, on_spans: Any, urgency: int) -> Call:
         self.jobs.append(job)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         shown = ShownText(job.selection)

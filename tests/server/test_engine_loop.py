@@ -11,13 +11,23 @@ from typing import Any
 
 import pytest
 
+from lsp_server.contract.jobs import (
+    COMPLETION,
+    EDIT,
+    PREFETCH,
+    CompletionJob,
+    EditJob,
+    JobResult,
+    Span,
+)
+from lsp_server.contract.notes import CloseBuffer, Note, note_frame
 from lsp_server.contract.status import EngineStatus
 from lsp_server.engine import scheduler as engine_loop
-from lsp_server.engine.jobs import CompletionJob, EditJob, JobResult, Span
-from lsp_server.engine.scheduler import COMPLETION, EDIT, PREFETCH, EngineLoop
+from lsp_server.engine.scheduler import EngineLoop
 
 FORWARD_S = 0.002
 WAIT_S = 60.0
+CLOSED = CloseBuffer("/w", "a.py")
 HELD = 100
 """The number of a job whose first forward is held."""
 
@@ -29,7 +39,7 @@ class SlowService:
         self.order: list[str] = []
         self.forwards = forwards
         self.loaded = threading.Event()
-        self.controls: list[str] = []
+        self.told: list[Note] = []
         self.fail_load = False
         self.interrupted = 0
         self.holds, self.released = threading.Event(), threading.Event()
@@ -40,12 +50,9 @@ class SlowService:
             raise ValueError("no such\nmodel")
         told("compiling: 1 of 2 parts")
 
-    def complete_steps(
-        self, job: CompletionJob, cancelled: Callable[[], bool]
+    def steps(
+        self, job: CompletionJob | EditJob, cancelled: Callable[[], bool]
     ) -> Iterator[list[Span]]:
-        return self._steps(job.path, cancelled)
-
-    def edit_steps(self, job: EditJob, cancelled: Callable[[], bool]) -> Iterator[list[Span]]:
         return self._steps(job.path, cancelled)
 
     def _steps(self, name: str, cancelled: Callable[[], bool]) -> Any:
@@ -65,11 +72,8 @@ class SlowService:
     def prefill(self, job: Any, cancelled: Callable[[], bool]) -> int:
         return 5
 
-    def control(self, frame: dict[str, Any]) -> Any:
-        if frame["op"] == "bad":
-            raise ValueError("unknown")
-        self.controls.append(frame["op"])
-        return {"done": frame["op"]}
+    def tell(self, note: Note) -> None:
+        self.told.append(note)
 
     def status(self) -> EngineStatus:
         return EngineStatus("ready", model="fake")
@@ -123,9 +127,17 @@ class Harness:
     def ask(self, number: int, path: str, urgency: int = COMPLETION, client: str = "a") -> None:
         job = {"workspace": "", "path": path}
         if urgency == EDIT:
-            frame = {"op": "edit", "job": {**job, "instruction": "i", "selection": "s"}}
+            frame = {
+                "op": "edit",
+                "kind": "edit",
+                "job": {**job, "instruction": "i", "selection": "s"},
+            }
         else:
-            frame = {"op": "complete", "job": {**job, "prefix": "", "suffix": ""}}
+            frame = {
+                "op": "complete",
+                "kind": "complete",
+                "job": {**job, "prefix": "", "suffix": ""},
+            }
         self.incoming.put({**frame, "id": number, "client": client, "urgency": urgency})
 
     def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
@@ -243,7 +255,7 @@ def test_a_forward_is_interrupted_for_a_cancel_and_for_what_is_more_urgent(
     """And for nothing else: it would begin again."""
     service = harness.service
     with harness.holding(EDIT):
-        harness.incoming.put({"op": "set_buffer"})
+        harness.incoming.put(note_frame(CLOSED))
         harness.ask(2, "f", EDIT)
         harness.ask(3, "c", COMPLETION)
         wait_until(lambda: service.interrupted == 1)
@@ -347,13 +359,13 @@ def test_a_failing_job_is_one_error_of_one_line(harness: Harness) -> None:
     assert harness.end_of(2)["event"] == "result"
 
 
-def test_controls_are_served_while_a_job_runs(harness: Harness) -> None:
+def test_notes_are_taken_while_a_job_runs(harness: Harness) -> None:
     harness.ask(1, "x")
     harness.begun(1)
-    harness.incoming.put({"op": "anything", "id": 7})
-    assert harness.end_of(7)["result"] == {"done": "anything"}
-    harness.incoming.put({"op": "bad", "id": 8})
-    assert harness.end_of(8)["event"] == "error"
+    for frame in ({"op": "bad"}, {"op": "close_buffer"}, note_frame(CLOSED)):
+        harness.incoming.put(frame)
+    wait_until(lambda: harness.service.told == [CLOSED])
+    assert 1 in harness.loop._jobs, "the job goes on"
     assert harness.end_of(1)["event"] == "result"
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from accel.infilling import Line
+from lsp_server.contract.jobs import CompletionJob
 from lsp_server.engine.completion import missing_line as fitting
-from lsp_server.engine.jobs import CompletionJob
 
 BEFORE = '''def mean(values):
     """The mean of the values."""

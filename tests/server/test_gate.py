@@ -15,6 +15,7 @@ from lsp_server.completion import provider as provider_module
 from lsp_server.completion.acceptance import AcceptanceRates
 from lsp_server.completion.offers import Offers
 from lsp_server.completion.request import CompletionRequest
+from lsp_server.contract.jobs import JobResult, Span
 from lsp_server.engine.completion import stopping
 from lsp_server.engine.completion.gate import (
     THRESHOLDS,
@@ -27,7 +28,6 @@ from lsp_server.engine.completion.gate import (
     standing_end,
     sure_length,
 )
-from lsp_server.engine.jobs import JobResult, LikelySpan, Span
 
 OPENERS = (":", "{", "(", "[", "=>", "->", "=", ",", "\\")
 
@@ -191,7 +191,7 @@ def test_what_would_not_be_shown_is_not_written() -> None:
             if watch.cancelled():
                 break
             told += 1
-            yield [LikelySpan(text, "model", math.log(chance))]
+            yield [Span(text, "model", math.log(chance))]
         text = "".join(part for part, _ in written[:told])
         return JobResult(text, [Span(text, "model")], told, told, 0, 0, {}, "cancelled")
 
@@ -218,7 +218,7 @@ def write(written: Written, *likely: tuple[str, float]) -> None:
     assert written.call.on_spans is not None
     for text, chance in likely:
         written.text += text
-        written.call.on_spans([LikelySpan(text, "model", math.log(chance))])
+        written.call.on_spans([Span(text, "model", math.log(chance))])
 
 
 BALANCED = {"completion": {"gate": "balanced"}}

@@ -24,9 +24,9 @@ from gguf_models import random_module, save_gguf
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from lsp_server.cli.main import main
 from lsp_server.contract.codec import to_json
+from lsp_server.contract.jobs import CompletionJob, EditJob
 from lsp_server.contract.options import EngineOptions
 from lsp_server.contract.prompt_length import PromptLength
-from lsp_server.engine.jobs import CompletionJob, EditJob
 from lsp_server.engine.model_paths import check_model, files_state, tokenizer_folder
 from lsp_server.errors import ModelUnavailable
 from lsp_server.models.choices import choices_file, write_choice
@@ -136,7 +136,7 @@ class EngineProcess:
 
     def ask(self, operation: str, job: CompletionJob | EditJob) -> Any:
         """The answer to a job."""
-        asked = {"id": 1, "urgency": 0, "client": "c", "job": asdict(job)}
+        asked = {"id": 1, "urgency": 0, "client": "c", "kind": job.operation, "job": asdict(job)}
         self._input.write(pack_frame({"op": operation, **asked}))
         self._input.flush()
         while (frame := self._next())["event"] == "spans":

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from lsp_server.contract.calls import Calls, percentile_ms
+from lsp_server.contract.jobs import CompletionJob
 from lsp_server.daemon import hub as hub_module
-from lsp_server.daemon.hub import Hub, percentile_ms
+from lsp_server.daemon.hub import Hub
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.jobs import CompletionJob
 from lsp_server.settings import Settings, read_settings
 
 
@@ -119,7 +120,7 @@ def test_engines_that_nobody_uses_give_their_memory_back(
 ) -> None:
     monkeypatch.setattr(hub_module, "BUSY_POLL_S", 0.01)
     monkeypatch.setattr(EngineClient, "pid", 7)
-    monkeypatch.setattr(EngineClient, "busy", busy)
+    monkeypatch.setattr(Calls, "busy", busy)
     monkeypatch.setattr(EngineClient, "hung", False)
     ended: list[EngineClient] = []
 
@@ -131,7 +132,7 @@ def test_engines_that_nobody_uses_give_their_memory_back(
     async def scene() -> None:
         hub, _ = made()
         engine = hub.engine(settings(model={"unloadAfterMinutes": 80 / 60}))
-        engine.last_used = time.monotonic() - idle_s
+        engine.calls.last_used = time.monotonic() - idle_s
         if wanted:
             hub.clients.add(Client(engine))  # type: ignore[arg-type]
         watching = asyncio.ensure_future(hub.watch())
@@ -161,7 +162,7 @@ def test_the_indexer_is_told_at_once_when_requests_begin_and_end() -> None:
             engine.prefill(job, "client", 0)
             engine.prefill(job, "client", 0)
         for engine in engines:
-            for call in list(engine._calls.values()):
+            for call in list(engine.calls._calls.values()):
                 engine._receive({"event": "result", "id": call.id, "result": {}, "forward_s": 0.0})
         return recorder.told
 
@@ -184,12 +185,12 @@ def test_an_engine_that_hangs_is_ended_and_one_that_works_is_not(
         engine = hub.engine(settings())
         engine.last_heard = time.monotonic() - 60
         assert not engine.hung, "it has nothing to do"
-        engine.complete(CompletionJob("", "a.py", "x", ""), "c")
+        engine.ask(CompletionJob("", "a.py", "x", ""), "c")
         engine.status = replace(engine.status, state="loading")
         assert not engine.hung, "loading and compiling may take long"
         engine.status = replace(engine.status, state="ready")
         assert not engine.hung, "the request has only come"
-        (call,) = engine._calls.values()
+        (call,) = engine.calls._calls.values()
         call.started -= 60
         assert engine.hung
         ended: list[EngineClient] = []

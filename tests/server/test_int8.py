@@ -16,7 +16,7 @@ from accel.model_file import model_file
 from accel.models import torch_registry
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from lsp_server.engine.key import EngineKey
-from lsp_server.engine.process import EngineService
+from lsp_server.engine.service import EngineService
 from lsp_server.settings import Settings, read_settings
 
 

@@ -17,12 +17,13 @@ from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.batch import chain_batch
 from accel.engine import Engine
+from lsp_server.contract.jobs import CompletionJob, ContextSnippet
+from lsp_server.contract.notes import CloseBuffer, ForgetDocument
 from lsp_server.contract.options import EngineOptions
 from lsp_server.engine import kv_folder
-from lsp_server.engine.jobs import CompletionJob, ContextSnippet
 from lsp_server.engine.kept_caches import kept_caches_of
 from lsp_server.engine.kv_files import KvFile, KvFiles
-from lsp_server.engine.process import EngineService
+from lsp_server.engine.service import EngineService
 
 TEXT = "".join(f"def function_{n}(value):\n    return value + {n}\n" for n in range(40))
 OTHER = ContextSnippet("prices.py", "def price_of(shape):\n    return 1\n")
@@ -149,7 +150,7 @@ class Restarted:
         self.left = -1
         service._sessions.clear()
         service._begun.clear()
-        service.close_buffer("", "a.py")
+        service.tell(CloseBuffer("", "a.py"))
         service._kept_caches = kept_caches_of(service.engine, megabytes, kv_folder.kv_folder())
 
     def write(self, job: CompletionJob = JOB) -> str:
@@ -266,7 +267,7 @@ def test_what_turns_out_to_hold_secrets_is_deleted(loaded: EngineService, folder
         if how == "a job":
             service.write(replace(JOB, secret=True))
         elif how == "a frame":
-            service.service.control({"op": "forget_document", "folder": "/w", "path": "a.py"})
+            service.service.tell(ForgetDocument("/w", "a.py"))
             service.keep()
         else:
             kv_folder.forget_everywhere("/w", "a.py")

@@ -11,10 +11,10 @@ from breaking import sound
 from python_environments import use_modules_of
 from small_model import SMALL_MODEL
 
+from lsp_server.contract.jobs import CompletionJob
 from lsp_server.contract.options import EngineOptions
 from lsp_server.engine import load_failure
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.jobs import CompletionJob
 from lsp_server.engine.load_failure import RETRY_S, LoadFailure
 from lsp_server.engine.model_paths import files_state
 from lsp_server.errors import EngineUnavailable
@@ -82,12 +82,12 @@ def test_a_process_that_dies_while_it_loads_is_not_started_by_every_request(
         engine._child = Child("dying_engine", [], engine._receive, engine._died)
         errors = []
         for _ in range(REQUESTS):
-            call = engine.complete(CompletionJob("", "a.py", "x = ", ""), "client")
+            call = engine.ask(CompletionJob("", "a.py", "x = ", ""), "client")
             with pytest.raises(EngineUnavailable) as caught:
                 await asyncio.wait_for(call.future, 60)
             errors.append(str(caught.value))
         assert engine.status.state == "failed"
-        assert engine.queue_length == 0
+        assert engine.calls.queue_length == 0
         return errors
 
     errors = asyncio.run(ask_again_and_again())

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from lsp_server.contract.jobs import JobResult, Span
 from lsp_server.editing.checks import checked_text
 from lsp_server.engine.editing.loops import LoopWatch, is_loop
 from lsp_server.engine.generating import finished
-from lsp_server.engine.jobs import JobResult, Span
 from lsp_server.errors import EditRefused
 
 LINE = "    total = total + price\n"

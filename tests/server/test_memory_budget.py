@@ -16,11 +16,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
 
 from gguf_models import random_module, save_gguf
 
+from lsp_server.contract.jobs import CompletionJob
 from lsp_server.daemon import memory_budget
 from lsp_server.daemon.hub import Hub
 from lsp_server.engine import client
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.jobs import CompletionJob
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.memory import Need, held_by, need_of
 from lsp_server.errors import MemoryTaken, ModelUnavailable
@@ -124,7 +124,7 @@ def test_an_engine_at_work_is_waited_for(play: Callable[[Scene], None]) -> None:
     async def scene(hub: Hub) -> None:
         first, second = made(hub, "/a", 150), made(hub, "/b", 150)
         await ready(first)
-        call = first.complete(JOB, "client")
+        call = first.ask(JOB, "client")
         starting = asyncio.ensure_future(second.start())
         await asyncio.wait({starting}, timeout=0.3)
         assert not starting.done()
@@ -145,9 +145,9 @@ def test_waiting_is_bounded_and_the_next_request_tries_again(
     async def scene(hub: Hub) -> None:
         first, second = made(hub, "/a", 150), made(hub, "/b", 150)
         await ready(first)
-        call = first.complete(JOB, "client")
+        call = first.ask(JOB, "client")
         with pytest.raises(MemoryTaken, match=r"are left beside /a, at work; ask again"):
-            await second.complete(JOB, "client").future
+            await second.ask(JOB, "client").future
         assert not second.refused
         assert first.pid
         call.cancel()

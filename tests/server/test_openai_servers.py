@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from server_stand_in import KEY, Send, Server, served
 
-from lsp_server.engine.jobs import CompletionJob, ContextSnippet, EditJob, Span
-from lsp_server.engine.scheduler import EDIT, PREFILL
+from lsp_server.contract.jobs import EDIT, PREFILL, CompletionJob, ContextSnippet, EditJob, Span
 from lsp_server.errors import EditRefused, EngineFailed, EngineUnavailable, NothingToContinue
 from lsp_server.remote.engine import RemoteEngine
 from lsp_server.remote.fim_texts import family_of, fim_text
@@ -95,7 +94,7 @@ def test_llama_server_is_asked_by_infill() -> None:
         snippets = [ContextSnippet("/home/u/lib.py", "x = 1\n")]
         spans: list[Span] = []
         job = completion(snippets=snippets, context_tokens=-1)
-        result = await engine.complete(job, "c", spans.extend).future
+        result = await engine.ask(job, "c", spans.extend).future
         assert result.text == "sum(prices)"
         assert "".join(span.text for span in spans).startswith("sum(prices)")
         (body,) = server.bodies("/infill")
@@ -113,7 +112,7 @@ def test_others_get_prompt_and_suffix_and_stop_where_the_block_ends() -> None:
     server = OtherServer("/v1/completions")
 
     async def scene(engine: RemoteEngine) -> None:
-        result = await engine.complete(completion(), "c").future
+        result = await engine.ask(completion(), "c").future
         assert (result.text, result.stopped_by) == ("sum(prices)", "stop")
         body = server.bodies("/v1/completions")[0]
         assert (body["prompt"], body["suffix"]) == (CODE, "\n\n\nprint(1)\n")
@@ -121,10 +120,10 @@ def test_others_get_prompt_and_suffix_and_stop_where_the_block_ends() -> None:
         server.text = ["sum(prices)"]
         for _ in range(3):
             before = len(server.connections)
-            assert (await engine.complete(completion(), "c").future).stopped_by == "end"
+            assert (await engine.ask(completion(), "c").future).stopped_by == "end"
         assert len(server.connections) == before, "a connection is kept"
         server.text = ["sum(prices)\n", "more"]
-        single = await engine.complete(completion(single_line=True), "c").future
+        single = await engine.ask(completion(single_line=True), "c").future
         assert single.text == "sum(prices)"
         assert engine.status.fills
 
@@ -136,7 +135,7 @@ def test_a_server_without_suffix_gets_the_models_own_form_once_it_has_refused() 
 
     async def scene(engine: RemoteEngine) -> None:
         for _ in range(2):
-            assert (await engine.complete(completion(), "c").future).text == "sum(prices)"
+            assert (await engine.ask(completion(), "c").future).text == "sum(prices)"
         first, second, third = server.bodies("/v1/completions")
         assert "suffix" in first
         assert second == third
@@ -152,7 +151,7 @@ def test_a_model_of_no_known_form_goes_on_from_the_prefix_and_the_status_says_so
     server.models = ["mystery-7b"]
 
     async def scene(engine: RemoteEngine) -> None:
-        assert (await engine.complete(completion(), "c").future).text == "sum(prices)"
+        assert (await engine.ask(completion(), "c").future).text == "sum(prices)"
         assert server.bodies("/v1/completions")[-1]["prompt"] == CODE
         assert not engine.status.fills
 
@@ -165,7 +164,7 @@ def test_an_edit_is_asked_in_chat_and_put_into_the_selection() -> None:
     async def scene(engine: RemoteEngine) -> None:
         shown: list[Span] = []
         job = edit_job("def total(prices):\r\n    return 1  \r\n")
-        result = await engine.edit(job, "c", shown.extend, EDIT).future
+        result = await engine.ask(job, "c", shown.extend, EDIT).future
         # What did not change keeps its line end and its blanks.
         assert result.text == "def total(rows):\r\n    return 1  \r\n"
         assert "".join(span.text for span in shown) == "def total(rows):\n    return 1\n"
@@ -182,9 +181,9 @@ def test_answers_without_code_and_empty_documents_are_refused() -> None:
 
     async def scene(engine: RemoteEngine) -> None:
         with pytest.raises((EngineFailed, EditRefused), match="without code"):
-            await engine.edit(edit_job(), "c", None, EDIT).future
+            await engine.ask(edit_job(), "c", None, EDIT).future
         with pytest.raises(NothingToContinue):
-            await engine.complete(CompletionJob("", "a.py", "", ""), "c").future
+            await engine.ask(CompletionJob("", "a.py", "", ""), "c").future
         assert await engine.prefill(completion(), "c", PREFILL).future is None
 
     with_engine(server, scene)
@@ -201,9 +200,9 @@ def test_a_cancel_closes_the_connection(operation: str, path: str) -> None:
     async def scene(engine: RemoteEngine) -> None:
         begun = asyncio.Event()
         if operation == "edit":
-            call = engine.edit(edit_job(), "c", lambda _: begun.set(), EDIT)
+            call = engine.ask(edit_job(), "c", lambda _: begun.set(), EDIT)
         else:
-            call = engine.complete(completion(), "c", lambda _: begun.set())
+            call = engine.ask(completion(), "c", lambda _: begun.set())
         await begun.wait()
         call.cancel()
         await server.closed.wait()
@@ -222,7 +221,7 @@ def test_a_text_that_was_cut_by_its_length_says_so_and_shows_whole_lines(
     async def scene(engine: RemoteEngine) -> None:
         for pieces, shown in ((["sum("], ""), (["sum(\n", "        prices"], "sum(")):
             server.text = pieces
-            result = await engine.complete(completion(), "c").future
+            result = await engine.ask(completion(), "c").future
             assert (result.text, result.stopped_by) == (shown, "length")
 
     with_engine(server, scene)
@@ -231,7 +230,7 @@ def test_a_text_that_was_cut_by_its_length_says_so_and_shows_whole_lines(
 def test_a_model_that_is_not_there_is_told_with_those_that_are() -> None:
     async def scene(engine: RemoteEngine) -> None:
         with pytest.raises(EngineUnavailable, match=r"one of qwen2\.5-coder:1\.5b, other"):
-            await engine.complete(completion(), "c").future
+            await engine.ask(completion(), "c").future
 
     with_engine(OtherServer("/v1/completions"), scene, model="missing")
 
@@ -242,7 +241,7 @@ def test_a_server_that_is_none_is_told() -> None:
 
     async def scene(engine: RemoteEngine) -> None:
         with pytest.raises(EngineUnavailable, match="no model that Redraft can ask"):
-            await engine.complete(completion(), "c").future
+            await engine.ask(completion(), "c").future
 
     with_engine(server, scene)
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from server_stand_in import KEY, Send, Server, served
 
+from lsp_server.contract.jobs import EDIT, CompletionJob, EditJob
 from lsp_server.editing.checks import checked_text
-from lsp_server.engine.jobs import CompletionJob, EditJob
-from lsp_server.engine.scheduler import EDIT
 from lsp_server.errors import EditRefused, EngineFailed, EngineUnavailable, RedraftError
 from lsp_server.remote.context_window import ContextWindow, is_about_length
 from lsp_server.remote.engine import RemoteEngine
@@ -140,7 +139,7 @@ CUT = {
 def test_an_answer_that_did_not_end_is_no_edit(stream: str) -> None:
     async def scene(engine: RemoteEngine) -> None:
         with pytest.raises(RedraftError):
-            checked_text(OLD, await engine.edit(edit_job(), "c", None, EDIT).future, "python")
+            checked_text(OLD, await engine.ask(edit_job(), "c", None, EDIT).future, "python")
 
     with_engine(Stranger(lambda path, body: stream), scene)
 
@@ -148,7 +147,7 @@ def test_an_answer_that_did_not_end_is_no_edit(stream: str) -> None:
 def test_a_broken_answer_is_refused_with_the_servers_reason() -> None:
     async def scene(engine: RemoteEngine) -> None:
         with pytest.raises(EditRefused, match="content_filter"):
-            await engine.edit(edit_job(), "c", None, EDIT).future
+            await engine.ask(edit_job(), "c", None, EDIT).future
 
     with_engine(Stranger(lambda path, body: CUT["content_filter"]), scene)
 
@@ -167,7 +166,7 @@ CUT_TEXTS = {
 @pytest.mark.parametrize("stream", CUT_TEXTS.values(), ids=CUT_TEXTS)
 def test_a_completion_that_did_not_end_shows_whole_lines(stream: str) -> None:
     async def scene(engine: RemoteEngine) -> None:
-        result = await engine.complete(completion(), "c").future
+        result = await engine.ask(completion(), "c").future
         assert result.text == "a + b\n    x = 1"
         assert result.stopped_by in ("length", "broken")
 
@@ -177,7 +176,7 @@ def test_a_completion_that_did_not_end_shows_whole_lines(stream: str) -> None:
 def test_a_line_that_broke_off_is_not_shown() -> None:
     async def scene(engine: RemoteEngine) -> None:
         with pytest.raises(EngineFailed, match="broke off"):
-            await engine.complete(completion(single_line=True), "c").future
+            await engine.ask(completion(single_line=True), "c").future
 
     with_engine(Stranger(lambda path, body: said(COMPLETIONS, "a + ", None)), scene)
 
@@ -230,7 +229,7 @@ SHAPES = {
 @pytest.mark.parametrize("stream", SHAPES.values(), ids=SHAPES)
 def test_a_completion_is_read_in_every_shape(stream: str) -> None:
     async def scene(engine: RemoteEngine) -> None:
-        result = await engine.complete(completion(), "c").future
+        result = await engine.ask(completion(), "c").future
         assert (result.text, result.stopped_by) == (TEXT, "end")
 
     with_engine(Stranger(lambda path, body: stream), scene)
@@ -249,9 +248,9 @@ def test_thoughts_beside_the_answer_are_none(thought: dict[str, Any]) -> None:
     answers = iter([thinks + said(CHAT, f"```python\n{NEW}```"), thinks + said(CHAT, "")])
 
     async def scene(engine: RemoteEngine) -> None:
-        assert (await engine.edit(edit_job(), "c", None, EDIT).future).text == NEW
+        assert (await engine.ask(edit_job(), "c", None, EDIT).future).text == NEW
         with pytest.raises(EditRefused, match="without code"):
-            await engine.edit(edit_job(), "c", None, EDIT).future
+            await engine.ask(edit_job(), "c", None, EDIT).future
 
     with_engine(Stranger(lambda path, body: next(answers)), scene)
 
@@ -317,13 +316,13 @@ def test_what_a_refusal_tells_of_the_context_is_kept(refusal: str) -> None:
     async def scene(engine: RemoteEngine) -> None:
         around = "# a line of code that stands around\n" * 60
         job = edit_job(before=around, after=around)
-        assert (await engine.edit(job, "c", None, EDIT).future).text == NEW
+        assert (await engine.ask(job, "c", None, EDIT).future).text == NEW
         before = len(server.asked_bodies)
-        assert (await engine.edit(job, "c", None, EDIT).future).text == NEW
+        assert (await engine.ask(job, "c", None, EDIT).future).text == NEW
         assert len(server.asked_bodies) == before + 1, "what was told once is known"
         long = completion("".join(f"value_{i} = {i}\n" for i in range(600)) + "x = ")
-        assert (await engine.complete(long, "c").future).text == "a + b"
-        assert (await engine.complete(completion(), "c").future).text == "a + b"
+        assert (await engine.ask(long, "c").future).text == "a + b"
+        assert (await engine.ask(completion(), "c").future).text == "a + b"
         body = server.asked_bodies[-1]
         assert body["suffix"] == "\n\nprint(add(1, 2))\n"
         assert body["prompt"] == completion().prefix
@@ -337,7 +336,7 @@ def test_one_refusal_changes_nothing_for_the_next(status: int) -> None:
 
     async def scene(engine: RemoteEngine) -> None:
         long = completion("".join(f"value_{i} = {i}\n" for i in range(600)) + "x = ")
-        assert (await engine.complete(long, "c").future).text == "a + b"
+        assert (await engine.ask(long, "c").future).text == "a + b"
         assert all("suffix" in body for body in server.asked_bodies)
 
     with_engine(server, scene)
@@ -353,8 +352,8 @@ def test_a_refusal_without_words_is_not_held_against_the_next() -> None:
         long = completion("".join(f"value_{i} = {i}\n" for i in range(600)) + "x = ")
         for _ in range(2):
             with pytest.raises(EngineFailed):
-                await engine.complete(long, "c").future
-        assert (await engine.complete(completion(), "c").future).text == "a + b"
+                await engine.ask(long, "c").future
+        assert (await engine.ask(completion(), "c").future).text == "a + b"
         assert "suffix" in server.asked_bodies[-1]
 
     with_engine(server, scene)
@@ -383,7 +382,7 @@ def test_a_field_that_a_server_does_not_take_is_left_out(field: str, told: str) 
 
     async def scene(engine: RemoteEngine) -> None:
         for _ in range(2):
-            assert (await engine.edit(edit_job(), "c", None, EDIT).future).text == NEW
+            assert (await engine.ask(edit_job(), "c", None, EDIT).future).text == NEW
         assert [field in body for body in server.asked_bodies] == [True, False, False]
 
     with_engine(server, scene)
@@ -404,11 +403,11 @@ def test_the_context_is_what_the_server_lists(facts: dict[str, Any]) -> None:
     server = Stranger(small("never asked for too much"), **{"tiny-coder": facts})
 
     async def scene(engine: RemoteEngine) -> None:
-        assert (await engine.edit(edit_job(), "c", None, EDIT).future).text == NEW
+        assert (await engine.ask(edit_job(), "c", None, EDIT).future).text == NEW
         (body,) = server.asked_bodies
         assert 300 < body["max_tokens"] < 1024
         with pytest.raises(EditRefused, match="takes 1024 tokens; select fewer lines"):
-            await engine.edit(edit_job(OLD * 60), "c", None, EDIT).future
+            await engine.ask(edit_job(OLD * 60), "c", None, EDIT).future
 
     with_engine(server, scene)
 
@@ -418,7 +417,7 @@ def test_llama_server_tells_its_context_among_its_properties() -> None:
     server.told["/props"] = {"default_generation_settings": {"n_ctx": 1024}, "total_slots": 1}
 
     async def scene(engine: RemoteEngine) -> None:
-        assert (await engine.edit(edit_job(), "c", None, EDIT).future).text == NEW
+        assert (await engine.ask(edit_job(), "c", None, EDIT).future).text == NEW
         assert len(server.asked_bodies) == 1
 
     with_engine(server, scene)
@@ -467,7 +466,7 @@ NOT_ASKED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(("name", "facts"), NOT_ASKED.items(), ids=NOT_ASKED)
 def test_models_that_write_no_text_are_not_asked(name: str, facts: dict[str, Any]) -> None:
     async def scene(engine: RemoteEngine) -> None:
-        await engine.complete(completion(), "c").future
+        await engine.ask(completion(), "c").future
         assert engine.status.model == "some-coder"
 
     both = {name: facts, "some-coder": {}}
@@ -475,7 +474,7 @@ def test_models_that_write_no_text_are_not_asked(name: str, facts: dict[str, Any
 
     async def alone(engine: RemoteEngine) -> None:
         with pytest.raises(EngineUnavailable, match="writes text"):
-            await engine.complete(completion(), "c").future
+            await engine.ask(completion(), "c").future
 
     with_engine(Stranger(lambda path, body: WHOLE, **{name: facts}), alone)
 
@@ -513,7 +512,7 @@ def test_the_family_is_what_the_server_says(name: str, facts: dict[str, Any], be
 
     async def scene(engine: RemoteEngine) -> None:
         for _ in range(2):
-            await engine.complete(completion(), "c").future
+            await engine.ask(completion(), "c").future
         assert ["suffix" in body for body in server.asked_bodies] == [True, False, False]
         assert server.asked_bodies[-1]["prompt"].startswith(begins)
 
@@ -543,7 +542,7 @@ def test_ollama_and_lm_studio_say_more_elsewhere() -> None:
     for server in (ollama, studio):
 
         async def scene(engine: RemoteEngine) -> None:
-            await engine.complete(completion(), "c").future
+            await engine.ask(completion(), "c").future
             assert engine.status.model.startswith("mine")
 
         with_engine(server, scene)

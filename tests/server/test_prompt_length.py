@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from lsp_server.contract.jobs import CompletionJob
 from lsp_server.contract.prompt_length import FEWEST_TOKENS, MOST_TOKENS, STEP, PromptLength
 from lsp_server.engine.generating import completion_budget, prompt_length
-from lsp_server.engine.jobs import CompletionJob
-from lsp_server.engine.process import EngineService
+from lsp_server.engine.service import EngineService
 
 
 def measured(tokens_per_s: float, most: int = 8192) -> PromptLength:

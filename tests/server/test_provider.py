@@ -11,7 +11,7 @@ from staged_engine import PREFIX, SUFFIX, Session, play, settle, texts
 from lsp_server.completion import provider as provider_module
 from lsp_server.completion.provider import Answer
 from lsp_server.completion.request import CompletionRequest
-from lsp_server.engine.jobs import AcceptedText
+from lsp_server.contract.jobs import AcceptedText
 from lsp_server.errors import EngineUnavailable
 
 

@@ -16,11 +16,11 @@ import pytest
 from server_stand_in import KEY, MODEL, Server, event, served
 
 from lsp_server.cli.status import _server
-from lsp_server.contract.status import EngineStatus
-from lsp_server.daemon.hub import Hub
-from lsp_server.engine.call import Call
-from lsp_server.engine.client import EngineClient
-from lsp_server.engine.jobs import (
+from lsp_server.contract.calls import Call
+from lsp_server.contract.jobs import (
+    COMPLETION,
+    EDIT,
+    PREFILL,
     AcceptedText,
     CompletionJob,
     ContextSnippet,
@@ -28,8 +28,11 @@ from lsp_server.engine.jobs import (
     JobResult,
     Span,
 )
+from lsp_server.contract.notes import OpenWorkspace
+from lsp_server.contract.status import EngineStatus
+from lsp_server.daemon.hub import Hub
+from lsp_server.engine.client import EngineClient
 from lsp_server.engine.key import EngineKey
-from lsp_server.engine.scheduler import COMPLETION, EDIT, PREFILL
 from lsp_server.errors import EngineFailed, EngineUnavailable, ModelUnavailable
 from lsp_server.remote import back_off
 from lsp_server.remote.address import ServerAddress
@@ -45,9 +48,9 @@ class LocalEngine:
     def __init__(self) -> None:
         self.asked: list[Any] = []
         self.status = EngineStatus("ready", model="small", dtype="int8", pid=1)
-        self.refused, self.failure = "", None
+        self.refused = ""
 
-    def complete(self, job: Any, client: str, on_spans: Any, urgency: int) -> Call:
+    def ask(self, job: Any, client: str, on_spans: Any, urgency: int) -> Call:
         self.asked.append(job)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         spans = [Span("total += local", "model")]
@@ -56,10 +59,8 @@ class LocalEngine:
         future.set_result(JobResult("total += local", spans, 3, 3, 0.1, 0.0, {}, "end"))
         return Call(1, urgency, future, on_spans, lambda: None)
 
-    edit = complete
-
     def prefill(self, job: Any, client: str, urgency: int) -> Call:
-        return self.complete(job, client, None, urgency)
+        return self.ask(job, client, None, urgency)
 
     async def start(self) -> None: ...
     async def close(self) -> None: ...
@@ -104,7 +105,7 @@ def test_a_completion_comes_span_by_span_and_whole() -> None:
     async def scene() -> None:
         async with a_pair() as (server, engine):
             spans: list[Span] = []
-            call = engine.complete(completion(), "c", spans.extend)
+            call = engine.ask(completion(), "c", spans.extend)
             result = await call.future
             assert result.text == "total += area"
             assert [span.text for span in spans] == server.pieces
@@ -116,7 +117,7 @@ def test_a_completion_comes_span_by_span_and_whole() -> None:
             )
             assert engine.status.server["answers"] == "server"
             assert engine.status.prompt_length.tokens(60.0) == 20 * 64
-            assert len(engine.latencies_s) == 1
+            assert len(engine.calls.latencies_s) == 1
 
     run(scene)
 
@@ -124,7 +125,7 @@ def test_a_completion_comes_span_by_span_and_whole() -> None:
 def test_edits_and_prefills_go_to_their_own_paths() -> None:
     async def scene() -> None:
         async with a_pair() as (server, engine):
-            assert (await engine.edit(edit_job(), "c", None, EDIT).future).text
+            assert (await engine.ask(edit_job(), "c", None, EDIT).future).text
             assert await engine.prefill(completion(), "c", PREFILL).future is None
             assert await engine.prefill(edit_job(), "c", PREFILL).future is None
             (edit,) = server.bodies("/redraft/v1/edit")
@@ -140,8 +141,8 @@ def test_no_path_of_this_machine_is_sent() -> None:
     async def scene() -> None:
         async with a_pair() as (server, engine):
             snippets = [ContextSnippet("/home/u/other/lib.py", "x"), ContextSnippet("a/b.py", "y")]
-            await engine.complete(completion(snippets=snippets), "c").future
-            await engine.edit(edit_job(), "c", None, EDIT).future
+            await engine.ask(completion(snippets=snippets), "c").future
+            await engine.ask(edit_job(), "c", None, EDIT).future
             sent = json.dumps(server.asked)
             assert "/home" not in sent
             assert "lib.py" in sent
@@ -149,7 +150,7 @@ def test_no_path_of_this_machine_is_sent() -> None:
             assert "shapes.py" in sent
             assert "c" not in [body.get("client") for _, _, body in server.asked if body]
             engine.repository_of = lambda folder: "repository-1"
-            await engine.complete(completion(), "c").future
+            await engine.ask(completion(), "c").future
             assert server.asked[-1][2]["job"]["workspace"] == "repository-1"
 
     run(scene)
@@ -159,9 +160,9 @@ def test_an_accepted_suggestion_is_told_to_the_server_unless_it_may_hold_secrets
     async def scene() -> None:
         async with a_pair() as (server, engine):
             engine.repository_of = lambda folder: "repository-1"
-            await engine.complete(completion(), "c").future
-            engine.accepted(AcceptedText("/home/u/work", "key.py", "a = ", "1", secret=True))
-            engine.accepted(AcceptedText("/home/u/work", "shapes.py", "total ", "+= area"))
+            await engine.ask(completion(), "c").future
+            engine.tell(AcceptedText("/home/u/work", "key.py", "a = ", "1", secret=True))
+            engine.tell(AcceptedText("/home/u/work", "shapes.py", "total ", "+= area"))
             await until(lambda: bool(server.bodies("/redraft/v1/accepted")))
             (told,) = server.bodies("/redraft/v1/accepted")
             taken = {"workspace": "repository-1", "path": "shapes.py"}
@@ -173,26 +174,13 @@ def test_an_accepted_suggestion_is_told_to_the_server_unless_it_may_hold_secrets
 def test_a_server_that_takes_no_accepted_suggestions_goes_on_being_asked() -> None:
     async def scene() -> None:
         async with a_pair() as (server, engine):
-            await engine.complete(completion(), "c").future
+            await engine.ask(completion(), "c").future
             server.status = 404
-            engine.accepted(AcceptedText("/home/u/work", "shapes.py", "total ", "+= area"))
+            engine.tell(AcceptedText("/home/u/work", "shapes.py", "total ", "+= area"))
             await until(lambda: bool(server.bodies("/redraft/v1/accepted")))
             server.status = 200
-            assert (await engine.complete(completion(), "c").future).text == "total += area"
+            assert (await engine.ask(completion(), "c").future).text == "total += area"
             assert engine.status.server["answers"] == "server"
-
-    run(scene)
-
-
-def test_a_document_keeps_its_id_which_tells_nothing_of_its_path() -> None:
-    async def scene() -> None:
-        async with a_pair() as (server, engine):
-            for job in (completion(), completion(), edit_job(), CompletionJob("", "b.py", "x", "")):
-                await engine.prefill(job, "c", PREFILL).future
-            ids = [body["document"] for body in server.bodies("/redraft/v1/prefill")]
-            assert len(set(ids)) == 2
-            assert ids[0] == ids[1] == ids[2]
-            assert engine_at("http://localhost:1")._document(completion()) != ids[0]
 
     run(scene)
 
@@ -202,8 +190,8 @@ def test_what_may_be_secret_never_leaves_the_machine(local: bool) -> None:
     async def scene() -> None:
         async with a_pair(local=local) as (server, engine):
             calls = [
-                engine.complete(completion(secret=True), "c"),
-                engine.edit(edit_job(secret=True), "c", None, EDIT),
+                engine.ask(completion(secret=True), "c"),
+                engine.ask(edit_job(secret=True), "c", None, EDIT),
                 engine.prefill(completion(secret=True), "c", PREFILL),
             ]
             for call in calls:
@@ -222,14 +210,14 @@ def test_a_cancel_closes_the_connection() -> None:
         async with a_pair() as (server, engine):
             server.pause.clear()
             begun = asyncio.Event()
-            call = engine.complete(completion(), "c", lambda spans: begun.set())
+            call = engine.ask(completion(), "c", lambda spans: begun.set())
             await begun.wait()
             call.cancel()
             assert await call.future is None
             await server.closed.wait()
             server.pause.set()
-            assert (await engine.complete(completion(), "c").future).text
-            assert not engine.busy
+            assert (await engine.ask(completion(), "c").future).text
+            assert not engine.calls.busy
 
     run(scene)
 
@@ -237,10 +225,10 @@ def test_a_cancel_closes_the_connection() -> None:
 def test_a_call_that_is_cancelled_at_once_is_answered_and_sent_nowhere() -> None:
     async def scene() -> None:
         async with a_pair() as (server, engine):
-            call = engine.complete(completion(), "c")
+            call = engine.ask(completion(), "c")
             call.cancel()
             assert await call.future is None
-            assert not engine.busy
+            assert not engine.calls.busy
             assert server.asked == []
 
     run(scene)
@@ -252,10 +240,10 @@ def test_an_error_of_one_job_is_told_and_the_server_goes_on_being_asked() -> Non
             await engine.start()
             server.status = 400
             with pytest.raises(EngineFailed, match="refuses \\(400\\)") as told:
-                await engine.complete(completion(), "c").future
+                await engine.ask(completion(), "c").future
             assert KEY not in str(told.value)
             server.status = 200
-            assert (await engine.complete(completion(), "c").future).text
+            assert (await engine.ask(completion(), "c").future).text
 
     run(scene)
 
@@ -282,7 +270,7 @@ def test_what_the_server_refuses_is_told_plainly(status: int, says: str, least_s
                 server.headers = {"Location": "http://127.0.0.1:9/elsewhere"}
             began = time.monotonic()
             with pytest.raises(EngineUnavailable) as told:
-                await engine.complete(completion(), "c").future
+                await engine.ask(completion(), "c").future
             assert began + least_s <= engine._next_try <= time.monotonic() + least_s
             assert says in str(told.value)
             assert KEY not in str(told.value)
@@ -302,13 +290,13 @@ def test_the_local_engine_answers_while_the_server_does_not(
         async with a_pair(local=True) as (server, engine):
             await engine.start()
             server.status = 503
-            assert (await engine.complete(completion(), "c").future).text == "total += local"
+            assert (await engine.ask(completion(), "c").future).text == "total += local"
             assert engine.status.server["answers"] == "local"
             assert "fails (503)" in engine.status.server_note
             assert engine.status.model == "small"
             server.status = 200
             await until(lambda: engine.status.server["answers"] == "server")
-            assert (await engine.complete(completion(), "c").future).text == "total += area"
+            assert (await engine.ask(completion(), "c").future).text == "total += area"
             assert engine.status.server_note == ""
 
     run(scene)
@@ -319,7 +307,7 @@ def test_an_answer_that_breaks_off_is_finished_here_and_no_text_is_told_twice() 
         async with a_pair(local=True) as (server, engine):
             server.breaks_off = True
             spans: list[Span] = []
-            result = await engine.complete(completion(), "c", spans.extend).future
+            result = await engine.ask(completion(), "c", spans.extend).future
             assert result.text == "total += local"
             assert "".join(span.text for span in spans) == "total += local"
             assert spans[0].text == "total "
@@ -341,7 +329,7 @@ def test_a_server_that_is_not_there_is_asked_again_with_back_off(
         port = int(url.rpartition(":")[2])
         async with served(Server(), port):
             await until(lambda: engine.status.state == "ready")
-            assert (await engine.complete(completion(), "c").future).text
+            assert (await engine.ask(completion(), "c").future).text
         await engine.close()
 
     run(scene)
@@ -351,8 +339,8 @@ def test_requests_one_after_another_share_a_connection() -> None:
     async def scene() -> None:
         async with a_pair() as (server, engine):
             for _ in range(3):
-                await engine.complete(completion(), "c").future
-                await engine.edit(edit_job(), "c", None, EDIT).future
+                await engine.ask(completion(), "c").future
+                await engine.ask(edit_job(), "c", None, EDIT).future
                 await engine.prefill(completion(), "c", PREFILL).future
             assert len(server.asked) == 10
             assert len(server.connections) == 1
@@ -383,7 +371,7 @@ def test_a_kept_connection_that_was_closed_there_costs_no_answer() -> None:
     async def scene() -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         engine = engine_at(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        assert (await engine.complete(completion(), "c").future).text == "area"
+        assert (await engine.ask(completion(), "c").future).text == "area"
         assert asked == ["/redraft/v1/model", *["/redraft/v1/complete"] * 2]
         await engine.close()
         server.close()
@@ -406,7 +394,7 @@ def test_a_server_that_nobody_wants_is_not_asked_again(monkeypatch: pytest.Monke
             await asyncio.sleep(0.2)
             assert len(server.asked) <= count + 1
             server.status = 200
-            assert (await engine.complete(completion(), "c").future).text
+            assert (await engine.ask(completion(), "c").future).text
 
     run(scene)
 
@@ -421,7 +409,7 @@ def test_the_engine_of_this_machine_is_shared_and_told_of_what_is_open() -> None
         assert isinstance(remote, RemoteEngine)
         assert remote._local is local
         remote.set_buffer("/w", "a.py", lambda: "text")
-        remote.open_workspace("/w")
+        remote.tell(OpenWorkspace("/w"))
         assert isinstance(local, EngineClient)
         assert list(local._buffers) == [("/w", "a.py")]
         assert list(local._workspaces) == ["/w"]
@@ -470,7 +458,7 @@ def test_another_version_of_the_protocol_is_told() -> None:
         async with a_pair() as (server, engine):
             server.model = {**server.model, "protocol": 2}
             with pytest.raises(EngineUnavailable, match="version 2 of the protocol"):
-                await engine.complete(completion(), "c").future
+                await engine.ask(completion(), "c").future
 
     run(scene)
 
@@ -531,7 +519,7 @@ def test_the_key_stands_in_no_log_no_status_and_no_representation(
             for status in (400, 401, 500):
                 server.status = status
                 with pytest.raises(EngineUnavailable if status > 400 else EngineFailed):
-                    await engine.complete(completion(), "c").future
+                    await engine.ask(completion(), "c").future
             told = [
                 engine.status.server,
                 engine.status.message,
@@ -540,7 +528,7 @@ def test_the_key_stands_in_no_log_no_status_and_no_representation(
                 engine._settings,
             ]
             assert KEY not in repr(told)
-            assert KEY not in str(asdict(engine.failure))
+            assert KEY not in str(asdict(engine.status))
 
     run(scene)
     # uvicorn, which the server runs in, is no part of what is tested.
@@ -608,8 +596,8 @@ def test_spans_that_go_on_from_another_source_are_told_once() -> None:
 def test_urgency_is_told_as_the_scheduler_has_it() -> None:
     async def scene() -> None:
         async with a_pair() as (server, engine):
-            await engine.complete(completion(), "c", None, 2).future
-            await engine.complete(completion(), "c", None, COMPLETION).future
+            await engine.ask(completion(), "c", None, 2).future
+            await engine.ask(completion(), "c", None, COMPLETION).future
             bodies = server.bodies("/redraft/v1/complete")
             assert [body["urgency"] for body in bodies] == [2, COMPLETION]
 

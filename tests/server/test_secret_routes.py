@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 import pytest
 from planted_secrets import SECRET_PATHS, schemes_of, token, word
 
+from lsp_server.contract.jobs import JobResult, Span
 from lsp_server.daemon.connection import new_server
 from lsp_server.daemon.hub import Hub
 from lsp_server.documents.allowed_files import AllowedFiles
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.jobs import JobResult, Span
 from lsp_server.settings import read_settings
 
 

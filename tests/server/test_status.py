@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lsp_server.cli.status import _page
+from lsp_server.contract.jobs import JobResult
 from lsp_server.contract.status import EngineStatus
-from lsp_server.engine.jobs import JobResult
 from lsp_server.notices.status import NO_FILLING, Performance, _hint, _state
 
 RESULT = JobResult("text", [], 12, 3, 0.5, 0.1, {}, "end", plain_seconds=1.5)

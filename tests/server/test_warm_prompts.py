@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from accel.text.families import Order
-from lsp_server.engine.jobs import CompletionJob, ContextSnippet
-from lsp_server.engine.process import EngineService
+from lsp_server.contract.jobs import CompletionJob, ContextSnippet
+from lsp_server.contract.notes import CloseBuffer
+from lsp_server.engine.service import EngineService
 
 TEXT = "".join(f"def function_{n}(value):\n    return value + {n}\n" for n in range(9))
 BEFORE = ContextSnippet("prices.py", "def price_of(shape):\n    return 1\n")
@@ -36,7 +37,7 @@ class Watched:
     def start(self) -> None:
         """Nothing is known from here on."""
         self.service._sessions.clear()
-        self.service.close_buffer("", "a.py")
+        self.service.tell(CloseBuffer("", "a.py"))
 
     def left_to_compute(self, job: CompletionJob) -> int:
         """Tokens of the prompt of a job that are computed for it."""

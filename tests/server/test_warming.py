@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from small_model import SMALL_MODEL
 
+from lsp_server.contract.jobs import CompletionJob
 from lsp_server.contract.options import EngineOptions
 from lsp_server.engine import compiled_record
 from lsp_server.engine.compiled_record import CompiledRecord
-from lsp_server.engine.jobs import CompletionJob
-from lsp_server.engine.process import EngineService
+from lsp_server.engine.service import EngineService
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.contract.jobs import CompletionJob, ContextSnippet, is_scope_of
 from lsp_server.engine.completion.indexed_files import IndexedFiles
 from lsp_server.engine.completion.similar_places import similar_places
-from lsp_server.engine.jobs import CompletionJob, ContextSnippet, is_scope_of
 from lsp_server.syntax.imports import SCANNED_CHARACTERS, imports_of
 from lsp_server.syntax.outline import outline
 from repo_index.secrets import secret_content

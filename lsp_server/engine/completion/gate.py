@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from lsp_server.engine.jobs import JobResult, LikelySpan, Span
+from lsp_server.contract.jobs import JobResult, Span
 from lsp_server.engine.spans import first_spans
 
 THRESHOLDS = {"eager": 0.1, "balanced": 0.2, "quiet": 0.5, "off": 0.0}
@@ -39,7 +40,7 @@ def pieces_of(spans: Iterable[Span]) -> list[LikelyPiece] | None:
     """The pieces of spans, None where one of them does not say how likely it was."""
     pieces = []
     for span in spans:
-        if not isinstance(span, LikelySpan):
+        if span.logprob is None:
             return None
         pieces.append(LikelyPiece(len(span.text), span.logprob))
     return pieces
@@ -163,8 +164,8 @@ class GateWatch:
         finally:
             steps.close()
         if self._end is not None and self._end < len(result.text):
-            result.text, result.stopped_by = result.text[: self._end], "stop"
-            result.spans = first_spans(result.spans, self._end)
+            text, spans = result.text[: self._end], first_spans(result.spans, self._end)
+            result = replace(result, text=text, spans=spans, stopped_by="stop")
         return result
 
     def _read(self, spans: list[Span]) -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from lsp_server.engine.jobs import CompletionJob, JobResult, LikelySpan, Span
+from lsp_server.contract.jobs import CompletionJob, JobResult, Span
 
 if TYPE_CHECKING:
     from accel.engine import Engine
@@ -28,7 +28,7 @@ class FittedLine(NamedTuple):
     """A line as a completion, and as a whole that is so likely."""
 
     result: JobResult
-    likely: LikelySpan
+    likely: Span
 
 
 class LineFitter:
@@ -85,4 +85,4 @@ class LineFitter:
             stopped_by="end",
             plain_seconds=seconds,
         )
-        return FittedLine(result, LikelySpan(text, "model", line.score))
+        return FittedLine(result, Span(text, "model", line.score))

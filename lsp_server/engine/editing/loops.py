@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 
-from lsp_server.engine.jobs import JobResult, Span
+from lsp_server.contract.jobs import JobResult, Span
 
 CHARACTERS = 1600
 REPEATS = 8
@@ -45,7 +46,7 @@ class LoopWatch:
         """The steps; their result says where the answer looped."""
         result = yield from self._reading(steps)
         if self._loops and result.stopped_by == "cancelled":
-            result.stopped_by = "loop"
+            result = replace(result, stopped_by="loop")
         return result
 
     def _reading(

@@ -44,7 +44,7 @@ from lsp_server.settings import CompletionSettings
 from tests.benchmarks.cases import CompletionCase, load_completion_cases
 
 if TYPE_CHECKING:
-    from lsp_server.engine.process import EngineService
+    from lsp_server.engine.service import EngineService
 
 PERSONS = "whole", "words"
 TOTAL = "total"
@@ -130,7 +130,7 @@ class RememberedModel:
     def at(self, case: CompletionCase, typed: int, *, whole: bool) -> WrittenText:
         """What it writes once so many characters of a case are typed; ``whole``: more than the
         first statement."""
-        from lsp_server.engine.jobs import CompletionJob
+        from lsp_server.contract.jobs import CompletionJob
 
         prefix = case.prefix + case.reference[:typed]
         suffix = "\n" + case.suffix.removeprefix("\n")
@@ -246,7 +246,7 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from lsp_server.engine.process import EngineService
+    from lsp_server.engine.service import EngineService
 
     if min(args.lines, args.bodies) < 0 or args.characters < 1:
         raise BenchError("give --lines and --bodies of 0 or more, and --characters above 0")

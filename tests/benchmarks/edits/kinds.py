@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from lsp_server.contract.jobs import EditJob
 from lsp_server.demo.client import ServerFailed
 from lsp_server.editing.checks import new_problem
-from lsp_server.engine.jobs import EditJob
 from lsp_server.errors import BenchError, EditRefused
 from tests.benchmarks.edits.answers import served_text
 from tests.benchmarks.keystrokes.client import PrivateDaemon, TypingClient

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import httpx2
 
-from lsp_server.engine.scheduler import COMPLETION, EDIT, PREFILL
+from lsp_server.contract.jobs import COMPLETION, EDIT, PREFILL
 from lsp_server.errors import BenchError
 
 SELECTED_LINES = 4
@@ -237,7 +237,7 @@ class LoadClient:
 
 
 def _body(job: dict[str, Any], urgency: int) -> dict[str, Any]:
-    return {"protocol": 1, "job": job, "urgency": urgency, "document": job["path"]}
+    return {"protocol": 1, "job": job, "urgency": urgency}
 
 
 def marks_of(count: int, rng: random.Random) -> list[str]:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
+    from lsp_server.contract.jobs import CompletionJob
     from lsp_server.engine.client import EngineClient
-    from lsp_server.engine.jobs import CompletionJob
 
 MOST_TOKENS = 24
 EDIT_FUNCTIONS = 100
@@ -113,7 +113,7 @@ async def _completions(
     """The same completions both ways by turns; whoever begins changes with every pair."""
 
     async def directly(job: CompletionJob) -> str:
-        result = await engine.complete(job, "bench").future
+        result = await engine.ask(job, "bench").future
         return str(result.text)
 
     async def over_http(job: CompletionJob) -> str:
@@ -139,10 +139,10 @@ async def _cancels(engine: EngineClient, client: _Client, count: int, times: Htt
         connection = await asyncio.to_thread(client.leave_edit)
         started = time.perf_counter()
         connection.close()
-        while engine.queue_length + engine.stopping:
+        while engine.calls.queue_length + engine.calls.stopping:
             await asyncio.sleep(0)
         took = time.perf_counter() - started
-        times.freed.append((took - engine.cancel_forwards_s[-1]) * 1000)
+        times.freed.append((took - engine.calls.cancel_forwards_s[-1]) * 1000)
 
 
 class _Client:
@@ -177,12 +177,12 @@ class _Client:
         self._connection.close()
 
     def _ask(self, connection: http.client.HTTPConnection, path: str, job: Any) -> None:
-        body = json.dumps({"protocol": 1, "job": job, "urgency": 0, "document": "bench"})
+        body = json.dumps({"protocol": 1, "job": job, "urgency": 0})
         connection.request("POST", path, body, self._headers)
 
 
 def _job(number: int) -> CompletionJob:
-    from lsp_server.engine.jobs import CompletionJob
+    from lsp_server.contract.jobs import CompletionJob
 
     text = Path(__file__).read_text("utf-8")
     place = 1000 + number * 37 % (len(text) - 2000)

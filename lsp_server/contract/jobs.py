@@ -1,12 +1,25 @@
-"""What the daemon asks of the engine, and what it gets back. Plain data, JSON-ready."""
+"""What is asked of an engine, and what it gets back."""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
+
+from lsp_server.contract.codec import read
+
+MOST_TOKENS = 1 << 16
+"""Of a text that is written, and of other files in a prompt."""
+MOST_SEED = (1 << 64) - 1
+LEAST_TOP_P = 1e-6
+"""The likeliest token alone."""
 
 
-@dataclass(slots=True)
+def _from(low: float, high: float, default: Any) -> Any:
+    """A field with the numbers that it takes."""
+    return field(default=default, metadata={"low": low, "high": high})
+
+
+@dataclass(frozen=True, slots=True)
 class ContextSnippet:
     """Text of another file that helps to complete this one."""
 
@@ -14,7 +27,7 @@ class ContextSnippet:
     text: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _OfDocument:
     """Belongs to a document of a workspace, and on a server to one of several users."""
 
@@ -35,23 +48,24 @@ class _OfDocument:
         return scope_of(self.owner, self.workspace)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _WritingJob(_OfDocument):
     """A text that the model writes, and how."""
 
     _: KW_ONLY
     max_tokens: int
-    temperature: float = 0.0
-    top_p: float = 1.0
-    seed: int = 0
+    temperature: float = _from(0, 2, 0.0)
+    top_p: float = _from(LEAST_TOP_P, 1, 1.0)
+    seed: int = _from(-MOST_SEED, MOST_SEED, 0)
     plain: bool = False
     """Decode without drafts, for comparison."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class CompletionJob(_WritingJob):
     """Complete the text at the cursor; ``prefix`` and ``suffix`` are the document's halves."""
 
+    operation: ClassVar[str] = "complete"
     prefix: str
     suffix: str
     language: str = ""
@@ -59,9 +73,9 @@ class CompletionJob(_WritingJob):
     """Name of the workspace, which some models read before the paths of files."""
     snippets: list[ContextSnippet] = field(default_factory=list)
     """Open files of the client. What the index adds to them is chosen by the engine."""
-    context_tokens: int = 0
+    context_tokens: int = _from(-1, MOST_TOKENS, 0)
     """At most so many tokens of other files; -1: as many as are computed quickly."""
-    prompt_seconds: float = 0.0
+    prompt_seconds: float = _from(0, 60, 0.0)
     """The prompt is as long as the model computes in so many seconds; 0: as long as is usual."""
     opening: bool = False
     """The document was opened and its cursor is not known: ``prefix`` is its text from the start,
@@ -69,30 +83,31 @@ class CompletionJob(_WritingJob):
     head: str = ""
     """Beginning of a document whose ``prefix`` is cut at its start: what is imported."""
     single_line: bool = False
-    gate: float = 0.0
+    gate: float = _from(0, 1, 0.0)
     """Joint probability below which nothing of the text is shown: spans say how likely they are,
     and what would come behind is not written. 0: all of it is shown."""
     _: KW_ONLY
-    max_tokens: int = 64
+    max_tokens: int = _from(1, MOST_TOKENS, 64)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class EditJob(_WritingJob):
     """Rewrite ``selection`` by ``instruction``; ``before`` and ``after`` surround it."""
 
+    operation: ClassVar[str] = "edit"
     instruction: str
     selection: str
     before: str = ""
     after: str = ""
     language: str = ""
     _: KW_ONLY
-    max_tokens: int = 4096
-    entropy_top_k: int = 0
+    max_tokens: int = _from(1, MOST_TOKENS, 4096)
+    entropy_top_k: int = _from(0, 1000, 0)
     """Above 1, tokens of the draft model are taken that are among so many of the likeliest, where
     the model is unsure: EfficientEdit's lossy verification."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class GenerateJob(_WritingJob):
     """Go on from a text, from token ids, from a conversation, or from both sides of a hole.
 
@@ -100,6 +115,7 @@ class GenerateJob(_WritingJob):
     ``text``.
     """
 
+    operation: ClassVar[str] = "generate"
     workspace: str = ""
     path: str = ""
     """Of the file that ``text`` is of."""
@@ -121,7 +137,7 @@ class GenerateJob(_WritingJob):
     rewrites: list[tuple[str, str]] | None = None
     """Words and phrases that the prediction is likely to have replaced, old and new."""
     _: KW_ONLY
-    max_tokens: int = 256
+    max_tokens: int = _from(0, MOST_TOKENS, 256)
     """0: compute the prompt alone."""
     max_seconds: float = 0.0
     """Stop at the first line end after so long; 0: never."""
@@ -148,21 +164,35 @@ class GenerateJob(_WritingJob):
     """Tell how likely each token was by the model alone, before biases, penalties and temperature,
     and so many of the likeliest; None: do not."""
     likely: bool = False
-    """Spans are single tokens and say how likely they were (``LikelySpan``)."""
+    """Spans are single tokens and say how likely they were (``Span.logprob``)."""
 
 
 AnyJob = CompletionJob | EditJob | GenerateJob
+JOBS: dict[str, type[AnyJob]] = {
+    kind.operation: kind for kind in (CompletionJob, EditJob, GenerateJob)
+}
+"""By what is asked for."""
 
 
-@dataclass(slots=True)
+def job_of(frame: dict[str, Any]) -> AnyJob:
+    """The job in a frame that asks for it. Raises KeyError for an unknown kind, Unreadable."""
+    return read(JOBS[frame["kind"]], frame["job"])
+
+
+COMPLETION, EDIT, PREFETCH, PREFILL = range(4)
+"""Urgency of jobs, the most urgent first."""
+
+
+@dataclass(frozen=True, slots=True)
 class AcceptedText(_OfDocument):
     """A user took ``text``, which stood after ``before``: later drafts may come from it."""
 
+    operation: ClassVar[str] = "accepted"
     before: str
     text: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Chance:
     """How likely a token was: its bytes, its log probability in nats, and the likeliest tokens in
     its place as bytes and log probabilities."""
@@ -172,40 +202,21 @@ class Chance:
     likeliest: list[tuple[list[int], float]]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """A piece of generated text and where its tokens came from."""
 
     text: str
     source: str
     """Lower-case name of :class:`accel.draft_tree.Source`."""
+    logprob: float | None = None
+    """Of the one token that the text is of, given what stands before it, in nats; None where
+    nobody asked."""
+    chance: Chance | None = None
+    """The same with the likeliest tokens in its place."""
 
 
-@dataclass(slots=True)
-class TokenSpan(Span):
-    """The text that one token adds, and how likely the token was."""
-
-    chance: Chance
-
-
-@dataclass(slots=True)
-class LikelySpan(Span):
-    """The text that one token adds, and the token's log probability (nats) given what stands before
-    it."""
-
-    logprob: float
-
-
-def span_from(values: dict[str, Any]) -> Span:
-    """A span from its JSON form."""
-    if "logprob" in values:
-        return LikelySpan(**values)
-    if "chance" in values:
-        return TokenSpan(**{**values, "chance": Chance(**values["chance"])})
-    return Span(**values)
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class JobResult:
     """Generated text and what it cost. Times in seconds."""
 

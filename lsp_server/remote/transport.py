@@ -1,18 +1,16 @@
-"""A model at a server, as the remote engine asks it."""
+"""The way to an engine behind a server, by whichever protocol that is asked."""
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Protocol
 
+from lsp_server.contract.calls import OnSpans
+from lsp_server.contract.jobs import AcceptedText, CompletionJob, EditJob, JobResult
 from lsp_server.contract.status import EngineStatus
-from lsp_server.engine.call import OnSpans
-from lsp_server.engine.jobs import AcceptedText, CompletionJob, EditJob, JobResult
-
-Operation = Literal["complete", "edit", "prefill"]
 
 
-class ServedModel(Protocol):
-    """What a server has, by whichever protocol it is asked."""
+class Transport(Protocol):
+    """Cancelling the coroutine of a question ends the work there."""
 
     @property
     def status(self) -> EngineStatus:
@@ -22,15 +20,14 @@ class ServedModel(Protocol):
     def drafts(self) -> bool:
         """Whether the server drafts for what it is asked."""
 
-    async def run(
+    async def ask(
         self,
-        operation: Operation,
         job: CompletionJob | EditJob,
         urgency: int,
-        document: str,
         on_spans: OnSpans,
+        is_prefill: bool = False,
     ) -> JobResult | None:
-        """Do a job; None of a prefill. Cancelling the coroutine ends the work there.
+        """Do a job, or compute its prompt alone, of which nothing comes back.
 
         Raises ServerUnavailable, or EngineFailed where this job alone failed.
         """
