@@ -24,6 +24,7 @@ from lsp_server.daemon.lock import LockFile
 from lsp_server.daemon.server_environment import server_environment, without_server
 from lsp_server.daemon.transport import dial
 from lsp_server.errors import DaemonUnavailable, ProtocolError
+from lsp_server.processes.back_off import BackOff
 from lsp_server.protocol.framing import MessageSplitter, lsp_message
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ START_TIMEOUT_S = 30.0
 SHORTEST_LIFE_S = 45.0
 """A front without a daemon ends no sooner: editors give up a server that ends five times in three
 minutes (vscode-languageclient)."""
-FIRST_BACK_OFF_S = 0.25
+FIRST_BACK_OFF_S = 0.5
 LONGEST_BACK_OFF_S = 30.0
 RECENT_S = 180.0
 TOLD_DEATHS = 3
@@ -147,9 +148,10 @@ class Front:
         """How long to wait before the next start, by the deaths of the last minutes."""
         now = time.monotonic()
         self._deaths = [moment for moment in self._deaths if now - moment < RECENT_S]
+        back_off = BackOff(FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S)
+        back_off.failures = len(self._deaths)
         self._deaths.append(now)
-        earlier = len(self._deaths) - 1
-        return min(LONGEST_BACK_OFF_S, FIRST_BACK_OFF_S * 2.0**earlier) if earlier else 0.0
+        return back_off.wait_s
 
     def _say_what_happened(self, wait_s: float) -> None:
         count = len(self._deaths)

@@ -27,13 +27,12 @@ from lsp_server.contract.notes import (
 )
 from lsp_server.contract.options import EngineOptions
 from lsp_server.contract.status import EngineStatus, State
-from lsp_server.engine.connection import Connect, EngineConnection
 from lsp_server.engine.kv_folder import forget_everywhere
 from lsp_server.engine.load_failure import LoadFailure
 from lsp_server.engine.model_paths import check_model, files_state
 from lsp_server.errors import EngineFailed, EngineUnavailable, MemoryTaken, ModelUnavailable
 from lsp_server.processes.background import in_background
-from lsp_server.processes.child import Child
+from lsp_server.processes.child import Child, OnDeath, OnFrame
 from lsp_server.processes.log import log_folder
 from lsp_server.protocol.framing import Frame
 
@@ -66,7 +65,7 @@ class EngineClient:
         options: EngineOptions,
         on_change: Callable[[], None],
         in_thread: bool = False,
-        connect: Connect | None = None,
+        connect: Callable[[OnFrame, OnDeath], Child] | None = None,
     ) -> None:
         """``connect``: makes the way to an engine that is no child process of this one."""
         self.options = options
@@ -86,7 +85,6 @@ class EngineClient:
         self._pace_s: dict[bool, float] = {}
         """Seconds for each token, by whether it was decoded plainly."""
         self._on_change = on_change
-        self._child: EngineConnection
         if connect is not None:
             self._child = connect(self._receive, self._died)
         else:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Protocol
-
-from lsprotocol import types
 
 from accel.errors import HOW_TO_CHOOSE, NO_MODEL
 from lsp_server.errors import RedraftError
 from lsp_server.models.choices import write_choice
 from lsp_server.models.fetching_process import fetch_in_process
+from lsp_server.notices.asking import pressed
 from lsp_server.protocol.progress import Progress
 
 if TYPE_CHECKING:
     from lsp_server.daemon.hub import Hub
     from lsp_server.protocol.client_features import ClientFeatures
     from lsp_server.protocol.jsonrpc import RedraftProtocol
-
-logger = logging.getLogger(__name__)
 
 FETCH = "Fetch the Default (98 MB)"
 CHOOSE = "Choose One of This Machine"
@@ -49,7 +45,7 @@ async def offer_models(editor: OfferedEditor) -> None:
         return
     question.begin()
     try:
-        title = await _asked(editor)
+        title = await pressed(editor.protocol, QUESTION, (FETCH, CHOOSE, NOT_NOW))
     finally:
         question.end()
     if title is None:
@@ -88,18 +84,3 @@ async def fetch_default_model(editor: OfferedEditor) -> None:
 def tell_once(editor: OfferedEditor) -> None:
     """For editors without buttons in messages: one message with the command."""
     editor.show_warning(f"Redraft: {NO_MODEL}; {HOW_TO_CHOOSE}")
-
-
-async def _asked(editor: OfferedEditor) -> str | None:
-    """What the user pressed, empty for a message that was closed, None where nobody answered."""
-    params = {
-        "type": types.MessageType.Info.value,
-        "message": QUESTION,
-        "actions": [{"title": title} for title in (FETCH, CHOOSE, NOT_NOW)],
-    }
-    try:
-        answer = await editor.protocol.ask(types.WINDOW_SHOW_MESSAGE_REQUEST, params)
-    except RedraftError as error:
-        logger.info("no answer to the offer of models: %s", error)
-        return None
-    return str(answer.get("title", "")) if isinstance(answer, dict) else ""

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
 from accel.errors import NO_MODEL
-from lsp_server.errors import ModelUnavailable, RedraftError
+from lsp_server.errors import ModelUnavailable
+from lsp_server.notices.asking import pressed
 from lsp_server.processes.background import in_background
 
 if TYPE_CHECKING:
     from lsp_server.contract.engine import EngineInterface
     from lsp_server.protocol.client_features import ClientFeatures
     from lsp_server.protocol.jsonrpc import RedraftProtocol
-
-logger = logging.getLogger(__name__)
 
 CHOOSE_MODEL = "Choose Model"
 
@@ -49,17 +47,13 @@ class ModelNotice:
             self._tell(f"Redraft: {text}", features.choose_model)
 
     def _tell(self, text: str, can_choose: bool) -> None:
-        params = {"type": types.MessageType.Warning.value, "message": text}
+        kind = types.MessageType.Warning
         if can_choose:
-            in_background(self._ask({**params, "actions": [{"title": CHOOSE_MODEL}]}))
+            in_background(self._ask(text, kind))
         else:
-            self._protocol.tell(types.WINDOW_SHOW_MESSAGE, params)
+            message = {"type": kind.value, "message": text}
+            self._protocol.tell(types.WINDOW_SHOW_MESSAGE, message)
 
-    async def _ask(self, params: dict[str, object]) -> None:
-        try:
-            answer = await self._protocol.ask(types.WINDOW_SHOW_MESSAGE_REQUEST, params)
-        except RedraftError as error:
-            logger.info("no answer to a message: %s", error)
-            return
-        if isinstance(answer, dict) and answer.get("title") == CHOOSE_MODEL:
+    async def _ask(self, text: str, kind: types.MessageType) -> None:
+        if await pressed(self._protocol, text, [CHOOSE_MODEL], kind) == CHOOSE_MODEL:
             self._protocol.tell("redraft/chooseModel", {})

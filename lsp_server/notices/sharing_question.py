@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import os
 
-from lsprotocol import types
-
-from lsp_server.errors import RedraftError
+from lsp_server.notices.asking import pressed
 from lsp_server.processes.background import in_background
 from lsp_server.protocol.jsonrpc import RedraftProtocol
 from lsp_server.remote.sharing.shared_workspaces import SharedWorkspaces
-
-logger = logging.getLogger(__name__)
 
 YES = "Send It"
 NO = "Never"
@@ -35,17 +30,7 @@ class SharingQuestion:
             f"Redraft: may the server {shared.host} keep a copy of {os.path.basename(folder)}, "
             "so that suggestions draw on it? Ignored files and files with secrets stay here."
         )
-        params = {
-            "type": types.MessageType.Info.value,
-            "message": message,
-            "actions": [{"title": YES}, {"title": NO}],
-        }
-        try:
-            answer = await self._protocol.ask(types.WINDOW_SHOW_MESSAGE_REQUEST, params)
-        except RedraftError as error:
-            logger.info("no answer to a message: %s", error)
-            return
-        title = answer.get("title") if isinstance(answer, dict) else None
+        title = await pressed(self._protocol, message, [YES, NO])
         if title == YES:
             shared.allow(folder)
         elif title == NO:

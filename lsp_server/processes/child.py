@@ -14,10 +14,14 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from accel.python_process import python_command
+from lsp_server.processes.back_off import BackOff
 from lsp_server.processes.log import log_folder
 from lsp_server.protocol.framing import Frame, pack_frame, read_frame, read_frame_blocking
 
 logger = logging.getLogger(__name__)
+
+OnFrame = Callable[[Frame], None]
+OnDeath = Callable[[], None]
 
 FIRST_BACK_OFF_S = 0.25
 LONGEST_BACK_OFF_S = 30.0
@@ -32,8 +36,8 @@ class Child:
         self,
         module: str,
         arguments: list[str],
-        on_frame: Callable[[Frame], None],
-        on_death: Callable[[], None],
+        on_frame: OnFrame,
+        on_death: OnDeath,
         in_thread: bool = False,
     ) -> None:
         self._module = module
@@ -43,7 +47,7 @@ class Child:
         self._in_thread = in_thread
         self._process: asyncio.subprocess.Process | None = None
         self._writer: asyncio.StreamWriter | None = None
-        self._deaths = 0
+        self._back_off = BackOff(FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S)
         self._started = 0.0
         self._reading: asyncio.Task[None] | None = None
 
@@ -60,15 +64,12 @@ class Child:
     @property
     def deaths(self) -> int:
         """How often it died one time after another, without having worked in between."""
-        return self._deaths
+        return self._back_off.failures
 
     @property
     def back_off_s(self) -> float:
         """How long to wait before the next start."""
-        if self._deaths == 0:
-            return 0.0
-        longest = min(LONGEST_BACK_OFF_S, FIRST_BACK_OFF_S * 2.0 ** (self._deaths - 1))
-        return max(0.0, self._started + longest - time.monotonic())
+        return max(0.0, self._started + self._back_off.wait_s - time.monotonic())
 
     async def start(self) -> None:
         """Start the child; frames sent from now on reach it."""
@@ -129,13 +130,14 @@ class Child:
         if self._process is not None:
             code = await self._process.wait()
             logger.info("%s ended with code %s", self._module, code)
-        steady = time.monotonic() - self._started > STEADY_S
-        self._deaths = 1 if steady else self._deaths + 1
+        if time.monotonic() - self._started > STEADY_S:
+            self._back_off.forget()
+        self._back_off.next_s()
         self._on_death()
 
     def forgive(self) -> None:
         """The child works: its next restart need not wait."""
-        self._deaths = 0
+        self._back_off.forget()
 
     def kill(self) -> None:
         """End the child now; its memory is given back by the system."""

@@ -13,9 +13,9 @@ from ray.serve.handle import DeploymentHandle
 from lsp_server.contract.codec import to_json
 from lsp_server.contract.jobs import AcceptedText, JobResult, Span
 from lsp_server.contract.notes import note_of
-from lsp_server.engine.connection import OnDeath, OnFrame
 from lsp_server.errors import EngineUnavailable
 from lsp_server.processes.background import in_background
+from lsp_server.processes.child import Child, OnDeath, OnFrame
 from lsp_server.protocol.framing import Frame
 from lsp_server.ray_serve.session import session_id
 from lsp_server.ray_serve.views import KeptViews
@@ -31,8 +31,9 @@ DESCRIBED_EVERY_S = 10.0
 DESCRIBED_WITHIN_S = 5.0
 
 
-class ReplicasConnection:
-    """The way to the replicas of an engine on Ray Serve."""
+class ReplicasConnection(Child):
+    """The replicas of an engine on Ray Serve, in the place of a child process. Serve replaces those
+    that die."""
 
     def __init__(
         self,
@@ -42,10 +43,9 @@ class ReplicasConnection:
         on_death: OnDeath,
     ) -> None:
         """``secret``: key of the HMAC that sessions are named by."""
+        super().__init__("", [], on_frame, on_death)
         self._handle = handle
         self._secret = secret
-        self._on_frame = on_frame
-        self._on_death = on_death
         self._alive = False
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._views = KeptViews()
@@ -55,24 +55,6 @@ class ReplicasConnection:
     def alive(self) -> bool:
         """A replica has answered."""
         return self._alive
-
-    @property
-    def pid(self) -> int | None:
-        """None: the engines are on other machines."""
-        return None
-
-    @property
-    def deaths(self) -> int:
-        """None: Serve replaces replicas that die."""
-        return 0
-
-    @property
-    def back_off_s(self) -> float:
-        """Serve waits by itself."""
-        return 0.0
-
-    def forgive(self) -> None:
-        """There is nothing to forgive."""
 
     async def start(self) -> None:
         """Learn of the model. Returns when a replica has answered."""

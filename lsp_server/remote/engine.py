@@ -33,9 +33,9 @@ from lsp_server.errors import (
     RedraftError,
     ServerUnavailable,
 )
+from lsp_server.processes.back_off import BackOff
 from lsp_server.processes.background import in_background
 from lsp_server.remote.address import ServerAddress
-from lsp_server.remote.back_off import BackOff
 from lsp_server.remote.connection import ServerConnection
 from lsp_server.remote.discovery import served_model
 from lsp_server.remote.told_spans import ToldSpans

@@ -34,7 +34,7 @@ from lsp_server.daemon.hub import Hub
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.key import EngineKey
 from lsp_server.errors import EngineFailed, EngineUnavailable, ModelUnavailable
-from lsp_server.remote import back_off
+from lsp_server.processes import back_off
 from lsp_server.remote.address import ServerAddress
 from lsp_server.remote.checking import checked_server
 from lsp_server.remote.engine import RemoteEngine

@@ -15,9 +15,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.errors import RedraftError, ServerUnavailable
+from lsp_server.processes.back_off import BackOff
 from lsp_server.processes.background import in_background
 from lsp_server.protocol.server_routes import REPOSITORIES
-from lsp_server.remote.back_off import BackOff
 from lsp_server.remote.connection import ServerConnection
 from lsp_server.remote.sharing.workspace_files import WorkspaceFiles
 from lsp_server.repositories.buffers import BufferEdit, edit_between
