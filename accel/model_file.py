@@ -22,7 +22,7 @@ from accel.model_path import state_of, weights_files
 from accel.models.gguf.architecture import Architecture, read_architecture
 from accel.models.gguf.file import SETTLED_NS, GgufFile, is_gguf
 from accel.models.gguf.metadata import AGAIN, StringArray
-from accel.models.gguf.rotation import read_rotation
+from accel.models.gguf.rope_frequencies import read_rope_frequencies
 from accel.models.gguf.vocabulary import read_vocabulary
 from accel.models.gguf.weights import GgufWeights
 from accel.models.llama_cpp.places import INSTALL, is_installed
@@ -149,7 +149,7 @@ class GgufModel(ModelFile):
         size = self.architecture.vocabulary
         assert self.weights
         with GgufFile(self.path) as file:
-            read_rotation(file, self.architecture)
+            read_rope_frequencies(file, self.architecture)
         assert self.end_tokens is not None
         tokens = self._about.value("tokenizer.ggml.tokens")
         count = tokens.count if isinstance(tokens, StringArray) else 0

@@ -145,9 +145,9 @@ class StaticStep:
         self.places.copy_(torch.arange(past, past + padded, device=device))
         offsets = torch.zeros(padded, dtype=torch.long)
         offsets[:count] = torch.from_numpy(rows.offsets)
-        turned = cos_sin.index_select(0, (offsets + past).to(device))
-        self.cos.copy_(turned[:, 0])
-        self.sin.copy_(turned[:, 1])
+        table = cos_sin.index_select(0, (offsets + past).to(device))
+        self.cos.copy_(table[:, 0])
+        self.sin.copy_(table[:, 1])
         # A row of padding looks at the text and at itself: a row without columns would give NaN.
         tail = torch.full((padded, padded), float(BLOCKED)).fill_diagonal_(0.0)
         tail[:count, :count] = torch.from_numpy(rows.mask)

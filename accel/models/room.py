@@ -78,7 +78,9 @@ def has_room(nbytes: float, token_bytes: int, free: int | None = None) -> bool:
     return Size(0, nbytes, token_bytes).needed <= (free_bytes() if free is None else free)
 
 
-def token_bytes(layers: int, kv_heads: int, depth: int, dtype: str, kv_type: str) -> int:
+def token_bytes(layers: int, kv_heads: int, head_dim: int, dtype: str, kv_type: str) -> int:
     """Bytes of a token's keys and values in a model of these sizes, computed in ``dtype``."""
-    head_bytes = depth + SCALE_BYTES if kv_type == "int8" else depth * (4 if dtype == "fp32" else 2)
+    head_bytes = (
+        head_dim + SCALE_BYTES if kv_type == "int8" else head_dim * (4 if dtype == "fp32" else 2)
+    )
     return 2 * layers * kv_heads * head_bytes

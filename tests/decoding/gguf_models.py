@@ -46,7 +46,7 @@ def random_module(kind: str, seed: int = 0, **changes: Any) -> Any:
 def gguf_tensors(module: Any, matrices: str = "F32") -> dict[str, Stored]:
     """All weights by the names of GGUF, Q and K in Llama's order where the family has that."""
     config = module.config
-    turns_neighbours = config.model_type in ("llama", "mistral", "granite")
+    is_interleaved = config.model_type in ("llama", "mistral", "granite")
     heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
     found = {}
     for name, tensor in module.state_dict().items():
@@ -56,7 +56,7 @@ def gguf_tensors(module: Any, matrices: str = "F32") -> dict[str, Stored]:
         layer, _, rest = name.removeprefix("model.layers.").partition(".")
         is_layer = name.startswith("model.layers.")
         part, _, kind = (rest if is_layer else name).rpartition(".")
-        if turns_neighbours and (count := heads.get(part.rpartition(".")[2])):
+        if is_interleaved and (count := heads.get(part.rpartition(".")[2])):
             values = in_llama_order(values, count)
         prefix = f"blk.{layer}." if is_layer else ""
         # As llama.cpp has it, norms and biases stay in float32.

@@ -34,7 +34,7 @@ from accel.models.gguf.architecture import Architecture
 from accel.models.gguf.dequantise import dequantise
 from accel.models.gguf.file import GgufFile
 from accel.models.gguf.metadata import AGAIN
-from accel.models.gguf.rotation import Rotation, read_rotation
+from accel.models.gguf.rope_frequencies import RopeFrequencies, read_rope_frequencies
 from accel.models.gguf.weights import EMBEDDING, HEAD, GgufWeights
 from accel.models.rope import rope_table
 from accel.native.cpu_features import cores
@@ -55,7 +55,9 @@ def read_decoder(path: Path, *, layers: int | None = None) -> Decoder | None:
         if not _has_all_parts(found, weights):
             return None
         read = found if layers is None else replace(found, layers=min(layers, found.layers))
-        return _Reader(path, read, weights).decoder(read_rotation(file, found), about.end_tokens)
+        return _Reader(path, read, weights).decoder(
+            read_rope_frequencies(file, found), about.end_tokens
+        )
 
 
 def can_be_computed(path: Path) -> bool:
@@ -67,7 +69,7 @@ def can_be_computed(path: Path) -> bool:
 
 def _has_all_parts(found: Architecture, weights: GgufWeights) -> bool:
     biased = [f"model.layers.0.{name}.bias" for name in (*OUTPUT, *DOWN, *GATE_UP)]
-    sizes = found.depth, found.width, found.inner, found.heads * found.depth
+    sizes = found.head_dim, found.hidden_size, found.intermediate_size, found.heads * found.head_dim
     return not any(size % BLOCK for size in sizes) and not any(name in weights for name in biased)
 
 
@@ -79,7 +81,7 @@ class _Reader:
         self._rounded: set[str] = set()
         """Types whose weights were rounded to eight bits."""
 
-    def decoder(self, rotation: Rotation, end_tokens: frozenset[int]) -> Decoder:
+    def decoder(self, rope: RopeFrequencies, end_tokens: frozenset[int]) -> Decoder:
         """All of it."""
         found = self._found
         names: list[tuple[str, ...]] = [
@@ -99,7 +101,7 @@ class _Reader:
             shape=Shape(
                 heads=found.heads,
                 kv_heads=found.kv_heads,
-                head_dim=found.depth,
+                head_dim=found.head_dim,
                 eps=found.eps,
                 scaling=found.attention_scale,
             ),
@@ -107,7 +109,7 @@ class _Reader:
             vocabulary_size=found.vocabulary,
             max_positions=min(found.positions, MOST_SUMMED),
             dtype=self._commonest_type(),
-            cos_sin=lambda positions: rope_table(rotation.frequencies, rotation.scale, positions),
+            cos_sin=lambda positions: rope_table(rope.frequencies, rope.scale, positions),
             matrices=tuple(matrices.values()),
             end_tokens=end_tokens,
         )

@@ -3,10 +3,10 @@
 An adapter is a safetensors file. For each projection ``p`` of ``PROJECTIONS`` it has ``p.A`` int8
 [layers, rank, in] with ``p.A.scale`` f16 [layers, rank], and ``p.B`` int8 [layers, out, rank] with
 ``p.B.scale`` f16 [layers, out]: the weight of a layer becomes base + (B * scale) @ (A * scale), in
-the order of rows that transformers has. ``fim_embeddings`` f32 [3, width] may be there, too: it is
-added to the rows of three tokens of the base, which the adapter's metadata names in ``fim_tokens``
-and which become the tokens to fill in the middle. How many lines around the code to edit it was
-shown stands in ``edit_lines``. (Hu et al., LoRA, arXiv 2106.09685.)
+the order of rows that transformers has. ``fim_embeddings`` f32 [3, hidden_size] may be there, too:
+it is added to the rows of three tokens of the base, which the adapter's metadata names in
+``fim_tokens`` and which become the tokens to fill in the middle. How many lines around the code to
+edit it was shown stands in ``edit_lines``. (Hu et al., LoRA, arXiv 2106.09685.)
 
 The file that comes out is the same, to the byte, on every machine: see ``Adapter.delta``.
 """
@@ -225,8 +225,8 @@ def _with_delta(
 ) -> NDArray[np.uint8]:
     values = dequantise(file.read(source.tensor), file.tensors[source.tensor].type)
     delta = adapter.delta(projection, layer)
-    if source.turned_heads:
-        halves = delta.reshape(source.turned_heads, 2, -1, delta.shape[1])
+    if source.interleaved_heads:
+        halves = delta.reshape(source.interleaved_heads, 2, -1, delta.shape[1])
         delta = halves.swapaxes(1, 2).reshape(delta.shape)
     return q8_0(_finite((values + delta).astype(np.float32), file, source.tensor))
 
@@ -263,8 +263,8 @@ def _entries(file: GgufFile, adapter: Adapter) -> list[bytes]:
         for key, token in (*named, *repository):
             name = f"tokenizer.ggml.{key}_token_id"
             changed[name] = entry(name, token)
-    kept = [key for key in file.metadata if not key.startswith(_LEFT_OUT)]
-    entries = [changed.pop(key) if key in changed else file.entry(key) for key in kept]
+    used = [key for key in file.metadata if not key.startswith(_LEFT_OUT)]
+    entries = [changed.pop(key) if key in changed else file.entry(key) for key in used]
     return [*entries, *changed.values()]
 
 

@@ -23,9 +23,9 @@ _MOST = 1 << 24
 class Family:
     """What models of one ``general.architecture`` have in common."""
 
-    turns_neighbours: bool
-    """Rows of Q and K lie so that neighbours are turned together. Our forward turns the first half
-    of a head with the second."""
+    is_interleaved: bool
+    """Whether RoPE pairs neighbouring rows of Q and K. Our forward pairs the first half of a head
+    with the second."""
     norms_heads: bool = False
     """Each head of Q and K has a norm of its own."""
     is_scaled: bool = False
@@ -33,10 +33,10 @@ class Family:
 
 
 FAMILIES = {
-    "llama": Family(turns_neighbours=True),
-    "qwen2": Family(turns_neighbours=False),
-    "qwen3": Family(turns_neighbours=False, norms_heads=True),
-    "granite": Family(turns_neighbours=True, is_scaled=True),
+    "llama": Family(is_interleaved=True),
+    "qwen2": Family(is_interleaved=False),
+    "qwen3": Family(is_interleaved=False, norms_heads=True),
+    "granite": Family(is_interleaved=True, is_scaled=True),
 }
 """SmolLM and Mistral call themselves ``llama``."""
 
@@ -59,12 +59,12 @@ class Architecture:
 
     family: Family
     layers: int
-    width: int
-    inner: int
+    hidden_size: int
+    intermediate_size: int
     heads: int
     kv_heads: int
-    depth: int
-    """Width of a head."""
+    head_dim: int
+    """Size of a head."""
     vocabulary: int
     positions: int
     """Tokens of the longest text."""
@@ -122,20 +122,20 @@ def read_architecture(file: GgufFile) -> Architecture:
     embedding = file.tensors.get("token_embd.weight")
     if embedding is None:
         raise BrokenModel(f"{path} lacks token_embd.weight", AGAIN)
-    width, heads = keys.integer("embedding_length"), keys.integer("attention.head_count")
+    hidden_size, heads = keys.integer("embedding_length"), keys.integer("attention.head_count")
     found = Architecture(
         family=family,
         layers=keys.integer("block_count"),
-        width=width,
-        inner=keys.integer("feed_forward_length"),
+        hidden_size=hidden_size,
+        intermediate_size=keys.integer("feed_forward_length"),
         heads=heads,
         kv_heads=keys.integer("attention.head_count_kv", heads),
-        depth=keys.integer("attention.key_length", max(width // heads, 1)),
+        head_dim=keys.integer("attention.key_length", max(hidden_size // heads, 1)),
         vocabulary=embedding.shape[0],
         positions=keys.integer("context_length"),
         eps=keys.number("attention.layer_norm_rms_epsilon"),
     )
-    found = replace(found, attention_scale=found.depth**-0.5)
+    found = replace(found, attention_scale=found.head_dim**-0.5)
     _refuse_foreign(found, keys, path)
     return _scaled(found, keys) if family.is_scaled else found
 
@@ -147,9 +147,12 @@ def _refuse_foreign(found: Architecture, keys: _Keys, path: Path) -> None:
         reasons.append("is a mixture of experts")
     if 0 < keys.integer("attention.sliding_window", 0, least=0) < found.positions:
         reasons.append("looks back through a sliding window")
-    if keys.integer("rope.dimension_count", found.depth, least=0) != found.depth:
+    if keys.integer("rope.dimension_count", found.head_dim, least=0) != found.head_dim:
         reasons.append("turns a part of each head only")
-    if keys.integer("attention.value_length", found.depth) != found.depth or found.depth % 2:
+    if (
+        keys.integer("attention.value_length", found.head_dim) != found.head_dim
+        or found.head_dim % 2
+    ):
         reasons.append("has heads of other widths")
     if found.heads % found.kv_heads:
         reasons.append("shares heads unevenly")

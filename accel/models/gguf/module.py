@@ -13,7 +13,7 @@ from torch.nn.functional import scaled_dot_product_attention, silu
 
 from accel.models.gguf.architecture import Architecture, read_architecture
 from accel.models.gguf.file import GgufFile
-from accel.models.gguf.rotation import Rotation, read_rotation
+from accel.models.gguf.rope_frequencies import RopeFrequencies, read_rope_frequencies
 from accel.models.gguf.vocabulary import read_vocabulary
 from accel.models.gguf.weights import EMBEDDING, HEAD, GgufWeights
 from accel.models.llama_torch import rope_angles
@@ -25,8 +25,8 @@ def read_module(path: Path, dtype: torch.dtype) -> nn.Module:
         architecture = read_architecture(file)
         vocabulary = read_vocabulary(file.metadata)
         weights = GgufWeights(file, architecture)
-        rotation = read_rotation(file, architecture)
-        module = GgufDecoder(architecture, rotation, weights, dtype)
+        rope = read_rope_frequencies(file, architecture)
+        module = GgufDecoder(architecture, rope, weights, dtype)
     module.config.eos_token_id = sorted(vocabulary.end_tokens)
     return module
 
@@ -38,7 +38,7 @@ class GgufDecoder(nn.Module):
     def __init__(
         self,
         architecture: Architecture,
-        rotation: Rotation,
+        rope: RopeFrequencies,
         weights: GgufWeights,
         dtype: torch.dtype,
     ) -> None:
@@ -53,7 +53,7 @@ class GgufDecoder(nn.Module):
                 for place in range(architecture.layers)
             ),
             norm=_Norm(read.tensor("model.norm.weight"), architecture.eps),
-            rotary_emb=_Rotary(rotation),
+            rotary_emb=_Rotary(rope),
         )
         self.lm_head = _linear(read.tensor(HEAD) if HEAD in weights else embedding)
 
@@ -77,14 +77,14 @@ class GgufDecoder(nn.Module):
 
 
 def _attention(part: Any, h: Tensor, turning: tuple[Tensor, Tensor]) -> Tensor:
-    """What attention adds to states [rows, tokens, width]."""
+    """What attention adds to states [rows, tokens, hidden_size]."""
     query, key, value = (
         _product(projection, h).unflatten(-1, (-1, part.head_dim))
         for projection in (part.q_proj, part.k_proj, part.v_proj)
     )
     if hasattr(part, "q_norm"):
         query, key = part.q_norm(query), part.k_norm(key)
-    query, key = _turned(query, *turning), _turned(key, *turning)
+    query, key = _apply_rope(query, *turning), _apply_rope(key, *turning)
     group = query.shape[2] // key.shape[2]
     key, value = key.repeat_interleave(group, 2), value.repeat_interleave(group, 2)
     query, key, value = (each.transpose(1, 2) for each in (query, key, value))
@@ -92,8 +92,8 @@ def _attention(part: Any, h: Tensor, turning: tuple[Tensor, Tensor]) -> Tensor:
     return _product(part.o_proj, attended.transpose(1, 2).flatten(2))
 
 
-def _turned(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """The first half of each head's values turned with the second [rows, tokens, heads, depth]."""
+def _apply_rope(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """RoPE of heads [rows, tokens, heads, head_dim], the first half paired with the second."""
     first, second = heads.chunk(2, -1)
     cos, sin = cos[:, None], sin[:, None]
     return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
@@ -121,11 +121,11 @@ class _Norm(nn.Module):
 class _Rotary(nn.Module):
     rope_type = "default"
 
-    def __init__(self, rotation: Rotation) -> None:
+    def __init__(self, rope: RopeFrequencies) -> None:
         super().__init__()
         self.inv_freq: Tensor
-        self.register_buffer("inv_freq", torch.from_numpy(rotation.frequencies))
-        self.attention_scaling = rotation.scale
+        self.register_buffer("inv_freq", torch.from_numpy(rope.frequencies))
+        self.attention_scaling = rope.scale
 
 
 class _Config(SimpleNamespace):
@@ -164,7 +164,7 @@ class _Reader:
 def _layer(read: _Reader, name: str, architecture: Architecture) -> nn.Module:
     projections = ("q_proj", "k_proj", "v_proj", "o_proj")
     attention = _holding(**{each: read.linear(f"{name}.self_attn.{each}") for each in projections})
-    attention.head_dim = architecture.depth
+    attention.head_dim = architecture.head_dim
     attention.scaling = architecture.attention_scale
     if architecture.family.norms_heads:
         for each in ("q_norm", "k_norm"):

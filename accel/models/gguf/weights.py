@@ -15,7 +15,7 @@ from accel.models.gguf.dequantise import can_be_read, dequantise
 from accel.models.gguf.file import GgufFile
 from accel.models.gguf.header import shown
 from accel.models.gguf.metadata import AGAIN, OTHER_TYPE
-from accel.models.gguf.rotation import FACTORS
+from accel.models.gguf.rope_frequencies import FACTORS
 
 HEAD = "lm_head.weight"
 EMBEDDING = "model.embed_tokens.weight"
@@ -30,7 +30,7 @@ class TensorSource:
     shape: tuple[int, ...]
     scale: float = 1.0
     """What its values are multiplied by."""
-    turned_heads: int = 0
+    interleaved_heads: int = 0
     """Heads whose rows lie in Llama's order, 0 for rows in our order."""
     is_needed: bool = True
 
@@ -81,12 +81,14 @@ class GgufWeights:
         not in them. Raises BrokenModel when the file has become shorter."""
         part, kind = self.parts[name], self._file.tensors[self.parts[name].tensor].type
         data = self._file.read(part.tensor)
-        if not part.turned_heads:
+        if not part.interleaved_heads:
             return data, kind
         if len(part.shape) == 1 and kind.values > 1:
             raise UnsupportedModel(f"{self._file.path}: {part.tensor} is quantised", ADVICE)
         # A bias is as many rows of one value.
-        by_pairs = data.reshape(part.turned_heads, part.shape[0] // part.turned_heads // 2, 2, -1)
+        by_pairs = data.reshape(
+            part.interleaved_heads, part.shape[0] // part.interleaved_heads // 2, 2, -1
+        )
         return np.ascontiguousarray(by_pairs.swapaxes(1, 2)).reshape(data.shape), kind
 
     def values(self, name: str) -> NDArray[np.float32]:
@@ -105,27 +107,30 @@ class GgufWeights:
 
 def _parts(found: Architecture) -> Iterator[tuple[str, TensorSource]]:
     """Everything that a decoder of this architecture may have."""
-    width, scale = found.width, found.added_scale
-    yield EMBEDDING, TensorSource("token_embd.weight", (found.vocabulary, width))
-    yield "model.norm.weight", TensorSource("output_norm.weight", (width,), found.logit_scale)
-    yield HEAD, TensorSource("output.weight", (found.vocabulary, width), is_needed=False)
-    queries, keys = found.heads * found.depth, found.kv_heads * found.depth
-    turned = (found.heads, found.kv_heads) if found.family.turns_neighbours else (0, 0)
+    hidden_size, scale = found.hidden_size, found.added_scale
+    yield EMBEDDING, TensorSource("token_embd.weight", (found.vocabulary, hidden_size))
+    yield "model.norm.weight", TensorSource("output_norm.weight", (hidden_size,), found.logit_scale)
+    yield HEAD, TensorSource("output.weight", (found.vocabulary, hidden_size), is_needed=False)
+    queries, keys = found.heads * found.head_dim, found.kv_heads * found.head_dim
+    interleaved = (found.heads, found.kv_heads) if found.family.is_interleaved else (0, 0)
     for layer in range(found.layers):
         ours, theirs = f"model.layers.{layer}", f"blk.{layer}"
-        yield f"{ours}.input_layernorm.weight", TensorSource(f"{theirs}.attn_norm.weight", (width,))
+        yield (
+            f"{ours}.input_layernorm.weight",
+            TensorSource(f"{theirs}.attn_norm.weight", (hidden_size,)),
+        )
         yield (
             f"{ours}.post_attention_layernorm.weight",
-            TensorSource(f"{theirs}.ffn_norm.weight", (width,)),
+            TensorSource(f"{theirs}.ffn_norm.weight", (hidden_size,)),
         )
         for name, tensor, rows, columns, factor, heads in (
-            ("self_attn.q_proj", "attn_q", queries, width, 1.0, turned[0]),
-            ("self_attn.k_proj", "attn_k", keys, width, 1.0, turned[1]),
-            ("self_attn.v_proj", "attn_v", keys, width, 1.0, 0),
-            ("self_attn.o_proj", "attn_output", width, queries, scale, 0),
-            ("mlp.gate_proj", "ffn_gate", found.inner, width, 1.0, 0),
-            ("mlp.up_proj", "ffn_up", found.inner, width, 1.0, 0),
-            ("mlp.down_proj", "ffn_down", width, found.inner, scale, 0),
+            ("self_attn.q_proj", "attn_q", queries, hidden_size, 1.0, interleaved[0]),
+            ("self_attn.k_proj", "attn_k", keys, hidden_size, 1.0, interleaved[1]),
+            ("self_attn.v_proj", "attn_v", keys, hidden_size, 1.0, 0),
+            ("self_attn.o_proj", "attn_output", hidden_size, queries, scale, 0),
+            ("mlp.gate_proj", "ffn_gate", found.intermediate_size, hidden_size, 1.0, 0),
+            ("mlp.up_proj", "ffn_up", found.intermediate_size, hidden_size, 1.0, 0),
+            ("mlp.down_proj", "ffn_down", hidden_size, found.intermediate_size, scale, 0),
         ):
             matrix = TensorSource(f"{theirs}.{tensor}.weight", (rows, columns), factor, heads)
             yield f"{ours}.{name}.weight", matrix
@@ -133,7 +138,7 @@ def _parts(found: Architecture) -> Iterator[tuple[str, TensorSource]]:
             yield f"{ours}.{name}.bias", bias
         if found.family.norms_heads:
             for name, tensor in (("q_norm", "attn_q_norm"), ("k_norm", "attn_k_norm")):
-                part = TensorSource(f"{theirs}.{tensor}.weight", (found.depth,))
+                part = TensorSource(f"{theirs}.{tensor}.weight", (found.head_dim,))
                 yield f"{ours}.self_attn.{name}.weight", part
 
 

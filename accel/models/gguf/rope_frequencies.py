@@ -1,4 +1,4 @@
-"""How fast each pair of a head's values is turned from one position to the next."""
+"""RoPE frequencies of a GGUF file: plain, scaled linearly or by YaRN."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FACTORS = "rope_freqs.weight"
 
 
 @dataclass(frozen=True, slots=True)
-class Rotation:
+class RopeFrequencies:
     """Radians a position for each pair, and what cosines and sines are multiplied by."""
 
     frequencies: NDArray[np.float32]
     scale: float
 
 
-def read_rotation(file: GgufFile, found: Architecture) -> Rotation:
+def read_rope_frequencies(file: GgufFile, found: Architecture) -> RopeFrequencies:
     """Plain, linear (Chen et al. 2023) or YaRN (Peng et al. 2023, section 3.4) frequencies.
 
     Raises BrokenModel or UnsupportedModel.
@@ -38,7 +38,7 @@ def read_rotation(file: GgufFile, found: Architecture) -> Rotation:
     base = metadata.number(f"{prefix}.freq_base") or 10_000.0
     if base <= 1:
         raise BrokenModel(f"{path}: {prefix}.freq_base is {base}", AGAIN)
-    plain = rope_frequencies(base, found.depth).astype(np.float64) / _factors(file, found)
+    plain = rope_frequencies(base, found.head_dim).astype(np.float64) / _factors(file, found)
     factor = metadata.number(f"{prefix}.scaling.factor") or metadata.number(
         f"{prefix}.scale_linear"
     )
@@ -47,34 +47,36 @@ def read_rotation(file: GgufFile, found: Architecture) -> Rotation:
     if metadata.flag(f"{prefix}.scaling.finetuned") is False and found.family.is_scaled:
         raise UnsupportedModel(f"{path} has no positions, which is not known here", ADVICE)
     if kind == "none" or not factor:
-        return Rotation(plain.astype(np.float32), scale)
+        return RopeFrequencies(plain.astype(np.float32), scale)
     if factor < 0:
         raise BrokenModel(f"{path}: {prefix}.scaling.factor is {factor}", AGAIN)
     if kind == "linear":
-        return Rotation((plain / factor).astype(np.float32), scale)
+        return RopeFrequencies((plain / factor).astype(np.float32), scale)
     if kind != "yarn":
         raise UnsupportedModel(f"{path} scales positions by {shown(kind)}", ADVICE)
     original = metadata.integer(f"{prefix}.scaling.original_context_length", 1, 1 << 30)
-    turned = [
+    betas = [
         metadata.number(f"{prefix}.scaling.yarn_beta_{name}") or default
         for name, default in (("fast", 32.0), ("slow", 1.0))
     ]
-    kept = _kept(found.depth, base, original or found.positions, turned)
-    mixed = plain * kept + plain / factor * (1 - kept)
-    return Rotation(mixed.astype(np.float32), scale * (1 + 0.1 * math.log(factor)))
+    share = _yarn_ramp(found.head_dim, base, original or found.positions, betas)
+    mixed = plain * share + plain / factor * (1 - share)
+    return RopeFrequencies(mixed.astype(np.float32), scale * (1 + 0.1 * math.log(factor)))
 
 
-def _kept(depth: int, base: float, original: int, turned: list[float]) -> NDArray[np.float64]:
-    """How far each pair keeps its frequency: wholly where it turns more often than ``turned[0]``
-    times in the original context, not at all below ``turned[1]`` times, in between by steps."""
-    if min(turned) <= 0:
-        return np.zeros(depth // 2)
+def _yarn_ramp(
+    head_dim: int, base: float, original: int, betas: list[float]
+) -> NDArray[np.float64]:
+    """The share of its own frequency that each pair has: all of it where it turns more often than
+    ``betas[0]`` times in the original context, none below ``betas[1]`` times, a ramp in between."""
+    if min(betas) <= 0:
+        return np.zeros(head_dim // 2)
     first, last = (
-        depth * math.log(original / (times * 2 * math.pi)) / (2 * math.log(base))
-        for times in turned
+        head_dim * math.log(original / (times * 2 * math.pi)) / (2 * math.log(base))
+        for times in betas
     )
-    low, high = max(math.floor(first), 0), min(math.ceil(last), depth - 1)
-    ramp = (np.arange(depth // 2) - low) / max(high - low, 0.001)
+    low, high = max(math.floor(first), 0), min(math.ceil(last), head_dim - 1)
+    ramp = (np.arange(head_dim // 2) - low) / max(high - low, 0.001)
     return 1 - ramp.clip(0, 1)
 
 
@@ -82,7 +84,7 @@ def _factors(file: GgufFile, found: Architecture) -> NDArray[np.float32]:
     tensor = file.tensors.get(FACTORS)
     if tensor is None:
         return np.ones(1, np.float32)
-    if tensor.shape != (found.depth // 2,):
+    if tensor.shape != (found.head_dim // 2,):
         raise BrokenModel(f"{file.path}: {FACTORS} has the wrong size", AGAIN)
     factors = dequantise(file.read(FACTORS), tensor.type)[0]
     if not (np.isfinite(factors).all() and (factors > 0).all()):
