@@ -59,7 +59,10 @@ def run(args: argparse.Namespace) -> int:
     if not places:
         raise BenchError(f"{file} has no functions to type; give a longer Python file")
     with tempfile.TemporaryDirectory(prefix="redraft-typing-") as folder:
-        session = EditorSession(Path(folder), file.parent, args.model or "")
+        # The server takes a path as its own, wherever it was started.
+        model = args.model or ""
+        whole = str(Path(model).resolve()) if model and Path(model).exists() else model
+        session = EditorSession(Path(folder), file.parent, whole)
         try:
             session.wait(lambda _: None)
             session.client.request("redraft/measurements", {})
