@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.contract.codec import to_json
+from lsp_server.contract.codec import Unreadable, to_json
 from lsp_server.contract.jobs import EDIT, PREFILL, AnyJob, JobResult, Span, job_of
 from lsp_server.contract.notes import note_of
 from lsp_server.errors import RedraftError
@@ -132,10 +132,15 @@ class EngineLoop:
         if operation == "cancel":
             self._cancel(frame["id"])
         elif operation in ("complete", "edit", "generate", "prefill"):
+            try:
+                asked = job_of(frame)
+            except (KeyError, Unreadable) as error:
+                self._answer(frame["id"], error=error)
+                return
             self._jobs[frame["id"]] = Job(
                 frame["id"],
                 operation,
-                job_of(frame),
+                asked,
                 frame["urgency"],
                 frame["client"],
                 time.perf_counter(),

@@ -359,6 +359,16 @@ def test_a_failing_job_is_one_error_of_one_line(harness: Harness) -> None:
     assert harness.end_of(2)["event"] == "result"
 
 
+def test_a_job_that_cannot_be_read_is_answered_with_its_problem(harness: Harness) -> None:
+    asked = {"op": "complete", "kind": "complete", "id": 1, "client": "a", "urgency": COMPLETION}
+    harness.incoming.put({**asked, "job": {"path": "a.py"}})
+    end = harness.end_of(1)
+    assert (end["event"], end["kind"]) == ("error", "Unreadable")
+    assert "prefix: is missing" in end["message"]
+    harness.ask(2, "x")
+    assert harness.end_of(2)["event"] == "result"
+
+
 def test_notes_are_taken_while_a_job_runs(harness: Harness) -> None:
     harness.ask(1, "x")
     harness.begun(1)
