@@ -17,7 +17,7 @@ FOLDER = Path(__file__).resolve().parent.parent
 MANIFEST = FOLDER / "package.json"
 PAGE = FOLDER / "README.md"
 TABLE_START, TABLE_END = "<!-- settings: generated -->\n", "<!-- end of settings -->"
-CLIENT_ONLY = ("redraft.serverPath", "redraft.serverPackage", "redraft.trace.server")
+CLIENT_ONLY = ("redraft.serverPath", "redraft.trace.server")
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 
