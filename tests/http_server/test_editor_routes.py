@@ -102,14 +102,18 @@ def test_what_cannot_be_is_refused(
 
 
 def test_every_field_of_a_job_can_be_sent() -> None:
-    from lsp_server.http_server.editor_jobs import accepted_text, completion_job, edit_job
+    from lsp_server.http_server.editor_jobs import accepted_text, editor_job
     from lsp_server.http_server.fields import Fields
 
-    for kind, read, values in (
-        (CompletionJob, completion_job, COMPLETION),
-        (EditJob, edit_job, EDIT),
-        (AcceptedText, accepted_text, TAKEN),
-    ):
+    kinds: tuple[tuple[type[Any], dict[str, Any]], ...] = (
+        (CompletionJob, COMPLETION),
+        (EditJob, EDIT),
+        (AcceptedText, TAKEN),
+    )
+    for kind, values in kinds:
         whole = {**{field.name: getattr(kind(**values), field.name) for field in fields(kind)}}
         del whole["owner"]
-        assert read(Fields(whole)) == kind(**values)
+        if kind is AcceptedText:
+            assert accepted_text(Fields({"taken": whole})) == kind(**values)
+        else:
+            assert editor_job(kind, Fields({"job": whole})) == kind(**values)
