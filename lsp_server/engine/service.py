@@ -656,7 +656,9 @@ class EngineService:
         def has_token(name: str) -> bool:
             return engine.tokenizer.special(name) is not None
 
-        known = format_for(model_names(self._options.path), has_token)
+        # Only adapters of `redraft train` say how many lines around an edit they were shown.
+        is_ours = engine.tokenizer.edit_lines is not None
+        known = format_for(model_names(self._options.path), has_token, is_ours=is_ours)
         return {
             "next_edit_format": known.name if known is not None else "",
             "next_edit_formats": tuple(

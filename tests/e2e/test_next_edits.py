@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .client import Driver
+from .client import Driver, profile
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -92,3 +92,58 @@ def test_they_are_switched_off_by_a_setting(connect: Connect, workspace: Path) -
     driver.open(uri, TEXT)
     changed(driver, uri, 2, 0, (10, 16), "amounts")
     assert driver.request("redraft/nextEdit", asked(uri, 0, 17)) == {"edits": []}
+
+
+BOX = """\
+class Box:
+    def __init__(self, width):
+        self.width = width
+
+    def area(self):
+        return self.width * self.width
+"""
+
+
+@pytest.mark.model
+def test_the_default_model_is_asked_where_edits_settle_nothing(
+    connect: Connect, workspace: Path, default_model: Path
+) -> None:
+    driver = connect(initialize=False)
+    settings = {"model": {"path": str(default_model)}, "nextEdits": {"gate": "off"}}
+    driver.initialize(profile("neovim"), workspace, settings=settings)
+    driver.wait_for(
+        lambda message: (
+            message["method"] == "redraft/status"
+            and message["params"]["nextEdits"]["format"] == "redraft"
+        ),
+        240,
+    )
+    uri = (workspace / "box.py").as_uri()
+    driver.open(uri, BOX)
+    for number, one in enumerate(", height"):
+        driver.insert(uri, 2 + number, 1, 28 + number, one)
+    found = driver.request("redraft/nextEdit", asked(uri, 1, 36), 120)["edits"]
+    status = driver.request("redraft/status", {})["nextEdits"]
+    assert status["threshold"] == 0
+    assert found or status["reason"]
+    for one in found:
+        assert one["title"].split()[0] in ("insert", "change", "delete")
+        assert one["textDocument"] == {"uri": uri, "version": 9}
+        assert "height" not in one["title"] or "height" in one["text"]
+    driver.insert(uri, 10, 1, 36, "s")
+    assert driver.request("redraft/nextEdit", asked(uri, 1, 37), 120) is not None
+
+
+def test_a_model_that_was_not_trained_for_next_edits_is_not_asked(
+    connect: Connect, workspace: Path
+) -> None:
+    driver = connect()
+    uri = (workspace / "plain_box.py").as_uri()
+    driver.open(uri, BOX)
+    for number, one in enumerate(", height"):
+        driver.insert(uri, 2 + number, 1, 28 + number, one)
+    started = time.monotonic()
+    assert driver.request("redraft/nextEdit", asked(uri, 1, 36)) == {"edits": []}
+    assert time.monotonic() - started < 10
+    status = driver.request("redraft/status", {})["nextEdits"]
+    assert (status["format"], status["trouble"]) == ("", "")

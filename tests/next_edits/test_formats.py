@@ -272,13 +272,23 @@ def test_a_text_with_a_mark_of_the_format_is_known(name: str) -> None:
         ("zeta2.Q4.gguf", {"<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>"}, "zeta-2"),
         ("models--zed-industries--zeta model.gguf", set(), "zeta-1"),
         ("alzeta-7b", set(), None),
-        ("Redraft-SmolLM2-135M", {"<file_sep>"}, "redraft"),
     ],
 )
 def test_the_format_is_chosen_by_names_and_vocabulary(
     names: str, tokens: set[str], wanted: str | None
 ) -> None:
     found = format_for(names, tokens.__contains__)
+    assert (found and found.name) == wanted
+
+
+@pytest.mark.parametrize(
+    ("token", "wanted"),
+    [("<file_sep>", "redraft"), ("<|file_sep|>", "redraft-piped"), ("<filename>", None)],
+)
+def test_a_model_with_an_adapter_of_ours_is_asked_as_it_was_trained(
+    token: str, wanted: str | None
+) -> None:
+    found = format_for("any name", {token}.__contains__, is_ours=True)
     assert (found and found.name) == wanted
 
 

@@ -98,11 +98,19 @@ REDRAFT = replace(
     SWEEP_A,
     name="redraft",
     title="Sweep A with <file_sep>, as `redraft train adapter` teaches it",
-    models=r"redraft",
+    models="",
     tokens=("<file_sep>",),
     prompt=SWEEP_A.prompt.replace("<|file_sep|>", "<file_sep>"),
     edit=SWEEP_A.edit.replace("<|file_sep|>", "<file_sep>"),
     stops=("<file_sep>", "<|endoftext|>"),
+    original_of_unfinished=True,
+)
+
+REDRAFT_PIPED = replace(
+    SWEEP_A,
+    name="redraft-piped",
+    title="the same with <|file_sep|>",
+    models="",
     original_of_unfinished=True,
 )
 
@@ -197,16 +205,20 @@ ZETA_2_1 = replace(
 )
 
 FORMATS = {
-    one.name: one for one in (REDRAFT, SWEEP_A, SWEEP_B, ZETA_1, ZETA_2, ZETA_2_1)
+    one.name: one for one in (REDRAFT, REDRAFT_PIPED, SWEEP_A, SWEEP_B, ZETA_1, ZETA_2, ZETA_2_1)
 }  # fmt: skip
 
 
-def format_for(names: str, has_token: Callable[[str], bool]) -> NextEditFormat | None:
+def format_for(
+    names: str, has_token: Callable[[str], bool], *, is_ours: bool = False
+) -> NextEditFormat | None:
     """The format that a model was trained on; None where it knows none of the table.
 
     ``names``: what it is called, by its metadata and its file; ``has_token``: whether its
-    vocabulary has a token of this name.
+    vocabulary has a token of this name; ``is_ours``: it has an adapter of ``redraft train``.
     """
+    if is_ours:
+        return next((one for one in (REDRAFT, REDRAFT_PIPED) if fits(one, has_token)), None)
     for one in FORMATS.values():
         if one.models and re.search(one.models, names, re.IGNORECASE) and fits(one, has_token):
             return one
