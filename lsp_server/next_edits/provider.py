@@ -517,8 +517,8 @@ def _is_inside(edit: RecordedEdit, cursor: Position) -> bool:
 
 
 def _is_near(edit: Edit, region: TrackedRegion) -> bool:
-    """Whether an edit lies in the lines of a region, with the one below it."""
-    return region.start.line <= edit.start.line and edit.end.line <= region.end.line + 1
+    """Whether an edit reaches the lines of a region, or the one below it."""
+    return region.start.line <= edit.end.line and edit.start.line <= region.end.line + 1
 
 
 def _with(lines: list[str], taken: list[PendingNextEdit]) -> list[str]:

@@ -242,3 +242,14 @@ def test_one_is_taken_however_the_editor_says_it(
     assert document.lines[1] == f"    return {new}\n"
     assert typist.next_edits(document, cursor) == []
     assert only.source is typist.history.last is last
+
+
+def test_two_that_are_taken_by_one_change_of_both_lines_are_taken() -> None:
+    typist = Typist()
+    document = typist.open(TEXT)
+    cursor = typist.retype(document, 0, "count", "total")
+    assert len(typist.next_edits(document, cursor)) == 3
+    # What both texts begin and end with is left out, as editors do.
+    typist.change(document, (1, 8), (2, 13), "total\n    b = total")
+    (left,) = typist.next_edits(document, cursor)
+    assert left.region.start.line == 3
