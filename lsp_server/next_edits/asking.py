@@ -254,14 +254,17 @@ class WindowAsker:
         made: AnsweredWindow,
         spans: Sequence[Span],
     ) -> Sure:
-        """Those of the changes that are shown."""
+        """Those of the changes that are shown: from the first on as long as the model is sure of
+        all of them together."""
         if not asked.is_current:
             self.reason = "the text has changed"
             return Sure([])
         left: list[tuple[Hunk, float]] = []
+        logprob = 0.0
         for one in hunks:
             reason = refusal(asked.window, one.hunk, asked.recent, is_elsewhere=asked.is_elsewhere)
-            likely = math.exp(logprob_of(one, made, spans))
+            logprob += logprob_of(one, made, spans)
+            likely = math.exp(logprob)
             if not reason and likely < self.threshold:
                 reason = f"the model is not sure of it ({likely:.2f} of {self.threshold:g})"
             if reason:

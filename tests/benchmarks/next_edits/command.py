@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import random
 import time
 from collections import Counter, defaultdict
@@ -27,9 +28,13 @@ from accel.text.gguf_tokenizer import tokenizer_folder
 from accel.text.tokenizer import Tokenizer
 from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.client import EngineClient
+from lsp_server.engine.jobs import Span
 from lsp_server.engine.next_edits.formats import FORMATS, NextEditFormat
+from lsp_server.next_edits.answers import AnsweredWindow
 from lsp_server.next_edits.asking import AskedWindow, Sure, WindowAsker
 from lsp_server.next_edits.prompts import expected_answer, holds_marks, prompt_pieces
+from lsp_server.next_edits.rules import refusal
+from lsp_server.next_edits.window_hunks import WindowHunk, logprob_of
 from lsp_server.next_edits.windows import Window, shown_line, window_at
 from lsp_server.settings import NextEditSettings
 from tests.benchmarks.next_edits.commits import CommitStep, read_steps
@@ -168,6 +173,7 @@ class Answered:
     wanted: str | None
     text: str
     changes: list[tuple[str, str, float]]
+    all_changes: list[tuple[str, str, float, str]]
     reason: str
     tokens: int
     forwards: int
@@ -194,11 +200,34 @@ class Answered:
             "wanted": self.wanted,
             "answer": self.text,
             "changes": self.changes,
+            "all": self.all_changes,
             "reason": self.reason,
             "tokens": self.tokens,
             "forwards": self.forwards,
             "seconds": self.seconds,
         }
+
+
+class RecordingAsker(WindowAsker):
+    """Keeps every change of the last answer, whatever the rules and the gate say: old and new text,
+    its joint probability with those before it, and the rule against it."""
+
+    changes: list[tuple[str, str, float, str]]
+
+    def _sure(
+        self,
+        asked: AskedWindow,
+        hunks: Sequence[WindowHunk],
+        made: AnsweredWindow,
+        spans: Sequence[Span],
+    ) -> Sure:
+        self.changes, logprob = [], 0.0
+        for one in hunks:
+            logprob += logprob_of(one, made, spans)
+            old = asked.window.text[one.hunk.start : one.hunk.end]
+            reason = refusal(asked.window, one.hunk, asked.recent, is_elsewhere=False)
+            self.changes.append((old, one.hunk.text, math.exp(logprob), reason))
+        return super()._sure(asked, hunks, made, spans)
 
 
 async def asked_answers(
@@ -209,7 +238,7 @@ async def asked_answers(
         EngineOptions(path=args.model, threads=args.threads, common=False), lambda: None
     )
     settings = NextEditSettings(gate="off", format=form.name)
-    asker = WindowAsker("bench", lambda: settings, lambda: engine)
+    asker = RecordingAsker("bench", lambda: settings, lambda: engine)
     await engine.start()
     while engine.status.state != "ready":
         if engine.status.state == "failed":
@@ -229,7 +258,7 @@ async def asked_answers(
 
 
 async def _answer(
-    asker: WindowAsker, form: NextEditFormat, step: CommitStep, window: Window
+    asker: RecordingAsker, form: NextEditFormat, step: CommitStep, window: Window
 ) -> Answered:
     asked = AskedWindow(window, form, step.document, list(step.edits), "")
     changes: list[tuple[str, str, float]] = []
@@ -240,7 +269,7 @@ async def _answer(
         first_s = first_s or time.perf_counter() - started
         changes[:] = [(change.old, change.new, likely) for change, likely in sure.changes]
 
-    asker.reason = ""
+    asker.reason, asker.changes = "", []
     asker.results.clear()
     await asker.ask(asked, on_found)
     result = asker.results[-1] if asker.results else None
@@ -251,6 +280,7 @@ async def _answer(
         wanted=wanted_window(step, window),
         text=text if text.endswith("\n") else f"{text}\n",
         changes=changes,
+        all_changes=asker.changes,
         reason=asker.reason,
         tokens=result.tokens if result else 0,
         forwards=result.forwards if result else 0,
