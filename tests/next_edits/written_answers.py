@@ -28,14 +28,12 @@ class WrittenAnswers:
             state="ready", model="m", next_edit_format=self.form, next_edit_formats=(self.form,)
         )
 
-    def generate(
-        self, job: GenerateJob, client: str, on_spans: OnSpans | None, urgency: int
-    ) -> Call:
+    def ask(self, job: GenerateJob, client: str, on_spans: OnSpans | None, urgency: int) -> Call:
         self.asked.append(job)
         self.text = ""
         return self._call(on_spans)
 
-    def prefill(self, job: Any, client: str, urgency: int) -> Call:
+    def prefill(self, job: Any, client: str) -> Call:
         self.prefilled.append(job)
         return self._call(None)
 

@@ -26,9 +26,9 @@ from accel.drafting.copy.drafter import CopyDrafter
 from accel.replay import replay
 from accel.text.gguf_tokenizer import tokenizer_folder
 from accel.text.tokenizer import Tokenizer
+from lsp_server.contract.jobs import Span
 from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.jobs import Span
 from lsp_server.engine.next_edits.formats import FORMATS, NextEditFormat
 from lsp_server.next_edits.answers import AnsweredWindow
 from lsp_server.next_edits.asking import AskedWindow, Sure, WindowAsker
