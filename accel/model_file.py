@@ -10,7 +10,7 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from threading import Lock
@@ -28,7 +28,7 @@ from accel.models.gguf.weights import GgufWeights
 from accel.models.llama_cpp.places import INSTALL, is_installed
 from accel.models.room import BYTES_OF, Size, token_bytes
 from accel.text.families import FAMILIES
-from accel.text.gguf_tokenizer import kept_tokenizer
+from accel.text.gguf_tokenizer import KeptTokenizer, kept_tokenizer, tokenizer_of
 from accel.text.tokenizer import Tokenizer
 from accel.weights_file import read_header
 
@@ -141,7 +141,10 @@ class GgufModel(ModelFile):
     @cached_property
     def end_tokens(self) -> frozenset[int]:
         """All tokens that end a text."""
-        return read_vocabulary(self._about).end_tokens
+        kept = kept_tokenizer(self._about)
+        if kept is None:
+            return read_vocabulary(self._about).end_tokens
+        return frozenset(map(int, kept.config["end_tokens"]))
 
     @cached_property
     def _is_known(self) -> bool:
@@ -215,21 +218,29 @@ class GgufModel(ModelFile):
 
     @property
     def tokenizer_folder(self) -> Path:
-        return kept_tokenizer(self.path)[0]
+        return tokenizer_of(self._about).folder
 
     @property
     def tokenizer(self) -> Tokenizer:
-        folder, config = kept_tokenizer(self.path)
-        return _tokenizer_in(folder, config["sha256"], json.dumps(config["plain_head"]))
+        kept = tokenizer_of(self._about)
+        key = kept.folder, kept.config["sha256"]
+        with _lock:
+            made = _tokenizers.pop(key, None) or _read_tokenizer(kept)
+            _tokenizers[key] = made
+            while len(_tokenizers) > MOST_OPEN:
+                _tokenizers.popitem(last=False)
+        return made
 
     def _number(self, key: str) -> int:
         return _count(self._about.value(f"{self.family}.{key}"))
 
 
-@lru_cache(maxsize=MOST_OPEN)
-def _tokenizer_in(folder: Path, _sha256: str, plain_head: str) -> Tokenizer:
-    """One for all files with a vocabulary."""
-    return Tokenizer.from_folder(folder, head=json.loads(plain_head))
+def _read_tokenizer(kept: KeptTokenizer) -> Tokenizer:
+    return Tokenizer.from_folder(kept.folder, kept.definition, kept.config["plain_head"])
+
+
+_tokenizers: OrderedDict[tuple[Path, str], Tokenizer] = OrderedDict()
+"""One for all files with a vocabulary."""
 
 
 class FolderModel(ModelFile):

@@ -4,46 +4,63 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accel.errors import BrokenModel
 from accel.models.gguf.file import GgufFile
+from accel.models.gguf.metadata import Metadata
 from accel.models.gguf.tokenizer import VERSION, tokenizer_json
-from accel.models.gguf.vocabulary import Vocabulary, read_vocabulary, takes_blanks
+from accel.models.gguf.vocabulary import read_vocabulary, takes_blanks
 from accel.text.tokenizer import plain_head
 from accel.text.vocabulary_files import VocabularyFiles
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTokenizer:
+    """folder: with ``tokenizer.json`` and ``tokenizer_config.json``; config: what stands in the
+    latter; definition: what stands in the former."""
+
+    folder: Path
+    config: dict[str, Any]
+    definition: str
 
 
 def tokenizer_folder(path: Path) -> Path:
     """The folder with ``tokenizer.json`` and ``tokenizer_config.json`` of a GGUF file. Two files
     with one vocabulary share it. Raises ModelNotFound, BrokenModel or UnsupportedModel."""
-    return kept_tokenizer(path)[0]
-
-
-def kept_tokenizer(path: Path) -> tuple[Path, dict[str, Any]]:
-    """``tokenizer_folder``, and what stands in its ``tokenizer_config.json``."""
     with GgufFile(path) as file:
-        hashed = f"{file.metadata.fingerprint('tokenizer.')[:32]}-{VERSION}"
-        name = f"{hashed}-phi3" if takes_blanks(file.metadata) else hashed
-        files = VocabularyFiles(name)
-        config = _config_in(files.folder)
-        if config is None:
-            config = _make(files, read_vocabulary(file.metadata), path)
-    return files.folder, config
+        return tokenizer_of(file.metadata).folder
 
 
-def _config_in(folder: Path) -> dict[str, Any] | None:
-    """What was written last into a folder that is whole; None where it is not."""
+def tokenizer_of(metadata: Metadata) -> KeptTokenizer:
+    """The tokenizer of a GGUF file, made where it is not kept yet. Raises BrokenModel or
+    UnsupportedModel."""
+    return kept_tokenizer(metadata) or _make(_files(metadata), metadata)
+
+
+def kept_tokenizer(metadata: Metadata) -> KeptTokenizer | None:
+    """What was made before and is whole; None where it is not."""
+    folder = _files(metadata).folder
     try:
         config = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
-        found = hashlib.sha256((folder / "tokenizer.json").read_bytes()).hexdigest()
-    except (OSError, ValueError):
+        data = (folder / "tokenizer.json").read_bytes()
+        is_whole = config["sha256"] == hashlib.sha256(data).hexdigest()
+        if not is_whole or not {"end_tokens", "plain_head"} <= config.keys():
+            return None
+        return KeptTokenizer(folder, config, data.decode())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return config if isinstance(config, dict) and config.get("sha256") == found else None
 
 
-def _make(files: VocabularyFiles, vocabulary: Vocabulary, path: Path) -> dict[str, Any]:
+def _files(metadata: Metadata) -> VocabularyFiles:
+    hashed = f"{metadata.fingerprint('tokenizer.')[:32]}-{VERSION}"
+    return VocabularyFiles(f"{hashed}-phi3" if takes_blanks(metadata) else hashed)
+
+
+def _make(files: VocabularyFiles, metadata: Metadata) -> KeptTokenizer:
+    vocabulary, path = read_vocabulary(metadata), metadata.path
     definition = tokenizer_json(vocabulary, path)
     config = {
         "bos_token": vocabulary.text_of(vocabulary.beginning),
@@ -55,6 +72,7 @@ def _make(files: VocabularyFiles, vocabulary: Vocabulary, path: Path) -> dict[st
         # As llama.cpp begins one. Of a folder the template alone decides, as in transformers.
         "opens_chats": True,
         "problems": list(vocabulary.problems),
+        "end_tokens": sorted(vocabulary.end_tokens),
         "plain_head": plain_head(json.loads(definition)),
         "sha256": hashlib.sha256(definition.encode()).hexdigest(),
     }
@@ -67,4 +85,4 @@ def _make(files: VocabularyFiles, vocabulary: Vocabulary, path: Path) -> dict[st
             f"the tokenizer of {path} cannot be kept ({error})",
             f"make {files.folder.parent} writable",
         ) from error
-    return config
+    return KeptTokenizer(files.folder, config, definition)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def settle() -> None:
@@ -10,3 +12,13 @@ def settle() -> None:
     through it takes a quarter of a second, in the middle of whatever is being answered."""
     gc.collect()
     gc.freeze()
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Do not look for garbage while a model is loaded: hardly anything of that is."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

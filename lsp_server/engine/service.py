@@ -45,7 +45,7 @@ from lsp_server.engine.completion.cross_file import CrossFile
 from lsp_server.engine.completion.gate import GateWatch
 from lsp_server.engine.completion.missing_line import LineFitter
 from lsp_server.engine.editing.loops import LoopWatch
-from lsp_server.engine.garbage import settle
+from lsp_server.engine.garbage import no_collection, settle
 from lsp_server.engine.generating import (
     CUT,
     Budget,
@@ -178,25 +178,29 @@ class EngineService:
     def load(self, told: Callable[[str], None] = lambda message: None) -> None:
         """Load the model; ``told`` what takes long. Raises AccelError."""
         if self._engine is None:
-            from accel.engine import Engine
+            with no_collection():
+                self._load(told)
 
-            parts = self._parts_to_compile()
-            edits = [part for part in parts if part.name == "edits" and self._defers]
-            sampling = [part for part in parts if part.name == "sampling" and self._defers]
-            compile_at_once([part for part in parts if part not in edits + sampling], told)
-            options = self._options
-            self._engine = Engine.open(options, measures_later=self._measures_later)
-            self._share_tokenizer(self._engine.tokenizer)
-            if options.draft_model:
-                draft = replace(options, path=options.draft_model)
-                self._draft_engine = Engine.open(draft, measures_later=self._measures_later)
-                self._reuse()
-            self._fitter = LineFitter(self._engine)
-            self._prompt_length = prompt_length(self._engine)
-            self._edits_behind = CompilingBehind(edits, self.on_change)
-            self._sampling_behind = CompilingBehind(sampling)
-            self._open_what_is_learnt()
-            self._cold_parts = self._parts_to_warm()
+    def _load(self, told: Callable[[str], None]) -> None:
+        from accel.engine import Engine
+
+        parts = self._parts_to_compile()
+        edits = [part for part in parts if part.name == "edits" and self._defers]
+        sampling = [part for part in parts if part.name == "sampling" and self._defers]
+        compile_at_once([part for part in parts if part not in edits + sampling], told)
+        options = self._options
+        self._engine = Engine.open(options, measures_later=self._measures_later)
+        self._share_tokenizer(self._engine.tokenizer)
+        if options.draft_model:
+            draft = replace(options, path=options.draft_model)
+            self._draft_engine = Engine.open(draft, measures_later=self._measures_later)
+            self._reuse()
+        self._fitter = LineFitter(self._engine)
+        self._prompt_length = prompt_length(self._engine)
+        self._edits_behind = CompilingBehind(edits, self.on_change)
+        self._sampling_behind = CompilingBehind(sampling)
+        self._open_what_is_learnt()
+        self._cold_parts = self._parts_to_warm()
 
     def _parts_to_compile(self) -> list[CompileTask]:
         return warming.parts_to_compile(self._options, self.indexes.compiled_parts)

@@ -17,7 +17,7 @@ from accel.models.gguf.header import shown
 from accel.models.gguf.metadata import AGAIN
 from accel.models.gguf.vocabulary import NAMED, TokenType, Vocabulary
 
-VERSION = 4
+VERSION = 5
 """Counts changes of what is made here."""
 
 _SPACE = "\u2581"
