@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from lsp_server.cli.edit import write_atomically
 from lsp_server.cli.main import main
 from lsp_server.contract.jobs import JobResult
+from lsp_server.contract.options import EngineOptions
 from lsp_server.engine import service as engine_service
 from lsp_server.errors import RedraftError
 
@@ -21,9 +23,9 @@ class Answering:
 
     answer: str | None = None
     jobs: ClassVar[list] = []
-    options: ClassVar[dict] = {}
+    options: ClassVar[EngineOptions] = EngineOptions()
 
-    def __init__(self, **options) -> None:
+    def __init__(self, options) -> None:
         Answering.options = options
 
     def load(self, told) -> None:
@@ -33,7 +35,7 @@ class Answering:
         pass
 
     def status(self):
-        return {"notice": "it has seen better days"}
+        return SimpleNamespace(notice="it has seen better days")
 
     def edit(self, job):
         Answering.jobs.append(job)
@@ -197,9 +199,9 @@ def test_verification_by_entropy_is_told_to_the_engine(engine, tmp_path, capsys)
     assert len(engine.jobs) == 3
 
 
-@pytest.mark.parametrize(("written", "threads"), [([], None), (["0"], None), (["2"], 2)])
+@pytest.mark.parametrize(("written", "threads"), [([], 0), (["0"], 0), (["2"], 2)])
 def test_no_threads_are_the_fastest_number(engine, tmp_path, written, threads):
     path = tmp_path / "notes.txt"
     path.write_text("one\n")
     assert edit(path, "--lines", "1:1", *(["--threads", *written] if written else [])) == 0
-    assert engine.options["threads"] is threads
+    assert engine.options.threads == threads
