@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lsp_server.engine.client import EngineClient
     from lsp_server.settings import NextEditSettings
 
-THRESHOLDS = {"eager": 0.3, "balanced": 0.6, "quiet": 0.85, "off": 0.0}
+THRESHOLDS = {"eager": 0.4, "balanced": 0.7, "quiet": 0.9, "off": 0.0}
 """Joint probabilities by the value of ``redraft.nextEdits.gate``."""
 MOST_MISREAD = 3
 """So many answers one after another that are no windows: the model is not asked so again."""
@@ -60,7 +60,6 @@ class AskedWindow:
     region: TrackedRegion = field(init=False)
     version_text: str = field(init=False)
     """The document as it was asked for, its lines ending in line feeds."""
-    seconds: float = 0.0
 
     def __post_init__(self) -> None:
         first, end = self.window.first, self.window.first + len(self.window.lines)

@@ -1,0 +1,44 @@
+"""Commits cut into histories, and the drafts of llama.cpp's ``ngram-simple``, by hand."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from accel.drafting.base import DraftRequest
+from lsp_server.engine.next_edits.formats import FORMATS
+from tests.benchmarks.next_edits.command import wanted_window, window_of
+from tests.benchmarks.next_edits.commits import steps_of
+from tests.benchmarks.peers.ngram_simple import NgramSimpleDrafter
+
+BEFORE = "".join(f"line {number}\n" for number in range(60))
+AFTER = BEFORE.replace("line 2\n", "second\n").replace("line 5\n", "fifth\nmore\n")
+ROW = {"id": "o/r@1", "path": "a.py", "before": BEFORE, "after": AFTER}
+
+
+def test_behind_the_first_change_the_second_is_next_and_far_from_both_nothing_is() -> None:
+    next_one, far, end = steps_of(ROW, random.Random(1))
+    assert (next_one.kind, far.kind, end.kind) == ("next", "nothing", "nothing")
+    assert next_one.document.text == BEFORE.replace("line 2\n", "second\n")
+    assert next_one.wanted == AFTER
+    assert next_one.cursor.line == 2
+    assert [edit.new for edit in next_one.edits] == [["second\n"]]
+    assert abs(far.cursor.line - 5) > 24
+    assert far.wanted == far.document.text
+    assert end.document.text == AFTER
+
+
+def test_the_wanted_window_is_that_of_the_commit() -> None:
+    step = next(steps_of(ROW, random.Random(1)))
+    window = window_of(step, FORMATS["sweep-a"])
+    assert window is not None
+    assert wanted_window(step, window) == window.text.replace("line 5\n", "fifth\nmore\n")
+
+
+def test_ngram_simple_copies_what_followed_the_last_tokens_when_they_stood_before() -> None:
+    drafter = NgramSimpleDrafter(3, 2)
+    drafter.begin(DraftRequest(np.array([1, 2, 3, 9, 1, 2, 3, 4, 5, 6, 1, 2, 3], np.int32)))
+    assert drafter.draft(8).tokens.tolist() == [4, 5]
+    drafter.commit(drafter.draft(8), [0], np.array([4, 7], np.int32))
+    assert len(drafter.draft(8)) == 0
