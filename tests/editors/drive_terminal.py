@@ -146,11 +146,7 @@ def save_animation(cast: Path, path: Path, frames: int = 60) -> None:
             pictures[-1] = (pictures[-1][0], drawn)
         elif not pictures or pictures[-1][1] != drawn:
             pictures.append((moment, drawn))
-    width, height = int(header["width"] * CELL_WIDTH) + 16, header["height"] * CELL_HEIGHT + 16
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {FONT}>',
-        f'<rect width="{width}" height="{height}" rx="8" fill="{DEFAULT_COLOURS["bg"]}"/>',
-    ]
+    parts = _frame(header["width"], header["height"])
     for index, (moment, drawn) in enumerate(pictures):
         start = 0.0 if index == 0 else moment / length
         end = pictures[index + 1][0] / length if index + 1 < len(pictures) else 1.0
@@ -165,10 +161,26 @@ def save_animation(cast: Path, path: Path, frames: int = 60) -> None:
     path.write_text("\n".join([*parts, "</svg>"]) + "\n", encoding="utf-8")
 
 
-def _drawn(screen: Any) -> str:
-    """A screen as SVG text, one piece for each run of cells of one style."""
+def save_picture(terminal: Terminal, path: Path, rows: int) -> None:
+    """The first rows of a terminal as an SVG."""
+    drawn = f'<g transform="translate(8 20)">{_drawn(terminal.screen, rows)}</g>'
+    parts = [*_frame(terminal.screen.columns, rows), drawn, "</svg>"]
+    path.write_text("\n".join(parts) + "\n", encoding="utf-8")
+
+
+def _frame(columns: int, rows: int) -> list[str]:
+    """The beginning of an SVG with so many cells."""
+    width, height = int(columns * CELL_WIDTH) + 16, rows * CELL_HEIGHT + 16
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {FONT}>',
+        f'<rect width="{width}" height="{height}" rx="8" fill="{DEFAULT_COLOURS["bg"]}"/>',
+    ]
+
+
+def _drawn(screen: Any, rows: int | None = None) -> str:
+    """A screen, or its first rows, as SVG text: one piece for each run of cells of one style."""
     pieces = []
-    for row in range(screen.lines):
+    for row in range(rows or screen.lines):
         cells = [screen.buffer[row][column] for column in range(screen.columns)]
         start = 0
         while start < len(cells):

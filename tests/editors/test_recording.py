@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from drive_neovim import editor_environment, init_text
-from drive_terminal import Terminal, save_animation, save_recording
+from drive_terminal import Terminal, save_animation, save_picture, save_recording
 from installed import Installed, Server
+from next_edit_files import BASKET
 from prepared import prepared_edit, prepared_place
 from projects import ORDERS
 from waiting import wait_for
@@ -71,3 +72,25 @@ def test_session_is_recorded(
     save_recording(terminal, cast)
     save_animation(cast, media / "neovim.svg")
     assert (media / "neovim.svg").stat().st_size <= LARGEST_ANIMATION_BYTES
+
+
+def test_next_edit_is_pictured(
+    installed: Installed, server: Server, tmp_path: Path, project: Path, media: Path
+) -> None:
+    (project / "basket.py").write_text(BASKET, encoding="utf-8")
+    init = tmp_path / "init.lua"
+    init.write_text(init_text(server, None) + LOOKS, encoding="utf-8")
+    environment = {**os.environ, **editor_environment(tmp_path / "xdg")}
+    command = [str(installed.neovim), "--clean", "-u", str(init), "basket.py"]
+    terminal = Terminal(command, environment, project)
+    try:
+        terminal.wait_text("⚡ redraft")
+        terminal.keys("4G0f(l")
+        terminal.type("cwamounts\x1b")
+        terminal.wait_text("pricesamounts")
+        terminal.rest(0.5)
+        save_picture(terminal, media / "neovim-next-edit.svg", rows=8)
+    finally:
+        terminal.close()
+    picture = (media / "neovim-next-edit.svg").read_text(encoding="utf-8")
+    assert picture.count("amounts") == 2
