@@ -84,7 +84,7 @@ def test_next_edit_is_pictured(
     command = [str(installed.neovim), "--clean", "-u", str(init), "basket.py"]
     terminal = Terminal(command, environment, project)
     try:
-        terminal.wait_text("⚡ redraft")
+        terminal.wait_text(" redraft")
         terminal.keys("4G0f(l")
         terminal.type("cwamounts\x1b")
         terminal.wait_text("pricesamounts")
