@@ -113,7 +113,7 @@ export class NextEdits implements vscode.Disposable {
 
   /** Asks by hand: shows the next edit in full, or says that there is none. */
   async ask(): Promise<void> {
-    const found = await this.fetch(true);
+    const found = await this.refresh(true);
     if (!found) void vscode.window.showInformationMessage("Redraft: no next edit.");
   }
 
@@ -144,7 +144,7 @@ export class NextEdits implements vscode.Disposable {
   async taken(one: NextEdit): Promise<void> {
     this.decided.add(nameOf(one));
     this.tell("redraft.nextEdit.accepted", one);
-    await this.fetch(false);
+    await this.refresh(false);
   }
 
   /** Sends the next edit away for good. */
@@ -157,7 +157,7 @@ export class NextEdits implements vscode.Disposable {
     }
     this.hide();
     if (isGhost) await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
-    if (shown) await this.fetch(false);
+    if (shown) await this.refresh(false);
   }
 
   /** Hides the suggestion at the cursor; a next edit may have waited behind it. */
@@ -183,7 +183,7 @@ export class NextEdits implements vscode.Disposable {
 
   private askSoon(): void {
     this.cancel();
-    this.timer = setTimeout(() => void this.fetch(false), DEBOUNCE_MS);
+    this.timer = setTimeout(() => void this.refresh(false), DEBOUNCE_MS);
   }
 
   private cancel(): void {
@@ -198,11 +198,11 @@ export class NextEdits implements vscode.Disposable {
     const document = vscode.window.activeTextEditor?.document;
     if (!document || this.client?.code2ProtocolConverter.asUri(document.uri) !== uri) return;
     // A request that waits or runs brings it.
-    if (this.timer === undefined && !this.request) void this.fetch(this.shown?.isAskedFor ?? false);
+    if (this.timer === undefined && !this.request) void this.refresh(this.shown?.isAskedFor ?? false);
   }
 
   /** Asks the server and shows what it proposes. True when there is something. */
-  private async fetch(isAskedFor: boolean): Promise<boolean> {
+  private async refresh(isAskedFor: boolean): Promise<boolean> {
     this.cancel();
     const client = this.client;
     const editor = vscode.window.activeTextEditor;
@@ -392,7 +392,7 @@ export class NextEdits implements vscode.Disposable {
       const end = editor.document.validatePosition(new vscode.Position(line, character));
       editor.selection = new vscode.Selection(end, end);
     }
-    await this.fetch(false);
+    await this.refresh(false);
   }
 
   private forget(shown: Shown, one: NextEdit): void {
@@ -454,7 +454,7 @@ export class NextEdits implements vscode.Disposable {
     if (!editor) return;
     const isWanted = this.wantedIn === editor.document.uri.toString();
     this.wantedIn = undefined;
-    if (isWanted) void this.fetch(true);
+    if (isWanted) void this.refresh(true);
     else this.askSoon();
   }
 }

@@ -117,7 +117,8 @@ end
 function M.enable()
   local command = M.command()[1]
   if vim.fn.executable(command) == 0 then
-    vim.notify(('redraft: the server `%s` was not found; :RedraftInstall installs it'):format(command), vim.log.levels.WARN)
+    local message = 'redraft: the server `%s` was not found; :RedraftInstall installs it'
+    vim.notify(message:format(command), vim.log.levels.WARN)
   end
   if vim.lsp.enable then
     vim.lsp.config('redraft', M.config())
