@@ -1,4 +1,4 @@
-"""Documents, settings, folders and files, as the client tells of them."""
+"""Handlers for documents, settings, folders and files that the client reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def did_open(ls: RedraftServer, params: types.DidOpenTextDocumentParams) -> None
     document = ls.documents.open(item.uri, str(item.language_id), item.version, item.text)
     ls.next_edits.opened(document)
     ls.feed_buffer(item.uri, opened=True)
-    ls.forget_held_back(document)
+    ls.forget_if_withheld(document)
     if not inactive_reason(ls, document):
         start = types.Position(0, 0)
         ls.completion.opened(item.uri, lambda: cursor_at(ls, document, start).ask)
@@ -48,17 +48,17 @@ def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> 
             )
         else:
             edit = document.replace_all(change.text)
-        ls.held_back.changed(document, edit)
+        ls.secrets.changed(document, edit)
         ls.editing.follow(document.uri, edit)
         edits.append(edit)
     document.version = params.text_document.version
     if ls.settings.next_edits.enabled:
         ls.next_edits.changed(document, edits)
     ls.feed_buffer(document.uri)
-    if ls.held_back.reason(document):
+    if ls.secrets.withheld_reason(document):
         # What was to be computed would be of the text as it is now.
         ls.completion.close(document.uri)
-        ls.forget_held_back(document)
+        ls.forget_if_withheld(document)
     elif edits and not inactive_reason(ls, document):
         ls.completion.rest(document.uri, lambda: ask_after(ls, document, edits[-1]))
 
@@ -73,7 +73,7 @@ def _close(ls: RedraftServer, uri: str) -> None:
     ls.offers.close(uri)
     ls.next_edits.closed(uri)
     ls.drop_buffer(uri)
-    ls.held_back.closed(uri)
+    ls.secrets.closed(uri)
     ls.documents.close(uri)
 
 

@@ -66,13 +66,13 @@ class EngineFailed(RedraftError):
 
 
 class ServerRefused(EngineFailed):
-    """A server refuses one request. ``told``: all that it says; ``numbers``: those beside it."""
+    """A server refuses one request. ``details``: its whole message; ``numbers``: those in it."""
 
     def __init__(
-        self, message: str, kind: str, told: str, numbers: dict[str, int] | None = None
+        self, message: str, kind: str, details: str, numbers: dict[str, int] | None = None
     ) -> None:
         super().__init__(message, kind)
-        self.told = told
+        self.details = details
         self.numbers = numbers or {}
 
 

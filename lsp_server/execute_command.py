@@ -1,4 +1,4 @@
-"""The server's commands, and edits with progress, stream and cancel."""
+"""The server's commands, and edits with progress, streaming and cancellation."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> 
     raise RedraftError(f"unknown command {params.command}")
 
 
-async def _share(ls: RedraftServer, told: dict[str, Any], allowed: bool) -> dict[str, Any]:
+async def _share(ls: RedraftServer, argument: dict[str, Any], allowed: bool) -> dict[str, Any]:
     """``redraft.registerRepository`` and ``redraft.unregisterRepository``: ``{uri}`` of a folder or
     of a file in it, or nothing for all. The user lets the server keep copies, or has them deleted
     there."""
     if not ls.settings.server.url:
         raise RedraftError("no server is set; set redraft.server.url")
-    uri = told.get("uri")
+    uri = argument.get("uri")
     named = ls.folders.place(uri).folder if isinstance(uri, str) else ""
     folders = [folder for folder in ls.folders.paths if uri is None or folder == named]
     if not folders:
@@ -102,13 +102,13 @@ def _use_model(ls: RedraftServer, chosen: dict[str, Any]) -> dict[str, Any]:
     return {"path": getattr(ls.used, field_of(purpose)).path}
 
 
-def _accepted(ls: RedraftServer, told: dict[str, Any]) -> None:
+def _accepted(ls: RedraftServer, argument: dict[str, Any]) -> None:
     """``redraft.accepted``: counted here and told to nobody. The text is told to the engine, which
     drafts from it."""
     ls.performance.accepted += 1
-    taken = ls.offers.accepted(told)
+    taken = ls.offers.accepted(argument)
     document = ls.documents.find(taken[0].document) if taken is not None else None
-    if taken is not None and document is not None and not ls.held_back.reason(document):
+    if taken is not None and document is not None and not ls.secrets.withheld_reason(document):
         ask, text = taken
         # Nothing else is written from a text that counts for itself alone.
         known = ask if ls.counts_elsewhere(document) else replace(ask, workspace="")
@@ -116,14 +116,14 @@ def _accepted(ls: RedraftServer, told: dict[str, Any]) -> None:
     ls.status.changed()
 
 
-def _allow(ls: RedraftServer, told: dict[str, Any], allowed: bool) -> dict[str, Any]:
+def _allow(ls: RedraftServer, argument: dict[str, Any], allowed: bool) -> dict[str, Any]:
     """``redraft.allowFile`` and ``redraft.holdBackFile``: ``{uri}``. Raises RedraftError."""
-    uri = told.get("uri")
+    uri = argument.get("uri")
     if not isinstance(uri, str) or not uri:
         raise RedraftError("which file? give {uri}")
     ls.hub.allow(uri, allowed)
     document = ls.documents.find(uri)
-    return {"reason": ls.held_back.reason(document) if document is not None else ""}
+    return {"reason": ls.secrets.withheld_reason(document) if document is not None else ""}
 
 
 def _reindex(ls: RedraftServer) -> None:
@@ -169,13 +169,13 @@ async def _with_progress(
 ) -> EditResult:
     """Make an edit, show how far it is, stop when its progress is cancelled."""
     progress = Progress(ls.protocol, token, ls.features.work_done_progress)
-    with ls.editing.begin(request) as begun:
+    with ls.editing.begin(request) as pending:
         ls.progresses[progress.token] = progress
         try:
             title = request.instruction[:80]
             await progress.begin("Redraft: editing", cancellable=True, message=title)
-            on_text = _streamed(ls, progress, len(begun.selection), stream)
-            return await _unless_cancelled(ls.editing.finish(begun, on_text), progress)
+            on_text = _streamed(ls, progress, len(pending.selection), stream)
+            return await _unless_cancelled(ls.editing.finish(pending, on_text), progress)
         finally:
             progress.end()
             ls.progresses.pop(progress.token, None)

@@ -1,4 +1,4 @@
-"""Which message does what. Handlers are short; the work is in the rooms they call."""
+"""The table of LSP methods and their handlers, which call the packages that do the work."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ async def _answer(ls: RedraftServer, cursor: Cursor) -> Answer | None:
 async def explain(ls: RedraftServer, params: Any) -> dict[str, Any]:
     """``redraft/explain``: one completion without cache, and where its tokens came from."""
     document, position = _named_place(ls, params)
-    if reason := ls.held_back.reason(document):
+    if reason := ls.secrets.withheld_reason(document):
         raise RedraftError(f"the file is held back ({reason}) and is not read")
     cursor = cursor_at(ls, document, position)
     plain = params.get("plain") is True
@@ -180,7 +180,7 @@ def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types
         where,
         ls.features,
         ls.settings.edit,
-        held_back=bool(ls.held_back.reason(document)),
+        withheld=bool(ls.secrets.withheld_reason(document)),
         allowed=document.uri in ls.hub.allowed,
         done=edits_of(PurePath(ls.edit_engine().status.model).name),
     )
@@ -206,7 +206,7 @@ async def resolve_action(ls: RedraftServer, action: types.CodeAction) -> types.C
     request = edit_request(ls, data)
     edit = await ls.editing.edit(request)
     refuse_nothing(edit)
-    if request.held_back:
+    if request.withheld:
         ls.show_warning(f"Redraft: {edit.warning}")
     as_json = workspace_edit(ls, request.document, edit)
     action.edit = ls.protocol._converter.structure(as_json, types.WorkspaceEdit)

@@ -1,4 +1,4 @@
-"""The protocol object of one editor: what it has open, its settings, and what serves it."""
+"""The server object of one editor: its documents, its settings, and what serves it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from lsp_server.contract.notes import CloseBuffer, ForgetDocument
 from lsp_server.daemon.hub import Hub
 from lsp_server.documents.document import Document, Documents
 from lsp_server.documents.ignored_paths import IgnoredPaths
-from lsp_server.documents.secret_documents import HeldBack
+from lsp_server.documents.secret_documents import SecretDocuments
 from lsp_server.documents.workspace_folders import Folders
 from lsp_server.editing.provider import EditProvider
 from lsp_server.engine.client import EngineClient
+from lsp_server.engine.key import Purpose
 from lsp_server.errors import ModelUnavailable
 from lsp_server.index.client import WorkspaceState
 from lsp_server.models.choices import Choices, read_choices
@@ -64,9 +65,11 @@ class RedraftServer(LanguageServer):
         self.documents = Documents()
         self.folders = Folders()
         self.settings = Settings()
+        self._engines: dict[Purpose, EngineInterface] = {}
+        """What the settings ask for, found once for each of them."""
         self.used = used_models(self.settings, Choices())
         """Which models serve the client, and who decided."""
-        self._told_problems: set[str] = set()
+        self._shown_problems: set[str] = set()
         """What was wrong with the settings, and was told."""
         self._sent: Any = None
         """The settings as the client sent them."""
@@ -77,7 +80,7 @@ class RedraftServer(LanguageServer):
         self.performance = Performance()
         self.last_reason = ""
         self.progresses: dict[str | int, Progress] = {}
-        self.held_back = HeldBack(hub.allowed)
+        self.secrets = SecretDocuments(hub.allowed)
         self.ignored = IgnoredPaths()
         self._open_files = OpenFiles(self.documents, self.folders, self.counts_elsewhere)
         self.completion = CompletionProvider(
@@ -174,14 +177,14 @@ class RedraftServer(LanguageServer):
         settings = used.put_into(read.settings)
         for problem in read.problems:
             logger.warning("%s", problem)
-        problems = [one for one in read.problems if one not in self._told_problems]
-        self._told_problems.update(problems)
+        problems = [one for one in read.problems if one not in self._shown_problems]
+        self._shown_problems.update(problems)
         if problems:
             self.show_warning("Redraft settings: " + "; ".join(problems[:5]))
         changed = (settings, used) != (self.settings, self.used)
         if _models(settings) != _models(self.settings):
             self.model_notice.forget()
-        self.settings, self.used = settings, used
+        self.settings, self.used, self._engines = settings, used, {}
         set_level(settings.log.level)
         if changed and self in self.hub.clients:
             for folder in self.folders.paths:
@@ -206,11 +209,16 @@ class RedraftServer(LanguageServer):
 
     def engine(self) -> EngineInterface:
         """The engine of suggestions that the client's settings ask for."""
-        return self.hub.engine(self.settings)
+        return self._engine_for("completion")
 
     def edit_engine(self) -> EngineInterface:
         """The engine of edits; that of suggestions where both have one model."""
-        return self.hub.engine(self.settings, "edits")
+        return self._engine_for("edits")
+
+    def _engine_for(self, purpose: Purpose) -> EngineInterface:
+        if purpose not in self._engines:
+            self._engines[purpose] = self.hub.engine(self.settings, purpose)
+        return self._engines[purpose]
 
     def next_edit_engine(self) -> EngineClient | None:
         """The engine of next edits, on this machine; None where no model makes them."""
@@ -248,7 +256,7 @@ class RedraftServer(LanguageServer):
         self.completion.close(uri)
         self.feed_buffer(uri)
         if (document := self.documents.find(uri)) is not None:
-            self.forget_held_back(document)
+            self.forget_if_withheld(document)
         self.status.changed()
 
     def index_changed(self, folder: str, what: str) -> None:
@@ -258,9 +266,9 @@ class RedraftServer(LanguageServer):
             if what != "written":
                 self.status.changed()
 
-    def held_back_documents(self) -> dict[str, str]:
+    def withheld_documents(self) -> dict[str, str]:
         """Open documents that are held back, by URI, each with the reason."""
-        reasons = {one.uri: self.held_back.reason(one) for one in self.documents}
+        reasons = {one.uri: self.secrets.withheld_reason(one) for one in self.documents}
         return {uri: reason for uri, reason in reasons.items() if reason}
 
     def _indexed_folders(self) -> list[WorkspaceState]:
@@ -283,7 +291,7 @@ class RedraftServer(LanguageServer):
             acceptance=self.hub.acceptance.by_language(),
             reason=self.last_reason,
             inactive=inactive,
-            held_back=self.held_back_documents(),
+            withheld=self.withheld_documents(),
             document=document,
             next_edits=self.next_edits.condition(self.settings.next_edits),
         )
@@ -311,9 +319,9 @@ class RedraftServer(LanguageServer):
                     opened,
                 )
 
-    def forget_held_back(self, document: Document) -> None:
+    def forget_if_withheld(self, document: Document) -> None:
         """Where a document is held back now, the model forgets what it read of it."""
-        if self.held_back.reason(document):
+        if self.secrets.withheld_reason(document):
             self.next_edits.forget(document.uri)
             place = self.folders.place(document.uri)
             for engine in self.engines():
@@ -329,7 +337,7 @@ class RedraftServer(LanguageServer):
     def counts_elsewhere(self, document: Document) -> bool:
         """Whether other documents may be completed from this one's text: none that seems to hold
         secrets, allowed or not, and none that is ignored unless the user wants it."""
-        if self.held_back.secret(document):
+        if self.secrets.secret_reason(document):
             return False
         index = self.settings.index
         place = self.folders.place(document.uri)

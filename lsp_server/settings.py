@@ -1,4 +1,4 @@
-"""Every setting: its default, its documentation and what values it takes, in one dataclass tree.
+"""Every setting with its default, documentation and allowed values, in one tree of dataclasses.
 
 Clients send the section ``redraft`` as JSON with camelCase names. What is unknown or unusable is
 reported and its default is used; nothing that a client sends here can stop the server.

@@ -96,7 +96,7 @@ def _measured(
         service.prefill(placed)
         times.setdefault("placed", []).append(first_text_s(service, placed))
     held = service.prefill(job) + 1
-    service.keep()
+    service.save_caches()
     service.close()
     service = started(args, kept_in=folder)
     times["restarted"] = [first_text_s(service, one) for one in rounds]

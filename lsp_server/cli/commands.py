@@ -1,4 +1,4 @@
-"""The commands of ``redraft COMMAND``. Standard library only until a command is chosen.
+"""The table of commands. Only the standard library is imported until one is chosen.
 
 Every command is a module with ``add_arguments(parser)`` and ``run(args) -> exit code``, imported
 when it is asked for, so that ``redraft serve`` is up before anything heavy is loaded.
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lsp_server.user_files.user_folders import settle, told
+from lsp_server.user_files.user_folders import replaced_message, settle
 from lsp_server.version import VERSION
 
 
@@ -152,7 +152,7 @@ def run_command(
     module.add_arguments(parser)
     try:
         if replaced := settle():
-            print(f"redraft: {told(replaced)}", file=sys.stderr)
+            print(f"redraft: {replaced_message(replaced)}", file=sys.stderr)
         args = parser.parse_args(arguments[len(words) :])
         if getattr(args, "model", None) in ("", None) and (
             commands is not COMMANDS or words[0] in ("bench", "train")

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--character", type=int, required=True, help="column of the cursor, from 0, in UTF-16 units"
     )
-    parser.add_argument("--max-tokens", type=int, default=64, help="stop after as many tokens")
+    parser.add_argument("--max-tokens", type=int, default=64, help="stop after this many tokens")
     parser.add_argument("--single-line", action="store_true", help="stop at the line's end")
     parser.add_argument(
         "--model",

@@ -36,8 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--all-files", action="store_true", help="all text files, not only Python source"
     )
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS, help="stop there")
-    parser.add_argument("--model", help=f"whose tokens it is for: {WRITTEN_MODEL}")
-    parser.add_argument("--store", type=Path, help="where to keep it, else with the user's data")
+    parser.add_argument("--model", help=f"the model whose tokenizer to use: {WRITTEN_MODEL}")
+    parser.add_argument(
+        "--store", type=Path, help="where to store it; default: with the user's data"
+    )
     add_json_argument(parser)
 
 

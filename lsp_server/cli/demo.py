@@ -28,14 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folder",
         nargs="?",
         type=Path,
-        help="Python code of yours to show it on, which stays as it is; else a small bakery",
+        help="your Python code to show it on, which stays as it is; default: a small bakery",
     )
     parser.add_argument("--places", type=int, default=4, help="where to type in your folder")
     parser.add_argument("--edits", type=int, default=6, help="edits in your folder")
     parser.add_argument(
         "--model", default=DEFAULT, help="a folder, GGUF file or id; default is fetched once"
     )
-    parser.add_argument("--json", type=Path, help="write what was shown to this file too")
+    parser.add_argument("--json", type=Path, help="write the output to this file, too")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8000, help="port that every node listens on")
     parser.add_argument("--certificate", help="PEM file on every node, for https")
     parser.add_argument("--private-key", help="PEM file on every node, for https")
-    parser.add_argument("--keys", type=Path, help="file with who may ask")
+    parser.add_argument("--keys", type=Path, help="file of the keys that may use the server")
     parser.add_argument(
         "--name", action="append", default=[], help="a host name that clients use for this server"
     )
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--surge-percent",
         type=int,
         default=default.surge_percent,
-        help="so many more replicas while an update runs; 0: old ones end first",
+        help="this many more replicas while an update runs; 0: old ones end first",
     )
     parser.add_argument("--cpus", type=float, default=default.cpus, help="cores of a replica")
     parser.add_argument("--gpus", type=float, default=default.gpus, help="GPUs of a replica")
@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Deploy. Raises DeployError."""
     if not args.ray:
-        raise DeployError("say where to deploy: --ray; one machine needs redraft serve-http alone")
+        raise DeployError("say where to deploy: --ray; for one machine use redraft serve-http")
     if importlib.util.find_spec("ray") is None:
         raise DeployError("deploy --ray needs more packages; pip install 'redraft[ray]'")
     if args.down and not args.address:

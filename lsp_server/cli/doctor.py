@@ -1,4 +1,4 @@
-"""``redraft doctor``: check the installation, and say what to mend."""
+"""``redraft doctor``: checks the installation and says how to fix what is wrong."""
 
 from __future__ import annotations
 
@@ -244,10 +244,10 @@ def _model(model: str | None, options: dict[str, Any]) -> Finding:
     how = f"{engine.formats}, {engine.execution_path}"
     if engine.model.computed_by:
         how = f"{engine.dtype}, computed by {engine.model.computed_by}"
-    told = [f"{engine.name}, {how}"]
+    parts = [f"{engine.name}, {how}"]
     if engine.model.measured:
-        told.append(f"forwards by rows: {engine.model.measured}")
-    return Finding("model", "; ".join([*told, *filter(None, [engine.notice])]))
+        parts.append(f"forwards by rows: {engine.model.measured}")
+    return Finding("model", "; ".join([*parts, *filter(None, [engine.notice])]))
 
 
 def _formats(model: str | None) -> Finding:

@@ -16,7 +16,7 @@ from lsp_server.cli.source_file import read_text, workspace_of
 from lsp_server.contract.jobs import EditJob, JobResult, kept
 from lsp_server.contract.options import EngineOptions
 from lsp_server.documents.document import line_end, split_lines
-from lsp_server.documents.secret_documents import file_reason, held_back_warning
+from lsp_server.documents.secret_documents import file_reason, withheld_warning
 from lsp_server.editing.checks import checked_text, doubt_about
 from lsp_server.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editing.renames import EditedPart, rename_changes
@@ -38,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lines", required=True, metavar="A:B", help="first and last line, from 1, both included"
     )
-    parser.add_argument("--instruction", required=True, metavar="TEXT", help="what shall change")
-    parser.add_argument("--write", action="store_true", help="change the file, in one step")
-    parser.add_argument("--max-tokens", type=int, default=4096, help="longest answer")
+    parser.add_argument("--instruction", required=True, metavar="TEXT", help="what should change")
+    parser.add_argument("--write", action="store_true", help="change the file, all at once")
+    parser.add_argument("--max-tokens", type=int, default=4096, help="most tokens of the answer")
     parser.add_argument(
         "--model",
         help=WRITTEN_MODEL,
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=3,
         metavar="K",
-        help="with entropy: of so many likeliest tokens at most",
+        help="with entropy: accept one of this many likeliest tokens",
     )
     add_model_arguments(parser)
     parser.add_argument(
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--temperature", type=float, default=0.0, help="0 takes the likeliest token"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the choice of tokens")
+    parser.add_argument("--seed", type=int, default=0, help="seed of sampling")
     parser.add_argument("--plain", action="store_true", help="decode without drafts")
     add_json_argument(parser)
 
@@ -205,7 +205,7 @@ def _job(
     if args.entropy_k < 2:
         raise RedraftError(f"--entropy-k {args.entropy_k} is below 2; give 2 or more")
     if not args.instruction.strip():
-        raise RedraftError("the instruction is empty; say what shall change")
+        raise RedraftError("the instruction is empty; say what should change")
     selection = text[start:end]
     if not selection.strip():
         raise RedraftError(f"lines {args.lines} are blank; select the lines to change")
@@ -214,7 +214,7 @@ def _job(
     if reason := file_reason(args.file, text):
         # The model is told nothing of such a file but the lines that the user named.
         around = 0
-        print(f"redraft: {held_back_warning(reason)}", file=sys.stderr)
+        print(f"redraft: {withheld_warning(reason)}", file=sys.stderr)
     return EditJob(
         workspace="" if args.no_index or not around else str(workspace),
         path=str(path.relative_to(workspace) if inside else path),

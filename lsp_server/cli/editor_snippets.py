@@ -1,4 +1,4 @@
-"""What goes into an editor's configuration, for the editors that are on this machine."""
+"""Configuration snippets for the editors that are installed on this machine."""
 
 from __future__ import annotations
 

@@ -30,9 +30,11 @@ from repo_index.tokens import TextTokenizer
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``redraft index``."""
     parser.add_argument("folder", type=Path, help="workspace to index")
-    parser.add_argument("--model", help=f"whose tokens it is for: {WRITTEN_MODEL}")
-    parser.add_argument("--store", type=Path, help="where to keep it, else with the user's data")
-    parser.add_argument("--rebuild", action="store_true", help="index all files anew")
+    parser.add_argument("--model", help=f"the model whose tokenizer to use: {WRITTEN_MODEL}")
+    parser.add_argument(
+        "--store", type=Path, help="where to store it; default: with the user's data"
+    )
+    parser.add_argument("--rebuild", action="store_true", help="index all files again")
     parser.add_argument(
         "--max-file-bytes", type=int, default=Limits.bytes, help="larger files are left out"
     )
@@ -40,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--explain",
         metavar="PATH",
         action="append",
-        help="say why a file is in or out, and no more",
+        help="only say why a file is in the index or not",
     )
     add_json_argument(parser)
 
@@ -57,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         indexer = Indexer.open(tree, store, tokenizer, workspace=str(folder))
     except StoreLocked:
         known = Datastore.open(store, tokenizer.sha256).repository_files()
-        return _explain(args, tree, known) if args.explain else _show_kept(args, store, known)
+        return _explain(args, tree, known) if args.explain else _show_indexed(args, store, known)
     try:
         if args.explain:
             known = Datastore.open(indexer.folder, tokenizer.sha256).repository_files()
@@ -67,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         indexer.close()
 
 
-def _show_kept(args: argparse.Namespace, store: Path, known: dict[str, int]) -> int:
+def _show_indexed(args: argparse.Namespace, store: Path, known: dict[str, int]) -> int:
     """A running server holds the store, and follows every change: there is nothing to do."""
     document = {
         "folder": str(store),

@@ -1,4 +1,4 @@
-"""``redraft keys``: who may ask the team's server."""
+"""``redraft keys``: manages who may use the team's server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_keys_option(parser, default_keys_file())
     actions = parser.add_subparsers(dest="action", metavar="add | revoke | list", required=True)
     add = actions.add_parser("add", help="make a key, print it once and keep its hash")
-    add.add_argument("name", help="whose key it is")
+    add.add_argument("name", help="the name of the key's owner")
     add.add_argument(
         "--grant", action="append", default=[], help="what it may do, as repository:ID"
     )

@@ -1,4 +1,4 @@
-"""What a person wants to know of a model before choosing it."""
+"""The facts about a model that help a person to choose it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``redraft models``: what lies on this machine, which model is chosen, and fetching one."""
+"""``redraft models``: lists the models on this machine, chooses one, and fetches one."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ _WITHOUT = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument(
-        "--folder", type=Path, action="append", default=[], help="a further folder with models"
+        "--folder", type=Path, action="append", default=[], help="another folder with models"
     )
     add_json_argument(parser)
     actions = parser.add_subparsers(dest="action", metavar="use | get | remove")
     use = actions.add_parser("use", help="choose a model for all editors that name none")
-    use.add_argument("name", help=f"a name of the list, a path, or {NONE}")
+    use.add_argument("name", help=f"a name from the list, a path, or {NONE}")
     use.add_argument(
         "--for",
         dest="purpose",
@@ -85,12 +85,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Hugging Face",
     )
     get.add_argument(
-        "--from", dest="source", type=Path, metavar="FILE", help="take this file, once checked"
+        "--from", dest="source", type=Path, metavar="FILE", help="use this file, after checking it"
     )
     get.add_argument(
         "--accept-licence",
         action="store_true",
-        help="agree to a licence that limits use, and ask nothing",
+        help="agree to a licence that limits use, without a question",
     )
     get.add_argument(
         "--progress",
@@ -99,10 +99,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="json: how far it is and the file at the end, on standard output, a line each",
     )
     get.add_argument(
-        "--manifest", type=Path, default=MANIFEST, help="another list of models than Redraft's own"
+        "--manifest",
+        type=Path,
+        default=MANIFEST,
+        help="use another list of models than Redraft's own",
     )
     remove = actions.add_parser("remove", help="remove what get fetched, and nothing else")
-    remove.add_argument("name", nargs="?", default="", help="needed where several were fetched")
+    remove.add_argument("name", nargs="?", default="", help="needed if several were fetched")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -179,10 +182,10 @@ def _use(args: argparse.Namespace) -> int:
         shown = f"{name}, {path}"
     write_choice(args.purpose, path)
     console.print(f"{args.purpose}: {shown} (kept in {choices_file()})", markup=False)
-    told = ask_daemon("models")
-    if told is not None:
+    status = ask_daemon("models")
+    if status is not None:
         console.print(
-            f"{told['clients']} editor window(s) use it now, unless their settings name another"
+            f"{status['clients']} editor window(s) use it now, unless their settings name another"
         )
     return 0
 

@@ -1,4 +1,4 @@
-"""``redraft repositories``: the copies of workspaces that a team's server keeps for you."""
+"""``redraft repositories``: the copies of your workspaces on a team's server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--server",
         default=os.environ.get(VARIABLES["url"], ""),
-        help=f"the server's address; the key is that of {VARIABLES['key']}",
+        help=f"the server's address; the key comes from {VARIABLES['key']}",
     )
     add_json_argument(parser)
     actions = parser.add_subparsers(dest="action", metavar="list | delete | grant")
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     delete.add_argument("id")
     grant = actions.add_parser("grant", help="say which other keys may read one")
     grant.add_argument("id")
-    grant.add_argument("names", nargs="*", help="names of keys; none: nobody else")
+    grant.add_argument("names", nargs="*", help="names of keys; without any: nobody else")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,26 +42,26 @@ def run(args: argparse.Namespace) -> int:
     if not args.server:
         raise RedraftError(f"no server is named; give --server or set {VARIABLES['url']}")
     address = ServerAddress.of(args.server)
-    told = asyncio.run(_asked(address, args))
+    answer = asyncio.run(_request(address, args))
     if args.json:
-        write_json(args.json, told)
+        write_json(args.json, answer)
     elif args.action == "delete":
         print(f"deleted {args.id}")
     elif args.action == "grant":
-        print(f"{args.id} is read by {', '.join(told['readers']) or 'nobody else'}")
+        print(f"{args.id} is read by {', '.join(answer['readers']) or 'nobody else'}")
     else:
-        _show(told["repositories"])
+        _show(answer["repositories"])
     return 0
 
 
-async def _asked(address: ServerAddress, args: argparse.Namespace) -> dict[str, Any]:
+async def _request(address: ServerAddress, args: argparse.Namespace) -> dict[str, Any]:
     connection = ServerConnection(address, os.environ.get(VARIABLES["key"], ""))
     try:
         if args.action == "delete":
-            told = await _answer(connection, "DELETE", f"{REPOSITORIES}/{args.id}")
+            answer = await _answer(connection, "DELETE", f"{REPOSITORIES}/{args.id}")
             # Its workspace is not sent again: a daemon that runs finds the repository gone.
             SharingAnswers(answers_file()).refuse_repository(address.url, args.id)
-            return told
+            return answer
         if args.action == "grant":
             body = {"readers": args.names}
             return await _answer(connection, "PUT", f"{REPOSITORIES}/{args.id}/grants", body)
@@ -73,13 +73,13 @@ async def _asked(address: ServerAddress, args: argparse.Namespace) -> dict[str, 
 async def _answer(
     connection: ServerConnection, method: str, path: str, body: Any = None
 ) -> dict[str, Any]:
-    status, told = await connection.ask(method, path, body)
+    status, answer = await connection.ask(method, path, body)
     if not 200 <= status < 300:
-        error = told.get("error")
+        error = answer.get("error")
         raise RedraftError(
             str(error["message"]) if isinstance(error, dict) else "the server keeps no repositories"
         )
-    return told
+    return answer
 
 
 def _show(repositories: list[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""``redraft serve``: speak LSP on stdin and stdout."""
+"""``redraft serve``: speaks LSP on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run everything in this process instead of the shared daemon, for debugging",
     )
     parser.add_argument(
-        "--stdio", action="store_true", help="speak on stdin and stdout, which is always done"
+        "--stdio", action="store_true", help="speak on stdin and stdout (always on)"
     )
 
 

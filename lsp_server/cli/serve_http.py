@@ -26,7 +26,7 @@ EXTRA = ("starlette", "uvicorn")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--port", type=int, default=0, help="port; 0: any that is free")
+    parser.add_argument("--port", type=int, default=0, help="port; 0: any free one")
     parser.add_argument(
         "--name",
         action="append",
@@ -36,12 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--certificate", help="PEM file, for https")
     parser.add_argument("--private-key", help="PEM file, for https")
     parser.add_argument(
-        "--keys", type=Path, help="file with who may ask; none: one key is made and kept"
+        "--keys",
+        type=Path,
+        help="file of keys; without it, the server makes one key and stores it",
     )
     parser.add_argument(
         "--admin",
         metavar="HOST:PORT",
-        help="address of its own for /metrics (Prometheus), which needs no key",
+        help="separate address for /metrics (Prometheus), which needs no key",
     )
     parser.add_argument(
         "--requests-per-minute", type=float, default=3000.0, help="of one key, on average"
@@ -57,7 +59,7 @@ def add_repository_arguments(parser: argparse.ArgumentParser) -> None:
         "--repositories", type=Path, help="folder that holds them; none: one in the state folder"
     )
     parser.add_argument(
-        "--repositories-per-key", type=int, default=50, help="at most so many of one key"
+        "--repositories-per-key", type=int, default=50, help="at most this many of one key"
     )
     parser.add_argument(
         "--repository-megabytes", type=int, default=2048, help="of all files of one key"

@@ -1,4 +1,4 @@
-"""``redraft setup``: what is on this machine, what suits it, and a model for all editors."""
+"""``redraft setup``: looks at this machine, suggests a model and sets it for all editors."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--yes",
         action="store_true",
-        help="take what is recommended, downloads included, and ask nothing",
+        help="take the recommendation, downloads included, without questions",
     )
     parser.add_argument(
-        "--folder", type=Path, action="append", default=[], help="a further folder with models"
+        "--folder", type=Path, action="append", default=[], help="another folder with models"
     )
     parser.add_argument(
         "--manifest", type=Path, default=MANIFEST, help="the list of models that can be fetched"
@@ -90,7 +90,9 @@ def run(args: argparse.Namespace) -> int:
     place = next(found, 0)
     if not args.json:
         _show(console, report["machine"], options, place, best, for_edits)
-    option = options[place] if args.yes else None if args.json else _asked(options, place, _input)
+    option = (
+        options[place] if args.yes else None if args.json else _ask_option(options, place, _input)
+    )
     trial = None
     if option is not None:
         path = _fetched(option, console, None if args.yes else _input)
@@ -110,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
 def _input(question: str) -> str:
     """An answer of the user. Raises RedraftError where nobody can answer."""
     if not sys.stdin.isatty() and "REDRAFT_ASSUME_TERMINAL" not in os.environ:
-        raise RedraftError("nobody can answer here; run it in a terminal, or with --yes")
+        raise RedraftError("nobody can answer questions here; run it in a terminal, or with --yes")
     try:
         return input(question).strip()
     except EOFError:
@@ -188,7 +190,7 @@ def _show(
     console.print("All that can be fetched: redraft models get", style="dim", highlight=False)
 
 
-def _asked(options: Sequence[Option], place: int, ask: Ask) -> Option:
+def _ask_option(options: Sequence[Option], place: int, ask: Ask) -> Option:
     while True:
         answer = ask(f"Which model shall answer? [{place + 1}] ") or str(place + 1)
         if answer.isdecimal() and 1 <= int(answer) <= len(options):

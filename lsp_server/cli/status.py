@@ -1,4 +1,4 @@
-"""``redraft status``: what the user's daemon is doing."""
+"""``redraft status``: shows what the user's daemon is doing."""
 
 from __future__ import annotations
 

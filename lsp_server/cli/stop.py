@@ -1,4 +1,4 @@
-"""``redraft stop``: end the user's daemon; editors start another when they need one."""
+"""``redraft stop``: ends the user's daemon; editors start another when they need one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Suggestions that are known already: typing into one, or coming back to it, costs no model time.
+"""A cache of suggestions: typing into one, or coming back to it, costs no model time.
 
 An entry is found by the text just before and just after the place where it was made, looked for
-up to :data:`LOOK_BACK` typed characters back, so it survives edits elsewhere in the file.
+up to :data:`LOOKBACK` typed characters back, so it survives edits elsewhere in the file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from lsp_server.engine.completion.gate import LikelyPiece, is_inside, rest_of
 
-LOOK_BACK = 128
+LOOKBACK = 128
 """Typed characters between where a suggestion was made and the cursor."""
 TAIL = 256
 HEAD = 128
@@ -84,7 +84,7 @@ class SuggestionCache:
     def find(self, document: str, prefix: str, suffix: str) -> CacheHit | None:
         """The rest of a suggestion that fits here, None when nothing is known."""
         now = time.monotonic()
-        window = prefix[-(TAIL + LOOK_BACK) :]
+        window = prefix[-(TAIL + LOOKBACK) :]
         for entry in self._documents.get(document, ()):
             if now - entry.made < LIFETIME_S and _same_suffix(entry.head, suffix):
                 found = _rest(entry, window, len(window) == len(prefix))
@@ -99,7 +99,7 @@ class SuggestionCache:
 
 def _rest(entry: Entry, window: str, whole: bool) -> CacheHit | None:
     """What is left of ``entry`` at the end of ``window``; shortest typed text first."""
-    for typed in range(min(LOOK_BACK, len(entry.text), len(window)) + 1):
+    for typed in range(min(LOOKBACK, len(entry.text), len(window)) + 1):
         if not window.endswith(entry.text[:typed]):
             continue
         before = window[: len(window) - typed]

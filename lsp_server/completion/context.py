@@ -1,4 +1,4 @@
-"""Open documents that help to complete another: what they define, in an order that stays.
+"""Open documents as context for another: their definitions, in a stable order.
 
 The engine process adds files that only the index knows (``cross_file``) and keeps the budget.
 """

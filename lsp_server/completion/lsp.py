@@ -1,4 +1,4 @@
-"""From an LSP position to a request for a completion, and from texts to LSP items."""
+"""Turns an LSP position into a request for a completion, and texts into LSP items."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Cursor:
 
     ask: CompletionRequest
     range: types.Range
-    kept: str
+    menu_text: str
     """Text that every item begins with: what the editor's own menu has selected."""
 
 
@@ -49,7 +49,7 @@ def switched_off_reason(server: RedraftServer, document: Document) -> str:
         return f"switched off for {document.language} by the setting redraft.languages"
     if not folder_enabled(settings, place.absolute or place.folder):
         return "switched off for this folder by the setting redraft.folders"
-    if reason := server.held_back.reason(document):
+    if reason := server.secrets.withheld_reason(document):
         return f"the file may hold secrets ({reason}) and is not read"
     return ""
 
@@ -64,14 +64,14 @@ def cursor_at(
     """The request for a completion at a position."""
     encoding = server.features.encoding
     place = document.position(position.line, position.character, encoding)
-    start, kept, end = place, "", place
+    start, menu_text, end = place, "", place
     if selected is not None:
         wanted = selected.range
         start = document.position(wanted.start.line, wanted.start.character, encoding)
         end = document.position(wanted.end.line, wanted.end.character, encoding)
-        kept = selected.text
+        menu_text = selected.text
     text, before = document.text, document.offset(start)
-    prefix = _cells_before(server, document) + text[:before] + kept
+    prefix = _cells_before(server, document) + text[:before] + menu_text
     where = server.folders.place(document.uri)
     ask = CompletionRequest(
         document=document.uri,
@@ -85,13 +85,13 @@ def cursor_at(
         secret=_may_hold_secrets(server, document),
         invoked=invoked,
     )
-    return Cursor(ask, lsp_range(server, document, start, end), kept)
+    return Cursor(ask, lsp_range(server, document, start, end), menu_text)
 
 
 def _drafts_from_workspace(server: RedraftServer, document: Document) -> bool:
     """Whether a document is completed from its workspace, which then learns what was written. It
     does not learn from a document with secrets that the user allows."""
-    return server.settings.index.enabled and not server.held_back.secret(document)
+    return server.settings.index.enabled and not server.secrets.secret_reason(document)
 
 
 def _may_hold_secrets(server: RedraftServer, document: Document) -> bool:
@@ -99,7 +99,7 @@ def _may_hold_secrets(server: RedraftServer, document: Document) -> bool:
     notebook = server.documents.notebook_of(document.uri)
     cells = [] if notebook is None else map(server.documents.find, notebook.cells)
     parts = [document, *(cell for cell in cells if cell is not None)]
-    return any(server.held_back.secret(part) for part in parts)
+    return any(server.secrets.secret_reason(part) for part in parts)
 
 
 def ask_after(server: RedraftServer, document: Document, edit: Edit) -> CompletionRequest:
@@ -156,7 +156,7 @@ def _other_cells(server: RedraftServer, document: Document) -> tuple[list[str], 
                 if cell is not None
                 and cell.language == document.language
                 and cell.text.strip()
-                and not server.held_back.reason(cell)
+                and not server.secrets.withheld_reason(cell)
             ]
         )
     return texts[0], texts[1]
@@ -167,7 +167,7 @@ def inline_items(cursor: Cursor, texts: list[str], offer: int) -> types.InlineCo
     return types.InlineCompletionList(
         items=[
             types.InlineCompletionItem(
-                insert_text=cursor.kept + text,
+                insert_text=cursor.menu_text + text,
                 range=cursor.range,
                 command=_accepted(offer, number, text),
             )
@@ -178,8 +178,8 @@ def inline_items(cursor: Cursor, texts: list[str], offer: int) -> types.InlineCo
 
 def _accepted(offer: int, number: int, text: str) -> types.Command:
     """What the editor runs once an item was taken."""
-    told = {"id": offer, "number": number, "length": len(text)}
-    return types.Command("accepted", ACCEPTED_COMMAND, arguments=[told])
+    outcome = {"id": offer, "number": number, "length": len(text)}
+    return types.Command("accepted", ACCEPTED_COMMAND, arguments=[outcome])
 
 
 def menu_items(

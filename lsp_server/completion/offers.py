@@ -1,4 +1,4 @@
-"""Suggestions that were shown, and what became of them.
+"""Remembers which suggestions were shown and whether the user took them.
 
 What is left of a suggestion while the user types into it is the same offer, under the same id.
 """
@@ -11,10 +11,10 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
-from lsp_server.completion.acceptance import AcceptanceRates
+from lsp_server.completion.acceptance_rates import AcceptanceRates
 from lsp_server.completion.request import CompletionRequest
 
-KEPT = 128
+MAX_OFFERS = 128
 SEEN_S = 0.3
 """A suggestion that went sooner was not read, so it was not turned down either."""
 
@@ -84,17 +84,17 @@ class Offers:
             return 0
         offer = Offer(next(self._ids), ask, texts, len(texts[0]), time.monotonic())
         self._newest[ask.document] = self._known[offer.id] = offer
-        while len(self._known) > KEPT:
+        while len(self._known) > MAX_OFFERS:
             self._known.popitem(last=False)
         return offer.id
 
-    def accepted(self, told: dict[str, Any]) -> tuple[CompletionRequest, str] | None:
+    def accepted(self, outcome: dict[str, Any]) -> tuple[CompletionRequest, str] | None:
         """An item was taken: ``{id, number?, length?}``, the length where only a part was.
 
         Where it stood and what of it was taken; None for an offer that is not known, or was told.
         """
-        number, length = told.get("number", 0), told.get("length")
-        offer = self._known.get(told["id"]) if isinstance(told.get("id"), int) else None
+        number, length = outcome.get("number", 0), outcome.get("length")
+        offer = self._known.get(outcome["id"]) if isinstance(outcome.get("id"), int) else None
         if offer is None or not isinstance(number, int) or not 0 <= number < len(offer.texts):
             return None
         text = offer.texts[number]

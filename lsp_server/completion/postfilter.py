@@ -1,4 +1,4 @@
-"""What of the model's text is shown. Pure functions over text, held by golden tests.
+"""Cuts what must not be shown from the model's text. Pure functions, held by golden tests.
 
 In this order: hidden characters and loops are cut, what stands after the cursor already is taken
 off, closing brackets that close nothing are cut, trailing blanks go.
@@ -6,15 +6,17 @@ off, closing brackets that close nothing are cut, trailing blanks go.
 
 from __future__ import annotations
 
-from lsp_server.completion.loops import is_echo, without_loop
-from lsp_server.completion.surroundings import LOOK_AROUND, Surroundings
+from lsp_server.completion.repetition import is_echo, without_loop
+from lsp_server.completion.surroundings import SURROUNDING_CHARACTERS, Surroundings
 from lsp_server.documents.invisible_characters import first_hidden
-from lsp_server.syntax.kept import KeptSyntax
+from lsp_server.syntax.incremental_brackets import IncrementalBrackets
 
 _CLOSES = ")]}\"'`>;,:"
 
 
-def shown_text(text: str, prefix: str, suffix: str, syntax: KeptSyntax | None = None) -> str:
+def shown_text(
+    text: str, prefix: str, suffix: str, syntax: IncrementalBrackets | None = None
+) -> str:
     """What to offer of ``text`` between ``prefix`` and ``suffix``; empty when nothing is left.
 
     ``syntax``: what is known of the document, for a language that has a grammar.
@@ -36,7 +38,7 @@ def shown_text(text: str, prefix: str, suffix: str, syntax: KeptSyntax | None = 
 
 def without_suffix(text: str, around: Surroundings) -> str:
     """Take off what stands after the cursor already, on its line and on the lines below."""
-    rest_of_line, *below = around.suffix[:LOOK_AROUND].split("\n")
+    rest_of_line, *below = around.suffix[:SURROUNDING_CHARACTERS].split("\n")
     following = _filled(below)
     text = _without_line_rest(text, rest_of_line.rstrip("\r"), around)
     if not following:
@@ -67,7 +69,7 @@ def _filled(lines: list[str]) -> list[str]:
 
 def _last_line(prefix: str) -> list[str]:
     """The line with text before the cursor's line, if there is one."""
-    return _filled(prefix[-LOOK_AROUND:].split("\n")[:-1])[-1:]
+    return _filled(prefix[-SURROUNDING_CHARACTERS:].split("\n")[:-1])[-1:]
 
 
 def _are_rows(lines: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Completions of one client: known text first, then what is being written, then the model.
+"""Completions of one client: from the cache, from a generation under way, or from the model.
 
 The newest request of a document wins. A request that it supersedes is answered ``None``; one that
 has nothing to show is answered with no texts and a reason.
@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
-from lsp_server.completion.acceptance import AcceptanceRates
+from lsp_server.completion.acceptance_rates import AcceptanceRates
 from lsp_server.completion.cache import CacheHit, SuggestionCache
-from lsp_server.completion.kept_documents import KeptDocuments
+from lsp_server.completion.document_brackets import DocumentBrackets
 from lsp_server.completion.postfilter import shown_text, wants_several_lines
 from lsp_server.completion.request import (
     PREFIX_CHARACTERS,
@@ -108,7 +108,7 @@ class CompletionProvider:
         """Prompts that are computed while nobody waits, by document."""
         self._unplaced: set[str] = set()
         """Documents that were opened and whose cursor is not known."""
-        self._syntax = KeptDocuments()
+        self._syntax = DocumentBrackets()
 
     async def complete(self, ask: CompletionRequest) -> Answer | None:
         """Texts for one place; None when a newer request of the document came meanwhile.
@@ -190,9 +190,9 @@ class CompletionProvider:
         self._running[ask.document] = running
         return running
 
-    def _start(self, ask: CompletionRequest, urgency: int) -> Running:
+    def _start(self, ask: CompletionRequest, priority: int) -> Running:
         running = Running(ask)
-        call = self._engine().ask(self._job(ask), self._client, running.add, urgency)
+        call = self._engine().ask(self._job(ask), self._client, running.add, priority)
         running.start(call)
         call.future.add_done_callback(lambda _: self._remember(running))
         # A document is parsed once, while the model begins to write.

@@ -1,4 +1,4 @@
-"""A request for a completion, without LSP: texts and what was asked for."""
+"""A request for a completion, without LSP: texts and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The brackets around the cursor: which closing bracket of a text closes nothing.
+"""The brackets around the cursor, and which closing bracket of a text closes none of them.
 
 With a grammar, brackets are those of code. Without one, a bracket counts as too many only where it
 is under every reading: with what may be a string, a comment or prose taken out, and with it in; and
@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass
 
 from lsp_server.syntax.brackets import OPENER_OF, Bracket, unpaired
-from lsp_server.syntax.kept import Around, KeptSyntax
+from lsp_server.syntax.incremental_brackets import Around, IncrementalBrackets
 
-LOOK_AROUND = 6_000
+SURROUNDING_CHARACTERS = 6_000
 """Characters before and after the cursor that are looked through without a grammar."""
 
 _CLOSER = re.compile(r"[)\]}]")
@@ -47,7 +47,7 @@ class Surroundings:
 
     prefix: str
     suffix: str
-    syntax: KeptSyntax | None = None
+    syntax: IncrementalBrackets | None = None
 
     def too_many(self, text: str) -> int | None:
         """Where the first closing bracket of ``text`` stands that closes nothing, or closes what
@@ -60,15 +60,15 @@ class Surroundings:
             around = self.syntax.around(whole, len(self.prefix), end)
             if around is not None:
                 return self._too_many(around, False)
-        hidden = len(self.prefix) > LOOK_AROUND
+        hidden = len(self.prefix) > SURROUNDING_CHARACTERS
         places = [self._too_many(self._read(text, quoted), hidden) for quoted in _READINGS]
         found = [place for place in places if place is not None]
         if len(found) < len(places):
             return None
         place = max(found)
         line = text[text.rfind("\n", 0, place) + 1 :].split("\n", 1)[0]
-        judged = "\n" not in text[:place] or not line.strip(" \t)]};,")
-        return place if judged else None
+        is_closed = "\n" not in text[:place] or not line.strip(" \t)]};,")
+        return place if is_closed else None
 
     def needs(self, part: str, text: str) -> bool:
         """Whether ``part`` of ``text`` closes what nothing else closes."""
@@ -111,8 +111,8 @@ class Surroundings:
 
     def _read(self, text: str, quoted: re.Pattern[str]) -> Around:
         """The brackets of plain text. Before its window any bracket may be open."""
-        prefix = self.prefix[-LOOK_AROUND:]
-        closes = _ONLY_CLOSES.match(self.suffix[:LOOK_AROUND])
+        prefix = self.prefix[-SURROUNDING_CHARACTERS:]
+        closes = _ONLY_CLOSES.match(self.suffix[:SURROUNDING_CHARACTERS])
         suffix = closes[0] if closes else ""
         whole = quoted.sub(lambda found: " " * len(found[0]), prefix + text + suffix)
         start, end = len(prefix), len(prefix) + len(text)

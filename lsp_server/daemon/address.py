@@ -1,4 +1,4 @@
-"""Where the daemon listens: a private socket, named after the build. Standard library only.
+"""The daemon's address: a private socket, named after the build. Standard library only.
 
 A front finds only a daemon that runs the very same code: the name holds a hash of it, so an old
 daemon is never spoken to by a new front (gopls does the same).
@@ -64,8 +64,8 @@ def runtime_folder() -> Path:
     """
     runtime, cache = os.environ.get("XDG_RUNTIME_DIR"), os.environ.get("XDG_CACHE_HOME")
     # The cache's own folder is made with the usual mode by whoever comes first.
-    kept = (Path(cache) if cache else Path.home() / ".cache") / "redraft" / "run"
-    folder = Path(runtime) / "redraft" if runtime else kept
+    fallback = (Path(cache) if cache else Path.home() / ".cache") / "redraft" / "run"
+    folder = Path(runtime) / "redraft" if runtime else fallback
     if len(os.fsencode(folder / "0123456789abcdef.sock")) > MAX_SOCKET_PATH:
         name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
         user = os.getuid() if hasattr(os, "getuid") else "user"

@@ -79,7 +79,8 @@ async def serve_connection(
                     server.protocol.reject(item)
                     continue
                 server.protocol.receive(item)
-                # A handler takes its snapshot of the document before the next message changes it.
+                # A handler runs up to its first await now. So it reads its document, and an edit
+                # begins to follow its region, before the next message changes the text.
                 await asyncio.sleep(0)
     except ConnectionError:
         pass

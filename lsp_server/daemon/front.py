@@ -37,7 +37,7 @@ minutes (vscode-languageclient)."""
 FIRST_BACK_OFF_S = 0.5
 LONGEST_BACK_OFF_S = 30.0
 RECENT_S = 180.0
-TOLD_DEATHS = 3
+DEATHS_SHOWN = 3
 """From so many deaths in three minutes on the user is told, not only the log."""
 CONTENT_MODIFIED = -32801
 """Editors take it as "ask again", not as a failure."""
@@ -158,9 +158,9 @@ class Front:
         when = f"the next start is in {wait_s:.0f} s" if wait_s >= 1 else "it is started again"
         times = f"{count} times in three minutes" if count > 1 else "unexpectedly"
         text = f"Redraft: the daemon ended {times}; {when}; its log is in {_log_hint()}"
-        told = count >= TOLD_DEATHS
-        method = "window/showMessage" if told else "window/logMessage"
-        kind = WARNING if told else INFO
+        is_shown = count >= DEATHS_SHOWN
+        method = "window/showMessage" if is_shown else "window/logMessage"
+        kind = WARNING if is_shown else INFO
         self._tell([{"method": method, "params": {"type": kind, "message": text}}])
         print(text, file=sys.stderr, flush=True)
 

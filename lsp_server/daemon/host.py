@@ -139,8 +139,8 @@ class Host:
             finally:
                 self._fronts.discard(writer)
         elif command == "status":
-            told = {**self._hub.status(), "connections": self._connections}
-            writer.write(json.dumps(told).encode())
+            values = {**self._hub.status(), "connections": self._connections}
+            writer.write(json.dumps(values).encode())
         elif command == "models":
             self._hub.choices_changed()
             writer.write(json.dumps({"clients": len(self._hub.clients)}).encode())
@@ -151,9 +151,9 @@ class Host:
 
 def _environment(hello: dict[str, Any]) -> dict[str, str]:
     """What a front's environment says of a server."""
-    told = hello.get("server")
-    told = told if isinstance(told, dict) else {}
-    return {name: value for name, value in told.items() if isinstance(value, str)}
+    values = hello.get("server")
+    values = values if isinstance(values, dict) else {}
+    return {name: value for name, value in values.items() if isinstance(value, str)}
 
 
 def _is_ours(writer: asyncio.StreamWriter) -> bool:
@@ -176,7 +176,7 @@ def main(path: Path) -> int:
 
     start_log("daemon")
     logger.info("daemon %s starts", os.getpid())
-    from lsp_server.completion.acceptance import AcceptanceRates, acceptance_file
+    from lsp_server.completion.acceptance_rates import AcceptanceRates, acceptance_file
     from lsp_server.daemon.connection import warm_up
     from lsp_server.daemon.hub import Hub
     from lsp_server.documents.allowed_files import AllowedFiles, allowed_file

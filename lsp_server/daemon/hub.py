@@ -1,4 +1,4 @@
-"""What all clients of one daemon share: engines by model, one indexer, workspaces by folder."""
+"""The hub shares engines, one indexer and workspaces among all clients of a daemon."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from lsp_server.completion.acceptance import AcceptanceRates
+from lsp_server.completion.acceptance_rates import AcceptanceRates
 from lsp_server.contract.engine import EngineInterface
 from lsp_server.contract.notes import CloseWorkspace, OpenWorkspace, ReloadIndex
 from lsp_server.contract.options import EngineOptions
@@ -41,7 +41,7 @@ class Client(Protocol):
     def engines(self) -> set[EngineInterface]: ...
     def engine_changed(self, engine: EngineInterface) -> None: ...
     def index_changed(self, folder: str, what: str) -> None: ...
-    def held_back_documents(self) -> dict[str, str]: ...
+    def withheld_documents(self) -> dict[str, str]: ...
     def allowance_changed(self, uri: str) -> None: ...
     def choices_changed(self) -> None: ...
 
@@ -271,7 +271,7 @@ class Hub:
             "held_back": {
                 uri: reason
                 for client in self.clients
-                for uri, reason in client.held_back_documents().items()
+                for uri, reason in client.withheld_documents().items()
             },
         }
 
@@ -279,7 +279,7 @@ class Hub:
         """Bytes of main memory that engines hold, and that they may hold together."""
         megabytes = max(self._memory_megabytes.values(), default=0)
         budget = self._memory.budget(megabytes)
-        return {"held_bytes": budget.held, "budget_bytes": budget.most}
+        return {"held_bytes": budget.used, "budget_bytes": budget.most}
 
     def _engine_changed(self, key: EngineKey) -> None:
         self._memory.changed()

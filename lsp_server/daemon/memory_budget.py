@@ -1,4 +1,4 @@
-"""One budget of main memory for all engines: who has to give way before another is loaded."""
+"""One memory budget for all engines: it decides which one is unloaded before another loads."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class MemoryShare:
     """Bytes. most: for all engines together; held: what engines hold of it."""
 
     most: int
-    held: int
+    used: int
 
     @property
     def left(self) -> int:
         """What is left."""
-        return self.most - self.held
+        return self.most - self.used
 
 
 class MemoryBudget:
@@ -53,8 +53,8 @@ class MemoryBudget:
         measured = {one: held_by(one.pid) for one in others}
         whole = free_bytes() + sum(measured.values())
         most = min(megabytes * 1_000_000, whole) if megabytes else whole // 2
-        held = sum(max(one.memory_bytes, measured[one]) for one in others)
-        return MemoryShare(most, held)
+        used = sum(max(one.memory_bytes, measured[one]) for one in others)
+        return MemoryShare(most, used)
 
     async def grant(self, engine: EngineClient, megabytes: int) -> None:
         """Returns once there is room for an engine; those that are idle give way, those that load

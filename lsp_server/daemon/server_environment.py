@@ -1,4 +1,4 @@
-"""What the environment says of a server: that of the front, which the editor or the user starts.
+"""Reads a server's address and key from the environment of the front.
 
 The daemon's own is that of whichever front came first. Standard library only.
 """

@@ -1,4 +1,4 @@
-"""What a new daemon has to be told when the old one died: the session as the editor knows it.
+"""Remembers the editor's session, so that a new daemon can take over when the old one dies.
 
 The front notes every message on its way. Nothing that was typed is lost with a daemon, and the
 editor does not see that there is another.
@@ -68,10 +68,10 @@ class SessionMemory:
             self._paused = None
 
     def _note_document(self, event: str, params: Any) -> None:
-        told = params["textDocument"]
-        uri = told["uri"]
+        item = params["textDocument"]
+        uri = item["uri"]
         if event == "didOpen":
-            self._documents[uri] = _opened(told)
+            self._documents[uri] = _opened(item)
         elif event == "didClose":
             self._documents.pop(uri, None)
         elif uri in self._documents:
@@ -87,13 +87,13 @@ class SessionMemory:
                     change["text"],
                     self._encoding,
                 )
-            document.version = told["version"]
+            document.version = item["version"]
 
     def _note_notebook(self, event: str, params: Any) -> None:
-        told = params["notebookDocument"]
-        uri = told["uri"]
+        item = params["notebookDocument"]
+        uri = item["uri"]
         if event == "didOpen":
-            self._notebooks[uri] = told
+            self._notebooks[uri] = item
             for cell in params["cellTextDocuments"]:
                 self._documents[cell["uri"]] = _opened(cell)
         elif event == "didClose":
@@ -101,13 +101,13 @@ class SessionMemory:
             for cell in params["cellTextDocuments"]:
                 self._documents.pop(cell["uri"], None)
         elif event == "didChange" and uri in self._notebooks:
-            self._notebooks[uri]["version"] = told["version"]
+            self._notebooks[uri]["version"] = item["version"]
             cells = params["change"].get("cells") or {}
             if structure := cells.get("structure"):
                 array = structure["array"]
                 first = array["start"]
-                kept = self._notebooks[uri]["cells"]
-                kept[first : first + array["deleteCount"]] = array.get("cells") or []
+                known_cells = self._notebooks[uri]["cells"]
+                known_cells[first : first + array["deleteCount"]] = array.get("cells") or []
                 for closed in structure.get("didClose") or []:
                     self._documents.pop(closed["uri"], None)
                 for opened in structure.get("didOpen") or []:

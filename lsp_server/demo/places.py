@@ -1,4 +1,4 @@
-"""Where the demo types and what it edits: in its own bakery, or in code of the user's."""
+"""The places where the demo types and edits: in its own bakery, or in code of the user's."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ class Readiness:
             return f"compiling {status['compiling']}, this once"
         return "" if self._is_indexed else f"indexing {self._index}"
 
-    def wait(self, told: Callable[[str], None], limit_s: float = READY_S) -> None:
-        """Until the model is loaded and compiled and the index built; ``told`` what goes on.
+    def wait(self, report: Callable[[str], None], limit_s: float = READY_S) -> None:
+        """Wait until the model is loaded and compiled and the index built; ``report`` hears why.
 
         Raises RedraftError where that fails or takes too long.
         """
@@ -64,7 +64,7 @@ class Readiness:
             while missing := self._missing:
                 if self._status["state"] == "error" or time.monotonic() >= ends:
                     raise RedraftError(f"the server is not ready: {missing}")
-                told(missing)
+                report(missing)
                 self._changed.wait(max(0.0, ends - time.monotonic()))
 
 
@@ -92,9 +92,9 @@ class EditorSession:
         )
         self.client.notify("initialized", {})
 
-    def wait(self, told: Callable[[str], None]) -> None:
+    def wait(self, report: Callable[[str], None]) -> None:
         """Until the server is ready. Raises RedraftError."""
-        self._readiness.wait(told)
+        self._readiness.wait(report)
 
     def open(self, path: Path, text: str) -> OpenDocument:
         """Open a document; nothing is written to disk."""

@@ -1,4 +1,4 @@
-"""What the demo prints: ghost text and edits, every token coloured by where it came from."""
+"""Prints the demo: ghost text and edits, every token coloured by its source."""
 
 from __future__ import annotations
 
@@ -81,8 +81,10 @@ def summary(name: str, answers: list[ShownAnswer]) -> Table:
     table = Table(title=name, title_justify="left")
     for column in ("", "tokens", "a forward", "drafted", "plain", "times faster"):
         table.add_column(column, justify="right" if column else "left")
-    asked = [one for one in answers if one.drafted and one.drafted["tokens"]]
-    rows = [(one.title, [one]) for one in asked] + ([("all", asked)] if len(asked) > 1 else [])
+    generated = [one for one in answers if one.drafted and one.drafted["tokens"]]
+    rows = [(one.title, [one]) for one in generated] + (
+        [("all", generated)] if len(generated) > 1 else []
+    )
     for title, group in rows:
         tokens, forwards, drafted = (
             sum(one.drafted[what] for one in group) for what in ("tokens", "forwards", "seconds")

@@ -1,4 +1,6 @@
-"""Files that are held back and that the user allows nevertheless: kept in the state folder."""
+"""Files that the user allows although they seem to hold secrets. They are listed in the state
+folder.
+"""
 
 from __future__ import annotations
 

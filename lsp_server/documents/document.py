@@ -198,9 +198,9 @@ class Document:
         if _SURROGATE.search(window) is not None:
             # Halves of characters may meet or part here: the edit then tells whole lines.
             window = _join_surrogates(window)
-            kept = len(line_end(self.lines[last.line]))
-            to = Position(last.line, len(self.lines[last.line]) - kept)
-            edit = Edit(Position(first.line, 0), to, window[: len(window) - kept])
+            line_end_length = len(line_end(self.lines[last.line]))
+            to = Position(last.line, len(self.lines[last.line]) - line_end_length)
+            edit = Edit(Position(first.line, 0), to, window[: len(window) - line_end_length])
         else:
             edit = Edit(first, last, text)
         from_line = first.line

@@ -1,4 +1,4 @@
-"""Which open documents the ignore files of their workspace leave out."""
+"""Tells which open documents are left out by the ignore files of their workspace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lsp_server.documents.workspace_folders import DocumentLocation
 from repo_index.files import FileRules
 from repo_index.source_tree import IGNORE_FILES
 
-LOOK_AGAIN_S = 2.0
+RECHECK_S = 2.0
 
 
 class IgnoredPaths:
@@ -21,14 +21,14 @@ class IgnoredPaths:
         self._rules: dict[tuple[str, str], FileRules] = {}
         self._known: dict[tuple[str, str, str], str] = {}
         self._stamps: dict[str, tuple[int, int]] = {}
-        self._next_look = 0.0
+        self._next_check = 0.0
 
     def reason(self, place: DocumentLocation, exclude: list[str]) -> str:
         """Why a path is left out; empty when it counts. ``exclude``: the user's own patterns."""
         if not place.folder:
             return ""
         patterns = "\n".join(exclude)
-        self._look_again(time.monotonic())
+        self._check_ignore_files(time.monotonic())
         key = place.folder, place.path, patterns
         if key not in self._known:
             rules = self._rules.get((place.folder, patterns))
@@ -40,11 +40,11 @@ class IgnoredPaths:
             self._known[key] = rules.ignored(place.path)
         return self._known[key]
 
-    def _look_again(self, now: float) -> None:
+    def _check_ignore_files(self, now: float) -> None:
         """Forget everything when an ignore file changed, which is looked for now and then."""
-        if now < self._next_look:
+        if now < self._next_check:
             return
-        self._next_look = now + LOOK_AGAIN_S
+        self._next_check = now + RECHECK_S
         if any(_stamp(file) != stamp for file, stamp in self._stamps.items()):
             self.forget()
 

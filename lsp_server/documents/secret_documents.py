@@ -1,4 +1,4 @@
-"""Open documents that hold secrets: their text goes nowhere, and the user is told why.
+"""Open documents that hold secrets. Their text is withheld, and the user learns why.
 
 A document is held back for its path, however a scheme wraps it, or for what stands in it. What
 stands in it is looked through once when it is opened, then where it changes.
@@ -21,7 +21,7 @@ AROUND_CHARACTERS = 1_500
 
 
 @dataclass(slots=True)
-class _Judged:
+class _Verdict:
     """What is known of one document; the text's reason is None where it must be looked at."""
 
     document: Document
@@ -29,54 +29,54 @@ class _Judged:
     text_reason: str | None = None
 
 
-class HeldBack:
+class SecretDocuments:
     """Judges the open documents of one client."""
 
     def __init__(self, allowed: AllowedFiles) -> None:
         self._allowed = allowed
-        self._judged: dict[str, _Judged] = {}
+        self._verdicts: dict[str, _Verdict] = {}
 
-    def reason(self, document: Document) -> str:
+    def withheld_reason(self, document: Document) -> str:
         """Why a document is held back; empty when it is not, or when the user allows it."""
-        reason = self.secret(document)
+        reason = self.secret_reason(document)
         return "" if reason and document.uri in self._allowed else reason
 
-    def secret(self, document: Document) -> str:
+    def secret_reason(self, document: Document) -> str:
         """Why a document seems to hold secrets, allowed or not; empty when it does not."""
-        judged = self._judged_of(document)
-        if judged.path_reason:
-            return judged.path_reason
-        if judged.text_reason is None:
-            judged.text_reason = secret_content(document.text, compiled=False)
-        return judged.text_reason
+        verdict = self._verdict_of(document)
+        if verdict.path_reason:
+            return verdict.path_reason
+        if verdict.text_reason is None:
+            verdict.text_reason = secret_content(document.text, compiled=False)
+        return verdict.text_reason
 
     def changed(self, document: Document, edit: Edit) -> None:
         """``edit`` was made in a document, which reads as it does behind it."""
-        judged = self._judged_of(document)
-        if judged.path_reason or judged.text_reason is None:
+        verdict = self._verdict_of(document)
+        if verdict.path_reason or verdict.text_reason is None:
             return
-        if judged.text_reason:
+        if verdict.text_reason:
             # What was found may be gone, or may stand elsewhere now.
-            judged.text_reason = None
+            verdict.text_reason = None
         elif secret_content(_text_around(document, edit), compiled=False):
-            judged.text_reason = None
+            verdict.text_reason = None
 
     def closed(self, uri: str) -> None:
         """A document was closed."""
-        self._judged.pop(uri, None)
+        self._verdicts.pop(uri, None)
 
-    def _judged_of(self, document: Document) -> _Judged:
-        judged = self._judged.get(document.uri)
-        if judged is None or judged.document is not document:
-            judged = _Judged(document, path_reason(document.uri))
-            self._judged[document.uri] = judged
-        return judged
+    def _verdict_of(self, document: Document) -> _Verdict:
+        verdict = self._verdicts.get(document.uri)
+        if verdict is None or verdict.document is not document:
+            verdict = _Verdict(document, path_reason(document.uri))
+            self._verdicts[document.uri] = verdict
+        return verdict
 
 
 def file_reason(path: Path, text: str) -> str:
     """Why a file is held back; empty when it is not, or when the user allows it."""
     document = Document(path.absolute().as_uri(), "", 0, text)
-    return HeldBack(AllowedFiles(allowed_file())).reason(document)
+    return SecretDocuments(AllowedFiles(allowed_file())).withheld_reason(document)
 
 
 def may_hold_secrets(path: str, text: str) -> bool:
@@ -84,7 +84,7 @@ def may_hold_secrets(path: str, text: str) -> bool:
     return bool(secret_path(path) or secret_content(text))
 
 
-def held_back_warning(reason: str) -> str:
+def withheld_warning(reason: str) -> str:
     """What the user is told of an edit in such a document."""
     return f"the file is held back ({reason}); the model on this machine read the selection"
 

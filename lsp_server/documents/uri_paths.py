@@ -1,4 +1,4 @@
-"""The paths that a document's URI holds, whatever scheme is around them.
+"""Finds the paths in a document's URI, whatever scheme is around them.
 
 An editor shows a file under many names: ``git:/w/.env?{"path":"/w/.env","ref":"HEAD"}`` is an old
 version of it, ``vscode-remote://ssh-remote+host/home/u/.netrc`` lies on another machine. RFC 3986

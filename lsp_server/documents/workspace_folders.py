@@ -1,4 +1,4 @@
-"""Workspace folders of one client, and where a document stands in them."""
+"""The workspace folders of one client, and the folder that a document belongs to."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a model's answer must be like before it is offered as an edit.
+"""Checks a model's answer before it is offered as an edit.
 
 Cut-off answers and empty ones are refused. Those that no longer parse where the text did, and those
-that change more than the instruction is about (``rules``), are shown with a warning.
+that change more than the instruction is about (``scope_of_instruction``), are shown with a warning.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import warnings
 
 from lsp_server.contract.jobs import JobResult
-from lsp_server.editing.rules import changes_more
+from lsp_server.editing.scope_of_instruction import changes_more
 from lsp_server.engine.editing.indentation import first_indent
 from lsp_server.errors import EditRefused
 
@@ -34,7 +34,7 @@ def checked_text(
     if result.stopped_by == "loop":
         raise EditRefused("the model repeated itself and was stopped; select fewer lines")
     if old.strip() and not result.text.strip():
-        raise EditRefused("the model answered with nothing; say the instruction differently")
+        raise EditRefused("the model answered with nothing; rephrase the instruction")
     if strict and (doubt := doubt_about(old, result.text, language, instruction)):
         raise EditRefused(f"{doubt}; edit again")
     return result.text

@@ -39,23 +39,23 @@ def code_actions(
     features: ClientFeatures,
     settings: EditSettings,
     *,
-    held_back: bool = False,
+    withheld: bool = False,
     allowed: bool = False,
     done: Collection[str] = (),
 ) -> list[types.CodeAction]:
     """Everything that can be offered for a range. Edits are made when one is chosen.
 
-    ``held_back``: the document holds secrets, and only what the user selected is edited;
+    ``withheld``: the document holds secrets, and only what the user selected is edited;
     ``allowed``: the user allows it. ``done``: the instructions that the model's card says it
     carries out; then no others are offered, and no fixes.
     """
-    actions = _edits(where, features, settings, held_back=held_back, done=done)
+    actions = _edits(where, features, settings, withheld=withheld, done=done)
     if features.unresolved_actions:
         actions = [_as_command(action) for action in actions] if features.apply_edit else []
     if features.generated_tag:
         for action in actions:
             action.tags = [types.CodeActionTag.LlmGenerated]
-    if (held_back or allowed) and _wanted(where, types.CodeActionKind.RefactorRewrite):
+    if (withheld or allowed) and _wanted(where, types.CodeActionKind.RefactorRewrite):
         actions.append(_allowance(where, allowed))
     return actions
 
@@ -76,16 +76,16 @@ def _edits(
     features: ClientFeatures,
     settings: EditSettings,
     *,
-    held_back: bool,
+    withheld: bool,
     done: Collection[str],
 ) -> list[types.CodeAction]:
     actions: list[types.CodeAction] = []
-    if held_back and where.range.start == where.range.end:
+    if withheld and where.range.start == where.range.end:
         return actions
     if _wanted(where, types.CodeActionKind.RefactorRewrite):
         if features.edit_command:
             actions.append(_ask_for_instruction(where))
-        if settings.instruction_comments and not held_back:
+        if settings.instruction_comments and not withheld:
             actions += _comments(where)
         if settings.presets and where.range.start != where.range.end:
             actions += [
@@ -94,7 +94,7 @@ def _edits(
                     where.document.language, settings.preset_instructions, done
                 )
             ]
-    if not held_back and not done and _wanted(where, types.CodeActionKind.QuickFix):
+    if not withheld and not done and _wanted(where, types.CodeActionKind.QuickFix):
         actions += [_fix(where, one) for one in where.diagnostics[:MAX_FIXES]]
     return actions
 

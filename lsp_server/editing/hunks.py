@@ -1,4 +1,4 @@
-"""The fewest characters that turn one text into another, as replacements in the old text.
+"""The shortest replacements that turn one text into another.
 
 Lines are compared first, then the ends of every changed stretch are cut off where they agree, so
 that a changed word is a replacement of that word. Offsets are code points of the old text; callers

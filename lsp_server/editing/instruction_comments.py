@@ -1,4 +1,4 @@
-"""Instructions that stand in a comment, and the code that each is about."""
+"""Finds instructions in comments, and the code that each is about."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ def edit_request(server: RedraftServer, params: Any) -> EditRequest:
         instruction=str(params.get("instruction", "")),
         plain=params.get("plain") is True,
         with_comment=params.get("withComment") is True,
-        held_back=server.held_back.reason(document),
-        secret=bool(server.held_back.secret(document)),
+        withheld=server.secrets.withheld_reason(document),
+        secret=bool(server.secrets.secret_reason(document)),
     )
 
 
@@ -104,7 +104,7 @@ def edit_answer(server: RedraftServer, document: Document, edit: EditResult) -> 
 def refuse_nothing(edit: EditResult) -> None:
     """Raises EditRefused where nothing changes: an empty edit is not applied."""
     if not edit.changes:
-        raise EditRefused("the edit changes nothing; say the instruction differently")
+        raise EditRefused("the edit changes nothing; rephrase the instruction")
 
 
 def statistics(result: JobResult) -> dict[str, Any]:

@@ -1,14 +1,14 @@
-"""Notes on hunks: what a model changed beyond what it was asked to."""
+"""Notes on hunks: they mark what a model changed beyond the instruction."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from lsp_server.editing.hunks import Hunk, apply_hunks, line_by_line, minimal_hunks
-from lsp_server.editing.rules import changes_more
+from lsp_server.editing.scope_of_instruction import changes_more
 
 ONLY_WHITE_SPACE = "only white space"
-NOT_ASKED_FOR = "not part of the instruction"
+NOT_IN_INSTRUCTION = "not part of the instruction"
 
 
 def noted_hunks(old: str, new: str, instruction: str, language: str) -> list[Hunk]:
@@ -21,4 +21,4 @@ def _note(old: str, hunk: Hunk, instruction: str, language: str) -> str:
     if "".join(old[hunk.start : hunk.end].split()) == "".join(hunk.text.split()):
         return ONLY_WHITE_SPACE
     alone = apply_hunks(old, [hunk])
-    return NOT_ASKED_FOR if changes_more(instruction, old, alone, language) else ""
+    return NOT_IN_INSTRUCTION if changes_more(instruction, old, alone, language) else ""

@@ -18,7 +18,7 @@ from lsp_server.contract.engine import EngineInterface
 from lsp_server.contract.jobs import EDIT, EditJob, JobResult, Span, kept
 from lsp_server.documents.document import Document, Edit, Position
 from lsp_server.documents.invisible_characters import hidden_warning
-from lsp_server.documents.secret_documents import held_back_warning
+from lsp_server.documents.secret_documents import withheld_warning
 from lsp_server.editing.checks import checked_text, doubt_about, refuse_unparsed
 from lsp_server.editing.hunks import Hunk, apply_hunks, unified_diff
 from lsp_server.editing.instruction_comments import comment_span, without_span
@@ -49,7 +49,7 @@ class EditRequest:
     plain: bool = False
     with_comment: bool = False
     """The first line ends in the instruction itself, as a comment, which goes away."""
-    held_back: str = ""
+    withheld: str = ""
     """Why the document holds secrets: then the model is told nothing but the selection."""
     secret: bool = False
     """The document seems to hold secrets, allowed by the user or not."""
@@ -82,7 +82,7 @@ class EditResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PendingEdit:
     """An edit under way: what the model is asked, and where its text will go."""
 
     request: EditRequest
@@ -126,7 +126,7 @@ class EditProvider:
             region.follow(edit)
 
     @contextmanager
-    def begin(self, request: EditRequest) -> Iterator[Begun]:
+    def begin(self, request: EditRequest) -> Iterator[PendingEdit]:
         """Fix what is to be edited, before anything is awaited, and follow it from then on.
 
         Raises EditRefused.
@@ -140,51 +140,51 @@ class EditProvider:
         try:
             renamed = self._renamed(request, code, document.offset(start), len(selection))
         except RedraftError as error:
-            error.private = bool(request.held_back)
+            error.private = bool(request.withheld)
             raise
         region = TrackedRegion(start, end)
-        begun = Begun(request, job, region, selection, comment, renamed)
+        pending = PendingEdit(request, job, region, selection, comment, renamed)
         regions = self._regions.setdefault(document.uri, [])
-        regions.append(begun.region)
+        regions.append(pending.region)
         try:
-            yield begun
+            yield pending
         finally:
-            regions.remove(begun.region)
+            regions.remove(pending.region)
 
-    async def finish(self, begun: Begun, on_text: OnText | None = None) -> EditResult:
+    async def finish(self, pending: PendingEdit, on_text: OnText | None = None) -> EditResult:
         """The edit, for the document as it is when the model has finished.
 
         Cancelling the coroutine stops the decode loop. Raises EditRefused or StaleDocument.
         """
         try:
-            edit = await self._finished(begun, on_text)
+            edit = await self._finished(pending, on_text)
         except RedraftError as error:
-            error.private = bool(begun.request.held_back)
+            error.private = bool(pending.request.withheld)
             raise
-        if reason := begun.request.held_back:
-            told = held_back_warning(reason)
-            edit.warning = f"{told}; {edit.warning}" if edit.warning else told
+        if reason := pending.request.withheld:
+            notice = withheld_warning(reason)
+            edit.warning = f"{notice}; {edit.warning}" if edit.warning else notice
         return edit
 
-    async def _finished(self, begun: Begun, on_text: OnText | None) -> EditResult:
-        if begun.renamed is not None:
+    async def _finished(self, pending: PendingEdit, on_text: OnText | None) -> EditResult:
+        if pending.renamed is not None:
             # Syntax tells what a rename makes of the code: a model could only spoil it.
-            result = kept(apply_hunks(begun.code, begun.renamed))
+            result = kept(apply_hunks(pending.code, pending.renamed))
         else:
-            result = await self._generate(begun.job, on_text)
-        document, region = begun.request.document, begun.region
+            result = await self._generate(pending.job, on_text)
+        document, region = pending.request.document, pending.region
         if not document.is_open:
             raise StaleDocument(
                 "the document was closed or opened again while it was edited; edit again"
             )
-        if region.touched or document.between(region.start, region.end) != begun.selection:
+        if region.touched or document.between(region.start, region.end) != pending.selection:
             raise StaleDocument("the lines changed while they were being edited; edit again")
-        return self._fitted(begun, result)
+        return self._fitted(pending, result)
 
     async def edit(self, request: EditRequest, on_text: OnText | None = None) -> EditResult:
         """Begin and finish an edit."""
-        with self.begin(request) as begun:
-            return await self.finish(begun, on_text)
+        with self.begin(request) as pending:
+            return await self.finish(pending, on_text)
 
     def _renamed(
         self, request: EditRequest, code: str, start: int, length: int
@@ -196,19 +196,19 @@ class EditProvider:
 
     def _job(self, request: EditRequest, code: str, start: Position, end: Position) -> EditJob:
         if not request.instruction.strip():
-            raise EditRefused("the instruction is empty; say what shall change")
-        if request.held_back and (request.start == request.end or request.with_comment):
+            raise EditRefused("the instruction is empty; say what should change")
+        if request.withheld and (request.start == request.end or request.with_comment):
             raise EditRefused(
-                f"the file is held back ({request.held_back}); select the lines to change yourself"
+                f"the file is held back ({request.withheld}); select the lines to change yourself"
             )
         document, settings = request.document, self._settings().edit
         selection = code
         if not selection.strip():
             raise EditRefused("nothing is selected; select the lines to change")
         text, offset = document.text, document.offset(start)
-        around = 0 if request.held_back else AROUND_CHARACTERS
+        around = 0 if request.withheld else AROUND_CHARACTERS
         return EditJob(
-            workspace="" if request.held_back else request.workspace,
+            workspace="" if request.withheld else request.workspace,
             path=request.path,
             instruction=request.instruction[:MAX_INSTRUCTION_CHARACTERS],
             selection=selection,
@@ -217,7 +217,7 @@ class EditProvider:
             language=document.language,
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
-            secret=request.secret or bool(request.held_back),
+            secret=request.secret or bool(request.withheld),
             entropy_top_k=settings.entropy_k if settings.verification == "entropy" else 0,
             plain=request.plain,
         )
@@ -260,49 +260,49 @@ class EditProvider:
         of some edits."""
         return PurePath(self._engine().status.model).name == DEFAULT_FILE
 
-    def _fitted(self, begun: Begun, result: JobResult) -> EditResult:
+    def _fitted(self, pending: PendingEdit, result: JobResult) -> EditResult:
         """The edit as changes of the document."""
-        document, job = begun.request.document, begun.job
+        document, job = pending.request.document, pending.job
         language, instruction = document.language, job.instruction
         wanted = checked_text(job.selection, result, language, instruction, strict=False)
         if self._is_default() or asks_for_rename(instruction, job.selection):
             refuse_unparsed(job.selection, wanted, language)
         doubt = doubt_about(job.selection, wanted, language, instruction)
-        before, base = document.text, document.offset(begun.region.start)
-        after = before[:base] + wanted + before[base + len(begun.selection) :]
+        before, base = document.text, document.offset(pending.region.start)
+        after = before[:base] + wanted + before[base + len(pending.selection) :]
         return EditResult(
             version=document.version,
-            changes=self._changes(begun, wanted),
+            changes=self._changes(pending, wanted),
             text=wanted,
             diff=unified_diff(before, after, job.path),
-            warning="; ".join(filter(None, [hidden_warning(begun.selection, wanted), doubt])),
+            warning="; ".join(filter(None, [hidden_warning(pending.selection, wanted), doubt])),
             result=result,
         )
 
     @staticmethod
-    def _changes(begun: Begun, wanted: str) -> list[Change]:
+    def _changes(pending: PendingEdit, wanted: str) -> list[Change]:
         """What turns the selection into the text that is wanted, with notes. Nothing changes where
         the code stays as it is: the instruction then stays, too."""
-        document, code = begun.request.document, begun.code
+        document, code = pending.request.document, pending.code
         if wanted == code:
             return []
-        base = document.offset(begun.region.start)
-        noted = noted_hunks(code, wanted, begun.job.instruction, document.language)
+        base = document.offset(pending.region.start)
+        noted = noted_hunks(code, wanted, pending.job.instruction, document.language)
         return [
             Change(
                 document.position_at(base + hunk.start),
                 document.position_at(base + hunk.end),
-                begun.selection[hunk.start : hunk.end],
+                pending.selection[hunk.start : hunk.end],
                 hunk.text,
                 hunk.note,
             )
-            for hunk in without_span(noted, *begun.comment)
+            for hunk in without_span(noted, *pending.comment)
         ]
 
     def prefill(self, request: EditRequest) -> None:
         """The user is typing an instruction: compute what is known of the prompt. Not of a document
         that is held back: no edit of it was asked for yet."""
-        if request.held_back:
+        if request.withheld:
             return
         start, end = whole_lines(request.document, request.start, request.end)
         try:

@@ -1,4 +1,4 @@
-"""The part of a document that an edit is about, followed while the user goes on typing."""
+"""The region of a document that is being edited, tracked while the user goes on typing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an instruction to rename says: which name, into what, and where beside the code."""
+"""Understands an instruction to rename: which name, the new name, and where besides the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renames, exact: the identifiers of a name, found by the syntax tree, and nothing else.
+"""Exact renames: the syntax tree finds the identifiers, and nothing else changes.
 
 Comments and strings change where the instruction says so. In marked text and prose, where no
 identifier has that name, whole words change. A name that exists already where the old one stands is

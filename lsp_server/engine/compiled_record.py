@@ -1,4 +1,5 @@
-"""That all a model calls was compiled for this machine, so that a start need not look for it.
+"""Records that everything a model calls was compiled for this machine, so that a start need not
+check it.
 
 To look means to import all that is compiled, which takes a third of a start. A record holds for one
 state of our own source, of the processor and of the model's files, and as long as the indexes of

@@ -1,4 +1,4 @@
-"""The first start: what is compiled for this machine is compiled by a process for every core."""
+"""Compiles code for this machine at the first start, with a process on every core."""
 
 from __future__ import annotations
 

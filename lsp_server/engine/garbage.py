@@ -1,4 +1,4 @@
-"""Objects that live as long as the process, kept from the collector of garbage."""
+"""Hides objects that live as long as the process from the garbage collector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs as prompts for the engine, and what the engine made of them as results."""
+"""Turns jobs into prompts for the engine, and what the engine wrote into results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KV caches on disk: one file for each, private, whole or not there, within a budget.
+"""KV caches as files on disk: private, written as a whole, within a budget.
 
 A file is a line of JSON, token ids, arrays, and a checksum of all before it. What is damaged, of
 another kind or cut off is deleted and counts as not there.

@@ -1,4 +1,4 @@
-"""Where KV caches of documents are kept, and under which names; the daemon deletes there, too."""
+"""The folder of stored KV caches and the names in it. The daemon deletes files there, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why an engine has no model, and until when nothing is tried again."""
+"""Why an engine has no model, and when loading is tried again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The memory of engines: what one needs before it is loaded, and what it holds."""
+"""The memory of engines: how much a model needs before it is loaded, and how much a process
+uses.
+"""
 
 from __future__ import annotations
 

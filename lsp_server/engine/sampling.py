@@ -1,4 +1,4 @@
-"""How the tokens of a job are chosen, with the names of tokens as ids."""
+"""Sampling options of a job, with the names of tokens as ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine process's one decode loop: the most urgent job goes on, one forward at a time.
+"""The engine process's one decode loop: the job with the highest priority gets the next forward.
 
 Between two forwards, and between two chunks of a prefill, a job asks whether it is cancelled. That
 question is also where more urgent jobs are served, so a completion never waits for more than one
@@ -35,7 +35,7 @@ WARM_S = 0.1
 MEASURE_S = 0.3
 """Without work for so long after a first answer, the service measures what it left for later."""
 
-KEEP_S = 2.0
+SAVE_CACHES_S = 2.0
 """Without work for so long, the service keeps what it has on disk."""
 
 REST_S = 20.0
@@ -192,8 +192,8 @@ class EngineLoop:
         return [
             (WARM_S, self._warm_up),
             (MEASURE_S - WARM_S, self._measure),
-            (max(KEEP_S - MEASURE_S, 0.0), self._keep),
-            (max(REST_S - KEEP_S, 0.0), self._service.rest),
+            (max(SAVE_CACHES_S - MEASURE_S, 0.0), self._save_caches),
+            (max(REST_S - SAVE_CACHES_S, 0.0), self._service.rest),
         ]
 
     def _warm_up(self) -> None:
@@ -207,8 +207,8 @@ class EngineLoop:
         if self._has_answered and self._service.measure(self._has_work):
             self._tell_ready()
 
-    def _keep(self) -> None:
-        self._service.keep(self._has_work)
+    def _save_caches(self) -> None:
+        self._service.save_caches(self._has_work)
 
     def _has_work(self) -> bool:
         return bool(self._ended or self._controls or self._jobs)

@@ -44,7 +44,7 @@ from lsp_server.engine.completion import stopping
 from lsp_server.engine.completion.cross_file import CrossFile
 from lsp_server.engine.completion.gate import GateWatch
 from lsp_server.engine.completion.missing_line import LineFitter
-from lsp_server.engine.editing.loops import LoopWatch
+from lsp_server.engine.editing.loop_watch import LoopWatch
 from lsp_server.engine.garbage import no_collection, settle
 from lsp_server.engine.generating import (
     CUT,
@@ -68,7 +68,7 @@ from lsp_server.engine.generating import (
     result_of,
     shown_job,
 )
-from lsp_server.engine.kept_caches import KeptCaches, kept_caches_of
+from lsp_server.engine.kv_store import KvStore, kv_store_of
 from lsp_server.engine.next_edits.formats import FORMATS, fits, format_for
 from lsp_server.engine.next_edits.model_names import model_names
 from lsp_server.engine.pool import Pool
@@ -99,9 +99,9 @@ PIECE_SHARE = 4
 """A selection that takes more than this part of the model's positions is edited piece by piece."""
 TYPICAL_CONTEXT = 512
 """Tokens behind which a forward is priced when a drafter is chosen."""
-KEPT_SESSIONS = 1024
+MAX_SESSIONS = 1024
 """A team's documents. The engine has a budget for what their KV caches hold together."""
-KEPT_DRAFTERS = 64
+MAX_DRAFTERS = 64
 """Each knows what its workspace wrote of late."""
 
 
@@ -149,13 +149,13 @@ class EngineService:
         """Documents, by workspace and path, whose caches on disk were looked for."""
         self._draft_engine: Engine | None = None
         self._engine: Engine | None = None
-        self._sessions: Pool[Session] = Pool(KEPT_SESSIONS)
-        self._drafters: Pool[Drafter] = Pool(KEPT_DRAFTERS)
+        self._sessions: Pool[Session] = Pool(MAX_SESSIONS)
+        self._drafters: Pool[Drafter] = Pool(MAX_DRAFTERS)
         self._calibration: Calibration | None = None
         self._history: History | None = None
         self._fitter: LineFitter | None = None
         self._prompt_length = PromptLength(())
-        self._kept_caches: KeptCaches | None = None
+        self._kv_store: KvStore | None = None
         self._cold_parts: list[Callable[[Cancelled], object]] = []
         """What is left to warm up."""
         self._is_settled = False
@@ -222,7 +222,7 @@ class EngineService:
         self._history = History()
         if self._caches is not None:
             megabytes = self._options.disk_cache_megabytes
-            self._kept_caches = kept_caches_of(self.engine, megabytes, self._caches)
+            self._kv_store = kv_store_of(self.engine, megabytes, self._caches)
 
     def warm_up(self, interrupted: Cancelled = _never) -> None:
         """Nothing came for a moment: load what requests call, part by part, until something comes.
@@ -250,10 +250,10 @@ class EngineService:
 
         if isinstance(job, EditJob) and not self._edits_behind.is_over:
             return
-        names = ("_calibration", "_history", "_kept_caches", "_sessions", "_drafters")
+        names = ("_calibration", "_history", "_kv_store", "_sessions", "_drafters")
         held = {name: getattr(self, name) for name in names}
-        self._calibration = self._history = self._kept_caches = None
-        self._sessions, self._drafters = Pool(KEPT_SESSIONS), Pool(KEPT_DRAFTERS)
+        self._calibration = self._history = self._kv_store = None
+        self._sessions, self._drafters = Pool(MAX_SESSIONS), Pool(MAX_DRAFTERS)
         try:
             if isinstance(job, EditJob):
                 self.edit(job, interrupted)
@@ -338,14 +338,14 @@ class EngineService:
 
     def _begin(self, job: CompletionJob) -> None:
         """Know of a document what is on disk, when a job of it comes first."""
-        if self._kept_caches is None:
+        if self._kv_store is None:
             return
         document = job.scope, job.path
-        self._kept_caches.note(document, job.secret)
+        self._kv_store.note(document, job.secret)
         if document in self._begun:
             return
         self._begun.add(document)
-        file = self._kept_caches.load(document)
+        file = self._kv_store.load(document)
         if file is None:
             return
         session = self.engine.session()
@@ -353,7 +353,7 @@ class EngineService:
             session.restore(file.tokens, file.state)
             self._cross_file.recall(job, file.about)
         except (ValueError, KeyError, TypeError, MemoryError):
-            self._kept_caches.forget(document)
+            self._kv_store.forget(document)
         else:
             self._sessions.release(("complete", *document), session)
 
@@ -366,24 +366,24 @@ class EngineService:
             self._prompt_length = prompt_length(self.engine)
         return any(changed)
 
-    def keep(self, interrupted: Cancelled = _never) -> None:
+    def save_caches(self, interrupted: Cancelled = _never) -> None:
         """Nothing came for a moment: save the caches of documents, until something comes."""
-        if self._kept_caches is None:
+        if self._kv_store is None:
             return
         for document in list(self._begun):
             session = self._sessions.newest(("complete", *document))
             if interrupted():
                 return
             if session is not None:
-                about = self._cross_file.told(document)
-                self._kept_caches.keep(document, session, about, interrupted)
+                about = self._cross_file.state_of(document)
+                self._kv_store.save(document, session, about, interrupted)
 
     def _forget_document(self, workspace: str, path: str) -> None:
         """A document is held back now: nothing of it is kept."""
         for document in ((workspace, path), ("", path)):
             self._sessions.forget(("complete", *document))
-            if self._kept_caches is not None:
-                self._kept_caches.note(document, secret=True)
+            if self._kv_store is not None:
+                self._kv_store.note(document, secret=True)
 
     def _completion_prompt(self, job: CompletionJob) -> Prompt:
         """The prompt of a completion, with text of other files where it is wanted."""

@@ -1,4 +1,4 @@
-"""Generated text cut into spans by where its tokens came from."""
+"""Cuts generated text into spans by the sources of its tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the people who run the server see, at an address of its own."""
+"""Metrics for the people who run the server, at a separate address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lsp_server.http_server.metrics import CONTENT_TYPE, Metrics
 def admin_app(engine: EngineInterface, metrics: Metrics) -> Starlette:
     """``/metrics``. It needs no key: let no one reach the address who should not read it."""
 
-    async def told(_request: Request) -> Response:
+    async def metrics_text(_request: Request) -> Response:
         return PlainTextResponse(metrics.text(engine), headers={"content-type": CONTENT_TYPE})
 
-    return Starlette(routes=[Route("/metrics", told, methods=["GET"])])
+    return Starlette(routes=[Route("/metrics", metrics_text, methods=["GET"])])

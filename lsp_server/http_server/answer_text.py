@@ -1,4 +1,4 @@
-"""The text of an answer as it may be told: nothing is told that a stop text might still cut."""
+"""Streams the text of an answer; text that a stop text might still cut waits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AnswerText:
         self._stops = stops
         self._whole_lines = whole_lines
         self._text = ""
-        self._told = 0
+        self._sent = 0
         self._waiting: list[tuple[int, Span]] = []
         """Tokens that were not told, with where their text ends."""
 
@@ -45,12 +45,12 @@ class AnswerText:
         return self._tell(len(self._text))
 
     def _tell(self, end: int) -> AnswerPiece:
-        end = max(end, self._told)
+        end = max(end, self._sent)
         piece = AnswerPiece(
-            self._text[self._told : end], [span for at, span in self._waiting if at <= end]
+            self._text[self._sent : end], [span for at, span in self._waiting if at <= end]
         )
         self._waiting = [(at, span) for at, span in self._waiting if at > end]
-        self._told = end
+        self._sent = end
         return piece
 
     def _certain(self) -> int:
@@ -59,7 +59,7 @@ class AnswerText:
         if self._whole_lines:
             most = max(text.rfind("\n"), 0)
         for stop in self._stops:
-            found = text.find(stop, max(self._told - len(stop), 0))
+            found = text.find(stop, max(self._sent - len(stop), 0))
             certain = len(text) - _overlap(text, stop) if found < 0 else found
             most = min(most, certain)
         return most

@@ -1,4 +1,4 @@
-"""The ASGI application: one engine, its routes, and what stands before them."""
+"""The ASGI application: one engine, its routes, and the guard before them."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ def app(
             *more_routes,
         ],
         exception_handlers={
-            RequestRefused: _told,
-            HTTPException: _told,
-            ClientDisconnect: _told,
-            Exception: _told,
+            RequestRefused: _error_response,
+            HTTPException: _error_response,
+            ClientDisconnect: _error_response,
+            Exception: _error_response,
         },
         lifespan=lifespan,
     )
@@ -88,7 +88,7 @@ def app(
     return guarded if metrics is None else Metered(guarded, metrics)
 
 
-def _told(_request: Request, error: Exception) -> Response:
+def _error_response(_request: Request, error: Exception) -> Response:
     """Every error in one shape."""
     if isinstance(error, HTTPException):
         if error.status_code == 405:

@@ -1,4 +1,4 @@
-"""Bodies of requests: bounded in size, time and depth, before and after decompression."""
+"""Reads bodies of requests: bounded in size, time and depth, before and after decompression."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def read_body(request: Request, most_bytes: int) -> bytes:
         raise _too_large(most_bytes)
     encoding = request.headers.get("content-encoding", "identity").lower()
     if encoding not in ("identity", "gzip"):
-        raise RequestRefused(415, "a body is plain or gzip", "unsupported_encoding")
+        raise RequestRefused(415, "a body must be plain or gzip", "unsupported_encoding")
     try:
         body = await asyncio.wait_for(_received(request, most_bytes), READ_S)
     except asyncio.TimeoutError:
@@ -36,9 +36,9 @@ async def read_json(request: Request, most_bytes: int) -> dict[str, Any]:
     try:
         value = json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise invalid("the body is no JSON") from None
+        raise invalid("the body is not JSON") from None
     if not isinstance(value, dict):
-        raise invalid("the body is no JSON object")
+        raise invalid("the body is not a JSON object")
     return value
 
 
@@ -48,11 +48,11 @@ def unpacked(body: bytes, most_bytes: int) -> bytes:
     try:
         plain = unpacker.decompress(body, most_bytes + 1)
     except zlib.error:
-        raise invalid("the body is no gzip") from None
+        raise invalid("the body is not gzip") from None
     if len(plain) > most_bytes:
         raise _too_large(most_bytes)
     if not unpacker.eof or unpacker.unused_data:
-        raise invalid("the body is no whole gzip")
+        raise invalid("the gzip body is incomplete")
     return plain
 
 

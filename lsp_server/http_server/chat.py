@@ -32,12 +32,12 @@ class ChatEvents(OpenAiEvents):
     id_prefix = "chatcmpl"
     whole_object = "chat.completion"
     chunk_object = "chat.completion.chunk"
-    _begun = False
+    _role_sent = False
 
     def shown_piece(self, text: str) -> dict[str, Any]:
         """The first one says whose message it is."""
-        role = {} if self._begun else {"role": "assistant"}
-        self._begun = True
+        role = {} if self._role_sent else {"role": "assistant"}
+        self._role_sent = True
         return {"delta": {**role, "content": text}}
 
     def shown_end(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _jobs(fields: Fields) -> list[GenerateJob]:
     job = generate_job(fields, DEFAULT_TOKENS)
     messages = fields.objects("messages")
     if not 0 < len(messages) <= MOST_MESSAGES:
-        raise invalid(f"messages has 1 to {MOST_MESSAGES} entries")
+        raise invalid(f"messages must have 1 to {MOST_MESSAGES} entries")
     # In a chat 0 and 1 are truth values, as it is asked for by one.
     logprobs = wanted_logprobs(fields) or (0 if fields.take("logprobs") is True else None)
     return [replace(job, messages=[_message(one) for one in messages], logprobs=logprobs)]
@@ -66,7 +66,7 @@ def _jobs(fields: Fields) -> list[GenerateJob]:
 def _message(fields: Fields) -> tuple[str, str]:
     role = ROLES.get(fields.text("role"))
     if role is None:
-        raise invalid(f"a role is one of {', '.join(ROLES)}")
+        raise invalid(f"a role must be one of {', '.join(ROLES)}")
     for name in ("tool_calls", "function_call", "prefix", "audio"):
         if fields.take(name):
             raise invalid(f"messages.{name} is not supported; leave it out")

@@ -1,4 +1,4 @@
-"""What an editor's daemon asks or tells, as the engine takes it."""
+"""Reads the jobs that an editor's daemon sends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def accepted_text(fields: Fields) -> AcceptedText:
     """A suggestion that a user took. Raises RequestRefused."""
     taken = _read(AcceptedText, fields, "taken")
     if len(taken.before) + len(taken.text) > MOST_ACCEPTED_CHARACTERS:
-        raise invalid(f"before and text have at most {MOST_ACCEPTED_CHARACTERS} characters")
+        raise invalid(f"before and text may have at most {MOST_ACCEPTED_CHARACTERS} characters")
     return taken
 
 
@@ -45,8 +45,8 @@ def _read(kind: type[Asked], fields: Fields, name: str) -> Asked:
     except Unreadable as error:
         raise invalid(str(error)) from None
     if asked.secret:
-        raise RequestRefused(400, "what may hold secrets is never sent", "secret")
+        raise RequestRefused(400, "what may hold secrets must not be sent", "secret")
     path = asked.path
     if path.startswith(("/", "\\")) or "\0" in path or len(path) > 4096:
-        raise invalid("path is relative to the repository")
+        raise invalid("path must be relative to the repository")
     return asked

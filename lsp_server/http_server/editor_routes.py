@@ -80,7 +80,7 @@ class EditorRoutes:
         fields = await self._body(request)
         operation, urgency = fields.text("operation"), _urgency(fields, PREFILL)
         if operation not in ("complete", "edit"):
-            raise invalid("operation is complete or edit")
+            raise invalid("operation must be complete or edit")
         kind = CompletionJob if operation == "complete" else EditJob
         job = self._owned(editor_job(kind, fields), request)
         fields.end()

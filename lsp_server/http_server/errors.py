@@ -1,4 +1,4 @@
-"""What a request is refused with: OpenAI's shape, and nothing of ours in it."""
+"""Errors of requests in OpenAI's shape, without internals."""
 
 from __future__ import annotations
 

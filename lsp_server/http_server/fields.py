@@ -1,4 +1,4 @@
-"""Values of a request, checked: unknown names, wrong types and wild numbers are refused."""
+"""Checks the values of a request: unknown names, wrong types and wild numbers are refused."""
 
 from __future__ import annotations
 

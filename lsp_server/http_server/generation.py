@@ -1,4 +1,4 @@
-"""A generation as a request: begun at the engine, told in one piece or as it comes."""
+"""Runs a generation for a request, and answers it at once or as a stream."""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ def _begin(engine: EngineInterface, job: GenerateJob, on_spans: OnSpans) -> Call
 def _piece(job: GenerateJob, spans: list[Span], result: JobResult) -> AnswerPiece:
     """A whole text, with its tokens where they were asked for."""
     text = AnswerText(job.stop)
-    begun = text.add(spans) if job.logprobs is not None else AnswerPiece()
+    first = text.add(spans) if job.logprobs is not None else AnswerPiece()
     rest = text.end(result)
-    return AnswerPiece(result.text, [*begun.tokens, *rest.tokens])
+    return AnswerPiece(result.text, [*first.tokens, *rest.tokens])
 
 
 def owned(job: GenerateJob, request: Request) -> GenerateJob:

@@ -1,4 +1,4 @@
-"""What the routes have in common: how a text is generated.
+"""Fields of a generation that all routes share.
 
 ``known_fields`` says what of the other fields is refused.
 """
@@ -72,7 +72,7 @@ def _left_out_samplers(fields: Fields) -> dict[str, Any]:
     if names is None:
         return {}
     if not (isinstance(names, list) and all(name in SAMPLERS for name in names)):
-        raise invalid(f"samplers is a list of {', '.join(sorted(SAMPLERS))}")
+        raise invalid(f"samplers must be a list of {', '.join(sorted(SAMPLERS))}")
     without = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
     left_out: dict[str, Any] = {name: without[name] for name in without if name not in names}
     if "penalties" not in names:
@@ -83,8 +83,8 @@ def _left_out_samplers(fields: Fields) -> dict[str, Any]:
 def _limit(fields: Fields, usual: int) -> int:
     """How many tokens are written at most; below 0: as many as the model has room for."""
     names = "max_completion_tokens", "max_tokens", "n_predict"
-    asked = [fields.whole(name, usual, -2, 1 << 30) for name in names if fields.has(name)]
-    limit = asked[0] if asked else usual
+    given = [fields.whole(name, usual, -2, 1 << 30) for name in names if fields.has(name)]
+    limit = given[0] if given else usual
     return MOST_TOKENS if limit < 0 else min(limit, MOST_TOKENS)
 
 
@@ -153,7 +153,7 @@ def _stop_tokens(fields: Fields) -> list[int]:
     value = fields.take("stop_token_ids", [])
     tokens = value if isinstance(value, list) else [value]
     if not all(type(token) is int and 0 <= token < 1 << 31 for token in tokens):
-        raise invalid("stop_token_ids is a list of token ids")
+        raise invalid("stop_token_ids must be a list of token ids")
     return tokens
 
 
@@ -184,9 +184,11 @@ def stop_texts(fields: Fields) -> list[str]:
     value = fields.take("stop", [])
     stops = [value] if isinstance(value, str) else value
     if not (isinstance(stops, list) and all(isinstance(stop, str) for stop in stops)):
-        raise invalid("stop is a text or a list of texts")
+        raise invalid("stop must be a text or a list of texts")
     if len(stops) > MOST_STOPS or any(len(stop) > MOST_STOP_CHARACTERS for stop in stops):
-        raise invalid(f"stop has at most {MOST_STOPS} texts of {MOST_STOP_CHARACTERS} characters")
+        raise invalid(
+            f"stop may have at most {MOST_STOPS} texts of {MOST_STOP_CHARACTERS} characters"
+        )
     return [stop for stop in stops if stop]
 
 

@@ -1,4 +1,4 @@
-"""What stands before every route: key, host, origin and limits."""
+"""Guards every route: key, host, origin and limits."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ class Guard:
             raise _no_key("a key is needed: Authorization: Bearer KEY")
         holder = self._keys.holder(key)
         if holder is None:
-            raise _no_key("this key is not known")
+            raise _no_key("this key is unknown")
         return holder
 
     def _check_origin(self, headers: Headers) -> None:
         """Pages in browsers have no business here, under whatever name they found the server."""
         if "origin" in headers:
-            raise _forbidden("requests of web pages are not answered")
+            raise _forbidden("requests from web pages are not answered")
         name = host_name(headers.get("host", ""))
         if self._host_names is None or is_address(name) or name in self._host_names:
             return
-        raise _forbidden("the server is not called by this name; give it with --name")
+        raise _forbidden("this is not a name of the server; allow it with --name")
 
 
 def host_name(host: str) -> str:

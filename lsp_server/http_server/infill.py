@@ -110,7 +110,7 @@ def _snippet(fields: Fields) -> ContextSnippet:
 def _response_fields(fields: Fields) -> list[str]:
     names = fields.take("response_fields", [])
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise invalid("response_fields is a list of names")
+        raise invalid("response_fields must be a list of names")
     return names[:100]
 
 

@@ -1,4 +1,4 @@
-"""Who may ask: names, hashes of their keys and what each may do, in one file.
+"""The keys of the server in one file: names, hashes, and what each may do.
 
 A line is ``NAME SECRET [GRANT,GRANT…]``. SECRET is ``hmac-sha256:SALT:DIGEST``, or the key itself.
 A key has 256 random bits, so a keyed hash is as good as a slow one and costs a microsecond.
@@ -52,9 +52,9 @@ class HashedKey:
     def of(cls, key: str, holder: KeyHolder) -> HashedKey:
         """The hash of ``key`` with a salt of its own. Raises ValueError for a name that is none."""
         if not _NAME.fullmatch(holder.name):
-            raise ValueError("a name has letters, digits and . _ @ + - alone")
+            raise ValueError("a name may have letters, digits and . _ @ + - only")
         if not all(_GRANT.fullmatch(grant) for grant in holder.grants):
-            raise ValueError("a grant has letters, digits and : . _ * + - alone")
+            raise ValueError("a grant may have letters, digits and : . _ * + - only")
         salt = secrets.token_bytes(_SALT_BYTES)
         return cls(holder, salt, _digest(key, salt))
 
@@ -63,7 +63,7 @@ class HashedKey:
         """A line of the file. Raises ValueError."""
         name, secret, *rest = line.split()
         if len(rest) > 1:
-            raise ValueError("a line is NAME KEY GRANT,GRANT")
+            raise ValueError("a line must be NAME KEY GRANT,GRANT")
         holder = KeyHolder(name, frozenset(rest[0].split(",")) if rest else frozenset())
         if not secret.startswith(f"{_HASHED}:"):
             return cls.of(secret, holder)

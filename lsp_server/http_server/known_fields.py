@@ -1,4 +1,4 @@
-"""Fields that clients send to servers like this one, and that are neither done here nor harmless.
+"""Fields of similar servers that this one refuses, because they would change the text.
 
 A field that changes what is written, or in which form, is done by a route or refused here by its
 name: nobody has to guess why a text is not what was asked for. Others are passed over, as clients

@@ -1,4 +1,4 @@
-"""How much one key may ask."""
+"""Limits on the requests of one key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How likely tokens were, in the forms of OpenAI's two routes."""
+"""Log probabilities of tokens in the formats of OpenAI's two routes."""
 
 from __future__ import annotations
 

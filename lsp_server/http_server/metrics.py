@@ -1,4 +1,4 @@
-"""What happened, counted, and written as Prometheus reads it (text format 0.0.4)."""
+"""Counts requests and tokens, and writes them in Prometheus's text format 0.0.4."""
 
 from __future__ import annotations
 

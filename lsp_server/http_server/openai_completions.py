@@ -62,7 +62,7 @@ def _jobs(fields: Fields) -> list[GenerateJob]:
     job = replace(job, suffix=suffix or None, logprobs=wanted_logprobs(fields))
     prompts = _prompts(fields.take("prompt"))
     if suffix and not all(isinstance(prompt, str) for prompt in prompts):
-        raise invalid("suffix goes with a prompt that is a text")
+        raise invalid("suffix needs a prompt that is a text")
     return [
         _of_text(job, prompt) if isinstance(prompt, str) else replace(job, tokens=prompt)
         for prompt in prompts

@@ -1,4 +1,4 @@
-"""What OpenAI's two routes share: how they are asked, and how answers are told.
+"""Requests and answers that OpenAI's two routes share.
 
 Source: OpenAI's API reference, Completions and Chat Completions.
 """

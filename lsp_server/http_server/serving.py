@@ -1,4 +1,4 @@
-"""The application in uvicorn: its socket, its first line, and its end."""
+"""Runs the application in uvicorn: its socket, its first line, and its end."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ class HttpServer(uvicorn.Server):
     def __init__(
         self,
         config: uvicorn.Config,
-        told: dict[str, str],
+        first_line: dict[str, str],
         admin: tuple[AdminServer, socket.socket] | None,
     ) -> None:
-        """``told``: the first line."""
+        """``first_line``: the first line."""
         super().__init__(config)
-        self._told = told
+        self._first_line = first_line
         self._admin = admin
         self._serving_admin: asyncio.Task[None] | None = None
 
@@ -93,7 +93,7 @@ class HttpServer(uvicorn.Server):
         if self._admin is not None:
             server, opened = self._admin
             self._serving_admin = asyncio.ensure_future(server.serve(sockets=[opened]))
-        print(json.dumps(self._told), flush=True)
+        print(json.dumps(self._first_line), flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what is under way, then end."""
@@ -113,14 +113,14 @@ def serve(app: ASGIApp, at: Listening, admin: ASGIApp, admin_at: Listening | Non
     """Serve until SIGTERM or SIGINT. Returns whether it came up. Raises OSError."""
     with ExitStack() as stack:
         opened = stack.enter_context(at.open())
-        told = {"url": at.url(opened)}
+        first_line = {"url": at.url(opened)}
         beside = None
         if admin_at is not None:
             admin_opened = stack.enter_context(admin_at.open())
-            told["admin"] = admin_at.url(admin_opened)
+            first_line["admin"] = admin_at.url(admin_opened)
             beside = AdminServer(admin_at.config(admin, lifespan="off")), admin_opened
         config = at.config(app, lifespan="on", timeout_graceful_shutdown=DRAIN_S)
-        server = HttpServer(config, told, beside)
+        server = HttpServer(config, first_line, beside)
         with suppress(SystemExit):
             # So uvicorn ends where the application does not start.
             server.run(sockets=[opened])

@@ -1,4 +1,4 @@
-"""Answers that come while the engine works. A client that leaves cancels its request."""
+"""Streams answers while the engine works. A client that leaves cancels its request."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class StreamedCalls:
     def __init__(self, begins: Sequence[Begin], events: Events) -> None:
         self._begins = begins
         self._events = events
-        self._has_begun = False
+        self._started = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the engine has answered or the client has left."""
@@ -69,7 +69,7 @@ class StreamedCalls:
                 results.append(await self._passed_on(begin, receive, send))
             except Exception as error:
                 refused = refusal_of(error)
-                if not self._has_begun and self._events.fails_by_status:
+                if not self._started and self._events.fails_by_status:
                     raise refused from error
                 await self._send(send, self._events.error(refused), is_last=True)
                 return
@@ -91,9 +91,9 @@ class StreamedCalls:
             return call.future.result()
 
     async def _send(self, send: Send, data: bytes, *, is_last: bool) -> None:
-        if not self._has_begun:
+        if not self._started:
             # With the first news: on Ray every message by itself costs as much as a forward.
-            self._has_begun = True
+            self._started = True
             await send({"type": "http.response.start", "status": 200, "headers": HEAD})
         await send({"type": "http.response.body", "body": data, "more_body": not is_last})
 

@@ -1,4 +1,4 @@
-"""What a request cost, as OpenAI tells it."""
+"""The usage of a request, as OpenAI reports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The daemon's side of the indexer process: which workspaces it keeps, and how far it is."""
+"""The daemon's side of the indexer process: which workspaces it indexes, and their progress."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lsp_server.protocol.framing import Frame
 
 logger = logging.getLogger(__name__)
 
-_TOLD = (
+_STATE_FIELDS = (
     *("state", "message", "files", "tokens", "done", "total"),
     *("store", "bytes", "common", "common_bytes"),
 )
@@ -137,7 +137,7 @@ class IndexerClient:
         state = self.workspaces.get((frame.get("folder", ""), frame.get("model", "")))
         if state is None:
             return
-        for name in _TOLD:
+        for name in _STATE_FIELDS:
             if name in frame:
                 setattr(state, name, frame[name])
         if frame["event"] == "state" and state.state == "ready":

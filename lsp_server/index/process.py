@@ -1,4 +1,4 @@
-"""The indexer process: keeps the datastores of all open workspaces. Loads no torch.
+"""The indexer process keeps the datastores of all open workspaces up to date. It loads no torch.
 
 One thread indexes, at low priority and on one core; it stands still for a moment whenever a request
 decodes. What it writes, engines map.
@@ -51,7 +51,7 @@ class Workspace:
     tree: FolderTree
     models: list[str] = field(default_factory=list)
     watcher: Watcher | None = None
-    told: str = ""
+    reported: str = ""
     """What was last said of the watcher's trouble."""
 
 
@@ -205,7 +205,7 @@ class IndexerLoop:
             self._tell_ready(workspace)
             if self._slow_tasks.empty():
                 self._slow_tasks.put(lambda: self._merge(workspace))
-        elif workspace.watcher is not None and workspace.watcher.problem != workspace.told:
+        elif workspace.watcher is not None and workspace.watcher.problem != workspace.reported:
             self._tell_ready(workspace)
 
     def _merge(self, workspace: Workspace) -> None:
@@ -218,7 +218,7 @@ class IndexerLoop:
         status = workspace.indexer.status()
         common = common_store(workspace.indexer.tokenizer_hash)
         watching = workspace.watcher.problem if workspace.watcher is not None else ""
-        workspace.told = watching
+        workspace.reported = watching
         self._tell_of(
             workspace,
             "state",

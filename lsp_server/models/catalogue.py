@@ -1,4 +1,4 @@
-"""Every model on this machine, described. What was read of a file once is kept."""
+"""Lists and describes every model on this machine. Descriptions are cached on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which model a user chose for what, in one file. ``used`` says what comes of it."""
+"""The models that the user chose, in one file. ``used`` decides what follows from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model says about itself, from its header alone. Loads no torch."""
+"""Describes a model from its header alone. Loads no torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files ``redraft models get`` fetched. Nothing else is ever removed."""
+"""Remembers the files that ``redraft models get`` fetched. Nothing else is ever removed."""
 
 from __future__ import annotations
 

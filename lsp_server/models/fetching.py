@@ -1,4 +1,4 @@
-"""Fetches models of the manifest: what came is checked by its hash before it has its name.
+"""Fetches models of the manifest. A file gets its name once its hash is checked.
 
 The default model is made here, of a base that is fetched and an adapter that comes along.
 """

@@ -1,4 +1,4 @@
-"""A file over HTTP that goes on where it stopped, by ``huggingface_hub``'s client."""
+"""Downloads a file over HTTP by ``huggingface_hub``'s client, and resumes where it stopped."""
 
 from __future__ import annotations
 

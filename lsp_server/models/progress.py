@@ -1,4 +1,4 @@
-"""How far the fetch of a model is."""
+"""The progress of fetching a model."""
 
 from __future__ import annotations
 

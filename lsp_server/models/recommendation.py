@@ -1,4 +1,4 @@
-"""Which model suits this machine: the largest that fits and is quick enough for typing."""
+"""Recommends a model for this machine: the largest that fits and is quick enough for typing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Whether two models hold the same bytes: two fine-tunes of one base may differ in a few rows."""
+"""Tells whether two models hold the same bytes. Two fine-tunes of one base may differ in a few
+rows.
+"""
 
 from __future__ import annotations
 

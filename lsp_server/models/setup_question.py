@@ -1,4 +1,4 @@
-"""Whether the user was asked for a model: once for all editors, and kept in the state folder."""
+"""Remembers in the state folder that the user was offered a model, once for all editors."""
 
 from __future__ import annotations
 

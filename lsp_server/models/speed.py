@@ -1,4 +1,4 @@
-"""How fast a model is on this machine: as it was measured, or as its bytes allow."""
+"""The speed of a model on this machine: as measured, or as its bytes allow."""
 
 from __future__ import annotations
 

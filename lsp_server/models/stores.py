@@ -1,4 +1,4 @@
-"""Where other programs keep models on this machine."""
+"""Finds the folders where other programs store models on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model is tried on a small case, in its own prompt formats, before anybody depends on it."""
+"""Tries a model on a small case, in its own prompt formats, before the user depends on it."""
 
 from __future__ import annotations
 

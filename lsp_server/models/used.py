@@ -1,4 +1,4 @@
-"""Which model serves which purpose, and who decided it. It is decided here and nowhere else."""
+"""Decides which model serves which purpose. Nothing else decides it."""
 
 from __future__ import annotations
 

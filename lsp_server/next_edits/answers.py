@@ -1,4 +1,4 @@
-"""What a model's answer makes of the window that it was asked for."""
+"""Reads a model's answer about a window."""
 
 from __future__ import annotations
 

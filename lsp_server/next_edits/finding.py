@@ -1,4 +1,6 @@
-"""The next edits that the history settles, without a model: where the same change belongs, too."""
+"""Finds the next edits that the history settles, without a model: where the same change belongs,
+too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user changed of late, over all documents: neighbouring changes joined to one edit.
+"""The user's recent edits in all documents. Neighbouring changes are joined to one edit.
 
 Only what is typed counts. A formatter, a checkout or a pasted block says nothing of what comes
 next, and what was undone was never meant. The history lives as long as the editor's session.

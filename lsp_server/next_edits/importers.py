@@ -1,4 +1,4 @@
-"""The other files of a workspace that take a name from a Python module.
+"""Finds the other files of a workspace that import a name from a Python module.
 
 Files are read as the index reads them: none that is ignored, large, binary or holds secrets. What
 an editor has open counts in place of the file.

@@ -1,4 +1,4 @@
-"""A parameter of a Python function came or went: its calls follow.
+"""Adapts the calls of a Python function when one of its parameters came or went.
 
 Calls are those that imports and scopes resolve, never those of an attribute of that name alone. One
 with ``*`` or ``**`` in it is left alone: what stands where, only running it tells.

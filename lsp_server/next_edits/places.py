@@ -1,4 +1,4 @@
-"""Places of a document that an edit touches by name: where a window is looked for next."""
+"""Finds places of a document that an edit touches by name, for the next window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Next edits of one editor: what is proposed, followed while the user types, until it is taken.
+"""Next edits of one editor: it proposes them and follows them while the user types.
 
 A proposal is made when the user pauses: by the history, and where that settles nothing by the
 model, which is asked for the window at the cursor, then for windows around names that the last edit

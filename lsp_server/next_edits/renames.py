@@ -1,4 +1,4 @@
-"""A name was changed where it is given: its other uses follow.
+"""Renames the other uses of a name that was changed where it is defined.
 
 Python's names are resolved by its own rules. In other languages a name counts as given where its
 node is the name of a declaration; it must be the only one of that name in the file.

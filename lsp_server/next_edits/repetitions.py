@@ -1,4 +1,4 @@
-"""The same thing was changed twice in the same role: the third place follows.
+"""Proposes the third place when the same thing was changed twice in the same role.
 
 What a place is for is its role: the kind of its node, and the names around it, as ``the argument
 timeout of connect`` or ``the value of host``. Equal literals in other roles are other things.

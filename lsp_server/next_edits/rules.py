@@ -1,4 +1,4 @@
-"""Which changes of an answer are shown: rules that the field found, whatever the model says."""
+"""Rules for which changes of an answer are shown, whatever the model says."""
 
 from __future__ import annotations
 

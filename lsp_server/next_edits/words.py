@@ -1,4 +1,4 @@
-"""What an edit changed, told in tokens: one name that became another, one stretch that did."""
+"""Describes an edit in tokens: one name that became another, one stretch that did."""
 
 from __future__ import annotations
 

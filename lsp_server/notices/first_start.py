@@ -1,4 +1,4 @@
-"""No model is chosen: the user is offered one, once for all editors."""
+"""Offers the user a model when none is chosen, once for all editors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling the user of one editor why there is no model: one message for each cause."""
+"""Tells the user of one editor why there is no model, with one message for each cause."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class ModelNotice:
 
     def __init__(self, protocol: RedraftProtocol) -> None:
         self._protocol = protocol
-        self._told: dict[EngineInterface, str] = {}
+        self._shown: dict[EngineInterface, str] = {}
 
     def forget(self) -> None:
         """Another model was chosen: what is wrong with it is told, also what was told before."""
-        self._told.clear()
+        self._shown.clear()
 
     def engine_changed(self, engine: EngineInterface, features: ClientFeatures) -> None:
         """Tell the cause, unless that was done."""
         if engine.status.state == "ready":
-            self._told.pop(engine, None)
+            self._shown.pop(engine, None)
         status = engine.status
         if status.state != "failed":
             return
@@ -42,8 +42,8 @@ class ModelNotice:
             # A model is offered once (``first_start``).
             return
         text = str(ModelUnavailable(status.message, status.remedy))
-        if text not in self._told.values():
-            self._told[engine] = text
+        if text not in self._shown.values():
+            self._shown[engine] = text
             self._tell(f"Redraft: {text}", features.choose_model)
 
     def _tell(self, text: str, can_choose: bool) -> None:

@@ -1,4 +1,4 @@
-"""Asks the user of one editor whether a server may keep a copy of a workspace. Once for each."""
+"""Asks the user once for each workspace whether a server may keep a copy of it."""
 
 from __future__ import annotations
 

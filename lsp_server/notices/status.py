@@ -1,4 +1,4 @@
-"""What the server is doing and why nothing appeared: one message, sent when it changes."""
+"""The server's status: what it is doing, and why nothing appeared. It is sent when it changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REMEDIES = {
     "error": "check the setting redraft.model.path, or run: redraft doctor",
     "paused": "run the command redraft.resume",
 }
-_REMEDY_OF_HELD_BACK = "if it holds no secrets, run the command redraft.allowFile"
+_WITHHELD_REMEDY = "if it holds no secrets, run the command redraft.allowFile"
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class Condition:
     """Why the last request had nothing to show."""
     inactive: str = ""
     """Why there are no suggestions in the document asked about."""
-    held_back: dict[str, str] = field(default_factory=dict)
+    withheld: dict[str, str] = field(default_factory=dict)
     """Open documents that hold secrets: URI and reason."""
     document: str = ""
     """URI of the document asked about."""
@@ -95,8 +95,8 @@ def status_message(condition: Condition) -> dict[str, Any]:
     faster = completes.speedup or performance.speedup
     engines = {condition.engine, condition.edit_engine}
     remedy = _remedy_of_failure(condition) if state in ("error", "ready") else ""
-    if state == "inactive" and condition.document in condition.held_back:
-        remedy = _REMEDY_OF_HELD_BACK
+    if state == "inactive" and condition.document in condition.withheld:
+        remedy = _WITHHELD_REMEDY
     return {
         "state": state,
         "message": message,
@@ -127,7 +127,7 @@ def status_message(condition: Condition) -> dict[str, Any]:
         "stopping": sum(engine.calls.stopping for engine in engines),
         "reason": condition.inactive or condition.reason or _hint(completes),
         "heldBack": [
-            {"uri": uri, "reason": reason} for uri, reason in sorted(condition.held_back.items())
+            {"uri": uri, "reason": reason} for uri, reason in sorted(condition.withheld.items())
         ],
     }
 

@@ -1,4 +1,4 @@
-"""Tasks that nobody awaits: kept until they end, their failures logged."""
+"""Runs tasks that nobody awaits. It holds them until they end and logs their failures."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from platformdirs import user_log_dir
 
 MAX_BYTES = 2 << 20
-KEPT_FILES = 3
+BACKUP_FILES = 3
 
 
 class _PrivateFile(logging.handlers.RotatingFileHandler):
@@ -46,7 +46,7 @@ def start_log(name: str, level: str = "info") -> Path:
     handler: logging.Handler
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handler = _PrivateFile(path, maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
+        handler = _PrivateFile(path, maxBytes=MAX_BYTES, backupCount=BACKUP_FILES, encoding="utf-8")
     except OSError:
         handler = logging.NullHandler()
     handler.setFormatter(

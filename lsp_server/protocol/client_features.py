@@ -1,4 +1,4 @@
-"""What the connected editor can do, read once from its capabilities and options."""
+"""The features of the connected editor, read once from its capabilities and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One editor's JSON-RPC: pygls dispatches to handlers, the rest is ours where pygls falls short.
+"""One editor's JSON-RPC: pygls dispatches to handlers, and this file does what pygls lacks.
 
 pygls 2.1.1 never answers a request whose parameters it cannot read, lets a stray response finish a
 running request, keeps futures of finished handlers and puts tracebacks into answers.
@@ -92,8 +92,8 @@ class RedraftProtocol(LanguageServerProtocol):
         self.measurements = Measurements()
         self.initialized = False
         self.shut_down = False
-        self._asked: dict[str, asyncio.Future[Any]] = {}
-        self._asked_count = 0
+        self._pending_requests: dict[str, asyncio.Future[Any]] = {}
+        self._request_count = 0
 
     def add_handler(self, method: str, handler: Callable[..., Any]) -> None:
         """Have ``handler(server, params)`` answer a method."""
@@ -160,7 +160,7 @@ class RedraftProtocol(LanguageServerProtocol):
                 self.refuse(message["id"], INVALID_PARAMS, f"bad parameters of {method}")
 
     def _receive_response(self, message: dict[str, Any]) -> None:
-        future = self._asked.pop(str(message.get("id")), None)
+        future = self._pending_requests.pop(str(message.get("id")), None)
         if future is None or future.done():
             return
         if "error" in message:
@@ -223,8 +223,8 @@ class RedraftProtocol(LanguageServerProtocol):
         """Stop every handler that still runs: the client has gone."""
         for future in list(self._request_futures.values()):
             future.cancel()
-        for asked in self._asked.values():
-            asked.cancel()
+        for pending in self._pending_requests.values():
+            pending.cancel()
 
     # Messages to the client
 
@@ -234,10 +234,10 @@ class RedraftProtocol(LanguageServerProtocol):
 
     def ask(self, method: str, params: Any) -> asyncio.Future[Any]:
         """Send a request; the future holds the result as plain JSON."""
-        self._asked_count += 1
-        msg_id = f"redraft-{self._asked_count}"
+        self._request_count += 1
+        msg_id = f"redraft-{self._request_count}"
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._asked[msg_id] = future
+        self._pending_requests[msg_id] = future
         self._send_json({"id": msg_id, "method": method, "params": params})
         return future
 

@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from typing import Any
 
-KEPT = 20_000
+MAX_ANSWERS = 20_000
 SAMPLE_EVERY_S = 0.002
 STEP_S = 1e-4
 
@@ -49,7 +49,7 @@ class Measurements:
 
     def __init__(self) -> None:
         self.did_change = Histogram()
-        self.answers: deque[dict[str, Any]] = deque(maxlen=KEPT)
+        self.answers: deque[dict[str, Any]] = deque(maxlen=MAX_ANSWERS)
         self._loop_late = Histogram()
         self._loop_busy = Histogram()
         self._watching: asyncio.Task[None] | None = None

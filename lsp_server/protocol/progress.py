@@ -25,7 +25,7 @@ class Progress:
         self.token = token if token is not None else f"redraft-progress-{next(_numbers)}"
         self._shown = shown or token is not None
         self._needs_creation = token is None
-        self._begun = False
+        self._is_visible = False
         self.cancelled = asyncio.Event()
 
     async def begin(self, title: str, *, cancellable: bool = False, message: str = "") -> None:
@@ -42,20 +42,20 @@ class Progress:
                 if isinstance(error, asyncio.CancelledError):
                     raise
                 return
-        self._begun = True
+        self._is_visible = True
         value: dict[str, Any] = {"kind": "begin", "title": title, "cancellable": cancellable}
         self._send({**value, **({"message": message} if message else {}), "percentage": 0})
 
     def report(self, message: str, percentage: int | None = None) -> None:
         """Show how far it is."""
-        if self._begun:
+        if self._is_visible:
             known = {} if percentage is None else {"percentage": max(0, min(100, percentage))}
             self._send({"kind": "report", "message": message, **known})
 
     def end(self, message: str = "") -> None:
         """Show it no more."""
-        if self._begun:
-            self._begun = False
+        if self._is_visible:
+            self._is_visible = False
             self._send({"kind": "end", "message": message})
 
     def _send(self, value: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What editors' daemons and the team's server have to agree on."""
+"""Routes and version that editors' daemons and the team's server agree on."""
 
 from __future__ import annotations
 

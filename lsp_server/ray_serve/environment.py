@@ -1,4 +1,4 @@
-"""What the processes of a Ray cluster are told by their environment."""
+"""The environment of the processes of a Ray cluster."""
 
 from __future__ import annotations
 

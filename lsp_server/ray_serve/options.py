@@ -1,4 +1,4 @@
-"""What a deployment is made of: ``args`` of an application in a Serve config file."""
+"""The options of a deployment: ``args`` of an application in a Serve config file."""
 
 from __future__ import annotations
 

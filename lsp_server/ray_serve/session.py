@@ -1,4 +1,4 @@
-"""Which requests belong together: those of one repository go to one replica."""
+"""Groups requests: those of one repository go to one replica."""
 
 from __future__ import annotations
 

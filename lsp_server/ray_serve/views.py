@@ -1,4 +1,4 @@
-"""What an engine must know of a workspace before it answers: its index and its open documents.
+"""Sends an engine the index and open documents of a workspace before it answers.
 
 The ingress keeps it and sends what has changed with the next request; a replica that lacks more,
 because the session came from another one, says so and is sent that.

@@ -1,4 +1,4 @@
-"""Addresses of servers: which may be used, and what of them is one origin."""
+"""Addresses of servers: which may be used, and their origins."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from lsp_server.errors import ModelUnavailable
 
-WHERE = "mend the setting redraft.server.url"
+WHERE = "correct the setting redraft.server.url"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +29,20 @@ class ServerAddress:
             parts = urlsplit(url.strip())
             host, port = parts.hostname or "", parts.port
         except ValueError:
-            raise ModelUnavailable("the server's address is no URL", WHERE) from None
+            raise ModelUnavailable("the server's address is not a URL", WHERE) from None
         if parts.scheme not in ("http", "https") or not host:
-            raise ModelUnavailable("the server's address is no http or https URL", WHERE)
+            raise ModelUnavailable("the server's address is not an http or https URL", WHERE)
         if parts.username is not None or parts.password is not None:
             raise ModelUnavailable(
-                "the server's address holds a name or a password",
+                "the server's address contains a name or a password",
                 f"{WHERE}, and give the key as redraft.server.key",
             )
         if parts.query or parts.fragment:
-            raise ModelUnavailable("the server's address holds a query or a fragment", WHERE)
+            raise ModelUnavailable("the server's address contains a query or a fragment", WHERE)
         loopback = is_loopback(host)
         if parts.scheme == "http" and not loopback:
             raise ModelUnavailable(
-                f"the server {host} is on another machine and is not asked without encryption",
+                f"the server {host} is on another machine and must not be used without encryption",
                 "use https in redraft.server.url",
             )
         named = f"[{host}]" if ":" in host else host

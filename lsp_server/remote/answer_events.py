@@ -1,4 +1,4 @@
-"""What an event of somebody else's server says: text, the end, or an error."""
+"""Interprets an event of another server: text, the end, or an error."""
 
 from __future__ import annotations
 

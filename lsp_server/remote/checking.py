@@ -1,4 +1,4 @@
-"""Whether a server can be used: for ``redraft doctor``."""
+"""Checks for ``redraft doctor`` whether a server can be used."""
 
 from __future__ import annotations
 

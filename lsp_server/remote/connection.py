@@ -1,4 +1,4 @@
-"""HTTP requests to one server: its key, its errors, its event streams."""
+"""HTTP requests to one server, with its key, its errors and its event streams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ASK_S = 10.0
 """The longest wait for a short answer."""
 SILENCE_S = 60.0
 """A stream of which nothing comes for so long is taken as lost."""
-KEPT_S = 60.0
+KEEPALIVE_S = 60.0
 """A connection is kept for so long without a request: a new one costs round trips."""
 LONGEST_WAIT_S = 600.0
 """A server that wants a longer wait is asked earlier nevertheless."""
@@ -60,7 +60,7 @@ class ServerConnection:
             # A proxy of the environment is for other machines.
             trust_env=not address.is_loopback,
             timeout=httpx2.Timeout(ASK_S, connect=CONNECT_S),
-            limits=httpx2.Limits(keepalive_expiry=KEPT_S),
+            limits=httpx2.Limits(keepalive_expiry=KEEPALIVE_S),
         )
 
     async def get(self, path: str) -> Any:
@@ -82,8 +82,8 @@ class ServerConnection:
         except ValueError:
             return None
 
-    async def told_of(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """The JSON of what a server may say beside what it is asked for; None without it."""
+    async def optional_json(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Ask for JSON that a server may have; None without it."""
         import httpx2
 
         method = "GET" if body is None else "POST"
@@ -126,10 +126,10 @@ class ServerConnection:
             with contextlib.suppress(EngineFailed):
                 await self._check(response)
         try:
-            told = response.json()
+            details = response.json()
         except ValueError:
-            told = {}
-        return response.status_code, told if isinstance(told, dict) else {}
+            details = {}
+        return response.status_code, details if isinstance(details, dict) else {}
 
     @asynccontextmanager
     async def events(
@@ -187,28 +187,28 @@ class ServerConnection:
         if 300 <= status < 400:
             cause = f"the server {where} sends to another address, which is not followed"
             raise ServerUnavailable(cause, "set redraft.server.url to the address itself", retry)
-        told, numbers = await self._told(response)
-        if status >= 500 and status != 501 and not is_about_length(told):
+        details, numbers = await self._error_details(response)
+        if status >= 500 and status != 501 and not is_about_length(details):
             cause = f"the server {where} fails ({status})"
-            raise ServerUnavailable(cause, "tell whoever runs it", retry)
-        raise self.refused(f"refuses ({status})", told, str(status), numbers)
+            raise ServerUnavailable(cause, "tell the people who run it", retry)
+        raise self.refused(f"refuses ({status})", details, str(status), numbers)
 
-    async def _told(self, response: httpx2.Response) -> tuple[str, dict[str, int]]:
-        """What a server says about a request that it refuses."""
+    async def _error_details(self, response: httpx2.Response) -> tuple[str, dict[str, int]]:
+        """The message and numbers of a refusal."""
         await response.aread()
         try:
-            return told_in(response.json())
+            return error_details(response.json())
         except ValueError:
             return "", {}
 
     def refused(
-        self, what: str, told: str, kind: str, numbers: dict[str, int] | None = None
+        self, what: str, details: str, kind: str, numbers: dict[str, int] | None = None
     ) -> ServerRefused:
         """What a server says of one request, as our error."""
         if self._key:
-            told = told.replace(self._key, "…")
-        shown = f": {told[:SHOWN_CHARACTERS]}" if told else ""
-        return ServerRefused(f"the server {self.address.url} {what}{shown}", kind, told, numbers)
+            details = details.replace(self._key, "…")
+        shown = f": {details[:SHOWN_CHARACTERS]}" if details else ""
+        return ServerRefused(f"the server {self.address.url} {what}{shown}", kind, details, numbers)
 
     def lost(self, error: Exception) -> ServerUnavailable:
         """A connection that failed, as our error."""
@@ -221,7 +221,7 @@ class ServerConnection:
         await self._client.aclose()
 
 
-def told_in(value: Any) -> tuple[str, dict[str, int]]:
+def error_details(value: Any) -> tuple[str, dict[str, int]]:
     """The message in what servers send for an error, and the numbers that stand beside it."""
     error = value
     for name in ("error", "detail", "message", "msg"):

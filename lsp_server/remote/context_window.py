@@ -1,4 +1,4 @@
-"""How many tokens a server takes and writes: as it says, or as its refusals tell."""
+"""Finds out how many tokens a server takes and writes, from what it says or refuses."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ _ABOUT_LENGTH = re.compile(
 )
 
 
-def is_about_length(told: str, kind: str = "") -> bool:
+def is_about_length(message: str, kind: str = "") -> bool:
     """Whether a server refuses a request since it, or the answer that it asks for, is too long."""
-    return kind == "413" or _ABOUT_LENGTH.search(told) is not None
+    return kind == "413" or _ABOUT_LENGTH.search(message) is not None
 
 
 class ContextWindow:
@@ -110,7 +110,7 @@ class ContextWindow:
         """About how many characters so many tokens have, rather too few."""
         return int(tokens * self._characters_per_token)
 
-    def answer_room(self, prompt: str, wanted: int) -> int:
+    def answer_tokens_left(self, prompt: str, wanted: int) -> int:
         """How many tokens of an answer fit behind a prompt, at most as many as are wanted; none or
         less where the prompt itself does not fit."""
         if self.answer_tokens:
@@ -119,19 +119,19 @@ class ContextWindow:
             wanted = min(wanted, self.tokens - self.tokens_of(prompt) - OVERHEAD_TOKENS)
         return wanted
 
-    def learn(self, told: str, numbers: dict[str, int], prompt: str, asked_for: int) -> None:
+    def learn(self, message: str, numbers: dict[str, int], prompt: str, asked_for: int) -> None:
         """A server refused a prompt with an answer of so many tokens as too long: know better how
         much fits, so that less is asked for."""
-        window = _number(numbers, SERVED) or _first(_WINDOWS, told)
-        if not window and (written := _first(_WRITTEN, told)):
+        window = _number(numbers, SERVED) or _first(_WINDOWS, message)
+        if not window and (written := _first(_WRITTEN, message)):
             self.answer_tokens = max(min(written, asked_for - 1), SHORTEST_ANSWER)
             return
         prompt_tokens = _number(numbers, ("n_prompt_tokens", "prompt_tokens"))
-        prompt_tokens = prompt_tokens or _first(_PROMPTS, told)
-        total = _first([_REQUESTED], told)
+        prompt_tokens = prompt_tokens or _first(_PROMPTS, message)
+        total = _first([_REQUESTED], message)
         if not prompt_tokens and total > asked_for:
             prompt_tokens = total - asked_for
-        known, before = self.tokens, self.answer_room(prompt, asked_for)
+        known, before = self.tokens, self.answer_tokens_left(prompt, asked_for)
         if prompt_tokens:
             self._denser(len(prompt) / prompt_tokens * MARGIN)
         if window >= SHORTEST_ANSWER:
@@ -140,7 +140,7 @@ class ContextWindow:
             # Nothing is told: what was asked for is too much.
             asked = self.tokens_of(prompt) + asked_for
             self.tokens = max(int(min(known or asked, asked) * SHRINKING), SHORTEST_WINDOW)
-        if known and self.tokens >= known and self.answer_room(prompt, asked_for) >= before:
+        if known and self.tokens >= known and self.answer_tokens_left(prompt, asked_for) >= before:
             # It fits by our count and not by the server's: its tokens are shorter than we thought.
             self._denser(self._characters_per_token * DENSER)
 

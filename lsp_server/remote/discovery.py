@@ -1,4 +1,4 @@
-"""What a server is: our own, or another that speaks OpenAI's protocol."""
+"""Finds out what a server is: our own, or another that speaks OpenAI's protocol."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ async def served_model(connection: ServerConnection, wanted: str = "") -> Transp
     Raises ServerUnavailable.
     """
     where = connection.address.url
-    told = await connection.get(OWN_MODEL)
-    if not isinstance(told, dict) or "protocol" not in told:
+    facts = await connection.get(OWN_MODEL)
+    if not isinstance(facts, dict) or "protocol" not in facts:
         return await _other_model(connection, wanted)
-    if told["protocol"] != PROTOCOL:
+    if facts["protocol"] != PROTOCOL:
         raise ServerUnavailable(
-            f"the server {where} speaks version {told['protocol']} of the protocol, this "
+            f"the server {where} speaks version {facts['protocol']} of the protocol, this "
             f"Redraft version {PROTOCOL}",
             SAME_VERSION,
         )
     try:
-        return RedraftServerModel(connection, told)
+        return RedraftServerModel(connection, facts)
     except Unreadable as error:
         cause = f"the server {where} describes its model in another form ({error})"
         raise ServerUnavailable(cause, SAME_VERSION) from None
@@ -68,7 +68,9 @@ def _chosen(models: list[ListedModel], wanted: str, where: str) -> ListedModel:
         none = "has no model that Redraft can ask" + (
             ": none of them writes text" if models else ""
         )
-        raise ServerUnavailable(f"the server {where} {none}", "mend the setting redraft.server.url")
+        raise ServerUnavailable(
+            f"the server {where} {none}", "correct the setting redraft.server.url"
+        )
     if not wanted:
         return able[0]
     known = ", ".join([one.name for one in able][:NAMED_MODELS])
@@ -82,7 +84,9 @@ def _chosen(models: list[ListedModel], wanted: str, where: str) -> ListedModel:
 
 
 async def _learn_from_list(connection: ServerConnection, models: list[ListedModel]) -> None:
-    further = {one.name: one for one in listed_models(await connection.told_of(LM_STUDIO_MODELS))}
+    further = {
+        one.name: one for one in listed_models(await connection.optional_json(LM_STUDIO_MODELS))
+    }
     for model in models:
         if model.name in further:
             model.learn(further[model.name].facts)
@@ -91,8 +95,8 @@ async def _learn_from_list(connection: ServerConnection, models: list[ListedMode
 async def _learn_more(connection: ServerConnection, model: ListedModel, is_alone: bool) -> None:
     """What a server says of one model beside its list."""
     if model.owner == OLLAMA:
-        model.learn(await connection.told_of(OLLAMA_MODEL, {"model": model.name}))
+        model.learn(await connection.optional_json(OLLAMA_MODEL, {"model": model.name}))
         # It serves less than the model was trained for, and cuts a prompt without a word.
         model.facts.pop("context_length", None)
     elif model.owner == LLAMA_SERVER or is_alone:
-        model.learn(await connection.told_of(PROPERTIES))
+        model.learn(await connection.optional_json(PROPERTIES))

@@ -1,4 +1,4 @@
-"""Event streams, read as browsers read them (WHATWG HTML, section 9.2.6)."""
+"""Reads event streams as browsers do (WHATWG HTML, section 9.2.6)."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class EventStream:
     def _opened(self, text: str) -> str:
         """The text without a byte order mark; it says whether a document comes or a stream."""
         text = (self._rest + text).removeprefix("\ufeff")
-        begun = text.lstrip()
-        if not begun:
+        start = text.lstrip()
+        if not start:
             self._rest = text
             return ""
         self._is_first, self._rest = False, ""
-        if begun[0] in "{[":
+        if start[0] in "{[":
             self._document = []
         return text
 
@@ -88,9 +88,9 @@ class EventStream:
     def _line(self, line: str) -> StreamEvent | None:
         if not line:
             event = StreamEvent("\n".join(self._data), self._event or "message")
-            is_told = bool(self._data)
+            has_data = bool(self._data)
             self._event, self._data, self._characters = "", [], 0
-            return event if is_told else None
+            return event if has_data else None
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if name == "event":

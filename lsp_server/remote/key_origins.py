@@ -1,4 +1,4 @@
-"""Which origin a key belongs to: the first one that it was used for. It is sent to no other.
+"""Remembers the first origin that a key was used for. The key is sent to no other.
 
 Kept is a salted hash of the key. Servers on this machine are given no claim to a key: those take
 any word for one.
@@ -34,9 +34,9 @@ def check_origin(key: str, address: ServerAddress) -> None:
     """Note whom a new key belongs to. Raises ServerUnavailable for a key of another origin."""
     if not key:
         return
-    kept = _read()
-    name = hashlib.blake2b(key.encode(), key=bytes.fromhex(kept["salt"])).hexdigest()
-    known = kept["origins"].get(name)
+    stored = _read()
+    name = hashlib.blake2b(key.encode(), key=bytes.fromhex(stored["salt"])).hexdigest()
+    known = stored["origins"].get(name)
     if known == address.origin or (known is None and address.is_loopback):
         return
     if known is not None:
@@ -45,16 +45,16 @@ def check_origin(key: str, address: ServerAddress) -> None:
             f"set the key of {address.origin}; if the server moved, delete {origins_file()}",
             CHECKED_EVERY_S,
         )
-    kept["origins"][name] = address.origin
-    _write(kept)
+    stored["origins"][name] = address.origin
+    _write(stored)
 
 
 def _read() -> dict[str, Any]:
     try:
-        kept = json.loads(origins_file().read_text("utf-8"))
-        bytes.fromhex(kept["salt"])
-        if isinstance(kept["origins"], dict):
-            return {"salt": kept["salt"], "origins": kept["origins"]}
+        stored = json.loads(origins_file().read_text("utf-8"))
+        bytes.fromhex(stored["salt"])
+        if isinstance(stored["origins"], dict):
+            return {"salt": stored["salt"], "origins": stored["origins"]}
     except FileNotFoundError:
         pass
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -62,8 +62,8 @@ def _read() -> dict[str, Any]:
     return {"salt": secrets.token_hex(32), "origins": {}}
 
 
-def _write(kept: dict[str, Any]) -> None:
+def _write(stored: dict[str, Any]) -> None:
     try:
-        write_private(origins_file(), json.dumps(kept))
+        write_private(origins_file(), json.dumps(stored))
     except OSError as error:
         logger.warning("%s cannot be written (%s)", origins_file(), error)

@@ -1,4 +1,4 @@
-"""The models that a server lists: which can be asked, and what it says of the one that is."""
+"""The models that a server lists: which can write text, and what it says of each."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ class ListedModel:
     def names(self) -> list[str]:
         """What it is called, the surest first: by what the server says, then by the name that it is
         listed by, then by its architecture."""
-        told = [one.rsplit("/models/", 1)[-1] for one in _texts(self.facts, NAMES)]
+        facts = [one.rsplit("/models/", 1)[-1] for one in _texts(self.facts, NAMES)]
         kinds = [_EXACT.get(one.lower(), "") for one in _texts(self.facts, ARCHITECTURES)]
-        return [*told, self.name, *filter(None, kinds)]
+        return [*facts, self.name, *filter(None, kinds)]
 
-    def learn(self, told: Any) -> None:
+    def learn(self, facts: Any) -> None:
         """More of what the server says of it: the numbers and names that count, wherever they
         stand."""
-        for name, value in _walked(told):
+        for name, value in _walked(facts):
             short = name.rsplit(".", 1)[-1]
             if name in NAMES or name in ARCHITECTURES or name == "template":
                 self.facts.setdefault(name, value)
@@ -85,11 +85,11 @@ class ListedModel:
                 self.facts.setdefault(short, value)
 
 
-def listed_models(told: Any) -> list[ListedModel]:
+def listed_models(facts: Any) -> list[ListedModel]:
     """The models of an answer of ``/v1/models``, in its order; the list alone is taken, too."""
-    listed = told
-    if isinstance(told, dict):
-        listed = told.get("data") or told.get("models")
+    listed = facts
+    if isinstance(facts, dict):
+        listed = facts.get("data") or facts.get("models")
     found: dict[str, ListedModel] = {}
     for one in listed if isinstance(listed, list) else []:
         name = one.get("id") or one.get("name") if isinstance(one, dict) else None
@@ -118,10 +118,10 @@ def _texts(facts: dict[str, Any], names: tuple[str, ...]) -> list[str]:
     return [facts[name] for name in names if isinstance(facts.get(name), str) and facts[name]]
 
 
-def _walked(told: Any, depth: int = 4) -> Iterator[tuple[str, Any]]:
+def _walked(facts: Any, depth: int = 4) -> Iterator[tuple[str, Any]]:
     """Names and values of an object and of the objects in it, the outer ones first."""
-    if not isinstance(told, dict) or not depth:
+    if not isinstance(facts, dict) or not depth:
         return
-    yield from told.items()
-    for value in told.values():
+    yield from facts.items()
+    for value in facts.values():
         yield from _walked(value, depth - 1)

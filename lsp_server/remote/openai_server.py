@@ -1,4 +1,4 @@
-"""Any other server that speaks OpenAI's protocol: it is asked for text and does not draft.
+"""Any other server that speaks OpenAI's protocol. It writes text and does not draft.
 
 Completions go to ``/infill`` (llama-server), or to ``/v1/completions`` with a suffix, or with a
 prompt in the model's own form where the server takes no suffix. Edits go to
@@ -28,12 +28,12 @@ from lsp_server.contract.jobs import (
 from lsp_server.contract.status import EngineStatus
 from lsp_server.engine.completion import stopping
 from lsp_server.engine.editing.answers import code_of_answer, code_so_far
-from lsp_server.engine.editing.loops import is_loop
+from lsp_server.engine.editing.loop_watch import is_loop
 from lsp_server.engine.editing.shown_text import ShownText, readable
 from lsp_server.engine.generating import fitted, put_in, replace_surrogates
 from lsp_server.errors import EditRefused, EngineFailed, NothingToContinue, ServerRefused
 from lsp_server.remote.answer_events import ErrorEvent, TextEvent, read_event
-from lsp_server.remote.connection import ServerConnection, told_in
+from lsp_server.remote.connection import ServerConnection, error_details
 from lsp_server.remote.context_window import ContextWindow, is_about_length
 from lsp_server.remote.fim_texts import family_of, fim_text
 from lsp_server.remote.listed_models import LLAMA_SERVER, ListedModel
@@ -50,7 +50,7 @@ NO_SUCH_ROUTE = ("404", "405", "501")
 TRIES = 6
 """So often a request is asked again with what its refusals tell."""
 REFUSED_OFTEN = 3
-"""A way to ask that was refused so often, and never answered, is not tried again."""
+"""A strategy that was refused so often, and never answered, is not tried again."""
 LONGER_THAN_SELECTION = 1.25
 ANSWER_TOKENS = 64
 """An answer is wanted so many times as long as the selection, and so many tokens more."""
@@ -82,7 +82,7 @@ class Texts(NamedTuple):
         return "".join(shown) + self.prefix
 
 
-Way = Callable[[CompletionJob, Texts], "tuple[str, dict[str, Any]] | None"]
+CompletionStrategy = Callable[[CompletionJob, Texts], "tuple[str, dict[str, Any]] | None"]
 """The path and the body that ask for a completion; None where a server cannot be asked so."""
 
 
@@ -97,19 +97,24 @@ class OpenAiModel:
         self._family = family_of(model.names, str(model.facts.get("template") or ""))
         self._window = ContextWindow()
         self._window.tell(model.facts)
-        infill: list[Way] = [self._infill] if model.owner == LLAMA_SERVER else []
-        in_its_form: list[Way] = [self._in_its_form] if self._family else []
-        self._ways: list[Way] = [*infill, self._with_suffix, *in_its_form, self._prefix_alone]
-        """What is tried, the best first; what the server cannot do is not tried again."""
+        infill: list[CompletionStrategy] = [self._infill] if model.owner == LLAMA_SERVER else []
+        in_model_format: list[CompletionStrategy] = [self._in_model_format] if self._family else []
+        self._strategies: list[CompletionStrategy] = [
+            *infill,
+            self._with_suffix,
+            *in_model_format,
+            self._prefix_alone,
+        ]
+        """Strategies to try, the best first. One that the server cannot do is not tried again."""
         self._refusals: Counter[str] = Counter()
-        """Of each way, how often it was refused without a clear reason before it was answered."""
+        """How often each strategy was refused without a clear reason before it was answered."""
         self._not_taken: set[str] = set()
         """Fields that the server does not take."""
 
     @property
     def status(self) -> EngineStatus:
         """What is known of it: it is shown the text after the cursor until it refused that."""
-        return EngineStatus(model=self.name, fills=len(self._ways) > 1)
+        return EngineStatus(model=self.name, fills=len(self._strategies) > 1)
 
     async def ask(
         self,
@@ -135,49 +140,53 @@ class OpenAiModel:
         rule = stopping.single_line if job.single_line else stopping.block(job.prefix)
         if not job.prefix.strip() and not job.suffix.strip():
             raise NothingToContinue("there is no text to go on from; write the first words")
-        ways, tries = list(self._ways), 0
+        strategies, tries = list(self._strategies), 0
         while True:
             texts = self._texts(job)
-            asked = ways[0](job, texts)
-            assert asked is not None, "the prefix alone can always be asked with"
+            request = strategies[0](job, texts)
+            assert request is not None, "the prefix alone always makes a request"
             try:
-                result = await self._written(*asked, rule, on_spans)
+                result = await self._written(*request, rule, on_spans)
             except ServerRefused as error:
                 tries += 1
                 prompt = texts.with_others + texts.suffix
                 if tries < TRIES and self._learns(error, prompt, self._answer_tokens(job)):
                     continue
-                if error.kind not in REFUSED_REQUEST or is_about_length(error.told, error.kind):
+                if error.kind not in REFUSED_REQUEST or is_about_length(error.details, error.kind):
                     raise
-                self._refused(ways[0], error, asked[1])
-                if len(ways) == 1:
+                self._refused(strategies[0], error, request[1])
+                if len(strategies) == 1:
                     raise
-                del ways[0]
+                del strategies[0]
             else:
-                self._refusals[ways[0].__name__] = -1
+                self._refusals[strategies[0].__name__] = -1
                 return result
 
-    def _refused(self, way: Way, error: ServerRefused, body: dict[str, Any]) -> None:
-        """A way was refused: it is given up where the server cannot do it, or never did."""
-        if way == self._prefix_alone or (way == self._with_suffix and "suffix" not in body):
+    def _refused(
+        self, strategy: CompletionStrategy, error: ServerRefused, body: dict[str, Any]
+    ) -> None:
+        """Give up a refused strategy where the server cannot do it, or never did."""
+        if strategy == self._prefix_alone or (
+            strategy == self._with_suffix and "suffix" not in body
+        ):
             return
-        name = way.__name__
+        name = strategy.__name__
         if self._refusals[name] >= 0:
             self._refusals[name] += 1
-        is_missing = error.kind in NO_SUCH_ROUTE and "model" not in error.told.lower()
-        cannot = is_missing or _CANNOT_FILL.search(error.told) is not None
-        if (cannot or self._refusals[name] >= REFUSED_OFTEN) and way in self._ways:
-            self._ways.remove(way)
+        is_missing = error.kind in NO_SUCH_ROUTE and "model" not in error.details.lower()
+        cannot = is_missing or _CANNOT_FILL.search(error.details) is not None
+        if (cannot or self._refusals[name] >= REFUSED_OFTEN) and strategy in self._strategies:
+            self._strategies.remove(strategy)
 
     def _learns(self, error: ServerRefused, prompt: str, asked_for: int) -> bool:
         """Whether a refusal tells how to ask better."""
-        if is_about_length(error.told, error.kind):
-            self._window.learn(error.told, error.numbers, prompt, asked_for)
+        if is_about_length(error.details, error.kind):
+            self._window.learn(error.details, error.numbers, prompt, asked_for)
             return True
         if error.kind not in ("400", "422"):
             return False
-        renamed = "max_completion_tokens" in error.told and {"max_tokens"}
-        named = {one for one in _OPTIONAL if re.search(rf"\b{one}\b", error.told)}
+        renamed = "max_completion_tokens" in error.details and {"max_tokens"}
+        named = {one for one in _OPTIONAL if re.search(rf"\b{one}\b", error.details)}
         fresh = (renamed or named) - self._not_taken
         self._not_taken |= fresh
         return bool(fresh)
@@ -192,11 +201,11 @@ class OpenAiModel:
         others, prefix, suffix = OTHERS_CHARACTERS, PREFIX_CHARACTERS, SUFFIX_CHARACTERS
         if self._window.tokens:
             fits = self._window.tokens - self._answer_tokens(job) - ANSWER_TOKENS
-            room = self._window.characters(max(fits, ANSWER_TOKENS // 2))
-            if others + prefix + suffix > room:
-                suffix = min(suffix, room // 4, len(job.suffix))
-                prefix = min(prefix, room - suffix, len(job.prefix))
-                others = min(others, room - suffix - prefix)
+            left = self._window.characters(max(fits, ANSWER_TOKENS // 2))
+            if others + prefix + suffix > left:
+                suffix = min(suffix, left // 4, len(job.suffix))
+                prefix = min(prefix, left - suffix, len(job.prefix))
+                others = min(others, left - suffix - prefix)
         return Texts(
             _others(job, others),
             replace_surrogates(_last_lines(job.prefix, prefix)),
@@ -224,8 +233,8 @@ class OpenAiModel:
         body = {**self._plain(job, texts.with_others), "suffix": texts.suffix}
         return "/v1/completions", body
 
-    def _in_its_form(self, job: CompletionJob, texts: Texts) -> tuple[str, dict[str, Any]]:
-        assert self._family is not None, "the way is there for models of known families"
+    def _in_model_format(self, job: CompletionJob, texts: Texts) -> tuple[str, dict[str, Any]]:
+        assert self._family is not None, "the strategy is there for models of known families"
         prompt = fim_text(self._family, texts.with_others, texts.suffix)
         return "/v1/completions", self._plain(job, prompt)
 
@@ -271,17 +280,18 @@ class OpenAiModel:
         shown = ShownText(job.selection, job.instruction, legible=lambda _: True)
         tries = 0
         while True:
-            asked, question, room = self._question(job, shown)
+            windowed, question, max_tokens = self._question(job, shown)
             try:
-                return await self._edited(job, asked, shown, question, room, on_spans)
+                return await self._edited(job, windowed, shown, question, max_tokens, on_spans)
             except ServerRefused as error:
                 tries += 1
-                if tries == TRIES or not self._learns(error, question, room):
+                if tries == TRIES or not self._learns(error, question, max_tokens):
                     raise
 
     def _question(self, job: EditJob, shown: ShownText) -> tuple[EditJob, str, int]:
-        """What is asked for an edit, with as much text around it as fits into the server's context,
-        and how many tokens its answer may have. Raises EditRefused where it does not fit."""
+        """The edit, its question, and how many tokens the answer may have. As much text around
+        the selection is in it as fits into the server's context. Raises EditRefused where the
+        selection alone does not fit."""
         from accel.text.fences import fence_for
         from accel.text.prompts import edit_question
 
@@ -289,51 +299,53 @@ class OpenAiModel:
         selection = window.tokens_of(shown.text)
         wanted = int(LONGER_THAN_SELECTION * selection) + ANSWER_TOKENS
         for characters in AROUND_CHARACTERS:
-            asked = replace(
+            windowed = replace(
                 job,
                 selection=shown.text,
                 instruction=shown.instruction,
                 before=_last_lines(readable(job.before), characters),
                 after=_first_lines(readable(job.after), characters),
             )
-            fence = fence_for(asked.selection, asked.before, asked.after, asked.instruction)
+            fence = fence_for(
+                windowed.selection, windowed.before, windowed.after, windowed.instruction
+            )
             question = replace_surrogates(
                 edit_question(
-                    asked.instruction,
-                    asked.selection,
-                    before=asked.before,
-                    after=asked.after,
-                    opening=fence + asked.language,
-                    path=asked.path,
+                    windowed.instruction,
+                    windowed.selection,
+                    before=windowed.before,
+                    after=windowed.after,
+                    opening=fence + windowed.language,
+                    path=windowed.path,
                 )
             )
-            room = window.answer_room(question, asked.max_tokens)
-            if room >= min(wanted, asked.max_tokens):
+            max_tokens = window.answer_tokens_left(question, windowed.max_tokens)
+            if max_tokens >= min(wanted, windowed.max_tokens):
                 break
-        if room < selection // 2:
-            most = window.answer_tokens if room == window.answer_tokens else window.tokens
+        if max_tokens < selection // 2:
+            most = window.answer_tokens if max_tokens == window.answer_tokens else window.tokens
             raise EditRefused(
                 f"the selection is too long for the server, which takes {most} tokens; select "
                 "fewer lines"
             )
-        return asked, question, room
+        return windowed, question, max_tokens
 
     async def _edited(
         self,
         job: EditJob,
-        asked: EditJob,
+        windowed: EditJob,
         shown: ShownText,
         question: str,
-        room: int,
+        max_tokens: int,
         on_spans: OnSpans,
     ) -> JobResult:
         body = {
             "model": self.name,
             "messages": [{"role": "user", "content": question}],
-            "max_tokens": room,
-            **_sampling(asked),
+            "max_tokens": max_tokens,
+            **_sampling(windowed),
         }
-        started, whole, told, count, ended = time.monotonic(), "", "", 0, ""
+        started, whole, shown_code, count, ended = time.monotonic(), "", "", 0, ""
         looked_at = 0
         async with aclosing(self._pieces("/v1/chat/completions", body)) as pieces:
             async for piece in pieces:
@@ -343,11 +355,11 @@ class OpenAiModel:
                 if "\n" not in piece.text or len(whole) < looked_at * LOOKED_AT_AGAIN:
                     continue
                 looked_at = len(whole)
-                code = code_so_far(whole, asked.selection)
-                if len(code) > len(told) and code.startswith(told):
-                    on_spans([Span(code[len(told) :], "model")])
-                    told = code
-                if is_loop(whole, asked.selection):
+                code = code_so_far(whole, windowed.selection)
+                if len(code) > len(shown_code) and code.startswith(shown_code):
+                    on_spans([Span(code[len(shown_code) :], "model")])
+                    shown_code = code
+                if is_loop(whole, windowed.selection):
                     ended = "loop"
                     break
         if ended not in ("end", "length", "loop"):
@@ -357,11 +369,11 @@ class OpenAiModel:
             return _result(whole, count, seconds, ended)
         code = code_of_answer(
             whole,
-            asked.selection,
-            language=asked.language,
-            instruction=asked.instruction,
-            before=asked.before,
-            after=asked.after,
+            windowed.selection,
+            language=windowed.language,
+            instruction=windowed.instruction,
+            before=windowed.before,
+            after=windowed.after,
         )
         return put_in(shown, job, fitted(_result(code, count, seconds, ended), shown.text))
 
@@ -386,10 +398,10 @@ class OpenAiModel:
                     yield TextEvent("", "an event that cannot be read")
                     return
                 if isinstance(read, ErrorEvent):
-                    told, numbers = told_in(read.error)
+                    details, numbers = error_details(read.error)
                     if not has_text:
-                        raise self._connection.refused("gave up", told, "stream", numbers)
-                    yield TextEvent("", told or "an error")
+                        raise self._connection.refused("gave up", details, "stream", numbers)
+                    yield TextEvent("", details or "an error")
                     return
                 has_text = has_text or bool(read.text)
                 yield read
@@ -421,12 +433,12 @@ def _others(job: CompletionJob, most: int) -> list[ContextSnippet]:
     """Text of other files, as much as is wanted."""
     if not job.context_tokens:
         return []
-    kept: list[ContextSnippet] = []
+    fitting: list[ContextSnippet] = []
     for one in job.snippets:
         if len(one.text) <= most:
-            kept.append(one)
+            fitting.append(one)
             most -= len(one.text)
-    return kept
+    return fitting
 
 
 def _last_lines(text: str, most: int) -> str:

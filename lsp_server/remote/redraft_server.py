@@ -1,4 +1,4 @@
-"""Our own server, asked by our own protocol."""
+"""Our own server, by our own protocol."""
 
 from __future__ import annotations
 

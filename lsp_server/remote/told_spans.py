@@ -1,4 +1,4 @@
-"""Text that was shown while it was written, and goes on to be shown from another source."""
+"""Continues a text that was partly shown with the text of another source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open documents of one editor, as its edits tell of them. Kept in memory alone."""
+"""The open documents of one editor, rebuilt from the edits it sends. They stay in memory."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ class SentBuffers:
             raise BufferMismatch
         new = old[: edit.start] + edit.text + old[edit.stop :]
         if len(new) > self._limits.buffer_characters:
-            raise QuotaExceeded(f"a buffer has at most {self._limits.buffer_characters} characters")
+            raise QuotaExceeded(
+                f"a buffer may have at most {self._limits.buffer_characters} characters"
+            )
         self.texts[edit.path] = new
         return new
 

@@ -1,4 +1,4 @@
-"""What is known of the repositories: one SQLite file beside their folders."""
+"""The SQLite database of repositories, stored beside their folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of the world that the server tells a client of, each with its HTTP status and code."""
+"""Errors that the server reports to a client, each with its HTTP status and code."""
 
 from __future__ import annotations
 

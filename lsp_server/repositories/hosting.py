@@ -34,7 +34,7 @@ _SESSION = re.compile(r"[A-Za-z0-9_-]{0,64}")
 MOST_VIEWS = 512
 KNOWN_S = 2.0
 """Who may read a repository is looked up again after so long."""
-LOOK_EVERY_S = 60.0
+CHECK_EVERY_S = 60.0
 EXPIRE_EVERY_S = 3600.0
 REMOVE_TRIES = 20
 REMOVE_AGAIN_S = 0.5
@@ -82,10 +82,10 @@ class HostedRepositories:
         self._leftover: set[str] = set()
         """Deleted repositories whose indexes are still there."""
         self._watching: asyncio.Task[None] | None = None
-        told = engine.calls.on_busy
+        engine_on_busy = engine.calls.on_busy
 
         def on_busy() -> None:
-            told()
+            engine_on_busy()
             self._indexer.set_busy(engine.calls.busy)
 
         engine.calls.on_busy = on_busy
@@ -124,7 +124,7 @@ class HostedRepositories:
     def _view(self, named: str, holder: Holder) -> RepositoryView:
         repository, _, session = named.partition(".")
         if not _SESSION.fullmatch(session):
-            raise InvalidUpload("a session has at most 64 letters, digits, - and _")
+            raise InvalidUpload("a session may have at most 64 letters, digits, - and _")
         self.check(repository, holder)
         self.use(repository)
         key = repository, holder.name, session
@@ -135,12 +135,12 @@ class HostedRepositories:
             view = RepositoryView(workspace, SentBuffers(self.store.limits), 0.0)
             self._views[key] = view
             self._engine.tell(OpenWorkspace(workspace, self._place(repository)))
-            self._make_room(repository, holder.name)
+            self._evict(repository, holder.name)
         view.used = self._now()
         self._views.move_to_end(key)
         return view
 
-    def _make_room(self, repository: str, name: str) -> None:
+    def _evict(self, repository: str, name: str) -> None:
         """Close the editors that were used longest ago where there are too many."""
         own = [key for key in self._views if key[:2] == (repository, name)]
         for key in own[: -self.store.limits.sessions]:
@@ -274,7 +274,7 @@ class HostedRepositories:
             except Exception as error:
                 # The message may hold a path.
                 logger.error("looking after repositories failed (%s)", type(error).__name__)
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(CHECK_EVERY_S)
 
     async def let_go(self) -> None:
         """Close what nobody used for a while, and what another process deleted."""

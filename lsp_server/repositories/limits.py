@@ -1,4 +1,4 @@
-"""How much a key may keep at the server, and for how long."""
+"""Limits on how much a key may store at the server, and for how long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths that clients name: only those that mean the same file below a folder on every system."""
+"""Checks paths that clients name: each must mean the same file below a folder on every system."""
 
 from __future__ import annotations
 

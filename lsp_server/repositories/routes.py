@@ -57,7 +57,7 @@ class RepositoryRoutes:
         by_path: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
         for method, path, handler in table:
             by_path.setdefault(path, {})[method] = handler
-        return [Route(path, _told(by), methods=list(by)) for path, by in by_path.items()]
+        return [Route(path, _with_errors(by), methods=list(by)) for path, by in by_path.items()]
 
     async def register(self, request: Request) -> Response:
         """A new repository: nothing is asked for but a name."""
@@ -104,7 +104,7 @@ class RepositoryRoutes:
         """It consists of these files; which contents are to be sent is the answer."""
         files = await self._files(request)
         if None in files.values():
-            raise invalid("a list of all files names the hash of each")
+            raise invalid("a list of all files must have the hash of each")
         hashes = {path: digest for path, digest in files.items() if digest is not None}
         return await self._brought(request, self._hosted.store.set_files, hashes)
 
@@ -119,11 +119,11 @@ class RepositoryRoutes:
         if not isinstance(files, dict) or not all(
             one is None or isinstance(one, str) for one in files.values()
         ):
-            raise invalid("files are SHA-256 by path")
+            raise invalid("files must be SHA-256 by path")
         try:
             "".join(files).encode()
         except UnicodeEncodeError:
-            raise invalid("a path is not Unicode") from None
+            raise invalid("a path is not valid Unicode") from None
         return files
 
     async def _brought(
@@ -154,7 +154,7 @@ class RepositoryRoutes:
         if not isinstance(contents, dict) or not all(
             isinstance(one, str) for one in contents.values()
         ):
-            raise invalid("contents are texts by SHA-256")
+            raise invalid("contents must be texts by SHA-256")
         holder, repository = _holder(request).name, _named(request)
         data = {digest: one.encode("utf-8", "surrogatepass") for digest, one in contents.items()}
         refused = await self._in_thread(self._hosted.store.add_contents, holder, repository, data)
@@ -166,7 +166,7 @@ class RepositoryRoutes:
         body = _only(await read_json(request, BUFFERS_BODY_BYTES), "edits", "closed")
         edits = body.get("edits", [])
         if not isinstance(edits, list):
-            raise invalid("edits are a list")
+            raise invalid("edits must be a list")
         self._hosted.change_buffers(
             _named(request),
             request.path_params["session"],
@@ -201,7 +201,7 @@ class RepositoryRoutes:
         }
 
 
-def _told(
+def _with_errors(
     by_method: dict[str, Callable[[Request], Awaitable[Response]]],
 ) -> Callable[[Request], Awaitable[Response]]:
     """The handler of a path. Its errors are told in the server's shape."""
@@ -244,5 +244,5 @@ def _edit(value: Any) -> BufferEdit:
     fields = {"path": str, "start": int, "stop": int, "text": str, "base": str}
     whole = isinstance(value, dict) and value.keys() == fields.keys()
     if not whole or not all(type(value[name]) is kind for name, kind in fields.items()):
-        raise invalid("an edit has path, start, stop, text and base")
+        raise invalid("an edit must have path, start, stop, text and base")
     return BufferEdit(**value)

@@ -1,4 +1,4 @@
-"""The repositories that clients keep at the server: who may do what, and the files on the disk.
+"""The repositories at the server: it checks permissions and stores the files.
 
 A repository is a folder ``files/ID`` that the indexer reads like a workspace, and ``blobs/ID``,
 which its files are links to. Both are written from what clients send alone. A content is known by
@@ -41,7 +41,7 @@ _PARTS = ("files", "blobs")
 _ID = re.compile(r"[0-9a-f]{32}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[\w .+@-]{1,100}")
-_NO_ROOM = "another path leaves no room for it"
+_CLASHES = "another path leaves no room for it"
 _TOUCH_AFTER_S = 3600.0
 """A use is noted at most so often."""
 
@@ -82,7 +82,7 @@ class RepositoryStore:
     def register(self, key: str, name: str) -> RepositoryRecord:
         """A new, empty repository of a key. Raises InvalidUpload and QuotaExceeded."""
         if not _NAME.fullmatch(name) or not name.strip(" ."):
-            raise InvalidUpload("a name has 1 to 100 letters, digits, spaces and . _ - + @")
+            raise InvalidUpload("a name must have 1 to 100 letters, digits, spaces and . _ - + @")
         now = self._clock()
         record = RepositoryRecord(secrets.token_hex(16), name, key, (), now, now, 0, 0)
         if not self._catalogue.add(record, self.limits.repositories):
@@ -181,7 +181,7 @@ class RepositoryStore:
         self._check_count(len(files))
         refused = _refused(files)
         clash = colliding([path for path in files if path not in refused])
-        refused.update(dict.fromkeys(clash, _NO_ROOM))
+        refused.update(dict.fromkeys(clash, _CLASHES))
         taken = {path: one for path, one in files.items() if path not in refused}
         with self._locked(repository):
             known = self._catalogue.files(repository)
@@ -197,7 +197,7 @@ class RepositoryStore:
         _check_hashes(one for one in files.values() if one is not None)
         refused = _refused(files)
         with self._locked(repository):
-            refused.update(self._without_room(repository, files))
+            refused.update(self._clashing(repository, files))
             # What leads elsewhere touches nothing; what may not count any more goes.
             changes = {
                 path: None if path in refused else one
@@ -207,7 +207,7 @@ class RepositoryStore:
             self._catalogue.change_files(repository, changes)
             return self._brought_in_line(repository, refused, changes)
 
-    def _without_room(self, repository: str, files: dict[str, str | None]) -> dict[str, str]:
+    def _clashing(self, repository: str, files: dict[str, str | None]) -> dict[str, str]:
         """Why those that come have no room among the others."""
         given = [path for path, one in files.items() if one is not None]
         known = self._catalogue.known(repository, given)
@@ -216,11 +216,11 @@ class RepositoryStore:
         staying = [path for path in self._catalogue.files(repository) if path not in files]
         self._check_count(len(staying) + len(given))
         clash = colliding([*staying, *given]).intersection(given)
-        return dict.fromkeys(clash, _NO_ROOM)
+        return dict.fromkeys(clash, _CLASHES)
 
     def _check_count(self, count: int) -> None:
         if count > self.limits.files:
-            raise TooLarge(f"a repository has at most {self.limits.files} files")
+            raise TooLarge(f"a repository may have at most {self.limits.files} files")
 
     def add_content(self, key: str, repository: str, digest: str, data: bytes) -> None:
         """A content that files are to hold; see ``add_contents``. Raises RepositoryError."""
@@ -258,7 +258,7 @@ class RepositoryStore:
         if not _HASH.fullmatch(digest) or hashlib.sha256(data).hexdigest() != digest:
             raise InvalidUpload("the content does not have this SHA-256")
         if len(data) > self.limits.file_bytes:
-            raise TooLarge(f"a file has at most {self.limits.file_bytes} bytes")
+            raise TooLarge(f"a file may have at most {self.limits.file_bytes} bytes")
         text = decoded(data)
         if text is None:
             return "the content is no text"
@@ -314,7 +314,7 @@ def _refused(paths: Iterable[str]) -> dict[str, str]:
 
 def _check_hashes(hashes: Iterable[str]) -> None:
     if not all(map(_HASH.fullmatch, hashes)):
-        raise InvalidUpload("a hash is the SHA-256 of a content, in small hexadecimal digits")
+        raise InvalidUpload("a hash is the SHA-256 of a content, in lower-case hexadecimal digits")
 
 
 def _files_below(root: Path) -> list[str]:

@@ -47,7 +47,7 @@ def code_brackets(tree: SyntaxTree, pieces: list[RolePiece]) -> list[Bracket]:
         place = end
     if tree.grammar == "bash":
         return [one for one in found if not _is_case_pattern(tree.text, one, 0, len(tree.text))]
-    for start, end, language in tree.islands() if found else []:
+    for start, end, language in tree.injections() if found else []:
         grammar = grammar_of(language)
         if not grammar:
             # Nobody knows whether that is code.

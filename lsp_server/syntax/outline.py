@@ -1,4 +1,4 @@
-"""What a file defines, line by line, in little text. Standard library only."""
+"""Outlines a file: its definitions, line by line, in little text. Standard library only."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SCANNED_CHARACTERS = 60_000
 """Of a long file only so much is looked through: it costs milliseconds."""
 
 
-def outline(text: str, room: int, names: Iterable[str] = ()) -> str:
-    """At most ``room`` characters: the whole text when it fits, else its definitions.
+def outline(text: str, budget: int, names: Iterable[str] = ()) -> str:
+    """At most ``budget`` characters: the whole text when it fits, else its definitions.
 
     Where not all fit, those of ``names`` with what they hold come before the others; the order
     stays that of the file.
     """
-    if len(text) <= room:
+    if len(text) <= budget:
         return text
     text = text[:SCANNED_CHARACTERS]
     wanted = frozenset(names)
@@ -41,11 +41,11 @@ def outline(text: str, room: int, names: Iterable[str] = ()) -> str:
         else:
             inside = -1
         lines.append(found.group()[:LONGEST_LINE].rstrip())
-    kept: set[int] = set()
+    fitting: set[int] = set()
     chosen = frozenset(first)
     for number in [*first, *(one for one in range(len(lines)) if one not in chosen)]:
-        room -= len(lines[number]) + 1
-        if room < 0:
+        budget -= len(lines[number]) + 1
+        if budget < 0:
             break
-        kept.add(number)
-    return "\n".join(lines[number] for number in sorted(kept))
+        fitting.add(number)
+    return "\n".join(lines[number] for number in sorted(fitting))

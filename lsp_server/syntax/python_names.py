@@ -1,4 +1,4 @@
-"""What a name means at each of its places in Python: which binding a use refers to.
+"""Resolves names in Python: which binding each use refers to.
 
 Scopes are Python's own (reference manual, 4.2 Naming and binding): the module, classes, functions,
 lambdas and comprehensions; the body of a class is not seen from the functions in it.

@@ -1,4 +1,4 @@
-"""What a node of a syntax tree is: comment, string, text, identifier or code.
+"""The role of a syntax node: comment, string, text, identifier or code.
 
 Grammars name their nodes alike, so the names tell: ``line_comment``, ``string_literal``,
 ``char_lit``. Small tables hold what the rules miss or take wrongly. What is written inside of a

@@ -1,4 +1,4 @@
-"""In which function, class or module a place of a text lies: where a name has its meaning."""
+"""Finds the function, class or module around a place, in which a name has its meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The syntax tree of a text: what is a comment, a string, prose, an identifier, code.
+"""The syntax tree of a text: comments, strings, prose, identifiers and code.
 
 Offsets are indices of the text, as Python counts them. Texts inside of others (a script in a web
 page, a fenced block in Markdown) have a tree of their own.
@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from lsp_server.syntax.islands import Island, islands
+from lsp_server.syntax.injections import Injection, injections
 from lsp_server.syntax.languages import grammar_of, load_grammar
 from lsp_server.syntax.offsets import Offsets, encoded
 from lsp_server.syntax.roles import (
@@ -97,9 +97,9 @@ class SyntaxTree:
         """Where strings are, with their quotes and without code inside of them."""
         return [(at.start, at.end) for at in self.pieces() if at.role is Role.STRING]
 
-    def islands(self, start: int = 0, end: int | None = None) -> list[Island]:
+    def injections(self, start: int = 0, end: int | None = None) -> list[Injection]:
         """Where texts of other languages are that touch a range of offsets."""
-        return islands(self._tree.root_node, self.grammar, self._offsets, start, end)
+        return injections(self._tree.root_node, self.grammar, self._offsets, start, end)
 
     def identifiers(
         self, name: str, start: int = 0, end: int | None = None
@@ -117,28 +117,28 @@ class SyntaxTree:
             return []
         pieces = self.pieces(found[0][0], found[-1][1])
         code = [span for span in found if not _any_overlaps(pieces, span)]
-        inner = self.islands(found[0][0], found[-1][1])
+        inner = self.injections(found[0][0], found[-1][1])
         named: list[tuple[int, int]] = []
         for span in code:
-            inside = any(island.start <= span[0] < island.end for island in inner)
+            inside = any(injection.start <= span[0] < injection.end for injection in inner)
             if not inside and self._names(name, *span):
                 named.append(span)
-        for island in inner:
-            tree = SyntaxTree.of(self.text[island.start : island.end], island.language)
+        for injection in inner:
+            tree = SyntaxTree.of(self.text[injection.start : injection.end], injection.language)
             if tree is not None:
                 own = tree.identifiers(name)
-                named += [(at + island.start, to + island.start) for at, to in own
-                          if start <= at + island.start and to + island.start <= end]  # fmt: skip
+                moved = ((at + injection.start, to + injection.start) for at, to in own)
+                named += [(at, to) for at, to in moved if start <= at and to <= end]
             else:
-                named += [span for span in code if island.start <= span[0] < island.end]
+                named += [span for span in code if injection.start <= span[0] < injection.end]
         return sorted(named)
 
     def has_identifiers(self, start: int, end: int) -> bool:
         """Whether any word between two offsets is an identifier."""
         pieces = self.pieces(start, end)
-        inner = self.islands(start, end)
+        inner = self.injections(start, end)
         for word in _WORD.finditer(self.text, start, end):
-            inside = any(island.start <= word.start() < island.end for island in inner)
+            inside = any(injection.start <= word.start() < injection.end for injection in inner)
             read = inside or self._names(word.group(), *word.span())
             if read and not _any_overlaps(pieces, word.span()):
                 return True
@@ -192,12 +192,12 @@ class SyntaxTree:
                     marks.append((at, to, role))
                     if role is Role.STRING and names:
                         marks += self._names_inside(node)
-        for island in islands(self._tree.root_node, self.grammar, offsets, start, end):
-            marks.append((island.start, island.end, Role.CODE))
-            tree = SyntaxTree.of(self.text[island.start : island.end], island.language)
+        for injection in injections(self._tree.root_node, self.grammar, offsets, start, end):
+            marks.append((injection.start, injection.end, Role.CODE))
+            tree = SyntaxTree.of(self.text[injection.start : injection.end], injection.language)
             if tree is not None:
                 marks += [
-                    (piece.start + island.start, piece.end + island.start, piece.role)
+                    (piece.start + injection.start, piece.end + injection.start, piece.role)
                     for piece in tree.pieces()
                 ]
         return sorted(marks, key=lambda mark: (mark[0], -mark[1]))

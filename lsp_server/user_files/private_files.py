@@ -1,4 +1,4 @@
-"""Files that their user alone may read, and that are never half-written."""
+"""Writes files that only their user may read and that are never half-written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's folders for caches, data and state: those that cannot be used are replaced.
+"""The user's folders for caches, data and state. Folders that cannot be used are replaced.
 
 Standard library only. It is called once, before a command runs; children inherit what it found.
 Source: the XDG Base Directory Specification 0.8.
@@ -54,16 +54,16 @@ def settle() -> list[Replaced]:
             given = ""
         wanted = Path(given or _default(name, below))
         if reason := _why_unusable(wanted):
-            spare = _spare_folder()
-            used = spare / name.split("_")[1].lower()
+            fallback = _fallback_folder()
+            used = fallback / name.split("_")[1].lower()
             if problem := _why_unusable(used):
                 raise NoUserFolder(_no_folder(wanted, reason, used, problem))
             os.environ[name] = str(used)
-            replaced.append(Replaced(str(wanted), reason, str(spare)))
+            replaced.append(Replaced(str(wanted), reason, str(fallback)))
     return replaced
 
 
-def told(replaced: list[Replaced]) -> str:
+def replaced_message(replaced: list[Replaced]) -> str:
     """One sentence for the user about folders that had to be replaced."""
     wanted, reasons, used = (
         ", ".join(dict.fromkeys(values))
@@ -87,7 +87,7 @@ def _settle_home() -> list[Replaced]:
     os.environ.pop("HOME", None)
     used = os.path.expanduser("~")
     if not os.path.isabs(used):
-        os.environ["HOME"] = used = str(_spare_folder())
+        os.environ["HOME"] = used = str(_fallback_folder())
         return [Replaced("the home", "the system knows none of this user", used)]
     return [Replaced(f"HOME={given}", "it is relative", used)] if given else []
 
@@ -116,7 +116,7 @@ def _why_unusable(folder: Path) -> str:
         return error.strerror or str(error)
 
 
-def _spare_folder() -> Path:
+def _fallback_folder() -> Path:
     """A private folder among the temporary files. Raises NoUserFolder."""
     try:
         folder = Path(tempfile.gettempdir()) / f"redraft-home-{os.getuid()}"

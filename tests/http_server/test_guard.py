@@ -23,7 +23,7 @@ from served import (
 from starlette.types import Receive, Scope, Send
 
 from lsp_server.http_server.serving import Listening
-from lsp_server.remote.connection import KEPT_S
+from lsp_server.remote.connection import KEEPALIVE_S
 
 ROUTES = [
     ("GET", "/v1/models"),
@@ -224,4 +224,4 @@ def test_a_connection_stays_open_longer_than_an_editor_keeps_it() -> None:
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         raise AssertionError
 
-    assert Listening("127.0.0.1", 0).config(application).timeout_keep_alive > KEPT_S
+    assert Listening("127.0.0.1", 0).config(application).timeout_keep_alive > KEEPALIVE_S

@@ -32,7 +32,7 @@ def body_of(job: CompletionJob | EditJob) -> dict[str, Any]:
     """A request's body."""
     fields = asdict(job)
     for name in ("owner", "secret"):
-        # Whose it is, the key says; what may hold secrets is never sent.
+        # Whose it is, the key says; what may hold secrets must not be sent.
         fields.pop(name, None)
     urgency = COMPLETION if isinstance(job, CompletionJob) else EDIT
     return {"protocol": 1, "job": fields, "urgency": urgency}

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from lsp_server.completion.acceptance import AcceptanceRates
+from lsp_server.completion.acceptance_rates import AcceptanceRates
 from lsp_server.completion.provider import Answer, CompletionProvider
 from lsp_server.completion.request import CompletionRequest
 from lsp_server.contract.calls import Call

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lsp_server.completion import offers as offers_module
-from lsp_server.completion.acceptance import (
+from lsp_server.completion.acceptance_rates import (
     FEWEST,
     HARDLY_EVER,
     SAVE_EVERY,

@@ -35,9 +35,9 @@ def offered(first: int, last: int, text: str = TEXT, **more: Any) -> list[types.
     document = Document("file:///a.py", language, 3, text)
     span = types.Range(types.Position(first, 0), types.Position(last, 0))
     where = ActionContext(document, span, more.pop("diagnostics", []), more.pop("only", []))
-    told = {name: more.pop(name, False) for name in ("held_back", "allowed")}
+    given = {name: more.pop(name, False) for name in ("withheld", "allowed")}
     done = more.pop("done", ())
-    return code_actions(where, ClientFeatures(**more), settings, done=done, **told)
+    return code_actions(where, ClientFeatures(**more), settings, done=done, **given)
 
 
 def test_what_a_models_card_names_is_offered_and_nothing_else() -> None:
@@ -244,24 +244,24 @@ def test_clients_that_resolve_nothing_get_commands() -> None:
         assert action.command is not None
         assert action.command.command == "redraft.runEdit"
         # Each call opens a document of its own.
-        told = [{**data, "opened": ""} for data in (*action.command.arguments, other.data)]
-        assert told[0] == told[1]
+        given = [{**data, "opened": ""} for data in (*action.command.arguments, other.data)]
+        assert given[0] == given[1]
         assert action.data is None
     assert offered(11, 12, unresolved_actions=True, apply_edit=False) == []
 
 
 def test_in_a_file_that_is_held_back_only_a_selection_is_edited_and_it_can_be_allowed() -> None:
-    (allow,) = offered(3, 3, held_back=True)
+    (allow,) = offered(3, 3, withheld=True)
     assert allow.title == "Redraft: allow this file"
     assert allow.command is not None
     assert allow.command.command == "redraft.allowFile"
     assert allow.command.arguments == [{"uri": "file:///a.py"}]
-    selected = offered(0, 9, held_back=True)
+    selected = offered(0, 9, withheld=True)
     assert len(selected) > 1
     assert all(one.data is None or not one.data["withComment"] for one in selected)
     back = offered(3, 3, allowed=True)[-1]
     assert back.command is not None
     assert back.command.command == "redraft.holdBackFile"
-    assert offered(3, 3, held_back=True, only=["quickfix"]) == []
-    (plain,) = offered(3, 3, held_back=True, unresolved_actions=True)
+    assert offered(3, 3, withheld=True, only=["quickfix"]) == []
+    (plain,) = offered(3, 3, withheld=True, unresolved_actions=True)
     assert plain.command is not None

@@ -21,7 +21,7 @@ from lsp_server.completion.request import (
 from lsp_server.contract.jobs import CompletionJob, ContextSnippet
 from lsp_server.documents.allowed_files import AllowedFiles
 from lsp_server.documents.document import Documents
-from lsp_server.documents.secret_documents import HeldBack
+from lsp_server.documents.secret_documents import SecretDocuments
 from lsp_server.documents.workspace_folders import Folders
 from lsp_server.engine.completion import cross_file
 from lsp_server.engine.completion.cross_file import Chosen, CrossFile
@@ -289,9 +289,9 @@ def opened(**texts: str) -> tuple[Documents, OpenFiles]:
     for name, text in texts.items():
         documents.open(f"file:///w/{name}.py", "python", 1, text)
     documents.open("file:///w/other.lua", "lua", 1, "function f() end\n")
-    held_back = HeldBack(AllowedFiles())
+    secrets = SecretDocuments(AllowedFiles())
     return documents, OpenFiles(
-        documents, Folders(), lambda document: not held_back.reason(document)
+        documents, Folders(), lambda document: not secrets.withheld_reason(document)
     )
 
 

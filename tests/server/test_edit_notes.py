@@ -13,7 +13,7 @@ from lsp_server.contract.status import EngineStatus
 from lsp_server.documents.document import Document, Position
 from lsp_server.editing.hunks import Hunk, apply_hunks, minimal_hunks
 from lsp_server.editing.instruction_comments import comment_span, without_span
-from lsp_server.editing.notes import NOT_ASKED_FOR, ONLY_WHITE_SPACE, noted_hunks
+from lsp_server.editing.notes import NOT_IN_INSTRUCTION, ONLY_WHITE_SPACE, noted_hunks
 from lsp_server.editing.provider import EditProvider, EditRequest, EditResult
 from lsp_server.engine.editing.indentation import with_end_of
 from lsp_server.engine.editing.shown_text import ShownText
@@ -79,8 +79,8 @@ def test_a_hunk_that_is_more_than_the_instruction_is_noted(instruction: str, lin
     assert {one.note for one in noted_hunks(old, new, instruction, "python")} == {""}
     more = new.replace("sum(", "max(")
     notes = [one.note for one in noted_hunks(old, more, instruction, "python")]
-    assert notes.count(NOT_ASKED_FOR) == 1
-    assert notes[-1] == NOT_ASKED_FOR
+    assert notes.count(NOT_IN_INSTRUCTION) == 1
+    assert notes[-1] == NOT_IN_INSTRUCTION
     other = noted_hunks(old, more, "make it " + instruction, "python")
     assert {one.note for one in other} == {""}
 

@@ -88,7 +88,7 @@ class SlowService:
         self.order.append("interrupted" if interrupted() else "measured")
         return True
 
-    def keep(self, interrupted: Callable[[], bool]) -> None:
+    def save_caches(self, interrupted: Callable[[], bool]) -> None:
         self.order.append("interrupted" if interrupted() else "kept")
 
     def rest(self) -> None:
@@ -277,7 +277,7 @@ def test_a_cancel_says_how_long_it_waited_for_the_forward(
 
 def test_the_service_rests_once_when_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_loop, "MEASURE_S", 0.01)
-    monkeypatch.setattr(engine_loop, "KEEP_S", 0.02)
+    monkeypatch.setattr(engine_loop, "SAVE_CACHES_S", 0.02)
     monkeypatch.setattr(engine_loop, "REST_S", 0.03)
     harness = Harness(SlowService(forwards=2))
     for number in (1, 2):
@@ -297,7 +297,7 @@ def test_what_was_left_for_later_is_measured_behind_the_first_answer_and_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(engine_loop, "MEASURE_S", 0.0)
-    monkeypatch.setattr(engine_loop, "KEEP_S", 0.01)
+    monkeypatch.setattr(engine_loop, "SAVE_CACHES_S", 0.01)
     harness = Harness(SlowService(forwards=2))
     harness.status("ready")
     deadline = time.monotonic() + WAIT_S

@@ -12,7 +12,7 @@ import pytest
 from staged_engine import Session, Written, play, settle, texts
 
 from lsp_server.completion import provider as provider_module
-from lsp_server.completion.acceptance import AcceptanceRates
+from lsp_server.completion.acceptance_rates import AcceptanceRates
 from lsp_server.completion.offers import Offers
 from lsp_server.completion.request import CompletionRequest
 from lsp_server.contract.jobs import JobResult, Span

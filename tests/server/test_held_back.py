@@ -12,7 +12,7 @@ from planted_secrets import SECRET_PATHS, innocent_paths, schemes_of, token
 from lsp_server.documents.allowed_files import AllowedFiles
 from lsp_server.documents.document import Document
 from lsp_server.documents.ignored_paths import IgnoredPaths
-from lsp_server.documents.secret_documents import HeldBack, path_reason
+from lsp_server.documents.secret_documents import SecretDocuments, path_reason
 from lsp_server.documents.uri_paths import paths_in
 from lsp_server.documents.workspace_folders import DocumentLocation
 from repo_index.secrets import secret_content
@@ -55,13 +55,13 @@ def test_a_text_is_judged_after_any_changes_as_if_it_were_new() -> None:
     generator = random.Random(seed)
     seen = {True: 0, False: 0}
     for _ in range(60):
-        held_back = HeldBack(AllowedFiles())
+        secrets = SecretDocuments(AllowedFiles())
         lines = [f"value_{i} = compute({i})\n" for i in range(generator.randint(1, 60))]
         document = Document("file:///w/a.py", "python", 1, "".join(lines))
-        held_back.reason(document)
+        secrets.withheld_reason(document)
         for _ in range(12):
-            held_back.changed(document, _any_edit(generator, document))
-            reason = held_back.reason(document)
+            secrets.changed(document, _any_edit(generator, document))
+            reason = secrets.withheld_reason(document)
             assert bool(reason) is bool(secret_content(document.text, compiled=False))
             seen[bool(reason)] += 1
     assert min(seen.values()) > 20
@@ -85,32 +85,32 @@ def test_a_secret_that_is_typed_is_found_with_its_last_characters() -> None:
     for _ in range(40):
         kind, value = token(generator)
         document = Document("file:///w/a.py", "python", 1, "a = 1\n\nb = 2\n")
-        held_back = HeldBack(AllowedFiles())
-        assert not held_back.reason(document)
+        secrets = SecretDocuments(AllowedFiles())
+        assert not secrets.withheld_reason(document)
         line = column = 0
         line = 1
         for character in value:
             edit = document.change((line, column), (line, column), character, "utf-16")
-            held_back.changed(document, edit)
+            secrets.changed(document, edit)
             line, column = (line + 1, 0) if character == "\n" else (line, column + 1)
-        assert held_back.reason(document), kind
+        assert secrets.withheld_reason(document), kind
 
 
 def test_the_user_allows_a_file_and_takes_it_back(tmp_path: Path) -> None:
     kept = tmp_path / "state" / "allowed-files.json"
     document = Document("file:///w/.env", "dotenv", 1, "A=1\n")
     allowed = AllowedFiles(kept)
-    held_back = HeldBack(allowed)
-    assert held_back.reason(document)
+    secrets = SecretDocuments(allowed)
+    assert secrets.withheld_reason(document)
     allowed.allow("file:///w/.env")
-    assert not held_back.reason(document)
-    assert held_back.secret(document)
+    assert not secrets.withheld_reason(document)
+    assert secrets.secret_reason(document)
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert "file:///w/x/../%2Eenv" in AllowedFiles(kept)
     assert "file:///w/.env.local" not in AllowedFiles(kept)
     assert "git:/w/.env" not in AllowedFiles(kept)
     allowed.hold_back("file:///w/.env")
-    assert held_back.reason(document)
+    assert secrets.withheld_reason(document)
     assert "file:///w/.env" not in AllowedFiles(kept)
 
 

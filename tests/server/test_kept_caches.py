@@ -21,8 +21,8 @@ from lsp_server.contract.jobs import CompletionJob, ContextSnippet
 from lsp_server.contract.notes import CloseBuffer, ForgetDocument
 from lsp_server.contract.options import EngineOptions
 from lsp_server.engine import kv_folder
-from lsp_server.engine.kept_caches import kept_caches_of
 from lsp_server.engine.kv_files import KvFile, KvFiles
+from lsp_server.engine.kv_store import kv_store_of
 from lsp_server.engine.service import EngineService
 
 TEXT = "".join(f"def function_{n}(value):\n    return value + {n}\n" for n in range(40))
@@ -58,7 +58,7 @@ def test_keys_and_values_of_another_type_are_another_file(tmp_path: Path) -> Non
     )
     names = []
     for engine.model.kv_type in ("f16", "int8"):
-        caches = kept_caches_of(cast("Engine", engine), 1, tmp_path)
+        caches = kv_store_of(cast("Engine", engine), 1, tmp_path)
         assert caches is not None
         names.append(caches._name(("", "a.py")))
     assert names[0] != names[1]
@@ -151,7 +151,7 @@ class Restarted:
         service._sessions.clear()
         service._begun.clear()
         service.tell(CloseBuffer("", "a.py"))
-        service._kept_caches = kept_caches_of(service.engine, megabytes, kv_folder.kv_folder())
+        service._kv_store = kv_store_of(service.engine, megabytes, kv_folder.kv_folder())
 
     def write(self, job: CompletionJob = JOB) -> str:
         """The completion of a job; ``left``: tokens of its prompt that were computed."""
@@ -170,8 +170,8 @@ class Restarted:
         finally:
             engine.prepare = prepare  # type: ignore[method-assign]
 
-    def keep(self) -> None:
-        self.service.keep()
+    def save_caches(self) -> None:
+        self.service.save_caches()
 
 
 def written(folder: Path) -> list[Path]:
@@ -182,7 +182,7 @@ def test_a_document_is_warm_after_a_restart(loaded: EngineService, folder: Path)
     first = Restarted(loaded)
     text = first.write()
     assert first.left > 300
-    first.keep()
+    first.save_caches()
     second = Restarted(loaded)
     assert second.write() == text
     assert second.left <= 8
@@ -219,7 +219,7 @@ def _state_of(engine: Any, tokens: Any) -> list[Any]:
 def test_a_file_of_another_form_counts_as_none(loaded: EngineService, folder: Path) -> None:
     first = Restarted(loaded)
     text = first.write()
-    first.keep()
+    first.save_caches()
     (file,) = written(folder)
     found = KvFiles(folder, 1 << 30).load(file.stem)
     assert found is not None
@@ -232,14 +232,14 @@ def test_a_file_of_another_form_counts_as_none(loaded: EngineService, folder: Pa
 def test_little_that_is_new_is_not_written_again(loaded: EngineService, folder: Path) -> None:
     service = Restarted(loaded)
     service.write()
-    service.keep()
+    service.save_caches()
     (file,) = written(folder)
     file.unlink()
     service.write(replace(JOB, prefix=TEXT + "x = 1\n"))
-    service.keep()
+    service.save_caches()
     assert written(folder) == []
     service.write(replace(JOB, prefix=TEXT[len(TEXT) // 2 :]))
-    service.keep()
+    service.save_caches()
     assert len(written(folder)) == 1
 
 
@@ -248,13 +248,13 @@ def test_nothing_is_written_of_a_document_that_may_hold_secrets(
 ) -> None:
     service = Restarted(loaded)
     service.write(replace(JOB, secret=True))
-    service.keep()
+    service.save_caches()
     assert written(folder) == []
     # Said by nobody, seen by the engine.
     service.write(replace(JOB, prefix=TEXT + SECRET))
-    service.keep()
+    service.save_caches()
     service.write(replace(JOB, path=".env"))
-    service.keep()
+    service.save_caches()
     assert written(folder) == []
 
 
@@ -262,13 +262,13 @@ def test_what_turns_out_to_hold_secrets_is_deleted(loaded: EngineService, folder
     for how in ("a job", "a frame", "the daemon"):
         service = Restarted(loaded)
         service.write()
-        service.keep()
+        service.save_caches()
         assert len(written(folder)) == 1
         if how == "a job":
             service.write(replace(JOB, secret=True))
         elif how == "a frame":
             service.service.tell(ForgetDocument("/w", "a.py"))
-            service.keep()
+            service.save_caches()
         else:
             kv_folder.forget_everywhere("/w", "a.py")
         assert written(folder) == [], how
@@ -279,10 +279,10 @@ def test_the_setting_0_keeps_nothing_and_deletes_what_there_is(
 ) -> None:
     service = Restarted(loaded)
     service.write()
-    service.keep()
+    service.save_caches()
     assert written(folder)
     without = Restarted(loaded, megabytes=0)
     assert written(folder) == []
     without.write()
-    without.keep()
+    without.save_caches()
     assert written(folder) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from lsp_server.completion.kept_documents import DOCUMENTS, PARSED_AT_ONCE, KeptDocuments
+from lsp_server.completion.document_brackets import DOCUMENTS, PARSED_AT_ONCE, DocumentBrackets
 from lsp_server.completion.request import CompletionRequest
 
 
@@ -13,31 +13,31 @@ def ask(document: str, language: str, prefix: str) -> CompletionRequest:
 
 
 def test_a_short_document_is_parsed_at_once_and_kept() -> None:
-    kept = KeptDocuments()
-    first = kept.syntax_of(ask("a.py", "python", "f("))
+    brackets = DocumentBrackets()
+    first = brackets.syntax_of(ask("a.py", "python", "f("))
     assert first is not None
-    assert kept.syntax_of(ask("a.py", "python", "f(a")) is first
-    assert kept.syntax_of(ask("a.py", "javascript", "f(")) is not first
-    kept.forget("a.py")
-    assert kept.syntax_of(ask("a.py", "python", "f(")) is not first
+    assert brackets.syntax_of(ask("a.py", "python", "f(a")) is first
+    assert brackets.syntax_of(ask("a.py", "javascript", "f(")) is not first
+    brackets.forget("a.py")
+    assert brackets.syntax_of(ask("a.py", "python", "f(")) is not first
 
 
 def test_the_path_tells_where_the_language_id_does_not() -> None:
-    kept = KeptDocuments()
-    assert kept.syntax_of(ask("a.py", "plaintext", "f(")) is not None
-    assert kept.syntax_of(ask("a", "plaintext", "f(")) is None
+    brackets = DocumentBrackets()
+    assert brackets.syntax_of(ask("a.py", "plaintext", "f(")) is not None
+    assert brackets.syntax_of(ask("a", "plaintext", "f(")) is None
 
 
 def test_a_long_document_is_parsed_beside_the_event_loop() -> None:
     async def scenario() -> None:
-        kept = KeptDocuments()
+        brackets = DocumentBrackets()
         long = ask("a.py", "python", "f(a)\n" * (PARSED_AT_ONCE // 4))
-        assert kept.syntax_of(long) is None
+        assert brackets.syntax_of(long) is None
         for _ in range(1000):
-            if kept.syntax_of(long) is not None:
+            if brackets.syntax_of(long) is not None:
                 break
             await asyncio.sleep(0.01)
-        syntax = kept.syntax_of(long)
+        syntax = brackets.syntax_of(long)
         assert syntax is not None
         around = syntax.around(long.prefix + "g(\n", len(long.prefix), len(long.prefix) + 2)
         assert around is not None
@@ -48,21 +48,21 @@ def test_a_long_document_is_parsed_beside_the_event_loop() -> None:
 
 def test_a_document_that_was_closed_meanwhile_stays_forgotten() -> None:
     async def scenario() -> None:
-        kept = KeptDocuments()
+        brackets = DocumentBrackets()
         long = ask("a.py", "python", "f(a)\n" * PARSED_AT_ONCE)
-        assert kept.syntax_of(long) is None
-        kept.forget("a.py")
+        assert brackets.syntax_of(long) is None
+        brackets.forget("a.py")
         await asyncio.get_running_loop().shutdown_default_executor()
         await asyncio.sleep(0)
-        assert kept._kept == {}
+        assert brackets._brackets == {}
 
     asyncio.run(scenario())
 
 
 def test_only_so_many_documents_are_kept() -> None:
-    kept = KeptDocuments()
-    first = kept.syntax_of(ask("first.py", "python", ""))
+    brackets = DocumentBrackets()
+    first = brackets.syntax_of(ask("first.py", "python", ""))
     for number in range(DOCUMENTS):
-        kept.syntax_of(ask(f"{number}.py", "python", ""))
-    assert len(kept._kept) == DOCUMENTS
-    assert kept.syntax_of(ask("first.py", "python", "")) is not first
+        brackets.syntax_of(ask(f"{number}.py", "python", ""))
+    assert len(brackets._brackets) == DOCUMENTS
+    assert brackets.syntax_of(ask("first.py", "python", "")) is not first

@@ -8,7 +8,7 @@ import re
 import pytest
 from test_answers import edited, fenced
 
-from lsp_server.engine.editing.left_out import filled_in, place_holder
+from lsp_server.engine.editing.elided_code import filled_in, place_holder
 from lsp_server.errors import EditRefused
 
 HOLDERS = """\

@@ -8,7 +8,7 @@ import pytest
 
 from lsp_server.contract.jobs import JobResult, Span
 from lsp_server.editing.checks import checked_text
-from lsp_server.engine.editing.loops import LoopWatch, is_loop
+from lsp_server.engine.editing.loop_watch import LoopWatch, is_loop
 from lsp_server.engine.generating import finished
 from lsp_server.errors import EditRefused
 

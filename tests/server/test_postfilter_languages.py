@@ -11,7 +11,7 @@ import pytest
 
 from lsp_server.completion.postfilter import shown_text
 from lsp_server.syntax.brackets import code_brackets, unpaired
-from lsp_server.syntax.kept import KeptSyntax
+from lsp_server.syntax.incremental_brackets import IncrementalBrackets
 from lsp_server.syntax.languages import language_of_path
 from lsp_server.syntax.tree import SyntaxTree
 
@@ -20,7 +20,7 @@ DATA = Path(__file__).parent.parent / "data" / "languages"
 
 def shown(language: str, place: str, text: str) -> str:
     prefix, suffix = place.split("¦")
-    return shown_text(text, prefix, suffix, KeptSyntax.of(language))
+    return shown_text(text, prefix, suffix, IncrementalBrackets.of(language))
 
 
 # The text closes what is open, behind signs that look like comments, strings or brackets.
@@ -261,7 +261,7 @@ def test_kept_brackets_are_those_of_the_whole_document(name: str) -> None:
     chance = random.Random(seed)
     language = language_of_path(name)
     text = (DATA / name).read_text(encoding="utf-8") * 4
-    kept = KeptSyntax.of(language)
+    kept = IncrementalBrackets.of(language)
     assert kept is not None
     block = BLOCKS[name]
     for _ in range(10):
@@ -285,7 +285,7 @@ def test_a_long_comment_or_string_is_never_divided() -> None:
     signs = {"python": '"""/"""', "c": "/*|*/", "javascript": "x = `/`", "html": "<!--/-->"}
     for language, both in signs.items():
         opens, closes = both.split("|" if "|" in both else "/")
-        kept = KeptSyntax.of(language)
+        kept = IncrementalBrackets.of(language)
         assert kept is not None
         around = kept.around(f"{opens}\n{prose}{closes}\n" * 3, 0, 0)
         assert around is not None
@@ -304,7 +304,7 @@ def _document() -> str:
 def _times_of_typing(keys: int) -> list[float]:
     """Milliseconds of the filter while a text is typed at several places of a document."""
     document = _document()
-    kept = KeptSyntax.of("javascript")
+    kept = IncrementalBrackets.of("javascript")
     shown_text("f(a)", document, "", kept)
     chance = random.Random(1)
     places = [at for at, sign in enumerate(document) if sign == "\n"]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from lsp_server.completion.postfilter import shown_text
-from lsp_server.syntax.kept import KeptSyntax
+from lsp_server.syntax.incremental_brackets import IncrementalBrackets
 from lsp_server.syntax.languages import language_of_path
 
 FILES = sorted((Path(__file__).parent.parent / "data" / "languages").iterdir())
@@ -64,7 +64,7 @@ def without_blanks(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().split("\n")]
 
 
-def torn(case: Case, syntax: KeptSyntax | None) -> bool:
+def torn(case: Case, syntax: IncrementalBrackets | None) -> bool:
     shown = shown_text(case.text, case.prefix, case.suffix, syntax)
     return without_blanks(shown) != without_blanks(case.text)
 
@@ -74,7 +74,7 @@ def share_of_torn(count: int, seed: int, with_grammar: bool) -> tuple[float, Cou
     seen, wrong = 0, Counter[str]()
     for file in FILES:
         whole = file.read_text(encoding="utf-8")
-        syntax = KeptSyntax.of(language_of_path(file.name)) if with_grammar else None
+        syntax = IncrementalBrackets.of(language_of_path(file.name)) if with_grammar else None
         every = list(cases(whole))
         for case in chance.sample(every, min(count, len(every))):
             seen += 1

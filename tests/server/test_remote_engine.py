@@ -469,11 +469,11 @@ def test_another_version_of_the_protocol_is_told() -> None:
         ("http://example.com", "without encryption"),
         ("http://127.0.0.1.example.com", "without encryption"),
         ("http://10.0.0.1:8080", "without encryption"),
-        ("ftp://localhost", "no http or https URL"),
-        ("localhost:8080", "no http or https URL"),
-        ("https://user:secret@example.com", "holds a name or a password"),
-        ("https://example.com/?key=secret", "holds a query"),
-        ("https://[::1", "no URL"),
+        ("ftp://localhost", "not an http or https URL"),
+        ("localhost:8080", "not an http or https URL"),
+        ("https://user:secret@example.com", "contains a name or a password"),
+        ("https://example.com/?key=secret", "contains a query"),
+        ("https://[::1", "not a URL"),
     ],
 )
 def test_addresses_that_may_not_be_used_are_refused(url: str, problem: str) -> None:

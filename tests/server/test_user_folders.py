@@ -15,7 +15,7 @@ from platformdirs import user_cache_dir, user_state_dir
 from lsp_server.daemon.address import socket_path
 from lsp_server.errors import NoUserFolder
 from lsp_server.processes.log import log_folder
-from lsp_server.user_files.user_folders import settle, told
+from lsp_server.user_files.user_folders import replaced_message, settle
 from repo_index.store import data_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -108,7 +108,7 @@ def test_every_folder_can_be_used_or_is_replaced(
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     monkeypatch.chdir(temporary)
     replaced = settle()
-    said = told(replaced) if replaced else ""
+    said = replaced_message(replaced) if replaced else ""
     places = [
         socket_path().parent,
         log_folder(),

@@ -1,4 +1,4 @@
-"""Text of other files for a prompt, chosen from the index within a token budget.
+"""Chooses text of other files for a prompt, from the index and within a token budget.
 
 First the files that this one imports, then the other open ones, then the places of the workspace
 most like the text at the cursor. Only what the index holds is read, so what it leaves out (ignored
@@ -62,7 +62,7 @@ class CrossFile:
         self._encode = encode
         self._decode = decode
         self._chosen: OrderedDict[tuple[str, str], Chosen] = OrderedDict()
-        self._judged: dict[str, tuple[str, bool]] = {}
+        self._secret_checks: dict[str, tuple[str, bool]] = {}
         """Of open files: the text that was looked through last, and whether it holds secrets."""
 
     def snippets(
@@ -103,20 +103,20 @@ class CrossFile:
         while len(self._chosen) > DOCUMENTS:
             self._chosen.popitem(last=False)
 
-    def told(self, document: tuple[str, str]) -> dict[str, Any]:
+    def state_of(self, document: tuple[str, str]) -> dict[str, Any]:
         """What is in use for a document (scope and path), as JSON for ``recall``."""
         known = self._chosen.get(document)
         return {} if known is None else asdict(known)
 
-    def recall(self, job: CompletionJob, told: dict[str, Any]) -> None:
-        """Use what ``told`` gave once. Raises KeyError, TypeError or ValueError for other data."""
-        if not told:
+    def recall(self, job: CompletionJob, state: dict[str, Any]) -> None:
+        """Use a state of ``state_of``. Raises KeyError, TypeError or ValueError for other data."""
+        if not state:
             return
         snippets, similar = (
-            [ContextSnippet(str(one["path"]), str(one["text"])) for one in told[name]]
+            [ContextSnippet(str(one["path"]), str(one["text"])) for one in state[name]]
             for name in ("snippets", "similar")
         )
-        line, budget, imports = int(told["line"]), int(told["budget"]), str(told["imports"])
+        line, budget, imports = int(state["line"]), int(state["budget"]), str(state["imports"])
         # The other files may have changed since: ``fresh`` looks at them again.
         self.use(job, Chosen(line, similar, budget, imports, (), snippets))
 
@@ -142,14 +142,14 @@ class CrossFile:
         """Open files without secrets, by path."""
         harmless: dict[str, ContextSnippet] = {}
         for one in snippets:
-            text, is_secret = self._judged.pop(one.path, (None, True))
+            text, is_secret = self._secret_checks.pop(one.path, (None, True))
             if text != one.text:
                 is_secret = bool(secret_content(one.text))
-            self._judged[one.path] = one.text, is_secret
+            self._secret_checks[one.path] = one.text, is_secret
             if not is_secret:
                 harmless[one.path] = one
-        while len(self._judged) > DOCUMENTS:
-            del self._judged[next(iter(self._judged))]
+        while len(self._secret_checks) > DOCUMENTS:
+            del self._secret_checks[next(iter(self._secret_checks))]
         return harmless
 
     def _choose(
@@ -187,25 +187,25 @@ class CrossFile:
     ) -> Iterator[tuple[ContextSnippet, tuple[str, ...]]]:
         """Snippets and the names that matter in them, the most helpful first, each path once."""
         opened = self._harmless(job.snippets)
-        told = {job.path}
+        included = {job.path}
         for one in imports_of(head, job.path):
             for path in one.paths:
-                if path in told:
+                if path in included:
                     break
                 snippet = opened.get(path) or self._indexed(files, path)
                 if snippet is not None:
-                    told.add(path)
+                    included.add(path)
                     yield snippet, one.names
                     break
         for path, snippet in opened.items():
-            if path not in told:
-                told.add(path)
+            if path not in included:
+                included.add(path)
                 yield snippet, ()
         for snippet in similar:
             # A file may have left the index since: deleted, ignored, or it holds a secret now.
             gone = files is None or files.tokens(snippet.path) is None
-            if snippet.path not in told and not gone:
-                told.add(snippet.path)
+            if snippet.path not in included and not gone:
+                included.add(snippet.path)
                 yield snippet, ()
 
     def _indexed(self, files: IndexedFiles | None, path: str) -> ContextSnippet | None:
@@ -222,11 +222,11 @@ class CrossFile:
             share = budget // 2 if len(chosen) + 1 < MOST_SNIPPETS else budget
             if share < SMALLEST_TOKENS:
                 break
-            room = share * CHARACTERS_PER_TOKEN
-            fitting = ContextSnippet(snippet.path, outline(snippet.text, room, names))
-            while (cost := self._cost(fitting)) > share and room > _SHORTEST:
-                room = room * share // cost - 1
-                fitting = ContextSnippet(snippet.path, outline(snippet.text, room, names))
+            characters = share * CHARACTERS_PER_TOKEN
+            fitting = ContextSnippet(snippet.path, outline(snippet.text, characters, names))
+            while (cost := self._cost(fitting)) > share and characters > _SHORTEST:
+                characters = characters * share // cost - 1
+                fitting = ContextSnippet(snippet.path, outline(snippet.text, characters, names))
             if cost > share or not fitting.text.strip():
                 continue
             budget -= cost

@@ -1,4 +1,4 @@
-"""Files of a workspace as its index holds them: by path, without a look at the disk."""
+"""The files of a workspace as its index has them: by path, without reading the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line that is missing between others: the one that fits what follows, where that pays.
+"""Completes a line that is missing between others with the line that fits what follows.
 
 Where text stands directly below the cursor's line, and the model believes that the hole ends with
 the line, several likely lines are weighed by what follows (`accel.infilling`). Elsewhere, and on

@@ -1,4 +1,4 @@
-"""Places of a workspace that are most like a text, found by what it shares with the index."""
+"""Finds the places of a workspace that share the most n-grams with a text."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def similar_places(
     for end in range(SHORTEST_MATCH, len(query) + 1, EVERY):
         context = query[max(0, end - LONGEST_MATCH) : end]
         found = files.snapshot.lookup(context, max_match=LONGEST_MATCH, limit=ROWS, depth=1)
-        told: set[str] = set()
+        seen: set[str] = set()
         for length, count, file in zip(
             found.lengths.tolist(), found.counts.tolist(), found.files.tolist(), strict=True
         ):
             path = files.path_of(file)
-            if length < SHORTEST_MATCH or not path or path == without or path in told:
+            if length < SHORTEST_MATCH or not path or path == without or path in seen:
                 continue
-            told.add(path)
+            seen.add(path)
             weight = (length - SHORTEST_MATCH + 1) / (1.0 + max(count, len(found) / COMMON_ROWS))
             scores[path] += weight
             shared.setdefault(path, []).append((context[len(context) - length :], weight))

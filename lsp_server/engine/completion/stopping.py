@@ -1,4 +1,4 @@
-"""Where a completion ends: at the line's end, or where the block that it is in ends."""
+"""Decides where a completion ends: at the end of the line, or of the block around it."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def strings(stops: Sequence[str]) -> StopRule:
 
 def line_end_after(seconds: float, now: Callable[[], float]) -> StopRule:
     """Cut at the last line end once so much time has gone by since the first token."""
-    begun: float | None = None
+    started: float | None = None
 
     def rule(text: str) -> int | None:
-        nonlocal begun
-        begun = now() if begun is None else begun
-        if now() - begun < seconds or "\n" not in text:
+        nonlocal started
+        started = now() if started is None else started
+        if now() - started < seconds or "\n" not in text:
             return None
         return text.rindex("\n")
 

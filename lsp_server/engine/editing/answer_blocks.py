@@ -1,4 +1,4 @@
-"""Fenced blocks of an answer, as people read them.
+"""Finds fenced blocks in an answer, as people read them.
 
 CommonMark (0.31, fenced code blocks) is the rule; beyond it stand fences in list items and quotes,
 behind the last word of a sentence or of the code, and closing fences that are too short.

@@ -1,4 +1,4 @@
-"""Answers that are differences: unified diffs, patches and blocks to search and replace.
+"""Applies answers that are differences: unified diffs, patches, and search-and-replace blocks.
 
 They are applied where they fit exactly, in one place.
 """
@@ -82,11 +82,11 @@ def patched(text: str, original: str, before: str = "", after: str = "") -> str:
         changed_from, changed_to = _changed(hunk)
         if at + changed_from < first or at + changed_to > last:
             raise EditRefused(DOES_NOT_FIT)
-        made += [*whole[place:at], *_with_kept(whole[at : at + len(hunk.old)], hunk)]
+        made += [*whole[place:at], *_with_unchanged(whole[at : at + len(hunk.old)], hunk)]
         place = at + len(hunk.old)
     made += whole[place:]
-    kept = made[first : len(made) - len(below)]
-    return "\n".join([*kept, ""] if below and original.endswith("\n") else kept)
+    edited = made[first : len(made) - len(below)]
+    return "\n".join([*edited, ""] if below and original.endswith("\n") else edited)
 
 
 def _lines(text: str) -> list[str]:
@@ -127,7 +127,7 @@ def _changed(hunk: _Hunk) -> tuple[int, int]:
     return head, len(hunk.old) - tail
 
 
-def _with_kept(lines: Sequence[str], hunk: _Hunk) -> list[str]:
+def _with_unchanged(lines: Sequence[str], hunk: _Hunk) -> list[str]:
     """The new lines, with those at both ends as they are in the text."""
     start, end = _changed(hunk)
     tail = len(hunk.old) - end

@@ -1,4 +1,4 @@
-"""The code in a whole answer of a chat model, read as people read it.
+"""Finds the code in a whole answer of a chat model, as a person would read it.
 
 Thinking is no answer. Of several blocks the one counts that rewrites the selection. A diff is
 applied, and what was left out is filled in, where that can be done in one way only.
@@ -36,7 +36,7 @@ BARE = 0.5
 BETTER_JOINED = 0.15
 SLIGHTLY = 0.02
 _WORD = re.compile(r"\w+|[^\w\s]")
-_OTHER_WAY = re.compile(
+_ALTERNATIVE = re.compile(
     r"alternativ|option(?:ally)?\b|another (?:way|option|version)|you (?:could|can|may) also|"
     r"if you (?:prefer|want)"
     r"|usage|for example|example:|to (?:test|run|use) (?:it|this)|\btests?\b|call it|"
@@ -78,7 +78,7 @@ def code_of_answer(
     lines that end in newlines. Raises EditRefused with the reason where that is not clear.
     """
     # Its patterns take long to compile, and a start does not wait for them.
-    from lsp_server.engine.editing.left_out import filled_in
+    from lsp_server.engine.editing.elided_code import filled_in
 
     known = "\n".join((selection, before, after, instruction))
     spoken = without_thinking(answer, known)
@@ -148,7 +148,7 @@ def _rewriting(text: str, selection: str, known: str, language: str) -> AnswerBl
     joined = _alike(_words("".join(block.text for block in able)), wanted)
     if len(able) > 1 and joined > best + SLIGHTLY:
         raise EditRefused(IN_PARTS)
-    said = [block for block in nearly if not _OTHER_WAY.search(block.said_before)]
+    said = [block for block in nearly if not _ALTERNATIVE.search(block.said_before)]
     return (said or nearly[:1])[-1]
 
 
@@ -173,8 +173,8 @@ def _bare(text: str, selection: str, language: str) -> AnswerBlock:
         return AnswerBlock(html.unescape(marked["code"]).rstrip("\n") + "\n", language, "")
     known = {line.strip() for line in selection.split("\n") if line.strip()}
     own = [line.strip() for line in body if line.strip()]
-    kept = sum(line in known for line in own)
-    if own and (_alike(_words(code), wanted) >= BARE or 2 * kept >= len(own) > 0):
+    unchanged = sum(line in known for line in own)
+    if own and (_alike(_words(code), wanted) >= BARE or 2 * unchanged >= len(own) > 0):
         return AnswerBlock(f"{code}\n", language, "")
     if len(known) == 1:
         inline = [one for one in inline_code(text) if one != selection.strip()]

@@ -1,4 +1,4 @@
-"""An answer brought back to the blank lines and the indentation of the text that it replaces."""
+"""Gives an answer the blank lines and the indentation of the text that it replaces."""
 
 from __future__ import annotations
 

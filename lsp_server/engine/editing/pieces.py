@@ -1,4 +1,4 @@
-"""A selection that is too long for one answer, in pieces that end where a definition begins."""
+"""Cuts a selection that is too long for one answer where definitions begin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A selection as a model reads it, and what of it the model never sees.
+"""Prepares a selection for the model: line ends, blanks and unknown characters are not shown to
+it.
 
 A model is shown lines that end in ``\\n`` and nothing that it may lose: line ends, a byte order
 mark, blanks at the ends of lines and control characters stay behind. Text that the model's

@@ -1,4 +1,4 @@
-"""A model's answer put into the text that it was shown a part of.
+"""Puts a model's answer into the original text of which it was shown a part.
 
 What the answer leaves unchanged is taken from the original, character for character: lines first,
 then words within lines. Lines that changed keep what was not shown of the lines that they replace,
@@ -31,7 +31,7 @@ class Written:
     text: str
     end: str
     source: int = -1
-    is_kept: bool = False
+    is_original: bool = False
 
 
 def spliced(shown: ShownText, answer: str, default_end: str = "\n", tabs: bool = False) -> str:
@@ -58,7 +58,7 @@ class _Splice:
         written: list[Written] = []
         for kind, first, last, new_first, new_last in self._stretches():
             if kind == "equal":
-                written += [self._kept(number) for number in range(first, last)]
+                written += [self._original(number) for number in range(first, last)]
             else:
                 written += self._changed(first, last, new_first, new_last)
         written[-1] = replace(written[-1], end=self._lines[-1].end)
@@ -84,9 +84,9 @@ class _Splice:
             ("equal", old_end, len(old), new_end, len(new)),
         ]
 
-    def _kept(self, number: int) -> Written:
+    def _original(self, number: int) -> Written:
         line = self._lines[number]
-        return Written(line.original, line.end or self._end_near(number), number, is_kept=True)
+        return Written(line.original, line.end or self._end_near(number), number, is_original=True)
 
     def _changed(self, first: int, last: int, new_first: int, new_last: int) -> list[Written]:
         """New lines in place of the lines ``first`` to ``last``."""
@@ -167,9 +167,9 @@ class _Splice:
             key=lambda line: len(line.indent),
             default=None,
         )
-        begun = outer.indent if outer else ""
-        rest = indent[len(begun) :]
-        return begun + self._in_style(rest)
+        outer_indent = outer.indent if outer else ""
+        rest = indent[len(outer_indent) :]
+        return outer_indent + self._in_style(rest)
 
     def _in_style(self, blanks: str) -> str:
         if not self._tabs or "\t" in blanks:
@@ -183,7 +183,7 @@ class _Splice:
         if not meanings:
             return
         # The instruction may ask for another name in place of one that it names.
-        kept = meanings.keys() - set(shown.cut(shown.instruction))
+        required = meanings.keys() - set(shown.cut(shown.instruction))
         before = [piece.shown for line in old for piece in line.pieces]
         after = [piece for pieces in cut for piece in pieces]
         for piece in after:
@@ -192,7 +192,7 @@ class _Splice:
         matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
         for kind, first, last, _, _ in matcher.get_opcodes():
             gone = [piece for piece in before[first:last] if piece.strip()]
-            is_alone = kind in ("delete", "replace") and all(piece in kept for piece in gone)
+            is_alone = kind in ("delete", "replace") and all(piece in required for piece in gone)
             if is_alone and any(after.count(piece) < before.count(piece) for piece in gone):
                 raise _spoilt()
 
@@ -215,7 +215,7 @@ def _apart(written: list[Written]) -> list[Written]:
     would become one line end."""
     lines = list(written)
     for number, (line, below) in enumerate(itertools.pairwise(written)):
-        adjacent = line.is_kept and below.is_kept and below.source == line.source + 1
+        adjacent = line.is_original and below.is_original and below.source == line.source + 1
         if line.end == "\r" and not adjacent and (below.text + below.end).startswith("\n"):
             lines[number] = replace(line, end="\n")
     return lines

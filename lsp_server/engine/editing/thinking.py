@@ -1,4 +1,4 @@
-"""What a model thinks before it answers, and the words that it puts around its answer.
+"""Separates a model's thinking, and the words around its answer, from the answer.
 
 Marks of thinking stand in the text where a server does not take them out, or where the template of
 a chat begins the thinking: then the text begins in the middle of it.
@@ -24,7 +24,7 @@ _CLOSING = (
     rf"inner_suffix)\|>|<channel\|>|<unused95>"
 )
 _TAG = re.compile(rf"(?P<opening>{_OPENING})|(?P<closing>{_CLOSING})", re.IGNORECASE)
-_BEGUN_RARELY = re.compile(rf"\s*<({_RARE})>", re.IGNORECASE)
+_RARE_OPENING = re.compile(rf"\s*<({_RARE})>", re.IGNORECASE)
 _FINAL_CHANNEL = re.compile(r"<\|channel\|>\s*final\b[^<\n]*<\|message\|>")
 _CHANNEL = re.compile(r"\s*(?:<\|start\|>\w*)?\s*<\|channel\|>")
 _CHANNEL_END = re.compile(r"<\|(?:return|end|call)\|>")
@@ -62,7 +62,7 @@ def without_thinking(answer: str, known: str) -> Spoken:
     if (spoken := _of_channels(answer)) is not None:
         return spoken
     text, had = _SPOKEN.sub("", answer, count=1), False
-    if rare := _BEGUN_RARELY.match(text):
+    if rare := _RARE_OPENING.match(text):
         close = f"</{rare[1]}>"
         if rare.group().strip() not in known and close in text:
             text = text[text.index(close) + len(close) :]

@@ -1,4 +1,4 @@
-"""What the user answered: which workspaces a server may keep a repository of."""
+"""Stores the user's answers: which workspaces a server may copy."""
 
 from __future__ import annotations
 
@@ -100,10 +100,10 @@ def _name(folder: str) -> str:
 def _read(file: Path) -> dict[str, dict[str, str]]:
     """What was kept; a damaged file holds no answer."""
     try:
-        kept: Any = json.loads(file.read_text("utf-8"))
+        stored: Any = json.loads(file.read_text("utf-8"))
         return {
             str(origin): {str(folder): str(answer) for folder, answer in answers.items()}
-            for origin, answers in kept.items()
+            for origin, answers in stored.items()
         }
     except FileNotFoundError:
         return {}

@@ -1,4 +1,4 @@
-"""The files of a workspace that may be sent: those that the index of this machine holds, too.
+"""Selects the files of a workspace that may be sent: those that this machine indexes, too.
 
 What is ignored and what seems to hold secrets is not among them, neither content nor path.
 """

@@ -1,4 +1,4 @@
-"""One workspace, kept in line with its repository at a server.
+"""Keeps the copy of one workspace at a server in line with its files.
 
 Everything here is background work: no request waits for it, and what is not there yet is not
 drafted from. Contents that the server has are not sent again; open documents are sent as edits.
@@ -32,7 +32,7 @@ GATHER_S = 1.0
 """Changes are sent together that come within so long."""
 BATCH_CHARACTERS = 1 << 20
 BATCH_FILES = 200
-LOOK_AGAIN_S = 600.0
+RECHECK_S = 600.0
 """A server that does not take something is asked again after so long."""
 
 
@@ -126,9 +126,11 @@ class WorkspaceSync:
         """End the work and delete the repository. Raises ServerUnavailable, NotTaken."""
         await self.stop()
         if self.repository:
-            status, told = await self._connection.ask("DELETE", f"{REPOSITORIES}/{self.repository}")
+            status, answer = await self._connection.ask(
+                "DELETE", f"{REPOSITORIES}/{self.repository}"
+            )
             if status not in (204, 404):
-                raise NotTaken(_reason(status, told))
+                raise NotTaken(_reason(status, answer))
 
     async def _run(self) -> None:
         self._watch()
@@ -143,7 +145,7 @@ class WorkspaceSync:
                 return
             except NotTaken as error:
                 self._wait(str(error))
-                await asyncio.sleep(LOOK_AGAIN_S)
+                await asyncio.sleep(RECHECK_S)
             except ServerUnavailable as error:
                 self._wait(str(error))
                 await asyncio.sleep(self._back_off.next_s(error.retry_after_s))
@@ -191,8 +193,8 @@ class WorkspaceSync:
                 letter if letter.isalnum() or letter in " .+@-_" else "_"
                 for letter in os.path.basename(self.folder)[:100]
             ).strip(" .")
-            told = await self._ask("POST", REPOSITORIES, {"name": name or "workspace"})
-            self.repository = str(told["id"])
+            answer = await self._ask("POST", REPOSITORIES, {"name": name or "workspace"})
+            self.repository = str(answer["id"])
             self._registered(self.repository)
         self._paths = set()
         await self._send_all()
@@ -205,8 +207,8 @@ class WorkspaceSync:
         if self.state == "ready" and files == self._hashes:
             return
         self._hashes = files
-        told = await self._ask("PUT", self._at("manifest"), {"files": files})
-        await self._send_contents(told)
+        answer = await self._ask("PUT", self._at("manifest"), {"files": files})
+        await self._send_contents(answer)
 
     async def _send_changed(self, paths: list[str]) -> None:
         changed = await asyncio.to_thread(self._files.hashes_of, paths)
@@ -236,12 +238,12 @@ class WorkspaceSync:
             if one not in self._not_taken and path not in self._refused_paths
         }
 
-    async def _send_contents(self, told: dict[str, Any]) -> None:
+    async def _send_contents(self, answer: dict[str, Any]) -> None:
         """Send the contents that the server lacks, and take back those that it refuses."""
-        for path in told["refused"]:
+        for path in answer["refused"]:
             self._hashes.pop(path, None)
             self._refused_paths.add(path)
-        wanted = frozenset(told["missing"])
+        wanted = frozenset(answer["missing"])
         by_hash = {digest: path for path, digest in self._hashes.items() if digest in wanted}
         refused: set[str] = set()
         batch: dict[str, str] = {}
@@ -268,8 +270,8 @@ class WorkspaceSync:
             )
 
     async def _send_batch(self, batch: dict[str, str]) -> set[str]:
-        told = await self._ask("POST", self._at("blobs"), {"contents": batch})
-        return set(told["refused"])
+        answer = await self._ask("POST", self._at("blobs"), {"contents": batch})
+        return set(answer["refused"])
 
     # Open documents
 
@@ -295,11 +297,11 @@ class WorkspaceSync:
             return True
         path = self._at(f"buffers/{self._session}")
         body = {"edits": [asdict(edit) for edit in edits], "closed": closed}
-        status, told = await self._connection.ask("PATCH", path, body)
+        status, answer = await self._connection.ask("PATCH", path, body)
         if status == 409:
             return False
         self._sent.update({edit.path: texts[edit.path] for edit in edits})
-        self._checked(status, told)
+        self._checked(status, answer)
         return True
 
     def _counts(self, path: str, text: str) -> bool:
@@ -320,19 +322,19 @@ class WorkspaceSync:
 
     async def _ask(self, method: str, path: str, body: Any) -> dict[str, Any]:
         """Raises ServerUnavailable, RepositoryGone and NotTaken."""
-        status, told = await self._connection.ask(method, path, body)
-        return self._checked(status, told)
+        status, answer = await self._connection.ask(method, path, body)
+        return self._checked(status, answer)
 
     @staticmethod
-    def _checked(status: int, told: dict[str, Any]) -> dict[str, Any]:
+    def _checked(status: int, answer: dict[str, Any]) -> dict[str, Any]:
         if status == 404:
             raise RepositoryGone("the server has no such repository any more")
         if not 200 <= status < 300:
-            raise NotTaken(_reason(status, told))
-        return told
+            raise NotTaken(_reason(status, answer))
+        return answer
 
 
-def _reason(status: int, told: dict[str, Any]) -> str:
-    error = told.get("error")
+def _reason(status: int, answer: dict[str, Any]) -> str:
+    error = answer.get("error")
     message = error.get("message") if isinstance(error, dict) else None
     return f"the server does not take it ({status}: {message or 'no reason given'})"

@@ -1,4 +1,4 @@
-"""Place holders in answers, such as ``# ... rest of the code unchanged``.
+"""Fills in place holders of answers, such as ``# ... rest of the code unchanged``.
 
 What a model left out is filled in from the original where the lines around the place holder tell
 in one way only what that is. Otherwise the answer is refused: applied, it would delete code.
@@ -282,8 +282,8 @@ def _as_one(lines: list[str], holders: list[int]) -> tuple[list[str], list[int]]
         if not any(line.strip() for line in lines[one + 1 : other]):
             gone |= {*range(one + 1, other + 1)}
     numbers = [number for number in range(len(lines)) if number not in gone]
-    kept = [n for n, number in enumerate(numbers) if number in set(holders)]
-    return [lines[number] for number in numbers], kept
+    joined = [n for n, number in enumerate(numbers) if number in set(holders)]
+    return [lines[number] for number in numbers], joined
 
 
 def _levelled(lines: list[str], old: list[str]) -> list[str]:
@@ -309,7 +309,7 @@ def _holders(lines: list[str], old: list[str], language: str, instruction: str) 
     """The numbers of lines that are place holders. Raises EditRefused where a part of a line was
     left out."""
     known = Counter(line.strip() for line in old)
-    asked = " ".join(instruction.split()).lower()
+    words_of_instruction = " ".join(instruction.split()).lower()
     found: list[int] = []
     for number, line in enumerate(lines):
         text = line.strip()
@@ -321,7 +321,7 @@ def _holders(lines: list[str], old: list[str], language: str, instruction: str) 
         if _is_of_session(lines, number):
             continue
         said = _said(line).lower()
-        if len(said) > len("...") and said in asked:
+        if len(said) > len("...") and said in words_of_instruction:
             # The instruction asks for these words.
             continue
         is_bare = _is_bare_holder(line) and not _is_code(lines, number, old, language, instruction)
@@ -417,11 +417,11 @@ def _without_notes(lines: list[str], old: list[str]) -> list[str]:
 def _gaps(lines: list[str], old: list[str], holders: list[int], adds: bool) -> list[_Gap] | None:
     """What each place holder stands for; None where that is not clear."""
     rows = [n for n, line in enumerate(old) if line.strip()]
-    kept = [n for n, line in enumerate(lines) if line.strip()]
-    if len(rows) * len(kept) > MOST_CELLS:
+    filled = [n for n, line in enumerate(lines) if line.strip()]
+    if len(rows) * len(filled) > MOST_CELLS:
         return None
     gaps = set(holders)
-    tokens = [None if n in gaps else lines[n] for n in kept]
+    tokens = [None if n in gaps else lines[n] for n in filled]
     texts = [old[n] for n in rows]
     added = _new_definitions(tokens, texts)
     if added and not adds:
@@ -438,7 +438,7 @@ def _gaps(lines: list[str], old: list[str], holders: list[int], adds: bool) -> l
             continue
         before = forward[number]
         behind = [backward[count - 1 - number][size - place] for place in range(size + 1)]
-        starts = _as_deep(lines[kept[number]], texts)
+        starts = _as_deep(lines[filled[number]], texts)
         start = _one_of(before, _least_after(behind), best, starts)
         end = _one_of(behind, _least_before(before), best, set())
         if start is None or end is None or end < start:

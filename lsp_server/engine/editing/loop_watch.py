@@ -1,4 +1,4 @@
-"""Answers that repeat themselves: they are stopped, and are no answers."""
+"""Stops answers that repeat themselves. They are never used."""
 
 from __future__ import annotations
 

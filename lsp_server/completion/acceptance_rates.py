@@ -1,4 +1,4 @@
-"""How often suggestions are taken, by language: learnt and kept on this machine, told to nobody.
+"""Acceptance rates of suggestions by language, learnt and stored on this machine alone.
 
 Where suggestions of several lines are hardly ever taken, single lines are offered, and several only
 now and then, so that a change of mind is noticed.
@@ -55,7 +55,7 @@ class AcceptanceRates:
         self._file = file
         self._rates: dict[tuple[str, bool], Rate] = _read(file) if file is not None else {}
         self._unsaved = 0
-        self._held_back: dict[str, int] = {}
+        self._single_line_turns: dict[str, int] = {}
 
     def learn(self, language: str, several: bool, taken: bool) -> None:
         """A suggestion was taken or turned down."""
@@ -69,18 +69,18 @@ class AcceptanceRates:
         known = self._rates.get((language, True))
         if known is None or known.count < FEWEST or known.rate >= HARDLY_EVER:
             return True
-        times = self._held_back[language] = self._held_back.get(language, 0) + 1
+        times = self._single_line_turns[language] = self._single_line_turns.get(language, 0) + 1
         return times % TRY_AGAIN_EVERY == 0
 
     def by_language(self) -> dict[str, dict[str, float]]:
         """For the status: ``{language: {rate, shown}}``, shown counted in outcomes."""
-        told: dict[str, dict[str, float]] = {}
+        rates: dict[str, dict[str, float]] = {}
         for language in sorted({language for language, _ in self._rates}):
             both = [rate for (name, _), rate in self._rates.items() if name == language]
             count = sum(one.count for one in both)
             rate = sum(one.rate * one.count for one in both) / max(1, count)
-            told[language] = {"rate": round(rate, 3), "shown": count}
-        return told
+            rates[language] = {"rate": round(rate, 3), "shown": count}
+        return rates
 
     def save(self) -> None:
         """Keep what was learnt; a full disk costs only that."""

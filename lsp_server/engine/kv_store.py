@@ -1,7 +1,7 @@
-"""The KV caches of documents of late, kept on disk so that they are warm after a restart, too.
+"""Stores the KV caches of recent documents on disk, so that they are warm after a restart, too.
 
-Never those of documents that may hold secrets: their jobs say so, and the text is looked through
-once more before it is written.
+Documents that may hold secrets are never stored: their jobs say so, and the text is searched once
+more before it is written.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ COVERED = 0.75
 """A file that holds so much of a cache is as good as a new one."""
 
 
-class KeptCaches:
-    """What is on disk of the documents of one model, and which of them may be."""
+class KvStore:
+    """The stored KV caches of one model's documents."""
 
     def __init__(self, files: KvFiles, model: str, decode: Callable[[Any], str]) -> None:
-        """``model``: names the model and the form of its caches."""
+        """``model``: names the model and the format of its caches."""
         self._files, self._model, self._decode = files, model, decode
         self._written: dict[Document, Any] = {}
         """Tokens that are on disk, by document."""
@@ -47,12 +47,12 @@ class KeptCaches:
             self._secret.discard(document)
 
     def forget(self, document: Document) -> None:
-        """Nothing of a document is to be on disk."""
+        """Delete what is stored of a document."""
         self._written.pop(document, None)
         self._files.delete(self._name(document))
 
     def load(self, document: Document) -> KvFile | None:
-        """What is on disk of a document that may be there."""
+        """The stored cache of a document; None where there is none or must be none."""
         if document in self._secret:
             return None
         file = self._files.load(self._name(document))
@@ -60,14 +60,14 @@ class KeptCaches:
             self._written[document] = file.tokens
         return file
 
-    def keep(
+    def save(
         self,
         document: Document,
         session: Session,
         about: dict[str, Any],
         interrupted: Callable[[], bool],
     ) -> None:
-        """Save the cache of a document unless what is on disk is as good."""
+        """Store the cache of a document unless what is on disk is as good."""
         if document in self._secret or session.length < FEWEST_TOKENS:
             return
         written = self._written.get(document)
@@ -84,8 +84,8 @@ class KeptCaches:
         return kv_name(*document, self._model)
 
 
-def kept_caches_of(engine: Engine, megabytes: int, folder: Path) -> KeptCaches | None:
-    """Those of a model in a folder; None where there are to be none."""
+def kv_store_of(engine: Engine, megabytes: int, folder: Path) -> KvStore | None:
+    """The store of a model in a folder; None where nothing is to be stored."""
     files = KvFiles(folder, megabytes << 20)
     files.evict()
     if not megabytes or not engine.model.fingerprint:
@@ -94,4 +94,4 @@ def kept_caches_of(engine: Engine, megabytes: int, folder: Path) -> KeptCaches |
         f"{engine.model.fingerprint} {engine.execution_path} {engine.dtype} "
         f"{engine.model.kv_type} {VERSION}"
     )
-    return KeptCaches(files, model, engine.tokenizer.decode)
+    return KvStore(files, model, engine.tokenizer.decode)

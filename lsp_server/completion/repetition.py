@@ -1,4 +1,4 @@
-"""Texts that repeat themselves: the same lines or the same words over and over, to the end.
+"""Finds text that repeats itself to the end: the same lines or words over and over.
 
 A block that comes twice is no loop, and neither is a repetition that the model came out of: tables,
 lists of zeros and rules of a style sheet are written like that.

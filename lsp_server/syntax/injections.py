@@ -1,4 +1,4 @@
-"""Texts of another language inside of a document: scripts and styles, fenced blocks."""
+"""Language injections: scripts and styles, fenced blocks and other text of a second language."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SHORT = {
 }
 
 
-class Island(NamedTuple):
+class Injection(NamedTuple):
     """``text[start:end]`` is of another language; its id may be unknown."""
 
     start: int
@@ -47,10 +47,10 @@ class Island(NamedTuple):
     language: str
 
 
-def islands(
+def injections(
     root: Node, grammar: str, offsets: Offsets, start: int = 0, end: int | None = None
-) -> list[Island]:
-    """The islands of a tree that touch a range of offsets, in order."""
+) -> list[Injection]:
+    """The injections of a tree that touch a range of offsets, in order."""
     if grammar not in _QUERIES:
         return []
     from tree_sitter import QueryCursor
@@ -63,7 +63,7 @@ def islands(
         language = _language(captures) if named == "text" else named
         for node in captures[named]:
             at, to = offsets.index(node.start_byte), offsets.index(node.end_byte)
-            found.append(Island(at, to, language))
+            found.append(Injection(at, to, language))
     return sorted(found)
 
 

@@ -1,4 +1,4 @@
-"""The brackets of a document that is being typed, at the cost of what changed.
+"""Brackets of a document that is being typed; only what changed is parsed again.
 
 A document is kept as stretches of some forty lines, each with the brackets that its own syntax tree
 finds. A change is parsed with its stretch alone: a tree of the whole document would be mended fast
@@ -48,7 +48,7 @@ class Around(NamedTuple):
     closed_after: str
 
 
-class KeptSyntax:
+class IncrementalBrackets:
     """The brackets of one document. Each call tells the text as it is now."""
 
     def __init__(self, grammar: str) -> None:
@@ -57,7 +57,7 @@ class KeptSyntax:
         self._stretches: list[Stretch] = []
 
     @classmethod
-    def of(cls, language_id: str, path: str = "") -> KeptSyntax | None:
+    def of(cls, language_id: str, path: str = "") -> IncrementalBrackets | None:
         """For a language; None where it has no grammar."""
         grammar = grammar_of(language_id, path)
         return cls(grammar) if grammar else None
@@ -100,19 +100,19 @@ class KeptSyntax:
             return
         same_start = _common_start(old, text)
         same_end = _common_end(old, text, min(len(old), len(text)) - same_start)
-        kept_before, kept_after = 0, 0
+        unchanged_before, unchanged_after = 0, 0
         first, last = 0, len(self._stretches)
-        while first < last and kept_before + len(self._stretches[first].text) <= same_start:
-            kept_before += len(self._stretches[first].text)
+        while first < last and unchanged_before + len(self._stretches[first].text) <= same_start:
+            unchanged_before += len(self._stretches[first].text)
             first += 1
-        while last > first and kept_after + len(self._stretches[last - 1].text) <= same_end:
-            kept_after += len(self._stretches[last - 1].text)
+        while last > first and unchanged_after + len(self._stretches[last - 1].text) <= same_end:
+            unchanged_after += len(self._stretches[last - 1].text)
             last -= 1
         if first == last and first:
             # The change is between two stretches, or at the end: it goes to the one before.
             first -= 1
-            kept_before -= len(self._stretches[first].text)
-        changed = text[kept_before : len(text) - kept_after]
+            unchanged_before -= len(self._stretches[first].text)
+        changed = text[unchanged_before : len(text) - unchanged_after]
         self._stretches[first:last] = self._renewed(changed, self._stretches[first:last])
         self._text = text
 
@@ -140,7 +140,7 @@ def _stretches(text: str, grammar: str) -> list[Stretch]:
         brackets = code_brackets(tree, pieces)
         if len(part) < len(text) or len(text) > LONGEST:
             whole = [(at.start, at.end) for at in pieces if at.role is not Role.TEXT]
-            whole += [(island.start, island.end) for island in tree.islands()]
+            whole += [(injection.start, injection.end) for injection in tree.injections()]
             end = _place_to_divide(part[: _loose(part, pieces)], whole)
             if end == 0 and len(part) < len(text) and size < LONGEST_PARSED:
                 size *= 2
