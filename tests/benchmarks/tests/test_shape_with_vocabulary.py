@@ -43,7 +43,7 @@ def test_a_shape_gets_the_tokens_of_another_file(tmp_path: Path) -> None:
     vocabulary, tokenizer = _read(made)
     assert len(vocabulary.tokens) == len(vocabulary.types) == SIZE
     assert vocabulary.tokens[: len(TOKENS)] == TOKENS
-    assert len(vocabulary.merges) == SIZE - len(LETTERS) - 4  # the end and three of a hole
+    assert vocabulary.merges.count == SIZE - len(LETTERS) - 4  # the end and three of a hole
     names = {key: vocabulary.tokens[token] for key, token in vocabulary.fim_tokens.items()}
     assert names == {key: f"<|fim_{key}|>" for key in ("prefix", "suffix", "middle")}
     assert tokenizer.encode(CODE).tolist() == _read(source)[1].encode(CODE).tolist()
