@@ -9,9 +9,7 @@ import pytest
 from browser import Browser
 from code_server import CodeServer
 from drive_vscode import Window
-from installed import Server
 from next_edit_files import BASKET, CALLS, RENAMED, SHOP
-from prepared import prepared_place
 from projects import make_project
 
 pytestmark = pytest.mark.editors
@@ -191,21 +189,6 @@ def test_quiet_mode_shows_the_sign_until_the_key(
     window.wait(lambda: window.signs() == 1, "the next sign")
     assert window.next_edit() is None
     window.page.close()
-
-
-def test_a_suggestion_wins_until_it_is_sent_away(window: Window, server: Server) -> None:
-    place = prepared_place(server, window.folder, NAME, after="")
-    text = BASKET + "\n\n" + place.text
-    opened(window, text)
-    rename(window)
-    wait_proposal(window, 5)
-    window.keys("Control+End")
-    window.type(place.key)
-    window.wait_ghost()
-    assert window.next_edit() is None
-    window.keys("Escape")
-    window.wait(lambda: window.next_edit() is not None, "next edit in its place")
-    assert not window.ghost()
 
 
 def test_keys_are_the_users_own_where_nothing_is_shown(window: Window) -> None:
