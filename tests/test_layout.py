@@ -20,7 +20,7 @@ FORBIDDEN = {
     "repo_index": {"accel", "lsp_server", "torch", "transformers", "pygls", "lsprotocol", "tests"},
     "lsp_server": {"torch", "transformers", "tests"},
 }
-JOINS_ACCEL_AND_INDEX = ("engine/service.py", "cli/commands.py")
+JOINS_ACCEL_AND_INDEX = ("engine/loading.py", "cli/commands.py")
 """The only places of lsp_server that may import both ``accel`` and ``repo_index``."""
 
 

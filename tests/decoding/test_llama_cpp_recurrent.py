@@ -31,7 +31,7 @@ from accel.models.llama_cpp.probe import kind_of
 from accel.request import GenerationRequest
 from lsp_server.contract.jobs import CompletionJob
 from lsp_server.contract.options import EngineOptions
-from lsp_server.engine import service as engine_service
+from lsp_server.engine.completion.missing_line import LineFitter
 from lsp_server.engine.service import EngineService
 
 pytestmark = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
@@ -159,7 +159,7 @@ def test_the_server_completes_by_such_a_model_and_drafts_change_no_token(
     assert engine.model.capability.kind == kind
     service = EngineService(EngineOptions(path="m"))
     service._engine = engine
-    service._fitter = engine_service.LineFitter(engine)
+    service._fitter = LineFitter(engine)
     job = CompletionJob("", "a.py", "def total(values):\n    return ", "", max_tokens=24)
     plain = service.complete(replace(job, plain=True))
     assert plain.tokens == 24 or plain.stopped_by
