@@ -39,6 +39,8 @@ def accepted_text(fields: Fields) -> AcceptedText:
 def _read(kind: type[Asked], fields: Fields, name: str) -> Asked:
     values = fields.take(name)
     if isinstance(values, dict):
+        if "owner" in values:
+            raise invalid(f"{name}.owner: the key says whose it is")
         values = {"workspace": "", **values}
     try:
         asked = read(kind, values, name)
