@@ -19,7 +19,7 @@ demo: $(READY)
 WORKERS ?= 2
 BESIDE := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: $(READY)
-	$(BIN)/python -c "from lsp_server.contract.options import EngineOptions as Options; from lsp_server.engine.process import EngineService; service = EngineService(Options(path='tests/data/small_model')); service.load(print); service.warm_up()"
+	$(BIN)/python -c "from lsp_server.contract.options import EngineOptions as Options; from lsp_server.engine.service import EngineService; service = EngineService(Options(path='tests/data/small_model')); service.load(print); service.warm_up()"
 	$(BIN)/python -m pytest $(BESIDE) --ignore tests/benchmarks --ignore tests/editors -m "not long and not editors and not model and not alone"
 	$(BIN)/python -m pytest -m alone $$(grep -rl --include='test_*.py' mark.alone tests)
 
