@@ -15,7 +15,7 @@ from lsp_server.contract.jobs import COMPLETION, Span
 
 OnSpans = Callable[[list[Span]], None]
 
-LATENCIES_KEPT = 200
+MAX_LATENCIES = 200
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Call:
     """A request under way. Cancelling it stops the decode loop within one forward."""
 
     id: int
-    urgency: int
+    priority: int
     future: asyncio.Future[Any]
     on_spans: OnSpans | None
     cancel: Callable[[], None]
@@ -42,20 +42,22 @@ class Calls:
         """Requests since the engine was made."""
         self.last_used = time.monotonic()
         """When a request last began or ended."""
-        self.latencies_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        self.latencies_s: deque[float] = deque(maxlen=MAX_LATENCIES)
         """Of the last completions."""
-        self.cancels_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        self.cancels_s: deque[float] = deque(maxlen=MAX_LATENCIES)
         """From the cancel of a request to the answer that it has stopped."""
-        self.cancel_forwards_s: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        self.cancel_forwards_s: deque[float] = deque(maxlen=MAX_LATENCIES)
         """What of that was the rest of the forward that ran."""
         self._calls: dict[int, Call] = {}
         self._ids = itertools.count(1)
 
-    def begin(self, urgency: int, on_spans: OnSpans | None, cancel: Callable[[Call], None]) -> Call:
+    def begin(
+        self, priority: int, on_spans: OnSpans | None, cancel: Callable[[Call], None]
+    ) -> Call:
         """A new call; ``cancel`` is asked to stop it, the first time while it is under way."""
         call_id = next(self._ids)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        call = Call(call_id, urgency, future, on_spans, lambda: self._cancel(call, cancel))
+        call = Call(call_id, priority, future, on_spans, lambda: self._cancel(call, cancel))
         self._calls[call_id] = call
         if len(self._calls) == 1:
             self.on_busy()
@@ -93,7 +95,7 @@ class Calls:
             # A call that nobody awaits any more is no error of ours.
             call.future.exception()
             return
-        if call.cancelled is None and call.urgency == COMPLETION:
+        if call.cancelled is None and call.priority == COMPLETION:
             self.latencies_s.append(time.monotonic() - call.started)
         elif call.cancelled is not None and forward_s is not None:
             self.cancels_s.append(time.monotonic() - call.cancelled)

@@ -30,11 +30,11 @@ class EngineInterface(Protocol):
         job: AnyJob,
         client: str,
         on_spans: OnSpans | None = None,
-        urgency: int = COMPLETION,
+        priority: int = COMPLETION,
     ) -> Call:
         """Have a text written; the future holds a JobResult."""
 
-    def prefill(self, job: AnyJob, client: str, urgency: int = PREFILL) -> Call:
+    def prefill(self, job: AnyJob, client: str, priority: int = PREFILL) -> Call:
         """Compute the prompt of a job that may come."""
 
     def tell(self, note: Note) -> None:

@@ -193,7 +193,7 @@ class AcceptedText(_OfDocument):
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
+class TokenLogprob:
     """How likely a token was: its bytes, its log probability in nats, and the likeliest tokens in
     its place as bytes and log probabilities."""
 
@@ -212,7 +212,7 @@ class Span:
     logprob: float | None = None
     """Of the one token that the text is of, given what stands before it, in nats; None where
     nobody asked."""
-    chance: Chance | None = None
+    chance: TokenLogprob | None = None
     """The same with the likeliest tokens in its place."""
 
 

@@ -113,7 +113,7 @@ class Hub:
         if not key.server.url:
             engine = EngineClient(key.options, on_change, self._in_thread)
             if not self._in_thread:
-                engine.make_room = lambda: self._make_room(engine)
+                engine.grant_memory = lambda: self._grant_memory(engine)
             return engine
         local = key.local
         made = RemoteEngine(key.server, on_change, None if local is None else self._engine(local))
@@ -140,7 +140,7 @@ class Hub:
             size = index.max_file_kilobytes << 10
             used.use(folder, SharingOptions(tuple(index.exclude), size))
 
-    async def _make_room(self, engine: EngineClient) -> None:
+    async def _grant_memory(self, engine: EngineClient) -> None:
         await self._memory.grant(engine, self._memory_megabytes[engine.options])
 
     def _local_engines(self) -> list[EngineClient]:

@@ -50,7 +50,7 @@ def hung_after_s() -> float:
     return float(os.environ.get("REDRAFT_HUNG_S", HUNG_S))
 
 
-async def _no_room_needed() -> None:
+async def _grant_nothing() -> None:
     return None
 
 
@@ -77,7 +77,7 @@ class EngineClient:
                 self.status, state="failed", message=NO_MODEL, remedy=self.failure.remedy
             )
         self.calls = Calls()
-        self.make_room: Callable[[], Awaitable[None]] = _no_room_needed
+        self.grant_memory: Callable[[], Awaitable[None]] = _grant_nothing
         """Awaited before a process is started. May raise ModelUnavailable."""
         self.memory_bytes = 0
         """What a process was granted; 0 without one."""
@@ -136,19 +136,19 @@ class EngineClient:
         job: AnyJob,
         client: str,
         on_spans: OnSpans | None = None,
-        urgency: int = COMPLETION,
+        priority: int = COMPLETION,
     ) -> Call:
         """Have a text written; the future holds a JobResult."""
-        return self._call(job.operation, job, client, urgency, on_spans)
+        return self._call(job.operation, job, client, priority, on_spans)
 
-    def prefill(self, job: AnyJob, client: str, urgency: int = PREFILL) -> Call:
+    def prefill(self, job: AnyJob, client: str, priority: int = PREFILL) -> Call:
         """Compute the prompt of a job that may come."""
-        return self._call("prefill", job, client, urgency, None)
+        return self._call("prefill", job, client, priority, None)
 
     def _call(
-        self, operation: str, job: AnyJob, client: str, urgency: int, on_spans: OnSpans | None
+        self, operation: str, job: AnyJob, client: str, priority: int, on_spans: OnSpans | None
     ) -> Call:
-        call = self.calls.begin(urgency, on_spans, self._cancel)
+        call = self.calls.begin(priority, on_spans, self._cancel)
         if self.refused:
             assert self.failure is not None
             self.calls.finish(call, error=self.failure.error)
@@ -159,7 +159,7 @@ class EngineClient:
             "job": to_json(job),
             "id": call.id,
             "client": client,
-            "urgency": urgency,
+            "urgency": priority,
         }
         if self._child.alive:
             self._send_job(frame)
@@ -226,7 +226,7 @@ class EngineClient:
 
     async def _start(self) -> None:
         await self._check_model()
-        await self._have_room()
+        await self._await_memory()
         try:
             await asyncio.sleep(self._child.back_off_s)
             self._change("loading", "loading the model")
@@ -252,9 +252,9 @@ class EngineClient:
             self._fail(error.cause, error.remedy)
             raise
 
-    async def _have_room(self) -> None:
+    async def _await_memory(self) -> None:
         try:
-            await self.make_room()
+            await self.grant_memory()
         except MemoryTaken as error:
             self._change("idle", str(error))
             raise

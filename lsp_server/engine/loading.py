@@ -69,7 +69,7 @@ class EngineLoading:
         self._options = options
         self._measures_later = measures_later
         self._caches = caches
-        self._begun: set[tuple[str, str]] = set()
+        self._seen_documents: set[tuple[str, str]] = set()
         """Documents, by workspace and path, whose caches on disk were looked for."""
         self._draft_engine: Engine | None = None
         self._engine: Engine | None = None
@@ -123,7 +123,7 @@ class EngineLoading:
         self._prompt_length = prompt_length(self._engine)
         self._edits_behind = CompilingBehind(edits, self.on_change)
         self._sampling_behind = CompilingBehind(sampling)
-        self._open_what_is_learnt()
+        self._open_learnt_state()
 
     def _parts_to_compile(self) -> list[CompileTask]:
         return warming.parts_to_compile(self._options, self.indexes.compiled_parts)
@@ -135,7 +135,7 @@ class EngineLoading:
         size = tokenizer.vocabulary_size
         self.indexes.share(TextTokenizer.sharing(tokenizer.fast, tokenizer.sha256, size))
 
-    def _open_what_is_learnt(self) -> None:
+    def _open_learnt_state(self) -> None:
         """What earlier processes learnt and kept of this model."""
         from accel.drafting.history import History
         from accel.drafting.retrieval.calibration import Calibration

@@ -97,9 +97,9 @@ class EnginePrompts(EngineLoading):
             return
         document = job.scope, job.path
         self._kv_store.note(document, job.secret)
-        if document in self._begun:
+        if document in self._seen_documents:
             return
-        self._begun.add(document)
+        self._seen_documents.add(document)
         file = self._kv_store.load(document)
         if file is None:
             return
@@ -116,7 +116,7 @@ class EnginePrompts(EngineLoading):
         """Nothing came for a moment: save the caches of documents, until something comes."""
         if self._kv_store is None:
             return
-        for document in list(self._begun):
+        for document in list(self._seen_documents):
             session = self._sessions.newest(("complete", *document))
             if interrupted():
                 return

@@ -2,7 +2,7 @@
 
 Between two forwards, and between two chunks of a prefill, a job asks whether it is cancelled. That
 question is also where more urgent jobs are served, so a completion never waits for more than one
-forward of an edit. Jobs of the same urgency take turns by client.
+forward of an edit. Jobs of the same priority take turns by client.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Job:
     id: int
     operation: str
     job: AnyJob
-    urgency: int
+    priority: int
     client: str
     arrived: float
     cancel: threading.Event = field(default_factory=threading.Event)
@@ -133,14 +133,14 @@ class EngineLoop:
             self._cancel(frame["id"])
         elif operation in ("complete", "edit", "generate", "prefill"):
             try:
-                asked = job_of(frame)
+                job = job_of(frame)
             except (KeyError, Unreadable) as error:
                 self._answer(frame["id"], error=error)
                 return
             self._jobs[frame["id"]] = Job(
                 frame["id"],
                 operation,
-                asked,
+                job,
                 frame["urgency"],
                 frame["client"],
                 time.perf_counter(),
@@ -149,9 +149,9 @@ class EngineLoop:
         else:
             self._controls.append(frame)
 
-    def _interrupt_less_urgent(self, urgency: int) -> None:
+    def _interrupt_less_urgent(self, priority: int) -> None:
         """What a more urgent job came for does not wait for the end of a forward."""
-        if any(job.running and job.urgency > urgency for job in self._jobs.values()):
+        if any(job.running and job.priority > priority for job in self._jobs.values()):
             self._service.interrupt()
 
     def _cancel(self, job_id: int) -> None:
@@ -235,30 +235,30 @@ class EngineLoop:
             waiting = [
                 job
                 for job in self._jobs.values()
-                if (job.urgency < below or job.cancel.is_set()) and not job.running
+                if (job.priority < below or job.cancel.is_set()) and not job.running
             ]
         return min(waiting, key=self._turn, default=None)
 
     def _turn(self, job: Job) -> tuple[bool, int, bool, int, int]:
-        begun = job.steps is not None and job.urgency != EDIT
-        fair = job.last_step if job.urgency == EDIT else self._last_client_turn.get(job.client, 0)
-        return not job.cancel.is_set(), job.urgency, not begun, fair, job.id
+        has_started = job.steps is not None and job.priority != EDIT
+        fair = job.last_step if job.priority == EDIT else self._last_client_turn.get(job.client, 0)
+        return not job.cancel.is_set(), job.priority, not has_started, fair, job.id
 
     def _cancelled(self, job: Job) -> Callable[[], bool]:
         """The question a job asks between forwards; more urgent jobs are served inside it."""
 
-        def asked() -> bool:
+        def is_stopped() -> bool:
             while not job.cancel.is_set():
                 if self._controls:
                     self._serve_controls()
-                urgent = self._most_urgent(job.urgency)
+                urgent = self._most_urgent(job.priority)
                 if urgent is None:
                     return False
                 self._step(urgent)
             job.noticed = job.noticed or time.perf_counter()
             return True
 
-        return asked
+        return is_stopped
 
     def _step(self, job: Job) -> None:
         """One forward of ``job``, or its end."""
@@ -285,13 +285,13 @@ class EngineLoop:
             job.running = False
 
     def _begin(self, job: Job) -> Steps:
-        asked = self._cancelled(job)
+        is_stopped = self._cancelled(job)
         if job.operation == "prefill":
-            return self._prefill_steps(job.job, asked)
-        return self._service.steps(job.job, asked)
+            return self._prefill_steps(job.job, is_stopped)
+        return self._service.steps(job.job, is_stopped)
 
-    def _prefill_steps(self, job: AnyJob, asked: Callable[[], bool]) -> Steps:
-        tokens = self._service.prefill(job, asked)
+    def _prefill_steps(self, job: AnyJob, is_stopped: Callable[[], bool]) -> Steps:
+        tokens = self._service.prefill(job, is_stopped)
         yield []
         return {"tokens": tokens}  # type: ignore[return-value]
 

@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from lsp_server.contract.jobs import Chance, Span
+from lsp_server.contract.jobs import Span, TokenLogprob
 
 if TYPE_CHECKING:
     from accel.verification.logprobs import Logprob
@@ -42,7 +42,7 @@ class SpanBuilder:
         added: list[Span] = []
         for chance, source in zip(chances, sources, strict=True):
             text = "".join(span.text for span in self.add([chance.token], [source]))
-            told = Chance(
+            told = TokenLogprob(
                 list(self._bytes_of(chance.token)),
                 chance.logprob,
                 [(list(self._bytes_of(token)), logprob) for token, logprob in chance.likeliest],

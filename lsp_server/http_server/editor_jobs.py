@@ -19,7 +19,7 @@ from lsp_server.http_server.fields import Fields
 
 MOST_ACCEPTED_CHARACTERS = 1 << 16
 """Of a suggestion that was taken, and of what stood before it: it is encoded between forwards."""
-URGENCIES = COMPLETION, EDIT, PREFETCH, PREFILL
+PRIORITIES = COMPLETION, EDIT, PREFETCH, PREFILL
 Asked = TypeVar("Asked", CompletionJob, EditJob, CompletionJob | EditJob, AcceptedText)
 
 

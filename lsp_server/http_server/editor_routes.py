@@ -14,10 +14,10 @@ from starlette.types import ASGIApp
 from lsp_server.contract.engine import EngineInterface
 from lsp_server.contract.jobs import COMPLETION, PREFILL, AcceptedText, CompletionJob, EditJob
 from lsp_server.http_server.bodies import read_json
-from lsp_server.http_server.editor_jobs import URGENCIES, accepted_text, editor_job
+from lsp_server.http_server.editor_jobs import PRIORITIES, accepted_text, editor_job
 from lsp_server.http_server.errors import invalid, not_found
 from lsp_server.http_server.fields import Fields
-from lsp_server.http_server.generation_fields import fair_urgency
+from lsp_server.http_server.generation_fields import fair_priority
 from lsp_server.http_server.keys import KeyHolder
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.model_names import model_name
@@ -78,13 +78,13 @@ class EditorRoutes:
     async def prefill(self, request: Request) -> Response:
         """Compute the prompt of what may be asked next."""
         fields = await self._body(request)
-        operation, urgency = fields.text("operation"), _urgency(fields, PREFILL)
+        operation, priority = fields.text("operation"), _priority(fields, PREFILL)
         if operation not in ("complete", "edit"):
             raise invalid("operation must be complete or edit")
         kind = CompletionJob if operation == "complete" else EditJob
         job = self._owned(editor_job(kind, fields), request)
         fields.end()
-        await answered(self._engine.prefill(job, job.owner, urgency), request.receive)
+        await answered(self._engine.prefill(job, job.owner, priority), request.receive)
         return JSONResponse({})
 
     async def accepted(self, request: Request) -> Response:
@@ -97,11 +97,11 @@ class EditorRoutes:
 
     async def _streamed(self, request: Request, kind: type[CompletionJob | EditJob]) -> ASGIApp:
         fields = await self._body(request)
-        asked_urgency = _urgency(fields, COMPLETION)
+        wanted_priority = _priority(fields, COMPLETION)
         job = self._owned(editor_job(kind, fields), request)
         fields.end()
-        urgency = fair_urgency(asked_urgency, job.max_tokens)
-        begin = partial(self._engine.ask, job, job.owner, urgency=urgency)
+        priority = fair_priority(wanted_priority, job.max_tokens)
+        begin = partial(self._engine.ask, job, job.owner, priority=priority)
         return StreamedCalls([begin], Events())
 
     async def _body(self, request: Request) -> Fields:
@@ -121,5 +121,5 @@ class EditorRoutes:
         return replace(asked, owner=holder.name, workspace=known)
 
 
-def _urgency(fields: Fields, usual: int) -> int:
-    return fields.whole("urgency", usual, URGENCIES[0], URGENCIES[-1])
+def _priority(fields: Fields, usual: int) -> int:
+    return fields.whole("urgency", usual, PRIORITIES[0], PRIORITIES[-1])

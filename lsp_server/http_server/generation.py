@@ -20,7 +20,7 @@ from lsp_server.contract.engine import EngineInterface
 from lsp_server.contract.jobs import GenerateJob, JobResult, Span
 from lsp_server.http_server.answer_text import AnswerPiece, AnswerText
 from lsp_server.http_server.errors import RequestRefused
-from lsp_server.http_server.generation_fields import urgency_of
+from lsp_server.http_server.generation_fields import priority_of
 from lsp_server.http_server.metrics import note_result
 from lsp_server.http_server.streaming import Events, StreamedCalls, answered
 
@@ -116,7 +116,7 @@ class GenerationAnswer:
 
 
 def _begin(engine: EngineInterface, job: GenerateJob, on_spans: OnSpans) -> Call:
-    return engine.ask(job, job.owner, on_spans, urgency_of(job))
+    return engine.ask(job, job.owner, on_spans, priority_of(job))
 
 
 def _piece(job: GenerateJob, spans: list[Span], result: JobResult) -> AnswerPiece:

@@ -157,14 +157,14 @@ def _stop_tokens(fields: Fields) -> list[int]:
     return tokens
 
 
-def urgency_of(job: GenerateJob) -> int:
+def priority_of(job: GenerateJob) -> int:
     """Short answers are for somebody who types."""
-    return fair_urgency(COMPLETION, job.max_tokens)
+    return fair_priority(COMPLETION, job.max_tokens)
 
 
-def fair_urgency(urgency: int, max_tokens: int) -> int:
+def fair_priority(priority: int, max_tokens: int) -> int:
     """What is as urgent as a completion has to be as short: others wait until it ends."""
-    return urgency if max_tokens <= SHORT_TOKENS else max(urgency, EDIT)
+    return priority if max_tokens <= SHORT_TOKENS else max(priority, EDIT)
 
 
 def wanted_logprobs(fields: Fields) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lsp_server.contract.jobs import Chance, Span
+from lsp_server.contract.jobs import Span, TokenLogprob
 
 
 class CompletionLogprobs:
@@ -45,7 +45,7 @@ def chat_logprobs(tokens: Sequence[Span]) -> dict[str, Any]:
     }
 
 
-def _chances(tokens: Sequence[Span]) -> list[Chance]:
+def _chances(tokens: Sequence[Span]) -> list[TokenLogprob]:
     return [span.chance for span in tokens if span.chance is not None]
 
 

@@ -53,19 +53,19 @@ def known_models(folders: Iterable[Path] = ()) -> list[KnownModel]:
     for folder in folders:
         if not folder.expanduser().is_dir():
             raise RedraftError(f"{folder} is no folder; give one with models")
-    kept = _KeptDescriptions()
+    cached = _DescriptionCache()
     found: dict[str, list[KnownModel]] = {}
     for candidate in candidates(folders):
-        about = kept.description(candidate)
+        about = cached.description(candidate)
         alike = found.setdefault(about.content or os.path.realpath(candidate.path), [])
         for place, known in enumerate(alike):
-            if kept.are_same(known.paths[0], candidate.path):
+            if cached.are_same(known.paths[0], candidate.path):
                 alike[place] = _joined(known, candidate)
                 break
         else:
             alike.append(KnownModel(candidate.name, (candidate.path,), candidate.source, about))
-    kept.save()
-    models = _told_apart([model for alike in found.values() for model in alike])
+    cached.save()
+    models = _with_distinct_names([model for alike in found.values() for model in alike])
     rated = [replace(model, speed=_speed(model)) for model in models]
     return sorted(rated, key=lambda model: (bool(model.about.problem), model.name.lower()))
 
@@ -79,7 +79,7 @@ def _joined(known: KnownModel, candidate: Candidate) -> KnownModel:
     return replace(known, paths=(*known.paths, *paths), also=(*known.also, *also))
 
 
-def _told_apart(models: list[KnownModel]) -> list[KnownModel]:
+def _with_distinct_names(models: list[KnownModel]) -> list[KnownModel]:
     """Models of one name are called by the folders that they lie in, too, as many as it takes."""
     for depth in range(1, _MOST_FOLDERS + 1):
         count = Counter(model.name for model in models)
@@ -130,13 +130,13 @@ def find_model(models: list[KnownModel], wanted: str) -> KnownModel:
     raise RedraftError(f"no model here is called {wanted}; `redraft models` lists those there are")
 
 
-class _KeptDescriptions:
+class _DescriptionCache:
     """Descriptions by path, each with the size and time of the files that it was read from, and
     which models are the same, by both paths."""
 
     def __init__(self) -> None:
         self._file = user_cache_path("redraft") / "models.json"
-        self._judged_by = _judged_by()
+        self._versions = _versions()
         self._old = self._read()
         self._new: dict[str, Any] = {}
         self._comparison = Comparison()
@@ -145,10 +145,10 @@ class _KeptDescriptions:
         """What is kept of a model, or what its header says where that changed."""
         path = str(candidate.path)
         state = _state(candidate.path)
-        kept = self._old.get(path)
-        if kept and kept["state"] == state:
-            self._new[path] = kept
-            fields = kept["about"]
+        cached = self._old.get(path)
+        if cached and cached["state"] == state:
+            self._new[path] = cached
+            fields = cached["about"]
             return Description(**{**fields, "does": tuple(fields["does"])})
         about = describe(candidate.path)
         self._new[path] = {"state": state, "about": asdict(about)}
@@ -174,18 +174,18 @@ class _KeptDescriptions:
         if self._new == self._old:
             return
         with contextlib.suppress(OSError):
-            kept = {"judged_by": self._judged_by, "models": self._new}
-            write_private(self._file, json.dumps(kept))
+            cached = {"judged_by": self._versions, "models": self._new}
+            write_private(self._file, json.dumps(cached))
 
     def _read(self) -> dict[str, Any]:
         try:
-            kept = json.loads(self._file.read_text("utf-8"))
-            return dict(kept["models"]) if kept["judged_by"] == self._judged_by else {}
+            cached = json.loads(self._file.read_text("utf-8"))
+            return dict(cached["models"]) if cached["judged_by"] == self._versions else {}
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
 
-def _judged_by() -> list[Any]:
+def _versions() -> list[Any]:
     """What decides beside its files whether a model can be opened."""
     from accel.models.llama_cpp.places import is_installed
 

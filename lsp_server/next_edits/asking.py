@@ -179,7 +179,7 @@ class WindowAsker:
             self._call = None
 
     async def ask(
-        self, asked: AskedWindow, found: Callable[[Sure], None], urgency: int = EDIT
+        self, asked: AskedWindow, found: Callable[[Sure], None], priority: int = EDIT
     ) -> None:
         """Ask for a window; ``found`` is told the first change once the answer is back in the
         window, and all of them at its end. An earlier request is cancelled."""
@@ -200,7 +200,7 @@ class WindowAsker:
                 is_told = True
                 found(sure)
 
-        call = engine.ask(asked.job(), self._client, on_spans, urgency)
+        call = engine.ask(asked.job(), self._client, on_spans, priority)
         self._call = call
         try:
             result: JobResult = await call.future

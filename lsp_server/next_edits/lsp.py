@@ -47,9 +47,9 @@ def focused(_: RedraftServer, __: Any) -> None:
     """``textDocument/didFocus``: which document the user looks at is told by each request."""
 
 
-def run_next_edit_command(ls: RedraftServer, command: str, told: dict[str, Any]) -> None:
+def run_next_edit_command(ls: RedraftServer, command: str, argument: dict[str, Any]) -> None:
     """What became of a next edit. Raises RedraftError."""
-    number = told.get("number")
+    number = argument.get("number")
     if not isinstance(number, int):
         raise RedraftError(f"{command} needs the number of a next edit")
     if command == NEXT_EDIT_ACCEPTED:

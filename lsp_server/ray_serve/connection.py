@@ -18,7 +18,7 @@ from lsp_server.processes.background import in_background
 from lsp_server.processes.child import Child, OnDeath, OnFrame
 from lsp_server.protocol.framing import Frame
 from lsp_server.ray_serve.session import session_id
-from lsp_server.ray_serve.views import KeptViews
+from lsp_server.ray_serve.views import ViewCache
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class ReplicasConnection(Child):
         self._secret = secret
         self._alive = False
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._views = KeptViews()
+        self._views = ViewCache()
         self._watching: asyncio.Task[None] | None = None
 
     @property

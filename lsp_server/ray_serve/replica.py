@@ -72,11 +72,11 @@ class EngineReplica:
         def told(spans: list[Span]) -> None:
             frames.put_nowait({"event": "spans", "spans": to_json(spans)})
 
-        job, client, urgency = job_of(asked), asked["client"], asked["urgency"]
+        job, client, priority = job_of(asked), asked["client"], asked["urgency"]
         if asked["op"] == "prefill":
-            call = self._engine.prefill(job, client, urgency)
+            call = self._engine.prefill(job, client, priority)
         else:
-            call = self._engine.ask(job, client, told, urgency)
+            call = self._engine.ask(job, client, told, priority)
         call.future.add_done_callback(lambda future: frames.put_nowait(_end(future)))
         try:
             async for together in gathered(frames):

@@ -42,7 +42,7 @@ class ViewPart(NamedTuple):
 
 
 @dataclass(slots=True)
-class _KeptView:
+class _CachedView:
     opened: OpenWorkspace
     index: str
     texts: dict[str, str] = field(default_factory=dict)
@@ -50,16 +50,16 @@ class _KeptView:
     sent: dict[str, str] = field(default_factory=dict)
 
 
-class KeptViews:
+class ViewCache:
     """The views of an ingress."""
 
     def __init__(self) -> None:
-        self._views: dict[str, _KeptView] = {}
+        self._views: dict[str, _CachedView] = {}
 
     def take(self, note: Note) -> None:
         """A note of a workspace or a document."""
         if isinstance(note, OpenWorkspace):
-            self._views[note.folder] = _KeptView(note, secrets.token_hex(8))
+            self._views[note.folder] = _CachedView(note, secrets.token_hex(8))
             return
         view = None if isinstance(note, AcceptedText) else self._views.get(note.folder)
         if view is None:

@@ -38,7 +38,7 @@ from lsp_server.processes.background import in_background
 from lsp_server.remote.address import ServerAddress
 from lsp_server.remote.connection import ServerConnection
 from lsp_server.remote.discovery import served_model
-from lsp_server.remote.told_spans import ToldSpans
+from lsp_server.remote.resumed_spans import ResumedSpans
 from lsp_server.remote.transport import Transport
 from lsp_server.settings import ServerSettings
 
@@ -180,20 +180,20 @@ class RemoteEngine:
         job: AnyJob,
         client: str,
         on_spans: OnSpans | None = None,
-        urgency: int = COMPLETION,
+        priority: int = COMPLETION,
     ) -> Call:
         """Have a text written; the future holds a JobResult."""
-        return self._call(job, client, on_spans, urgency, is_prefill=False)
+        return self._call(job, client, on_spans, priority, is_prefill=False)
 
-    def prefill(self, job: AnyJob, client: str, urgency: int = PREFILL) -> Call:
+    def prefill(self, job: AnyJob, client: str, priority: int = PREFILL) -> Call:
         """Compute the prompt of a job that may come."""
-        return self._call(job, client, None, urgency, is_prefill=True)
+        return self._call(job, client, None, priority, is_prefill=True)
 
     def _call(
-        self, job: AnyJob, client: str, on_spans: OnSpans | None, urgency: int, is_prefill: bool
+        self, job: AnyJob, client: str, on_spans: OnSpans | None, priority: int, is_prefill: bool
     ) -> Call:
         assert not isinstance(job, GenerateJob), "editors complete and edit"
-        call = self.calls.begin(urgency, on_spans, self._cancel)
+        call = self.calls.begin(priority, on_spans, self._cancel)
         self._tasks[call.id] = in_background(self._serve(call, job, client, is_prefill))
         return call
 
@@ -226,35 +226,37 @@ class RemoteEngine:
     async def _answer(
         self, call: Call, job: CompletionJob | EditJob, client: str, is_prefill: bool
     ) -> JobResult | None:
-        told = ToldSpans(call.on_spans)
+        resumed = ResumedSpans(call.on_spans)
         if job.secret:
-            return await self._answer_here(call, job, client, told, NO_SECRETS, is_prefill)
+            return await self._answer_here(call, job, client, resumed, NO_SECRETS, is_prefill)
         if self._trouble is None:
             await self._connected()
         served = self._served
         if served is not None:
             try:
-                result = await self._answer_there(served, call, job, told, is_prefill)
+                result = await self._answer_there(served, call, job, resumed, is_prefill)
             except ServerUnavailable as trouble:
                 self._lost(trouble, served)
-                told.begin_again()
+                resumed.begin_again()
             else:
                 self._back_off.forget()
                 return result
         reason = str(self._trouble) if self._trouble is not None else "the server went away"
-        return await self._answer_here(call, job, client, told, reason, is_prefill)
+        return await self._answer_here(call, job, client, resumed, reason, is_prefill)
 
     async def _answer_there(
         self,
         served: Transport,
         call: Call,
         job: CompletionJob | EditJob,
-        told: ToldSpans,
+        resumed: ResumedSpans,
         is_prefill: bool,
     ) -> JobResult | None:
         """The server's answer. Raises ServerUnavailable and EngineFailed."""
         sent = self._sent(job)
-        ask = partial(served.ask, urgency=call.urgency, on_spans=told.add, is_prefill=is_prefill)
+        ask = partial(
+            served.ask, priority=call.priority, on_spans=resumed.add, is_prefill=is_prefill
+        )
         try:
             return await ask(sent)
         except EngineFailed as error:
@@ -269,7 +271,7 @@ class RemoteEngine:
         call: Call,
         job: CompletionJob | EditJob,
         client: str,
-        told: ToldSpans,
+        resumed: ResumedSpans,
         reason: str,
         is_prefill: bool,
     ) -> JobResult | None:
@@ -279,9 +281,9 @@ class RemoteEngine:
         if local is None:
             raise EngineUnavailable(reason)
         if is_prefill:
-            call_here = local.prefill(job, client, call.urgency)
+            call_here = local.prefill(job, client, call.priority)
         else:
-            call_here = local.ask(job, client, told.add, call.urgency)
+            call_here = local.ask(job, client, resumed.add, call.priority)
         try:
             result = await call_here.future
         except asyncio.CancelledError:

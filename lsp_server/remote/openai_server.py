@@ -119,7 +119,7 @@ class OpenAiModel:
     async def ask(
         self,
         job: CompletionJob | EditJob,
-        urgency: int,
+        priority: int,
         on_spans: OnSpans,
         is_prefill: bool = False,
     ) -> JobResult | None:

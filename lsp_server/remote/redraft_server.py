@@ -41,12 +41,12 @@ class RedraftServerModel:
     async def ask(
         self,
         job: CompletionJob | EditJob,
-        urgency: int,
+        priority: int,
         on_spans: OnSpans,
         is_prefill: bool = False,
     ) -> JobResult | None:
         """Do a job there. Raises ServerUnavailable or EngineFailed."""
-        body = {"protocol": PROTOCOL, "job": _sent(job), "urgency": urgency}
+        body = {"protocol": PROTOCOL, "job": _sent(job), "urgency": priority}
         if is_prefill:
             body["operation"] = job.operation
             await self._connection.post("/redraft/v1/prefill", body)

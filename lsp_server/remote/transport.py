@@ -23,7 +23,7 @@ class Transport(Protocol):
     async def ask(
         self,
         job: CompletionJob | EditJob,
-        urgency: int,
+        priority: int,
         on_spans: OnSpans,
         is_prefill: bool = False,
     ) -> JobResult | None:

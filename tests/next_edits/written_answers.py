@@ -28,7 +28,7 @@ class WrittenAnswers:
             state="ready", model="m", next_edit_format=self.form, next_edit_formats=(self.form,)
         )
 
-    def ask(self, job: GenerateJob, client: str, on_spans: OnSpans | None, urgency: int) -> Call:
+    def ask(self, job: GenerateJob, client: str, on_spans: OnSpans | None, priority: int) -> Call:
         self.asked.append(job)
         self.text = ""
         return self._call(on_spans)

@@ -9,7 +9,7 @@ from lsp_server.contract.notes import (
     ReloadIndex,
     SetBuffer,
 )
-from lsp_server.ray_serve.views import KeptViews, OpenViews
+from lsp_server.ray_serve.views import OpenViews, ViewCache
 
 FOLDER = "repository:1/editor"
 OPEN = OpenWorkspace(FOLDER, "/stores/1")
@@ -36,7 +36,7 @@ def set_buffer(path: str, text: str):
 
 
 def test_a_view_is_told_once_and_then_what_changed():
-    kept, engine = KeptViews(), Recorded()
+    kept, engine = ViewCache(), Recorded()
     opened = OpenViews(engine)
     kept.take(OPEN)
     kept.take(set_buffer("a.py", "a = 1\n"))
@@ -53,7 +53,7 @@ def test_a_view_is_told_once_and_then_what_changed():
 
 
 def test_another_replica_asks_for_what_it_lacks():
-    kept, engine = KeptViews(), Recorded()
+    kept, engine = ViewCache(), Recorded()
     kept.take(OPEN)
     kept.take(set_buffer("a.py", "a = 1\n"))
     kept.part(FOLDER, [])
@@ -64,7 +64,7 @@ def test_another_replica_asks_for_what_it_lacks():
 
 
 def test_a_closed_document_and_a_new_index_reach_the_replica():
-    kept, engine = KeptViews(), Recorded()
+    kept, engine = ViewCache(), Recorded()
     opened = OpenViews(engine)
     kept.take(OPEN)
     kept.take(set_buffer("a.py", "a = 1\n"))
@@ -79,14 +79,14 @@ def test_a_closed_document_and_a_new_index_reach_the_replica():
 
 
 def test_a_closed_workspace_is_forgotten():
-    kept = KeptViews()
+    kept = ViewCache()
     kept.take(OPEN)
     kept.take(CloseWorkspace(FOLDER))
     assert kept.part(FOLDER, []) is None
 
 
 def test_an_engine_that_was_started_again_is_told_all():
-    kept, engine = KeptViews(), Recorded()
+    kept, engine = ViewCache(), Recorded()
     opened = OpenViews(engine)
     kept.take(OPEN)
     kept.take(set_buffer("a.py", "a = 1\n"))

@@ -30,8 +30,8 @@ SUFFIX = "\n\n\nprint(f('.'))\n"
 class Written:
     """One request as the engine sees it."""
 
-    def __init__(self, job: CompletionJob, urgency: int, call: Call) -> None:
-        self.job, self.urgency, self.call = job, urgency, call
+    def __init__(self, job: CompletionJob, priority: int, call: Call) -> None:
+        self.job, self.priority, self.call = job, priority, call
         self.text = ""
         self.cancelled = False
 
@@ -62,18 +62,18 @@ class FakeEngine:
         self._ids = itertools.count()
 
     def ask(
-        self, job: CompletionJob, client: str, on_spans: Any = None, urgency: int = COMPLETION
+        self, job: CompletionJob, client: str, on_spans: Any = None, priority: int = COMPLETION
     ) -> Call:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        call = Call(next(self._ids), urgency, future, on_spans, lambda: self._cancel(written))
-        written = Written(job, urgency, call)
+        call = Call(next(self._ids), priority, future, on_spans, lambda: self._cancel(written))
+        written = Written(job, priority, call)
         self.requests.append(written)
         return call
 
-    def prefill(self, job: CompletionJob, client: str, urgency: int = PREFILL) -> Call:
+    def prefill(self, job: CompletionJob, client: str, priority: int = PREFILL) -> Call:
         self.prefills.append(job)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        call = Call(next(self._ids), urgency, future, None, lambda: self._cancel_prefill(call))
+        call = Call(next(self._ids), priority, future, None, lambda: self._cancel_prefill(call))
         return call
 
     def _cancel_prefill(self, call: Call) -> None:
@@ -108,11 +108,11 @@ class Session:
 
     @property
     def fresh(self) -> list[Written]:
-        return [one for one in self.engine.requests if one.urgency == COMPLETION]
+        return [one for one in self.engine.requests if one.priority == COMPLETION]
 
     @property
     def ahead(self) -> list[Written]:
-        return [one for one in self.engine.requests if one.urgency == PREFETCH]
+        return [one for one in self.engine.requests if one.priority == PREFETCH]
 
 
 Scene = Callable[[Session], Coroutine[Any, Any, None]]

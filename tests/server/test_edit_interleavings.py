@@ -36,9 +36,9 @@ class Engine:
         self.calls: list[Call] = []
         self.jobs: list[EditJob] = []
 
-    def ask(self, job: EditJob, client: str, on_spans: Any, urgency: int) -> Call:
+    def ask(self, job: EditJob, client: str, on_spans: Any, priority: int) -> Call:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.calls.append(Call(len(self.calls), urgency, future, on_spans, lambda: None))
+        self.calls.append(Call(len(self.calls), priority, future, on_spans, lambda: None))
         self.jobs.append(job)
         return self.calls[-1]
 

@@ -33,13 +33,13 @@ class Engine:
         self.answer = answer
         self.jobs: list[EditJob] = []
 
-    def ask(self, job: EditJob, client: str, on_spans: Any, urgency: int) -> Call:
+    def ask(self, job: EditJob, client: str, on_spans: Any, priority: int) -> Call:
         self.jobs.append(job)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         shown = ShownText(job.selection)
         text = spliced(shown, with_end_of(shown.text, self.answer))
         future.set_result(JobResult(text, [], 9, 3, 0.1, 0.0, {}, "end"))
-        return Call(1, urgency, future, on_spans, lambda: None)
+        return Call(1, priority, future, on_spans, lambda: None)
 
 
 def edited(

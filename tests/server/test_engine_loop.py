@@ -124,9 +124,9 @@ class Harness:
         self.takes_one = True
         return frame
 
-    def ask(self, number: int, path: str, urgency: int = COMPLETION, client: str = "a") -> None:
+    def ask(self, number: int, path: str, priority: int = COMPLETION, client: str = "a") -> None:
         job = {"workspace": "", "path": path}
-        if urgency == EDIT:
+        if priority == EDIT:
             frame = {
                 "op": "edit",
                 "kind": "edit",
@@ -138,7 +138,7 @@ class Harness:
                 "kind": "complete",
                 "job": {**job, "prefix": "", "suffix": ""},
             }
-        self.incoming.put({**frame, "id": number, "client": client, "urgency": urgency})
+        self.incoming.put({**frame, "id": number, "client": client, "urgency": priority})
 
     def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         while True:
@@ -162,12 +162,12 @@ class Harness:
         self.until(lambda frame: frame.get("id") == number and frame["event"] == "spans")
 
     @contextmanager
-    def holding(self, urgency: int = COMPLETION, number: int = HELD) -> Iterator[None]:
+    def holding(self, priority: int = COMPLETION, number: int = HELD) -> Iterator[None]:
         """A job's first forward lasts until all is taken that comes within the block."""
         service = self.service
         service.holds.clear()
         service.released.clear()
-        self.ask(number, "held", urgency)
+        self.ask(number, "held", priority)
         assert service.holds.wait(WAIT_S)
         yield
         self.incoming.join()

@@ -149,7 +149,7 @@ class Restarted:
         self.service = service
         self.left = -1
         service._sessions.clear()
-        service._begun.clear()
+        service._seen_documents.clear()
         service.tell(CloseBuffer("", "a.py"))
         service._kv_store = kv_store_of(service.engine, megabytes, kv_folder.kv_folder())
 

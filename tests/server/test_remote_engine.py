@@ -38,7 +38,7 @@ from lsp_server.processes import back_off
 from lsp_server.remote.address import ServerAddress
 from lsp_server.remote.checking import checked_server
 from lsp_server.remote.engine import RemoteEngine
-from lsp_server.remote.told_spans import ToldSpans
+from lsp_server.remote.resumed_spans import ResumedSpans
 from lsp_server.settings import read_settings
 
 
@@ -50,17 +50,17 @@ class LocalEngine:
         self.status = EngineStatus("ready", model="small", dtype="int8", pid=1)
         self.refused = ""
 
-    def ask(self, job: Any, client: str, on_spans: Any, urgency: int) -> Call:
+    def ask(self, job: Any, client: str, on_spans: Any, priority: int) -> Call:
         self.asked.append(job)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         spans = [Span("total += local", "model")]
         if on_spans is not None:
             on_spans(spans)
         future.set_result(JobResult("total += local", spans, 3, 3, 0.1, 0.0, {}, "end"))
-        return Call(1, urgency, future, on_spans, lambda: None)
+        return Call(1, priority, future, on_spans, lambda: None)
 
-    def prefill(self, job: Any, client: str, urgency: int) -> Call:
-        return self.ask(job, client, None, urgency)
+    def prefill(self, job: Any, client: str, priority: int) -> Call:
+        return self.ask(job, client, None, priority)
 
     async def start(self) -> None: ...
     async def close(self) -> None: ...
@@ -577,7 +577,7 @@ def test_the_status_page_names_the_server_and_what_answers() -> None:
 
 def test_spans_that_go_on_from_another_source_are_told_once() -> None:
     told: list[Span] = []
-    spans = ToldSpans(told.extend)
+    spans = ResumedSpans(told.extend)
     spans.add([Span("ab", "model"), Span("c", "prompt")])
     spans.begin_again()
     spans.add([Span("a", "model")])

@@ -6,13 +6,13 @@ from lsp_server.contract.calls import OnSpans
 from lsp_server.contract.jobs import Span
 
 
-class ToldSpans:
+class ResumedSpans:
     """Passes spans on. Where a job begins again, what was passed on already is left out; nothing
     more is passed on when the new text is another one, and the result says what it is."""
 
     def __init__(self, on_spans: OnSpans | None) -> None:
         self._on_spans = on_spans
-        self._told = ""
+        self._sent = ""
         self._text = ""
 
     def begin_again(self) -> None:
@@ -24,21 +24,21 @@ class ToldSpans:
         if self._on_spans is None:
             return
         self._text += "".join(span.text for span in spans)
-        if len(self._text) <= len(self._told) or not self._text.startswith(self._told):
+        if len(self._text) <= len(self._sent) or not self._text.startswith(self._sent):
             return
-        fresh = self._text[len(self._told) :]
+        fresh = self._text[len(self._sent) :]
         self._on_spans(_last(spans, len(fresh)))
-        self._told = self._text
+        self._sent = self._text
 
 
 def _last(spans: list[Span], length: int) -> list[Span]:
     """The spans of the last ``length`` characters."""
-    kept: list[Span] = []
+    last: list[Span] = []
     for span in reversed(spans):
         text = span.text[-length:] if length else ""
         if text == span.text:
-            kept.insert(0, span)
+            last.insert(0, span)
         elif text:
-            kept.insert(0, Span(text, span.source))
+            last.insert(0, Span(text, span.source))
         length -= len(text)
-    return kept
+    return last
