@@ -26,10 +26,9 @@ def test_untrusted_folders_choose_no_paths() -> None:
     properties = manifest["contributes"]["configuration"]["properties"]
     assert set(restricted) <= set(properties)
     models = {name for name in properties if name.endswith((".path", ".model", ".draftModel"))}
-    assert len(models) == 5
+    assert len(models) == 6
     assert {"redraft.serverPath", "redraft.server.url", *models} <= set(restricted)
     assert properties["redraft.serverPath"]["scope"] == "machine"
-    assert properties["redraft.serverPackage"]["scope"] == "machine"
 
 
 def test_no_workspace_sets_a_server_and_no_file_holds_its_key() -> None:
