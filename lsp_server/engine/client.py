@@ -292,6 +292,7 @@ class EngineClient:
     def _died(self) -> None:
         self.memory_bytes = 0
         if self.status.state == "failed":
+            self.status = replace(self.status, pid=None)
             return
         if self.status.state == "loading" and self._child.deaths > 1 and not self._unloading:
             self._fail(

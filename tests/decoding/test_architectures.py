@@ -55,7 +55,7 @@ def one_thread() -> None:
 def test_text_equals_transformers(kind: str, tmp_path: Path) -> None:
     """Prompts longer than the sliding windows, on one session, with drafts where possible."""
     engine = open_engine(save(tmp_path, kind))
-    assert engine.form == PATHS[kind]
+    assert engine.execution_path == PATHS[kind]
     module = reference_module(tmp_path)
     session = engine.session()
     random = np.random.default_rng(3)
