@@ -36,7 +36,7 @@ def offer_line(model: OfferedModel, source: Path | None = None) -> str:
     purpose = f"; {model.purpose}" if model.purpose else ""
     return (
         f"{model.name}: licence {model.licence}{size}{files}, from "
-        f"{source or model.source.shown}{purpose}"
+        f"{source or model.source}{purpose}"
     )
 
 

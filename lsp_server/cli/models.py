@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.text import Text
 
 from accel.free_memory import free_bytes
-from accel.models.room import has_room
 from lsp_server.cli.fetch_progress import (
     agree_to_licence,
     offer_line,
@@ -26,7 +25,8 @@ from lsp_server.cli.model_facts import model_facts
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.daemon.control import ask_daemon
 from lsp_server.errors import RedraftError
-from lsp_server.models.catalogue import KnownModel, find_model, known_models, model_at
+from lsp_server.models.card import ModelCard
+from lsp_server.models.catalogue import find_model, known_models, model_at
 from lsp_server.models.choices import (
     PURPOSES,
     Choices,
@@ -138,28 +138,28 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen_elsewhere(models: Sequence[KnownModel], choices: Choices) -> list[KnownModel]:
+def _chosen_elsewhere(models: Sequence[ModelCard], choices: Choices) -> list[ModelCard]:
     """Chosen models that lie in no store."""
     listed = {str(path) for model in models for path in model.paths}
     paths = dict.fromkeys(asdict(choices).values())
     return [model_at(path) for path in paths if os.path.exists(path) and path not in listed]
 
 
-def _about(model: KnownModel, chosen: dict[str, str], free: int) -> list[str]:
+def _about(model: ModelCard, chosen: dict[str, str], free: int) -> list[str]:
     """Lines about a model. chosen: paths by purpose; free: bytes of memory."""
-    about, places = model.about, list(map(str, model.paths))
-    if about.problem:
-        return [f"cannot be opened: {about.problem}"]
+    places = list(map(str, model.paths))
+    if model.problem:
+        return [f"cannot be opened: {model.problem}"]
     more = f" and {len(places) - 1} more" if len(places) > 1 else ""
     lines = [
-        f"{about.family}, {about.bits:g} bits a weight, {about.context_tokens} tokens of context, "
+        f"{model.family}, {model.bits:g} bits a weight, {model.context_tokens} tokens of context, "
         f"in {model.source}{more}",
         *([f"also called {', '.join(model.also)}"] if model.also else []),
-        *model_facts(about.licence, about.nbytes, model.speed, about.does),
+        *model_facts(model),
     ]
     if purposes := [purpose for purpose, path in chosen.items() if path in places]:
         lines.append(f"chosen for {', '.join(purposes)}")
-    if not has_room(about.nbytes, about.kv_bytes, free):
+    if not model.fits(free):
         lines.append("too large for the memory that is free")
     return lines
 
@@ -172,9 +172,9 @@ def _use(args: argparse.Namespace) -> int:
         raise RedraftError(f"{NONE} takes no adapter; name the model that it was trained on")
     if args.name != NONE:
         model = find_model(known_models(args.folder), _place_of(args.name))
-        if model.about.problem:
-            raise RedraftError(model.about.problem)
-        path = str(model.paths[0])
+        if model.problem:
+            raise RedraftError(model.problem)
+        path = model.path
         name = args.name if args.name in model.names else model.name
         if args.adapter is not None:
             file = _with_adapter(Path(path), args.adapter, console)
@@ -267,11 +267,11 @@ def _about_offer(model: OfferedModel, free: int) -> list[str]:
     terms = f" ({model.terms})" if model.terms else ""
     lines = [
         f"for {model.purpose or ', '.join(WORDS[word] for word in model.does)}",
-        f"{size}, licence {model.licence}{terms}; {model.source.shown}",
+        f"{size}, licence {model.licence}{terms}; {model.source}",
     ]
-    if model.names:
-        lines.append(f"also called {', '.join(model.names)}")
-    if not has_room(model.memory_bytes, model.kv_bytes, free):
+    if model.also:
+        lines.append(f"also called {', '.join(model.also)}")
+    if not model.fits(free):
         lines.append("too large for the memory that is free")
     return [f"\n    {line}" for line in lines]
 

@@ -6,21 +6,21 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from accel.errors import HOW_TO_CHOOSE
-from accel.models.room import has_room
 from lsp_server.cli.editor_snippets import SNIPPETS, EditorSnippet, snippets_here
 from lsp_server.cli.fetch_progress import Ask, agree_to_licence, shown_progress, typed_answer
 from lsp_server.cli.model_facts import model_facts
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.daemon.control import ask_daemon
 from lsp_server.errors import RedraftError
-from lsp_server.models.catalogue import KnownModel, known_models
+from lsp_server.models.card import ModelCard
+from lsp_server.models.catalogue import known_models
 from lsp_server.models.choices import choices_file, read_choices, write_choice
 from lsp_server.models.document import models_document, not_here
 from lsp_server.models.fetching import fetch
@@ -32,18 +32,8 @@ from lsp_server.models.recommendation import (
     recommended_for_edits,
 )
 from lsp_server.models.setup_question import SetupQuestion, answer_file
-from lsp_server.models.speed import bandwidth, estimated_speed
+from lsp_server.models.speed import bandwidth
 from lsp_server.models.trial import Trial, try_model
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """A line of the list. ``path`` is empty for one to be fetched."""
-
-    name: str
-    facts: Sequence[str]
-    path: str = ""
-    offer: OfferedModel | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
         "trial": None,
         "editors": [asdict(snippet) for snippet in _snippets(args.editor)],
     }
-    options = _options(models, offered)
+    options = [model for model in models if not model.problem]
+    options += [model for model in offered if _is_for_this_machine(model)]
     if not options:
         raise RedraftError(f"there is no model on this machine; {HOW_TO_CHOOSE}")
     wanted = best.name, best.path
@@ -100,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         report["trial"] = trial and asdict(trial)
         _choose(path, console)
         if for_edits is not None and option is options[place]:
-            _choose_for_edits(for_edits, offered, console, None if args.yes else _input)
+            _choose_for_edits(for_edits, [*models, *offered], console, None if args.yes else _input)
         report["chosen"] = models_document(models, read_choices(), offered)["chosen"]
     if args.json:
         write_json(args.json, report)
@@ -119,40 +110,10 @@ def _input(question: str) -> str:
         raise RedraftError(f"nothing was chosen; {HOW_TO_CHOOSE}") from None
 
 
-def _options(models: Sequence[KnownModel], offered: Sequence[OfferedModel]) -> list[Option]:
-    """What can be chosen: what is here, what can be fetched."""
-    here = [
-        Option(
-            model.name,
-            model_facts(model.about.licence, model.about.nbytes, model.speed, model.about.does),
-            str(model.paths[0]),
-        )
-        for model in models
-        if not model.about.problem
-    ]
-    there = [
-        Option(
-            model.name,
-            (
-                "to be fetched",
-                *model_facts(
-                    model.licence, model.nbytes, estimated_speed(model.nbytes), model.does
-                ),
-            ),
-            offer=model,
-        )
-        for model in offered
-        if _is_for_this_machine(model)
-    ]
-    return [*here, *there]
-
-
 def _is_for_this_machine(model: OfferedModel) -> bool:
     """Whether a model that can be fetched is worth a line: ``redraft models get`` lists all."""
-    if not model.nbytes or "next-edit" in model.does:
-        return False
-    quick = estimated_speed(model.nbytes).tokens_per_s >= FEWEST_TOKENS_OF_EDITS_PER_S
-    return quick and has_room(model.nbytes, model.kv_bytes)
+    quick = model.speed is not None and model.speed.tokens_per_s >= FEWEST_TOKENS_OF_EDITS_PER_S
+    return quick and "next-edit" not in model.does and model.fits()
 
 
 def _machine() -> dict[str, Any]:
@@ -168,7 +129,7 @@ def _machine() -> dict[str, Any]:
 def _show(
     console: Console,
     machine: dict[str, Any],
-    options: Sequence[Option],
+    options: Sequence[ModelCard],
     place: int,
     best: Recommendation,
     for_edits: Recommendation | None,
@@ -181,7 +142,7 @@ def _show(
     for number, option in enumerate(options, 1):
         mark = " (recommended)" if best.name and number == place + 1 else ""
         console.print(f"{number:3} {option.name}{mark}", style="bold" if mark else "", markup=False)
-        for line in option.facts:
+        for line in (*([] if option.paths else ["to be fetched"]), *model_facts(option)):
             console.print(f"    {line}", style="dim", markup=False, highlight=False)
     advice = f"Recommended: {best.name}, for {best.reason}." if best.name else f"{best.reason}."
     console.print(f"\n{advice}", markup=False, highlight=False)
@@ -190,7 +151,7 @@ def _show(
     console.print("All that can be fetched: redraft models get", style="dim", highlight=False)
 
 
-def _ask_option(options: Sequence[Option], place: int, ask: Ask) -> Option:
+def _ask_option(options: Sequence[ModelCard], place: int, ask: Ask) -> ModelCard:
     while True:
         answer = ask(f"Which model shall answer? [{place + 1}] ") or str(place + 1)
         if answer.isdecimal() and 1 <= int(answer) <= len(options):
@@ -198,34 +159,35 @@ def _ask_option(options: Sequence[Option], place: int, ask: Ask) -> Option:
         print(f"{answer} is none of 1 to {len(options)}.")
 
 
-def _fetched(option: Option, console: Console, ask: Ask | None) -> str:
+def _fetched(option: ModelCard, console: Console, ask: Ask | None) -> str:
     """The path of a model that may have to be fetched. Raises RedraftError where the user does not
     want that."""
-    if option.offer is None:
+    if not isinstance(option, OfferedModel):
         return option.path
-    offer = option.offer
     if ask is not None:
-        size = f"{offer.fetched_bytes / 1e6:,.0f} MB"
-        answer = ask(f"Fetch {offer.name} ({size}, licence {offer.licence})? [y/N] ")
+        size = f"{option.fetched_bytes / 1e6:,.0f} MB"
+        answer = ask(f"Fetch {option.name} ({size}, licence {option.licence})? [y/N] ")
         if answer.lower() not in ("y", "yes"):
             raise RedraftError(f"nothing was fetched; {HOW_TO_CHOOSE}")
-    if offer.limits_use:
-        agree_to_licence(offer, ask or typed_answer)
+    if option.limits_use:
+        agree_to_licence(option, ask or typed_answer)
     with shown_progress(console) as report:
-        return str(fetch(offer, report))
+        return str(fetch(option, report))
 
 
 def _choose_for_edits(
-    best: Recommendation, offered: Sequence[OfferedModel], console: Console, ask: Ask | None
+    best: Recommendation, models: Sequence[ModelCard], console: Console, ask: Ask | None
 ) -> None:
     """Have another model make the edits, where the user wants that."""
-    offer = next((model for model in offered if best.fetch and model.name == best.name), None)
+    model = next(one for one in models if (one.name, one.path) == (best.name, best.path))
     if ask is not None:
-        size = f" ({offer.fetched_bytes / 1e6:,.0f} MB, licence {offer.licence})" if offer else ""
+        size = ""
+        if isinstance(model, OfferedModel):
+            size = f" ({model.fetched_bytes / 1e6:,.0f} MB, licence {model.licence})"
         if ask(f"Shall {best.name}{size} make the edits? [y/N] ").lower() not in ("y", "yes"):
             return
     try:
-        path = _fetched(Option(best.name, [], best.path, offer), console, None)
+        path = _fetched(model, console, None)
     except RedraftError as error:  # the model of suggestions is there, and edits, too
         console.print(f"{error}", style="yellow", soft_wrap=True, markup=False)
         return

@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from lsp_server.errors import RedraftError
@@ -45,6 +46,8 @@ def to_json(value: Any) -> Any:
     """A dataclass, or whatever holds such, as JSON."""
     if isinstance(value, str | int | float | None):
         return value
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, list | tuple):
         return [to_json(one) for one in value]
     if isinstance(value, dict):
@@ -177,6 +180,8 @@ def _reader(hint: Any) -> tuple[Reader, str]:
         return _checked(lambda value: True, "anything"), "anything"
     if hint is float:
         return _number, "a number"
+    if hint is Path:
+        return _path, "a path"
     names = {bool: "true or false", int: "a whole number", str: "a string"}
     if hint is int:
         is_int = lambda value: isinstance(value, int) and not isinstance(value, bool)  # noqa: E731
@@ -200,6 +205,12 @@ def _number(value: Any, where: str, problems: list[Problem]) -> float:
     except OverflowError:
         pass
     raise _Unfit("expected a number")
+
+
+def _path(value: Any, where: str, problems: list[Problem]) -> Path:
+    if not isinstance(value, str):
+        raise _Unfit("expected a path")
+    return Path(value)
 
 
 def _object_reader(kind: type[Any]) -> Reader:

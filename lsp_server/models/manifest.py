@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lsp_server.errors import RedraftError
+from lsp_server.models.card import ModelCard
 
 MANIFEST = Path(__file__).with_name("manifest.json")
 DEFAULT = "default"
@@ -18,9 +19,6 @@ DEFAULT_FILE = "redraft-default-135m.gguf"
 """The model that Redraft makes itself: its name, and that of its file."""
 VERSION = 1
 BRANCH = "main"
-
-OPEN_LICENCES = frozenset({"apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "mpl-2.0", "isc"})
-"""A model with one of these comes before one whose licence forbids some uses or is not known."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REVISION = re.compile(r"[0-9a-f]{40}")
@@ -97,45 +95,36 @@ class Part:
         return self.path.rpartition("/")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedModel:
-    """A model that can be fetched. file: its name on this machine, of several the first; nbytes: of
-    all files, 0 where only the hub knows; sha256: of the file; base: None where it is fetched as it
-    is; split: all files where there are several; names: other names that people type; purpose:
-    what it is good for; terms: what its licence does not allow, empty for nothing; edits: the
-    ready-made instructions that its card says it carries out, empty where it is a model for any;
-    the other fields are as in ``description.Description``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedModel(ModelCard):
+    """A model that can be fetched: its card, as the manifest has it, and how it is fetched. file:
+    its name on this machine, of several the first; sha256: of the file; origin: where it lies;
+    base: None where it is fetched as it is; split: all files where there are several; edits: the
+    ready-made instructions that it carries out, empty where it is a model for any."""
 
-    name: str
     file: str
-    nbytes: int
     sha256: str
-    licence: str
-    source: HubSource | PackageSource
+    origin: HubSource | PackageSource
     base: Base | None = None
-    family: str = ""
-    parameters: int = 0
-    bits: float = 0.0
-    context_tokens: int = 0
-    kv_bytes: int = 0
-    does: tuple[str, ...] = ()
     split: tuple[Part, ...] = ()
-    names: tuple[str, ...] = ()
-    purpose: str = ""
-    terms: str = ""
     edits: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """Where it comes from, in words."""
+        return self.origin.shown
 
     @property
     def checked(self) -> bool:
         """Whether everything is known that a download is checked by."""
-        sized = self.nbytes > 0 or isinstance(self.source, HubSource)
+        sized = self.nbytes > 0 or isinstance(self.origin, HubSource)
         whole = sized and bool(self.licence) and _SHA256.fullmatch(self.sha256)
-        return bool(whole) and self.source.checked
+        return bool(whole) and self.origin.checked
 
     @property
     def limits_use(self) -> bool:
         """Whether its licence has to be agreed to: it forbids some uses, or is not known."""
-        return bool(self.terms) or self.licence.lower() not in OPEN_LICENCES
+        return bool(self.terms) or not self.has_open_licence
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -143,13 +132,8 @@ class OfferedModel:
         if self.split:
             return self.split
         made_of = self.base or self
-        path = self.source.path if isinstance(self.source, HubSource) else self.source.member
+        path = self.origin.path if isinstance(self.origin, HubSource) else self.origin.member
         return (Part(path, made_of.nbytes, made_of.sha256),)
-
-    @property
-    def memory_bytes(self) -> int:
-        """Of its file, about so many where only the hub knows."""
-        return self.nbytes or round(self.parameters * self.bits / 8)
 
     @property
     def fetched_bytes(self) -> int:
@@ -188,7 +172,7 @@ def edits_of(file: str) -> frozenset[str]:
 def find_offered(models: list[OfferedModel], wanted: str) -> OfferedModel:
     """The model of a name, or the only one whose name holds it. Raises RedraftError."""
     low = wanted.lower()
-    exact = [model for model in models if low in map(str.lower, (model.name, *model.names))]
+    exact = [model for model in models if low in map(str.lower, model.names)]
     similar = [model for model in models if low in model.name.lower()]
     found = exact or similar
     if len(found) == 1:
@@ -210,7 +194,7 @@ def _model(entry: dict[str, Any]) -> OfferedModel:
         nbytes=int(entry.get("bytes") or 0),
         sha256=str(entry.get("sha256") or ""),
         licence=str(entry.get("licence") or ""),
-        source=_source(entry),
+        origin=_origin(entry),
         base=_base(entry["base"]) if "base" in entry else None,
         family=str(entry.get("family") or ""),
         parameters=int(entry.get("parameters") or 0),
@@ -218,7 +202,7 @@ def _model(entry: dict[str, Any]) -> OfferedModel:
         context_tokens=int(entry.get("context_tokens") or 0),
         kv_bytes=int(entry.get("kv_bytes") or 0),
         does=tuple(map(str, entry.get("does") or ())),
-        names=tuple(map(str, entry.get("names") or ())),
+        also=tuple(map(str, entry.get("names") or ())),
         purpose=str(entry.get("purpose") or ""),
         terms=str(entry.get("terms") or ""),
         edits=tuple(map(str, entry.get("edits") or ())),
@@ -229,7 +213,7 @@ def _base(entry: dict[str, Any]) -> Base:
     return Base(int(entry["bytes"]), str(entry["sha256"]), str(entry["adapter"]))
 
 
-def _source(entry: dict[str, Any]) -> HubSource | PackageSource:
+def _origin(entry: dict[str, Any]) -> HubSource | PackageSource:
     if package := entry.get("package"):
         return PackageSource(
             str(package["requirement"]), str(package.get("sha256") or ""), str(package["member"])

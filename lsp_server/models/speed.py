@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from platformdirs import user_cache_path
@@ -14,6 +15,9 @@ from platformdirs import user_cache_path
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint
+from lsp_server.models.card import ModelCard, Speed
+
+Card = TypeVar("Card", bound=ModelCard)
 
 _COPIED_BYTES = 1 << 26
 _COPIES = 5
@@ -25,22 +29,14 @@ _COST_OF_ROWS = 12.0
 """A forward of so many rows takes about so many times as long as one of a single row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """first_text_s: seconds from a prompt of ``PROMPT_TOKENS`` to the first token; tokens_per_s: of
-    plain decoding; measured: whether both were, and not estimated."""
-
-    first_text_s: float
-    tokens_per_s: float
-    measured: bool
-
-
-def speed_of(path: Path, nbytes: int) -> Speed | None:
-    """The speed of a model here; None where nothing is known of its size."""
-    if not nbytes:
-        return None
-    found = _measured(path)
-    return estimated_speed(nbytes) if found is None else _speed(*found, measured=True)
+def rated(card: Card) -> Card:
+    """The card with the model's speed here; without, where it cannot be opened or nobody knows its
+    size."""
+    if card.problem or not card.nbytes:
+        return card
+    found = _measured(card.paths[0]) if card.paths else None
+    speed = estimated_speed(card.nbytes) if found is None else _speed(*found, measured=True)
+    return replace(card, speed=speed)
 
 
 def estimated_speed(nbytes: int) -> Speed:

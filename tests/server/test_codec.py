@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ class Outer:
     pairs: tuple[tuple[str, float | None], ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     long_name: bool = False
+    places: tuple[Path, ...] = ()
 
 
 FULL = Outer(
@@ -43,6 +45,7 @@ FULL = Outer(
     (("a", None), ("b", 2.0)),
     {"n": 1},
     True,
+    (Path("a/b"), Path("/c \udcff")),
 )
 
 
@@ -76,6 +79,7 @@ def test_a_null_is_a_default_and_names_may_be_in_camel_case() -> None:
         ({"name": "y", "inners": [{"text": ""}]}, "job.inners[0].path: is missing"),
         ({"name": "y", "pairs": [["a"]]}, "job.pairs: expected a list"),
         ({"name": "y", "counts": {"n": "1"}}, "job.counts: expected an object"),
+        ({"name": "y", "places": [1]}, "job.places: expected a list"),
         ([], "job: expected an object, got []"),
     ],
 )

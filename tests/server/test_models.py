@@ -110,11 +110,11 @@ def test_a_store_of_another_program_is_read(store: str, weights: Path, home: Pat
     (model,) = known_models()
     assert (model.name, model.source) == (NAMES.get(store, "small"), store)
     assert model.paths == (path,)
-    assert model.about.family == "qwen2"
-    assert model.about.licence == "apache-2.0"
-    assert model.about.does == ("fim", "left", "edit")
-    assert 15 < model.about.bits < 33
-    assert model.about.problem == ""
+    assert model.family == "qwen2"
+    assert model.licence == "apache-2.0"
+    assert model.does == ("fim", "left", "edit")
+    assert 15 < model.bits < 33
+    assert model.problem == ""
 
 
 def test_variables_of_those_programs_count(
@@ -145,7 +145,7 @@ def test_half_a_file_of_ours_is_no_model(weights: Path, home: Path) -> None:
 def test_two_models_are_two(weights: Path, home: Path, tmp_path: Path) -> None:
     STORES["llama.cpp"](weights, home)
     saved(home / ".cache" / "llama.cpp" / "other.gguf", "mit")
-    assert [model.about.licence for model in known_models()] == ["mit", "apache-2.0"]
+    assert [model.licence for model in known_models()] == ["mit", "apache-2.0"]
 
 
 def test_what_cannot_be_opened_is_listed_last_and_says_why(weights: Path, home: Path) -> None:
@@ -155,7 +155,7 @@ def test_what_cannot_be_opened_is_listed_last_and_says_why(weights: Path, home: 
     (folder / "mmproj-model.gguf").write_bytes(b"GGUF")
     fine, broken = known_models()
     assert (fine.name, broken.name) == ("z", "a")
-    assert "damaged" in broken.about.problem
+    assert "damaged" in broken.problem
     with pytest.raises(RedraftError, match="damaged"):
         command.run(arguments("use", "a"))
 
@@ -319,7 +319,7 @@ def test_a_folder_with_a_strange_config_is_listed_with_its_problem(config: str, 
     (folder / "config.json").write_text(config)
     (folder / "model.safetensors").write_bytes(b"x" * 100)
     (model,) = known_models([folder.parent])
-    assert "config.json" in model.about.problem
+    assert "config.json" in model.problem
 
 
 def test_a_folder_that_is_not_there_is_said(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -341,7 +341,7 @@ def test_what_llama_cpp_computes_can_be_opened_once_it_is_installed(
         for place in ("accel.models.llama_cpp.places", "accel.model_file"):
             monkeypatch.setattr(f"{place}.is_installed", lambda here=installed: here)
         (model,) = known_models()
-        assert ("pip install" in model.about.problem) is not installed
+        assert ("pip install" in model.problem) is not installed
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"completion": 3}', "{"])
@@ -377,6 +377,8 @@ def test_json_has_what_tools_read(
         "source": "llama.cpp",
         "family": "qwen2",
         "licence": "apache-2.0",
+        "terms": "",
+        "purpose": "",
         "does": ["fim", "left", "edit"],
         "fits": True,
         "measured": False,

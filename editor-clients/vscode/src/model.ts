@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import { type BaseLanguageClient, State } from "vscode-languageclient";
 
-import { type KnownModel, type Models, modelsRequest, type OfferedModel } from "./protocol";
+import { type ModelCard, type Models, modelsRequest, type OfferedModel } from "./protocol";
 import { runVisibly } from "./terminal";
 
 interface Choice extends vscode.QuickPickItem {
@@ -52,7 +52,7 @@ function choicesOf(listed?: Models, command?: string): Choice[] {
   return [...first, ...choices.filter((one) => one.name !== best.name)].map((one) => one.choice);
 }
 
-function choiceOf(model: KnownModel): Choice {
+function choiceOf(model: ModelCard): Choice {
   return {
     label: `$(database) ${model.name}`,
     description: facts(model),
@@ -73,7 +73,7 @@ function offerOf(model: OfferedModel, command: string): Choice {
   };
 }
 
-function facts(model: KnownModel | OfferedModel): string {
+function facts(model: ModelCard): string {
   const speed = model.tokens_per_s ? [`${Math.round(model.tokens_per_s).toString()} tokens/s`] : [];
   const room = model.fits ? [] : ["too large for the memory that is free"];
   const bits = model.bits ? [`${model.bits.toString()} bits`] : [];

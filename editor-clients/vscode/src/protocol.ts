@@ -74,14 +74,18 @@ export interface Status {
 
 export const editRequest = new RequestType<EditParams, EditResult, void>("redraft/edit");
 export const statusRequest = new RequestType<{ textDocument?: TextDocumentIdentifier }, Status, void>("redraft/status");
-/** A model on this machine, as `redraft models --json` describes it. */
-export interface KnownModel {
+/** A model, on this machine or to be fetched, as `redraft models --json` describes it. */
+export interface ModelCard {
   name: string;
+  /** All its places, none where it is to be fetched. */
   paths: string[];
   source: string;
   family: string;
   bits: number;
   licence: string;
+  /** What the licence does not allow, empty for nothing. */
+  terms: string;
+  purpose: string;
   does: string[];
   fits: boolean;
   tokens_per_s: number | null;
@@ -89,19 +93,10 @@ export interface KnownModel {
 }
 
 /** A model that `redraft models get` can fetch. */
-export interface OfferedModel {
-  name: string;
+export interface OfferedModel extends ModelCard {
   bytes: number;
   /** What comes over the network, 0 where only the hub knows. */
   fetched_bytes: number;
-  family: string;
-  bits: number;
-  licence: string;
-  /** What the licence does not allow, empty for nothing. */
-  terms: string;
-  purpose: string;
-  fits: boolean;
-  tokens_per_s: number | null;
 }
 
 /** What suits this machine best: a path is empty for one to be fetched, a name where nothing suits. */
@@ -113,7 +108,7 @@ export interface Recommendation {
 }
 
 export interface Models {
-  models: KnownModel[];
+  models: ModelCard[];
   offered: OfferedModel[];
   recommended: Recommendation;
   /** Paths of what was chosen for all editors, empty for none. */
