@@ -49,14 +49,16 @@ format: $(READY)
 
 # CASES is a folder of measuring cases (format: tests/benchmarks/README.md).
 CASES ?= ../shared/cases
+# Replays need its tokenizer alone.
+MODEL ?= tests/data/small_model
 RESULTS ?= build/bench
 bench: $(READY)
 	mkdir -p $(RESULTS)
-	$(BIN)/python -m tests.benchmarks completion --cases $(CASES)/completion_repoeval.jsonl --target replay --json $(RESULTS)/completion-64.json
-	$(BIN)/python -m tests.benchmarks completion --cases $(CASES)/completion_repoeval.jsonl --target replay --max-nodes 8 --json $(RESULTS)/completion-8.json
-	$(BIN)/python -m tests.benchmarks edit --cases $(CASES)/edit_canitedit.jsonl --target replay --json $(RESULTS)/edit-canitedit.json
-	$(BIN)/python -m tests.benchmarks edit --cases $(CASES)/edit_commits.jsonl --target replay --json $(RESULTS)/edit-commits.json
-	$(BIN)/python -m tests.benchmarks forward --json $(RESULTS)/forward.json
+	$(BIN)/python -m tests.benchmarks completion --cases $(CASES)/completion_repoeval.jsonl --target replay --model $(MODEL) --json $(RESULTS)/completion-64.json
+	$(BIN)/python -m tests.benchmarks completion --cases $(CASES)/completion_repoeval.jsonl --target replay --max-nodes 8 --model $(MODEL) --json $(RESULTS)/completion-8.json
+	$(BIN)/python -m tests.benchmarks edit --cases $(CASES)/edit_canitedit.jsonl --target replay --model $(MODEL) --json $(RESULTS)/edit-canitedit.json
+	$(BIN)/python -m tests.benchmarks edit --cases $(CASES)/edit_commits.jsonl --target replay --model $(MODEL) --json $(RESULTS)/edit-commits.json
+	$(BIN)/python -m tests.benchmarks forward --model $(MODEL) --json $(RESULTS)/forward.json
 	$(BIN)/python -m tests.benchmarks index --repo . --json $(RESULTS)/index.json
 
 serve: $(READY)
