@@ -31,7 +31,7 @@ def shown(
     form: NextEditFormat, text: str = TEXT, cursor: tuple[int, int] = (3, 15), typing: bool = True
 ) -> Window:
     """The window of a file ``shapes.py``, in which one edit was made."""
-    document = Document("file:///work/shapes.py", "python", 1, text)
+    document = Document("file:///project/shapes.py", "python", 1, text)
     edits = [ring_edit(document)] if text == TEXT else []
     paths = {document.uri: "shapes.py"}
     found = window_at(

@@ -116,7 +116,7 @@ def _document(
         place = one.end
     lines += old[place:]
     language = LANGUAGES.get(Path(row["path"]).suffix, "plaintext")
-    document = Document(f"file:///work/{row['path']}", language, 1, "".join(lines))
+    document = Document(f"file:///project/{row['path']}", language, 1, "".join(lines))
     recorded = [RecordedEdit(document, at, was, new, 0.0) for at, was, new in edits]
     return document, tuple(recorded[::-1])
 

@@ -25,7 +25,7 @@ class _Typing:
         self.provider = NextEditProvider(self.documents, Folders(), lambda _: True)
         self.provider.history = EditHistory(lambda _: True, lambda: self.now_s)
         language = LANGUAGES.get(Path(row["path"]).suffix, "plaintext")
-        uri = f"file:///work/{row['path']}"
+        uri = f"file:///project/{row['path']}"
         self.document = self.documents.open(uri, language, 1, row["before"])
         self.provider.opened(self.document)
 
