@@ -7,7 +7,7 @@ they have to do, and ``accel.backends`` opens one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
@@ -36,9 +36,9 @@ class Capability:
 
     ``leaves``: of a tree at most, None for any number; ``widths``: numbers of rows that it
     computes fast, in ascending order, to one of which others are padded, None where every number is
-    as good; ``requests``: whose rows one forward takes at most, each with a cache of its own;
-    ``fixed_batch``: numbers depend on how many rows a forward has, so all forwards of a request,
-    with drafts or without, have the same.
+    as good; ``requests``: of how many requests ``forward_all`` computes rows together, 1 where it
+    computes them one by one; ``fixed_batch``: numbers depend on how many rows a forward has, so all
+    forwards of a request, with drafts or without, have the same.
     """
 
     kind: BatchKind
@@ -142,12 +142,26 @@ class Model(ABC):
 
     @abstractmethod
     def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:
-        """Compute rows behind what the caches hold, one for each request of the batch.
+        """Compute the rows of one request behind what its cache holds.
 
         Rows attend everything committed and each other as the batch says. Raises MemoryError, or
         what ``is_out_of_memory`` of the backend's library knows, where memory does not suffice, and
         Interrupted where ``interrupt`` ended it: then the caches are as before.
         """
+
+    def forward_all(
+        self, batches: Sequence[ForwardBatch], caches: Sequence[Cache]
+    ) -> Iterable[Logits]:
+        """Compute the rows of several requests, ``capability.requests`` of them at most, each
+        behind its own cache; no cache stands there twice.
+
+        Rows attend their own request alone, and a request's numbers are to the last bit those of
+        ``forward`` with its batch alone, whatever the company. Logits come in the order of the
+        requests, each valid until the next one is taken. What is raised is raised before logits are
+        given, for all requests whose logits were not.
+        """
+        for batch, cache in zip(batches, caches, strict=True):
+            yield self.forward(batch, [cache])
 
     def interrupt(self) -> None:  # noqa: B027
         """End the forward that is computed now, or else the next one, as soon as that can be. For

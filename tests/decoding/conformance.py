@@ -7,14 +7,16 @@ are a model's is shown elsewhere.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from tiny_models import Oracle, numbers, random_prompt, shuffled
 
-from accel.batch import chain_batch, tree_batch
+from accel.batch import ForwardBatch, chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
-from accel.models.base import BatchKind, Cache, Model
+from accel.models.base import BatchKind, Cache, Logits, Model
 from accel.request import GenerationRequest
 
 TOLERANCE = 2e-3
@@ -130,6 +132,66 @@ def check_likeliest(model: Model, seed: int) -> None:
     assert len(found) == len(tree) + 1
     for row in random.permutation(len(found)).tolist():
         assert found[row] == expected[row], f"seed {seed}, row {row}"
+
+
+def check_company(model: Model, seed: int) -> None:
+    """Requests that share forwards get, to the last bit, what each gets alone: pending tokens,
+    trees and parts of prompts, with numbers wanted, likeliest tokens or nothing."""
+    random, count = np.random.default_rng(seed), 2 * max(model.capability.requests, 2)
+    texts = [random_prompt(seed + number, 4 + 9 * number % 40) for number in range(count)]
+    alone, shared = ([model.new_cache(4) for _ in texts] for _ in range(2))
+    for text, *caches in zip(texts, alone, shared, strict=True):
+        for cache in caches:
+            feed(model, cache, text)
+    for _ in range(4):
+        asked = [int(number) for number in random.permutation(count)]
+        asked = asked[: int(random.integers(1, max(model.capability.requests, 2) + 1))]
+        batches = [_any_batch(model, random) for _ in asked]
+        paths = [_any_path(random, batch) for batch in batches]
+        expected = []
+        for number, batch, path in zip(asked, batches, paths, strict=True):
+            expected.append(_given(model.forward(batch, [alone[number]]), batch))
+            alone[number].commit(path)
+        found = model.forward_all(batches, [shared[number] for number in asked])
+        for number, batch, path, logits, same in zip(
+            asked, batches, paths, found, expected, strict=True
+        ):
+            assert np.array_equal(_given(logits, batch), same), f"seed {seed}"
+            shared[number].commit(path)
+    assert [cache.length for cache in shared] == [cache.length for cache in alone]
+
+
+def _any_batch(model: Model, random: np.random.Generator) -> ForwardBatch:
+    """A pending token, a tree behind one, or a part of a prompt."""
+    pending = random.integers(0, 256, 1).astype(np.int32)
+    kind = random.integers(3) if model.capability.kind > BatchKind.PLAIN else 0
+    if kind == 1 and model.capability.kind == BatchKind.TREE:
+        tree = tree_for(model, random, int(random.integers(1, 20)))
+        return tree_batch(pending, tree, wants_numbers=bool(random.integers(2)))
+    if kind == 2:
+        tokens = random.integers(0, 256, int(random.integers(1, 40))).astype(np.int32)
+        return chain_batch(tokens, len(tokens))
+    return chain_batch(pending, 0, wants_numbers=bool(random.integers(2)))
+
+
+def _any_path(random: np.random.Generator, batch: ForwardBatch) -> list[int]:
+    """Rows of a batch that become text: all of a part of a prompt, else a path from the first."""
+    if batch.logits_from == len(batch):
+        return list(range(len(batch)))
+    row, path = int(random.integers(len(batch))), list[int]()
+    while row >= 0:
+        path.insert(0, row)
+        row = int(batch.parents[row])
+    return path
+
+
+def _given(logits: Logits, batch: ForwardBatch) -> NDArray[Any]:
+    """What a forward says of the rows whose logits are wanted: numbers, or likeliest tokens."""
+    wanted = range(len(batch) - batch.logits_from)
+    if batch.wants_numbers:
+        return np.array([logits.row(row) for row in wanted])
+    likeliest = logits.argmax() if wanted else []
+    return np.array([likeliest[row] for row in wanted])
 
 
 def check_cancel(engine: Engine, seed: int) -> None:

@@ -60,6 +60,11 @@ def test_trims(engine: Engine, seed: int) -> None:
     conformance.check_trims(engine.model, seed)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_company(engine: Engine, seed: int) -> None:
+    conformance.check_company(engine.model, seed)
+
+
 def test_rejected_rows(engine: Engine) -> None:
     if engine.model.capability.kind < BatchKind.CHAIN:
         pytest.skip("what this backend computes cannot be taken back")
