@@ -11,11 +11,11 @@ from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
     from accel.drafting.base import Drafter
-    from accel.drafting.published.fastcoder import FastCoderParameters
     from accel.engine import Engine
     from accel.text.tokenizer import Tokenizer
     from accel.verification.sampling import Sampling
     from tests.benchmarks.datastores import TokenFiles
+    from tests.benchmarks.published.fastcoder import FastCoderParameters
 
 PLAIN = "plain"
 
@@ -100,7 +100,7 @@ def tell_files(drafter: Drafter | None, files: TokenFiles) -> None:
 
 def fastcoder_parameters(setup: MethodSetup) -> FastCoderParameters:
     """The paper's parameters, with the skip positions of this tokenizer."""
-    from accel.drafting.published.fastcoder import FastCoderParameters
+    from tests.benchmarks.published.fastcoder import FastCoderParameters
 
     return FastCoderParameters(skip_tokens=line_ends(setup.tokenizer), seed=setup.seed)
 
@@ -125,7 +125,7 @@ def _prompt_lookup(setup: MethodSetup) -> MakeDrafter:
 
 
 def _fastcoder(setup: MethodSetup) -> MakeDrafter:
-    from accel.drafting.published.fastcoder import FastCoderDrafter
+    from tests.benchmarks.published.fastcoder import FastCoderDrafter
 
     parameters = fastcoder_parameters(setup)
     return lambda: FastCoderDrafter(parameters)
@@ -198,7 +198,7 @@ def _self_speculative(setup: MethodSetup) -> MakeDrafter:
 
 def _sdsat(setup: MethodSetup) -> MakeDrafter:
     """The model's own adaptive tokens, as published: one forward drafts, the next verifies."""
-    from accel.drafting.published.sdsat import SdsatDrafter
+    from tests.benchmarks.published.sdsat import SdsatDrafter
 
     target = _target(setup, "sdsat")
     if not target.model.adaptive_tokens:

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from accel.drafting.base import DraftRequest
-from accel.replay import replay
+from tests.benchmarks.replay import replay
 
 PIECE = re.compile(r"\n *| ?\w+| ?[^\w\s]|\s", re.ASCII)
 END = 0

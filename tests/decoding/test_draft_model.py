@@ -15,10 +15,10 @@ from accel.draft_tree import Source
 from accel.drafting.base import Drafter, DraftRequest
 from accel.drafting.copy.drafter import CopyDrafter
 from accel.drafting.draft_model import DraftModelDrafter
-from accel.drafting.published.efficientedit import EfficientEditDrafter
 from accel.engine import Engine
 from accel.errors import UnsupportedModel
 from accel.request import GenerationRequest
+from tests.benchmarks.published.efficientedit import EfficientEditDrafter
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from accel.drafting.retrieval.drafter import RetrievalDrafter
 from accel.drafting.retrieval.nearby_tokens import note_surroundings
 from accel.drafting.retrieval.token_classes import SHAPES
 from accel.drafting.retrieval.tree_search import LEAST_PROBABILITY, MAX_DEPTH, WIDE, describe
-from accel.replay import replay
+from tests.benchmarks.replay import replay
 
 
 def slow_probabilities(counts, totals, state, shapes, last_shape):

@@ -11,7 +11,7 @@ from seeds import for_each_seed
 from accel.draft_tree import DraftTree, Source
 from accel.drafting.base import Continuations, DraftRequest
 from accel.drafting.copy.drafter import CopyDrafter
-from accel.replay import replay
+from tests.benchmarks.replay import replay
 
 FUNCTION = """def connect(host, port):
     address = resolve(host)

@@ -22,10 +22,10 @@ from tests.benchmarks.dtypes import settle_dtype
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from accel.drafting.published.fastcoder import FastCoderParameters
     from accel.text.tokenizer import Tokenizer
     from tests.benchmarks.measurement import Measurement
     from tests.benchmarks.methods import MakeDrafter
+    from tests.benchmarks.published.fastcoder import FastCoderParameters
 
 PARTS = ("ablation", "p", "l", "resources")
 PROBABILITIES = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -145,7 +145,7 @@ class CountingMaker:
 
     def __call__(self) -> Any:
         """A drafter that has learnt nothing yet."""
-        from accel.drafting.published.fastcoder import FastCoderDrafter
+        from tests.benchmarks.published.fastcoder import FastCoderDrafter
 
         self._made.append(FastCoderDrafter(self._parameters))
         return self._made[-1]

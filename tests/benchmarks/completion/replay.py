@@ -14,12 +14,12 @@ from accel.drafting.base import ContinuationIndex, Drafter, DraftRequest
 from accel.models.base import BatchKind, Capability
 from accel.planning.drafting import Drafting
 from accel.planning.planner import DraftPlan, Planner
-from accel.replay import replay
 from accel.statistics import Statistics
 from tests.benchmarks.cases import CompletionCase
 from tests.benchmarks.datastores import CaseDatastores, TokenFiles
 from tests.benchmarks.measurement import Measurement, Projection
 from tests.benchmarks.methods import PLANNED, MakeDrafter, tell_files
+from tests.benchmarks.replay import replay
 
 if TYPE_CHECKING:
     from accel.text.tokenizer import Tokenizer

@@ -48,7 +48,7 @@ def efficientedit(draft: Engine | None, *, reuse: bool = True, drop_bonus: bool 
 
     def build(setup: MethodSetup) -> MakeDrafter:
         from accel.drafting.draft_model import DraftModelDrafter
-        from accel.drafting.published.efficientedit import EfficientEditDrafter
+        from tests.benchmarks.published.efficientedit import EfficientEditDrafter
 
         sha256 = setup.tokenizer.sha256
 

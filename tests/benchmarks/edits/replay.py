@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from accel.drafting.base import ContinuationIndex, DraftRequest
-from accel.replay import replay
 from tests.benchmarks.cases import EditCase
 from tests.benchmarks.completion.replay import PlainDrafter
 from tests.benchmarks.edits.cases import in_tokens, reuse_bin
 from tests.benchmarks.edits.methods import EditMethod
 from tests.benchmarks.measurement import Measurement
 from tests.benchmarks.methods import tell_files
+from tests.benchmarks.replay import replay
 
 if TYPE_CHECKING:
     from accel.text.tokenizer import Tokenizer

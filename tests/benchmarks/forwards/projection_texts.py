@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, cast
 from accel.draft_tree import TokenArray
 from accel.drafting.base import ContinuationIndex, Drafter, DraftRequest
 from accel.planning.planner import DraftPlan
-from accel.replay import replay
 from tests.benchmarks.completion import replay as completion_replay
 from tests.benchmarks.completion.replay import Planned, Recorder
 from tests.benchmarks.edits import cases as edit_cases
 from tests.benchmarks.peers.prompt_lookup import PromptLookupDrafter
+from tests.benchmarks.replay import replay
 
 if TYPE_CHECKING:
     from accel.text.tokenizer import Tokenizer

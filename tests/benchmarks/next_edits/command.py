@@ -23,7 +23,6 @@ import numpy as np
 
 from accel.drafting.base import Drafter, DraftRequest
 from accel.drafting.copy.drafter import CopyDrafter
-from accel.replay import replay
 from accel.text.gguf_tokenizer import tokenizer_folder
 from accel.text.tokenizer import Tokenizer
 from lsp_server.contract.jobs import Span
@@ -41,6 +40,7 @@ from tests.benchmarks.next_edits.commits import CommitStep, read_steps
 from tests.benchmarks.next_edits.settled import print_settled
 from tests.benchmarks.peers.ngram_simple import NgramSimpleDrafter
 from tests.benchmarks.peers.prompt_lookup import PromptLookupDrafter
+from tests.benchmarks.replay import replay
 
 MOST_NODES = 256
 GATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)

@@ -10,7 +10,7 @@ import numpy as np
 
 from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import ContinuationIndex, DraftRequest
-from accel.drafting.published.fastcoder_trie import Trie
+from tests.benchmarks.published.fastcoder_trie import Trie
 
 LONGEST = 16
 SHORTEST = 2

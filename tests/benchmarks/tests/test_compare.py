@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from accel.drafting.published.fastcoder import FastCoderDrafter
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.compare import command as compare
 from tests.benchmarks.compare import page as compare_page
+from tests.benchmarks.published.fastcoder import FastCoderDrafter
 
 
 def fields(**changes: Any) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import torch
 from tiny_models import byte_tokenizer, open_engine, run, save
 
 from accel.draft_tree import DraftTree
-from accel.drafting.published.fastcoder import FastCoderDrafter
 from accel.verification.sampling import Sampling
 from lsp_server.errors import BenchError
 from tests.benchmarks.cases import load_completion_cases
@@ -28,6 +27,7 @@ from tests.benchmarks.completion.model import (
 )
 from tests.benchmarks.completion.repocoder import Prompts, RepoCoderDecoder
 from tests.benchmarks.datastores import CaseDatastores
+from tests.benchmarks.published.fastcoder import FastCoderDrafter
 
 TOKENS = 24
 OPTIONS = ("--target", "model", "--one-dtype", "--threads", "1", "--common", "none", "--left-only")

@@ -15,11 +15,11 @@ from accel.drafting.base import DraftRequest
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.planning.cost_table import CostTable
 from accel.planning.planner import DraftPlan
-from accel.replay import replay
 from accel.statistics import Statistics
 from tests.benchmarks import report
 from tests.benchmarks.completion.replay import PlainDrafter, Planned, Recorder, project
 from tests.benchmarks.measurement import Measurement, repeated_share, similarity, summarise
+from tests.benchmarks.replay import replay
 
 
 def array(*tokens: int) -> TokenArray:

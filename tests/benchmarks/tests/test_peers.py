@@ -18,7 +18,6 @@ from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.engine import Engine
 from accel.errors import InvalidRequest
-from accel.replay import replay
 from accel.request import GenerationRequest
 from tests.benchmarks.peers import hf_generate
 from tests.benchmarks.peers.errors import PeerUnavailable
@@ -27,6 +26,7 @@ from tests.benchmarks.peers.prompt_lookup import PromptLookupDrafter
 from tests.benchmarks.peers.rest import INTERPRETER, RestDrafter, RestStore
 from tests.benchmarks.peers.rest_rule import RestRuleDrafter
 from tests.benchmarks.peers.suffix_decoding import SuffixDecodingDrafter, SuffixDecodingStore
+from tests.benchmarks.replay import replay
 
 
 def array(*tokens: int) -> TokenArray:

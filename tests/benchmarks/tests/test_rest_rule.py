@@ -7,10 +7,10 @@ import random
 from brute_index import BruteIndex
 
 from accel.drafting.base import DraftRequest
-from accel.drafting.published.fastcoder import REST, FastCoderDrafter
-from accel.replay import replay
 from tests.benchmarks.peers.rest_rule import RestRuleDrafter
-from tests.decoding.test_fastcoder import array, paths, repetitive_text
+from tests.benchmarks.published.fastcoder import REST, FastCoderDrafter
+from tests.benchmarks.replay import replay
+from tests.benchmarks.tests.test_fastcoder import array, paths, repetitive_text
 
 
 def test_rest_asks_the_store_of_the_longest_match() -> None:

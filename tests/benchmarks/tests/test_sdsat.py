@@ -10,11 +10,11 @@ import pytest
 import torch
 from tiny_models import open_engine, random_prompt, run, save
 
-from accel.drafting.published.sdsat import SdsatDrafter, tree_of_rows
 from accel.engine import Engine
 from accel.errors import UnsupportedModel
 from accel.models.adaptive_tokens import FILE, save_embeddings, sha256_of_weights
 from accel.verification.sampling import Sampling
+from tests.benchmarks.published.sdsat import SdsatDrafter, tree_of_rows
 
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
 BACKENDS: dict[str, tuple[str, dict[str, Any]]] = {

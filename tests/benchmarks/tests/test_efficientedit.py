@@ -10,8 +10,8 @@ from edit_words import END, WordCodec, edit_request, replay_edit
 from seeds import for_each_seed
 
 from accel.draft_tree import DraftTree, Source
-from accel.drafting.published.efficientedit import EfficientEditDrafter
-from accel.replay import replay
+from tests.benchmarks.published.efficientedit import EfficientEditDrafter
+from tests.benchmarks.replay import replay
 
 
 def published_forwards(original: list[int], reference: list[int], gamma: int) -> int:

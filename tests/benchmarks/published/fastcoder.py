@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import ContinuationIndex, Continuations, DraftRequest
-from accel.drafting.published.fastcoder_cache import SequenceCache
-from accel.drafting.published.fastcoder_trie import Trie
+from tests.benchmarks.published.fastcoder_cache import SequenceCache
+from tests.benchmarks.published.fastcoder_trie import Trie
 
 
 @dataclass(frozen=True, slots=True)

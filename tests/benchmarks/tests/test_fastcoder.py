@@ -13,9 +13,9 @@ from seeds import for_each_seed
 
 from accel.draft_tree import DraftTree, Source
 from accel.drafting.base import DraftRequest
-from accel.drafting.published.fastcoder import FastCoderDrafter, FastCoderParameters
-from accel.drafting.published.fastcoder_cache import SequenceCache
-from accel.drafting.published.fastcoder_trie import Trie
+from tests.benchmarks.published.fastcoder import FastCoderDrafter, FastCoderParameters
+from tests.benchmarks.published.fastcoder_cache import SequenceCache
+from tests.benchmarks.published.fastcoder_trie import Trie
 
 Path = tuple[int, ...]
 
