@@ -33,7 +33,7 @@ from accel.training.errors import TrainingError
 from accel.training.low_rank import LowRankModel
 from accel.training.samples.code import CodeFile, CommitChange, read_commits, read_files
 from accel.training.samples.commit_edits import AROUND
-from accel.training.samples.sample_maker import SampleMaker
+from accel.training.samples.sample_maker import MadeUp, SampleMaker
 
 HELD_OUT_BATCHES = 8
 BETAS = (0.9, 0.98)
@@ -59,19 +59,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--example", action="store_true", help="print settings to begin with")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace, made_up: MadeUp | None = None) -> int:
     """Read the code, train, write the adapter. Raises AccelError."""
     if args.example:
         print(example(), end="")
         return 0
     if args.settings is None:
         raise TrainingError("no settings are given; `redraft train adapter --example` prints some")
-    report = train(read_settings(args.settings), args.settings.parent)
+    report = train(read_settings(args.settings), args.settings.parent, made_up)
     print(json.dumps(report, indent=1))
     return 0
 
 
-def train(settings: AdapterSettings, folder: Path) -> dict[str, object]:
+def train(
+    settings: AdapterSettings, folder: Path, made_up: MadeUp | None = None
+) -> dict[str, object]:
     """Train and write an adapter; what came of it. ``folder``: where paths of the settings start.
 
     Raises TrainingError, and other AccelErrors for a base that cannot be loaded.
@@ -89,8 +91,13 @@ def train(settings: AdapterSettings, folder: Path) -> dict[str, object]:
     model = LowRankModel(
         module, settings.rank, [token for token in ids if token is not None], settings.seed
     )
-    samples = Samples(tokenizer, code, end_tokens(module), settings)
-    measured = _measured_batches(tokenizer, held_out, end_tokens(module), settings)
+    samples = Samples(tokenizer, code, end_tokens(module), settings, made_up)
+    measured = _measured_batches(
+        Samples(tokenizer, held_out, end_tokens(module), settings, made_up)
+        if held_out.files
+        else None,
+        settings,
+    )
     before = mean_loss(model, measured, device)
     steps, tokens, loss = _train(model, samples, settings, device)
     after = mean_loss(model, measured, device)
@@ -182,16 +189,23 @@ class Samples(IterableDataset[Batch]):
     """Batches without end; each worker draws others."""
 
     def __init__(
-        self, tokenizer: Tokenizer, code: Code, ends: frozenset[int], settings: AdapterSettings
+        self,
+        tokenizer: Tokenizer,
+        code: Code,
+        ends: frozenset[int],
+        settings: AdapterSettings,
+        made_up: MadeUp | None,
     ) -> None:
         """Raises TrainingError where the code allows no sample."""
-        self._parts = tokenizer, code, ends, settings
+        self._parts = tokenizer, code, ends, settings, made_up
         self._maker(0)
 
     def _maker(self, worker: int) -> SampleMaker:
-        tokenizer, code, ends, settings = self._parts
+        tokenizer, code, ends, settings, made_up = self._parts
         seed = 1000 * settings.seed + worker
-        return SampleMaker(tokenizer, code.files, code.commits, ends, settings.shares, seed)
+        return SampleMaker(
+            tokenizer, code.files, code.commits, ends, settings.shares, seed, made_up
+        )
 
     def __iter__(self) -> Iterator[Batch]:
         """Draw on."""
@@ -215,12 +229,10 @@ def batch_of(maker: SampleMaker, rows: int, length: int) -> Batch:
     return tokens, weights
 
 
-def _measured_batches(
-    tokenizer: Tokenizer, held_out: Code, ends: frozenset[int], settings: AdapterSettings
-) -> list[Batch]:
-    if not held_out.files:
+def _measured_batches(samples: Samples | None, settings: AdapterSettings) -> list[Batch]:
+    if samples is None:
         return []
-    drawn = iter(Samples(tokenizer, held_out, ends, settings))
+    drawn = iter(samples)
     return [next(drawn) for _ in range(HELD_OUT_BATCHES if settings.steps != 1 else 1)]
 
 

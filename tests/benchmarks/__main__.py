@@ -36,6 +36,7 @@ COMMANDS["train"] = Command(
     {
         name: Command(f"tests.benchmarks.training.{module}", summary)
         for name, module, summary in (
+            ("adapter", "adapter", "an adapter, with edits that are made up from Python, too"),
             ("edit-draft", "edit_draft", "a small model that drafts for edits"),
             ("adaptive", "adaptive", "adaptive tokens that draft ahead"),
             ("acceptance", "acceptance", "what completion drafting knows of acceptance"),

@@ -24,6 +24,8 @@ from accel.training.samples.sample_maker import SampleMaker, Shares
 sys.path.append(str(Path(__file__).parents[1] / "decoding"))
 from tiny_models import byte_tokenizer
 
+from tests.benchmarks.training.adapter import MADE_UP
+
 FIM = ["<fim_prefix>", "<fim_suffix>", "<fim_middle>"]
 CHAT = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
 FILES = ["<repo_name>", "<file_sep>"]
@@ -60,7 +62,7 @@ def commits() -> list[CommitChange]:
 def maker(tokens: Tokenizer, seed: int = 0) -> SampleMaker:
     end = tokens.special("<|im_end|>")
     assert end is not None
-    return SampleMaker(tokens, corpus(), commits(), frozenset({end}), Shares(), seed)
+    return SampleMaker(tokens, corpus(), commits(), frozenset({end}), Shares(), seed, MADE_UP)
 
 
 def parts(tokens: Tokenizer, sample: Sample) -> list[str]:

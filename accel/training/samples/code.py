@@ -151,6 +151,11 @@ def _committed_files(folder: Path) -> Iterator[tuple[str, str | None]]:
     )
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines as Python counts them, each with its end."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
 def read_commits(folder: Path, most: int, rng: random.Random) -> Iterator[CommitChange]:
     """What at most ``most`` changes of files were, each in a small commit whose subject may say
     what was done. Nothing where the folder is no git repository. Raises TrainingError."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import random
 
-from accel.training.samples.function_source import Span, lines_of
+from accel.training.samples.code import lines_of
+
+Span = tuple[int, int]
 
 TRIES = 20
 SPAN_CHARACTERS = (3, 160)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -16,13 +16,10 @@ from accel.text.prompts import around_hole, back_off, edit_prompt
 from accel.text.special_tokens import file_format_of, fim_format_of
 from accel.text.tokenizer import Tokenizer
 from accel.training.errors import TrainingError
-from accel.training.samples.code import CodeFile, CommitChange
-from accel.training.samples.commit_edits import AROUND, InstructedEdit, commit_edit
-from accel.training.samples.function_source import function_places, lines_of
+from accel.training.samples.code import CodeFile, CommitChange, lines_of
+from accel.training.samples.commit_edits import InstructedEdit, commit_edit
 from accel.training.samples.holes import HoleMaker
-from accel.training.samples.made_edits import draw_edit
-from accel.training.samples.made_histories import made_history
-from accel.training.samples.next_edits import next_edit
+from accel.training.samples.next_edits import NextEdit, next_edit
 from accel.training.samples.sample import AROUND_WEIGHT, Sample, answered
 
 LONGEST_MIDDLE = 160
@@ -34,8 +31,8 @@ OPEN_END_SHARE = 0.4
 """Selections without the end of their last line, as editors send them."""
 CHARACTERS_A_TOKEN = 8
 MOST_TRIES = 1000
-MADE_HISTORIES_SHARE = 0.4
-"""Next edits that are made up from files, beside those of commits."""
+MADE_EDITS_SHARE, MADE_HISTORIES_SHARE = 0.5, 0.4
+"""Edits and next edits that are made up, beside those of commits."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +44,15 @@ class Shares:
     next_edit: float = 0.15
 
 
+@dataclass(frozen=True)
+class MadeUp:
+    """Makers of edits and next edits beside those of commits, each of a Python file; None where a
+    file gives none."""
+
+    edit: Callable[[CodeFile, random.Random], InstructedEdit | None]
+    next_edit: Callable[[CodeFile, random.Random], NextEdit | None]
+
+
 @dataclass
 class _OtherFile:
     path: str
@@ -55,7 +61,7 @@ class _OtherFile:
 
 class SampleMaker:
     """Draws samples; the same seed draws the same. Kinds that the code does not allow are left out:
-    next edits without commits and Python, holes without the tokens for them."""
+    edits without commits, holes without the tokens for them."""
 
     def __init__(
         self,
@@ -65,6 +71,7 @@ class SampleMaker:
         ends: frozenset[int],
         shares: Shares,
         seed: int,
+        made_up: MadeUp | None = None,
     ) -> None:
         """``ends``: the model's own end tokens. Raises TrainingError where nothing can be drawn."""
         self._tokenizer = tokenizer
@@ -73,14 +80,16 @@ class SampleMaker:
         self._rng = random.Random(seed)
         self._fim = fim_format_of(tokenizer)
         self._files_format = file_format_of(tokenizer)
+        self._made_up = made_up
         self._python = [file for file in files if file.language == "python"]
         self._by_folder: dict[tuple[str, str], list[CodeFile]] = defaultdict(list)
         for file in files:
             self._by_folder[_folder_of(file)].append(file)
         self._text_end = _end_of_text(tokenizer, ends)
         self._chat_end = _end_of_chat(tokenizer, ends)
-        has_edits = tokenizer.chat_template is not None and bool(commits or self._python)
-        has_next = bool(commits or self._python) and self._files_format is not None
+        has_changes = bool(commits or (made_up and self._python))
+        has_edits = tokenizer.chat_template is not None and has_changes
+        has_next = has_changes and self._files_format is not None
         makers = [
             (self.fill, shares.fill if self._fim is not None and files else 0.0),
             (self.edit, shares.edit if has_edits else 0.0),
@@ -164,8 +173,10 @@ class SampleMaker:
 
     def edit(self, length: int) -> Sample | None:
         """An edit by instruction, of a commit or made up, in the model's chat template."""
-        is_of_commit = self._commits and (not self._python or self._rng.random() < 0.5)
-        edit = self._commit_edit() if is_of_commit else self._made_edit()
+        if self._made_up and self._python and self._is_made_up(MADE_EDITS_SHARE):
+            edit = self._made_up.edit(self._rng.choice(self._python), self._rng)
+        else:
+            edit = commit_edit(self._rng.choice(self._commits), self._rng)
         if edit is None:
             return None
         selection, answer = edit.selection, edit.answer
@@ -192,40 +203,16 @@ class SampleMaker:
             return None
         return answered(prompt.tokens.tolist(), self._encode(selection), written)
 
-    def _commit_edit(self) -> InstructedEdit | None:
-        return commit_edit(self._rng.choice(self._commits), self._rng)
-
-    def _made_edit(self) -> InstructedEdit | None:
-        file = self._rng.choice(self._python)
-        places = list(function_places(file.text))
-        if not places:
-            return None
-        place = self._rng.choice(places)
-        made = draw_edit(file.text[place.start : place.end], self._rng)
-        if made is None:
-            return None
-        shown = self._rng.choice(AROUND)
-        lines = lines_of(file.text)
-        return InstructedEdit(
-            made.instruction,
-            made.before,
-            made.after,
-            "".join(lines[max(0, place.first_line - shown) : place.first_line]),
-            "".join(lines[place.end_line : place.end_line + shown]),
-            file.language,
-            file.path,
-        )
+    def _is_made_up(self, share: float) -> bool:
+        return not self._commits or self._rng.random() < share
 
     def next_edit(self, length: int) -> Sample | None:
         """What a person changes next in a window, behind what was changed just now."""
         assert self._files_format is not None
-        is_made = not self._commits or self._rng.random() < MADE_HISTORIES_SHARE
-        if self._python and is_made:
-            edit = made_history(self._rng.choice(self._python), self._rng)
-        elif self._commits:
-            edit = next_edit(self._rng.choice(self._commits), self._rng)
+        if self._made_up and self._python and self._is_made_up(MADE_HISTORIES_SHARE):
+            edit = self._made_up.next_edit(self._rng.choice(self._python), self._rng)
         else:
-            return None
+            edit = next_edit(self._rng.choice(self._commits), self._rng)
         if edit is None:
             return None
         mark = self._tokenizer.special(self._files_format.mark)

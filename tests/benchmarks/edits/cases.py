@@ -80,7 +80,7 @@ def made_edits(repositories: Path, per_kind: int, seed: int) -> list[EditCase]:
     ``repositories``: a folder with a ``.jsonl`` of ``{path, content}`` for each. ``path`` of a case
     is the kind. Raises BenchError where there is nothing to make edits of.
     """
-    from accel.training.samples.made_edits import ONE_ANSWER, make_edit
+    from tests.benchmarks.training.made_edits import ONE_ANSWER, make_edit
 
     functions = _functions(repositories)
     cases: list[EditCase] = []
@@ -95,7 +95,7 @@ def made_edits(repositories: Path, per_kind: int, seed: int) -> list[EditCase]:
 
 
 def _functions(repositories: Path) -> list[str]:
-    from accel.training.samples.function_source import function_places
+    from tests.benchmarks.training.function_source import function_places
 
     files = sorted(repositories.glob("*.jsonl")) if repositories.is_dir() else [repositories]
     if not files:

@@ -104,8 +104,8 @@ def kind_cases(code: Path, kinds: tuple[str, ...], per_kind: int, seed: int) -> 
 
     Raises BenchError where the folder has too few functions.
     """
-    from accel.training.samples.function_source import function_places
-    from accel.training.samples.made_edits import make_edit
+    from tests.benchmarks.training.function_source import function_places
+    from tests.benchmarks.training.made_edits import make_edit
 
     files = {file: file.read_text("utf-8") for file in sorted(code.rglob("*.py"))}
     places = [(file, place) for file, text in files.items() for place in function_places(text)]

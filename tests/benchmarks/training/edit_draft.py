@@ -29,8 +29,8 @@ from accel.draft_tree import TokenArray
 from accel.errors import AccelError
 from accel.model_file import model_file
 from accel.training.errors import TrainingError
-from accel.training.samples.function_source import function_places
-from accel.training.samples.made_edits import MadeEdit, draw_edit
+from tests.benchmarks.training.function_source import function_places
+from tests.benchmarks.training.made_edits import MadeEdit, draw_edit
 
 if TYPE_CHECKING:
     from accel.engine import Engine

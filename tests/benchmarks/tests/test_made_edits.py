@@ -9,13 +9,13 @@ import textwrap
 import frozen_corpus
 import pytest
 
-from accel.training.samples.function_source import (
+from tests.benchmarks.training.function_source import (
     FunctionSource,
     Substitution,
     function_places,
     replaced,
 )
-from accel.training.samples.made_edits import MAKERS, ONE_ANSWER, MadeEdit, draw_edit, make_edit
+from tests.benchmarks.training.made_edits import MAKERS, ONE_ANSWER, MadeEdit, draw_edit, make_edit
 
 SOURCE = '''\
     async def größe(self, Länge: int, *, name: str) -> int:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from accel.training.samples.code import lines_of
+from accel.training.samples.holes import Span
+
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,6 @@ class FunctionSource:
     def has_body_below(self) -> bool:
         """Whether the body stands on lines of its own."""
         return self.text[: self.body_start].rstrip().endswith(":")
-
-
-def lines_of(text: str) -> list[str]:
-    """The lines as Python counts them, each with its end."""
-    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def replaced(text: str, substitutions: list[Substitution]) -> str:

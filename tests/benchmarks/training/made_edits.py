@@ -14,11 +14,11 @@ import tokenize
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from accel.training.samples.function_source import (
+from accel.training.samples.code import lines_of
+from accel.training.samples.holes import Span
+from tests.benchmarks.training.function_source import (
     FunctionSource,
-    Span,
     Substitution,
-    lines_of,
     replaced,
 )
 
