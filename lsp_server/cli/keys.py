@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lsp_server.cli.serve_http import default_keys_file
 from lsp_server.errors import RedraftError
-from lsp_server.http_server.keys import HashedKey, KeyHolder, new_key, read_keys, write_keys
+from lsp_server.http_server.keys import HashedKey, new_key, read_keys, write_keys
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,12 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="add | revoke | list", required=True)
     add = actions.add_parser("add", help="make a key, print it once and keep its hash")
     add.add_argument("name", help="the name of the key's owner")
-    add.add_argument(
-        "--grant", action="append", default=[], help="what it may do, as repository:ID"
-    )
     revoke = actions.add_parser("revoke", help="make every key of a name invalid")
     revoke.add_argument("name")
-    listing = actions.add_parser("list", help="print names and grants")
+    listing = actions.add_parser("list", help="print the names")
     for action in (add, revoke, listing):
         # It may stand behind the action, too; what stands before it counts otherwise.
         _add_keys_option(action, argparse.SUPPRESS)
@@ -39,18 +36,18 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "add":
         key = new_key()
         try:
-            hashed = HashedKey.of(key, KeyHolder(args.name, frozenset(args.grant)))
+            hashed = HashedKey.of(key, args.name)
         except ValueError as error:
             raise RedraftError(f"{args.name} cannot have a key: {error}") from None
         write_keys(file, [*keys, hashed])
         print(key)
         print(f"redraft: only its hash is kept, in {file}", file=sys.stderr)
     elif args.action == "revoke":
-        left = [one for one in keys if one.holder.name != args.name]
+        left = [one for one in keys if one.holder != args.name]
         if len(left) == len(keys):
             raise RedraftError(f"{args.name} has no key in {file}; see `redraft keys list`")
         write_keys(file, left)
     else:
         for one in keys:
-            print(" ".join([one.holder.name, *sorted(one.holder.grants)]))
+            print(one.holder)
     return 0

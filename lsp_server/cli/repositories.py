@@ -28,13 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"the server's address; the key comes from {VARIABLES['key']}",
     )
     add_json_argument(parser)
-    actions = parser.add_subparsers(dest="action", metavar="list | delete | grant")
-    actions.add_parser("list", help="list yours, and those that you may read")
+    actions = parser.add_subparsers(dest="action", metavar="list | delete")
+    actions.add_parser("list", help="list yours")
     delete = actions.add_parser("delete", help="delete one, and all that was made of it")
     delete.add_argument("id")
-    grant = actions.add_parser("grant", help="say which other keys may read one")
-    grant.add_argument("id")
-    grant.add_argument("names", nargs="*", help="names of keys; without any: nobody else")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,8 +44,6 @@ def run(args: argparse.Namespace) -> int:
         write_json(args.json, answer)
     elif args.action == "delete":
         print(f"deleted {args.id}")
-    elif args.action == "grant":
-        print(f"{args.id} is read by {', '.join(answer['readers']) or 'nobody else'}")
     else:
         _show(answer["repositories"])
     return 0
@@ -62,18 +57,13 @@ async def _request(address: ServerAddress, args: argparse.Namespace) -> dict[str
             # Its workspace is not sent again: a daemon that runs finds the repository gone.
             SharingAnswers(answers_file()).refuse_repository(address.url, args.id)
             return answer
-        if args.action == "grant":
-            body = {"readers": args.names}
-            return await _answer(connection, "PUT", f"{REPOSITORIES}/{args.id}/grants", body)
         return await _answer(connection, "GET", REPOSITORIES)
     finally:
         await connection.close()
 
 
-async def _answer(
-    connection: ServerConnection, method: str, path: str, body: Any = None
-) -> dict[str, Any]:
-    status, answer = await connection.ask(method, path, body)
+async def _answer(connection: ServerConnection, method: str, path: str) -> dict[str, Any]:
+    status, answer = await connection.ask(method, path)
     if not 200 <= status < 300:
         error = answer.get("error")
         raise RedraftError(
@@ -83,10 +73,9 @@ async def _answer(
 
 
 def _show(repositories: list[dict[str, Any]]) -> None:
-    table = Table("id", "name", "files", "MB", "used", "yours", box=None)
+    table = Table("id", "name", "files", "MB", "used", box=None)
     for one in repositories:
         used = datetime.fromtimestamp(one["used"], timezone.utc).date().isoformat()
         size = f"{one['bytes'] / 1e6:.1f}"
-        owned = "yes" if one["owned"] else "no"
-        table.add_row(one["id"], one["name"], str(one["files"]), size, used, owned)
+        table.add_row(one["id"], one["name"], str(one["files"]), size, used)
     Console().print(table)

@@ -18,7 +18,6 @@ from lsp_server.http_server.editor_jobs import PRIORITIES, accepted_text, editor
 from lsp_server.http_server.errors import invalid, not_found
 from lsp_server.http_server.fields import Fields
 from lsp_server.http_server.generation_fields import fair_priority
-from lsp_server.http_server.keys import KeyHolder
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.http_server.model_names import model_name
 from lsp_server.http_server.streaming import Events, StreamedCalls, answered
@@ -30,9 +29,9 @@ Owned = TypeVar("Owned", CompletionJob, EditJob, CompletionJob | EditJob, Accept
 class Repositories(Protocol):
     """Registered repositories, as far as a request needs them."""
 
-    def workspace(self, repository: str, holder: KeyHolder) -> str | None:
-        """The workspace that the engine knows a repository by; None where the key may not read
-        it, or where there is none."""
+    def workspace(self, repository: str, holder: str) -> str | None:
+        """The workspace that the engine knows a repository by; None where it is another key's,
+        or where there is none."""
 
     def start(self) -> None:
         """The server answers from now on."""
@@ -112,13 +111,13 @@ class EditorRoutes:
 
     def _owned(self, asked: Owned, request: Request) -> Owned:
         """It with its owner and, in place of the repository's id, the engine's workspace."""
-        holder: KeyHolder = request.scope["holder"]
+        holder = str(request.scope["holder"])
         known = ""
         if asked.workspace and self._repositories is not None:
             known = self._repositories.workspace(asked.workspace, holder) or ""
         if asked.workspace and not known:
             raise not_found("there is no such repository for this key")
-        return replace(asked, owner=holder.name, workspace=known)
+        return replace(asked, owner=holder, workspace=known)
 
 
 def _priority(fields: Fields, usual: int) -> int:

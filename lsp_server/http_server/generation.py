@@ -129,7 +129,7 @@ def _piece(job: GenerateJob, spans: list[Span], result: JobResult) -> AnswerPiec
 
 def owned(job: GenerateJob, request: Request) -> GenerateJob:
     """The job with its owner."""
-    return replace(job, owner=request.scope["holder"].name)
+    return replace(job, owner=str(request.scope["holder"]))
 
 
 def data(value: Any) -> bytes:

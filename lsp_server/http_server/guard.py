@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lsp_server.http_server.errors import RequestRefused
-from lsp_server.http_server.keys import MOST_KEY_CHARACTERS, KeyHolder, Keys
+from lsp_server.http_server.keys import MOST_KEY_CHARACTERS, Keys
 from lsp_server.http_server.limits import UsageByKey
 
 _SLASHES = re.compile("/{2,}")
@@ -41,12 +41,12 @@ class Guard:
             self._check_origin(headers)
             # An address that ends in a slash makes clients ask for //v1.
             scope["path"] = _SLASHES.sub("/", scope["path"]).rstrip("/") or "/"
-            with self._usage.request(holder.name):
+            with self._usage.request(holder):
                 await self._inner(scope, receive, send)
         except RequestRefused as refused:
             await refused.response(scope, receive, send)
 
-    def _holder(self, headers: Headers) -> KeyHolder:
+    def _holder(self, headers: Headers) -> str:
         given = headers.getlist("authorization")
         kind, _, key = given[0].strip().partition(" ") if len(given) == 1 else ("", "", "")
         key = key.strip()

@@ -1,6 +1,6 @@
-"""The keys of the server in one file: names, hashes, and what each may do.
+"""The keys of the server in one file: names and hashes.
 
-A line is ``NAME SECRET [GRANT,GRANT…]``. SECRET is ``hmac-sha256:SALT:DIGEST``, or the key itself.
+A line is ``NAME SECRET``. SECRET is ``hmac-sha256:SALT:DIGEST``, or the key itself.
 A key has 256 random bits, so a keyed hash is as good as a slow one and costs a microsecond.
 """
 
@@ -23,7 +23,6 @@ logger = logging.getLogger(__name__)
 
 _HASHED = "hmac-sha256"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
-_GRANT = re.compile(r"[A-Za-z0-9:._*+-]{1,200}")
 _SALT_BYTES = 16
 MOST_KEY_CHARACTERS = 512
 
@@ -33,38 +32,28 @@ class BadKeysFile(RedraftError):
 
 
 @dataclass(frozen=True, slots=True)
-class KeyHolder:
-    """Whom a key belongs to."""
-
-    name: str
-    grants: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
 class HashedKey:
     """A key that can be recognised and not be told."""
 
-    holder: KeyHolder
+    holder: str
+    """The name of whom it belongs to."""
     salt: bytes
     digest: bytes
 
     @classmethod
-    def of(cls, key: str, holder: KeyHolder) -> HashedKey:
+    def of(cls, key: str, holder: str) -> HashedKey:
         """The hash of ``key`` with a salt of its own. Raises ValueError for a name that is none."""
-        if not _NAME.fullmatch(holder.name):
+        if not _NAME.fullmatch(holder):
             raise ValueError("a name may have letters, digits and . _ @ + - only")
-        if not all(_GRANT.fullmatch(grant) for grant in holder.grants):
-            raise ValueError("a grant may have letters, digits and : . _ * + - only")
         salt = secrets.token_bytes(_SALT_BYTES)
         return cls(holder, salt, _digest(key, salt))
 
     @classmethod
     def of_line(cls, line: str) -> HashedKey:
         """A line of the file. Raises ValueError."""
-        name, secret, *rest = line.split()
-        if len(rest) > 1:
-            raise ValueError("a line must be NAME KEY GRANT,GRANT")
-        holder = KeyHolder(name, frozenset(rest[0].split(",")) if rest else frozenset())
+        holder, secret, *rest = line.split()
+        if rest:
+            raise ValueError("a line must be NAME KEY")
         if not secret.startswith(f"{_HASHED}:"):
             return cls.of(secret, holder)
         _, salt, digest = secret.split(":")
@@ -75,9 +64,7 @@ class HashedKey:
     @property
     def line(self) -> str:
         """As it stands in the file."""
-        hashed = f"{_HASHED}:{_packed(self.salt)}:{_packed(self.digest)}"
-        grants = ",".join(sorted(self.holder.grants))
-        return " ".join(filter(None, (self.holder.name, hashed, grants)))
+        return f"{self.holder} {_HASHED}:{_packed(self.salt)}:{_packed(self.digest)}"
 
     def is_of(self, key: str) -> bool:
         """Whether it is the hash of ``key``, told in the same time whatever the key."""
@@ -93,7 +80,7 @@ class Keys:
         self._state = _state(file)
         self._keys = read_keys(file)
 
-    def holder(self, key: str) -> KeyHolder | None:
+    def holder(self, key: str) -> str | None:
         """Whose key it is, None for nobody's. All keys are compared, in constant time."""
         self._read_again()
         found = None

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 _TABLES = """
 begin immediate;
@@ -17,9 +16,6 @@ create table if not exists repositories(
     id text primary key, name text not null, owner text not null,
     created real not null, used real not null, bytes integer not null default 0);
 create index if not exists owners on repositories(owner);
-create table if not exists readers(
-    repository text not null references repositories(id) on delete cascade,
-    key text not null, primary key(repository, key));
 create table if not exists files(
     repository text not null references repositories(id) on delete cascade,
     path text not null, hash text not null, primary key(repository, path));
@@ -40,20 +36,10 @@ class RepositoryRecord:
     name: str
     owner: str
     """Name of the key that registered it."""
-    readers: tuple[str, ...]
     created: float
     used: float
     files: int
     bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class RepositoryAccess:
-    """What one key may do with a repository, and when that was used last."""
-
-    owns: bool
-    reads: bool
-    used: float
 
 
 class Catalogue:
@@ -113,24 +99,17 @@ class Catalogue:
             found = _records(rows, "id = ?", (repository,))
         return found[0] if found else None
 
-    def access(self, repository: str, key: str) -> RepositoryAccess | None:
-        """What a key has to do with a repository; None where there is none."""
-        query = (
-            "select owner, used, exists(select 1 from readers where repository = id and key = ?2) "
-            "from repositories where id = ?1"
-        )
+    def owner_and_use(self, repository: str) -> tuple[str, float] | None:
+        """Whose a repository is, and when it was used last; None where there is none."""
+        query = "select owner, used from repositories where id = ?"
         with self._transaction() as rows:
-            found = rows.execute(query, (repository, key)).fetchone()
-        if found is None:
-            return None
-        owner, used, reads = found
-        return RepositoryAccess(owner == key, owner == key or bool(reads), used)
+            found: tuple[str, float] | None = rows.execute(query, (repository,)).fetchone()
+        return found
 
-    def readable(self, key: str) -> list[RepositoryRecord]:
-        """The repositories that a key owns or may read, the oldest first."""
-        condition = "owner = ? or id in (select repository from readers where key = ?)"
+    def owned(self, key: str) -> list[RepositoryRecord]:
+        """The repositories of a key, the oldest first."""
         with self._transaction() as rows:
-            return _records(rows, condition, (key, key))
+            return _records(rows, "owner = ?", (key,))
 
     def unused_since(self, time: float) -> list[RepositoryRecord]:
         """The repositories that nobody used since."""
@@ -151,14 +130,6 @@ class Catalogue:
         """Forget a repository."""
         with self._transaction(writes=True) as rows:
             rows.execute("delete from repositories where id = ?", (repository,))
-
-    def set_readers(self, repository: str, keys: list[str]) -> None:
-        """Exactly these keys may read a repository, besides its owner."""
-        with self._transaction(writes=True) as rows:
-            rows.execute("delete from readers where repository = ?", (repository,))
-            rows.executemany(
-                "insert into readers values(?, ?)", [(repository, key) for key in keys]
-            )
 
     # Files and their contents
 
@@ -247,25 +218,9 @@ class Catalogue:
 def _records(
     rows: sqlite3.Connection, condition: str, values: tuple[object, ...]
 ) -> list[RepositoryRecord]:
-    query = f"select id, name, owner, created, used, bytes from repositories where {condition}"
-    return [
-        RepositoryRecord(
-            id=repository,
-            name=name,
-            owner=owner,
-            readers=tuple(
-                _column(rows, "select key from readers where repository = ?", repository)
-            ),
-            created=created,
-            used=used,
-            files=_column(rows, "select count(*) from files where repository = ?", repository)[0],
-            bytes=size,
-        )
-        for repository, name, owner, created, used, size in rows.execute(
-            f"{query} order by created, id", values
-        ).fetchall()
-    ]
-
-
-def _column(rows: sqlite3.Connection, query: str, repository: str) -> list[Any]:
-    return [row[0] for row in rows.execute(query, (repository,))]
+    query = (
+        "select id, name, owner, created, used, "
+        "(select count(*) from files where repository = id), bytes "
+        f"from repositories where {condition} order by created, id"
+    )
+    return [RepositoryRecord(*row) for row in rows.execute(query, values)]

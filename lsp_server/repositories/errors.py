@@ -17,23 +17,13 @@ class InvalidUpload(RepositoryError):
 
 
 class NoSuchRepository(RepositoryError):
-    """There is no repository of this id, or this key may not read it: nobody is told which."""
+    """There is no repository of this id, or it is another key's: nobody is told which."""
 
     status = 404
     code = "repository_not_found"
 
     def __init__(self) -> None:
         super().__init__("there is no such repository; register it first")
-
-
-class OwnerOnly(RepositoryError):
-    """A key that may read a repository tried to change it."""
-
-    status = 403
-    code = "owner_only"
-
-    def __init__(self) -> None:
-        super().__init__("only the key that registered a repository may change it")
 
 
 class QuotaExceeded(RepositoryError):

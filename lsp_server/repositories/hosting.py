@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from lsp_server.contract.notes import CloseBuffer, CloseWorkspace, OpenWorkspace, ReloadIndex
 from lsp_server.engine.client import EngineClient
@@ -33,20 +32,11 @@ logger = logging.getLogger(__name__)
 _SESSION = re.compile(r"[A-Za-z0-9_-]{0,64}")
 MOST_VIEWS = 512
 KNOWN_S = 2.0
-"""Who may read a repository is looked up again after so long."""
+"""Whose a repository is is looked up again after so long."""
 CHECK_EVERY_S = 60.0
 EXPIRE_EVERY_S = 3600.0
 REMOVE_TRIES = 20
 REMOVE_AGAIN_S = 0.5
-
-
-class Holder(Protocol):
-    """Whose key it is. A grant ``repository:ID`` lets it read one."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def grants(self) -> frozenset[str]: ...
 
 
 @dataclass(slots=True)
@@ -78,7 +68,7 @@ class HostedRepositories:
         """Repositories whose index is kept in line, and when they were used last."""
         self._views: OrderedDict[tuple[str, str, str], RepositoryView] = OrderedDict()
         self._known: dict[tuple[str, str], float] = {}
-        """Who was found to be allowed to read what, and when."""
+        """Whose what was found to be, and when."""
         self._leftover: set[str] = set()
         """Deleted repositories whose indexes are still there."""
         self._watching: asyncio.Task[None] | None = None
@@ -102,40 +92,39 @@ class HostedRepositories:
 
     # What jobs need
 
-    def workspace(self, repository: str, holder: Holder) -> str | None:
-        """How the engine knows ``ID`` or ``ID.SESSION``; None where the key may not read it."""
+    def workspace(self, repository: str, holder: str) -> str | None:
+        """How the engine knows ``ID`` or ``ID.SESSION``; None where it is not of this key."""
         try:
             return self._view(repository, holder).workspace
         except RepositoryError:
             return None
 
-    def check(self, repository: str, holder: Holder) -> None:
-        """Raises NoSuchRepository where a key may not read a repository."""
-        known = self._known.get((repository, holder.name))
+    def check(self, repository: str, holder: str) -> None:
+        """Raises NoSuchRepository where a repository is not of this key."""
+        known = self._known.get((repository, holder))
         if known is None or not 0 <= self._now() - known < KNOWN_S:
-            granted = f"repository:{repository}" in holder.grants
             try:
-                self.store.check(holder.name, repository, granted)
+                self.store.check(holder, repository)
             except NoSuchRepository:
-                self._known.pop((repository, holder.name), None)
+                self._known.pop((repository, holder), None)
                 raise
-            self._known[repository, holder.name] = self._now()
+            self._known[repository, holder] = self._now()
 
-    def _view(self, named: str, holder: Holder) -> RepositoryView:
+    def _view(self, named: str, holder: str) -> RepositoryView:
         repository, _, session = named.partition(".")
         if not _SESSION.fullmatch(session):
             raise InvalidUpload("a session may have at most 64 letters, digits, - and _")
         self.check(repository, holder)
         self.use(repository)
-        key = repository, holder.name, session
+        key = repository, holder, session
         view = self._views.get(key)
         if view is None:
-            owner = hashlib.sha256(holder.name.encode()).hexdigest()[:16]
+            owner = hashlib.sha256(holder.encode()).hexdigest()[:16]
             workspace = f"repository:{repository}/{owner}/{session}"
             view = RepositoryView(workspace, SentBuffers(self.store.limits), 0.0)
             self._views[key] = view
             self._engine.tell(OpenWorkspace(workspace, self._place(repository)))
-            self._evict(repository, holder.name)
+            self._evict(repository, holder)
         view.used = self._now()
         self._views.move_to_end(key)
         return view
@@ -160,7 +149,7 @@ class HostedRepositories:
         self,
         repository: str,
         session: str,
-        holder: Holder,
+        holder: str,
         edits: list[BufferEdit],
         closed: list[str],
     ) -> None:
@@ -175,11 +164,11 @@ class HostedRepositories:
             read = partial(view.buffers.text, edit.path)
             self._engine.set_buffer(view.workspace, edit.path, read)
 
-    def close_session(self, repository: str, session: str, holder: Holder) -> None:
+    def close_session(self, repository: str, session: str, holder: str) -> None:
         """An editor left. Raises NoSuchRepository."""
         self.check(repository, holder)
-        if (repository, holder.name, session) in self._views:
-            self._close_view((repository, holder.name, session))
+        if (repository, holder, session) in self._views:
+            self._close_view((repository, holder, session))
 
     # Indexes
 
@@ -230,12 +219,12 @@ class HostedRepositories:
 
     # The end of repositories
 
-    async def delete(self, repository: str, holder: Holder) -> None:
+    async def delete(self, repository: str, holder: str) -> None:
         """Delete a repository: its files, its index, what the engine knows of it.
 
         Raises RepositoryError.
         """
-        await asyncio.to_thread(self.store.delete, holder.name, repository)
+        await asyncio.to_thread(self.store.delete, holder, repository)
         await self.forget(repository)
 
     async def forget(self, repository: str) -> None:

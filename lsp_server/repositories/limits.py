@@ -18,8 +18,6 @@ class RepositoryLimits:
     file_bytes: int = 1 << 20
     files: int = 100_000
     """Of one repository."""
-    readers: int = 1_000
-    """Of one repository."""
     manifest_bytes: int = 32 << 20
     """Of the list of a repository's files, decompressed."""
     sessions: int = 8

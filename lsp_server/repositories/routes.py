@@ -15,7 +15,6 @@ from starlette.routing import BaseRoute, Route
 
 from lsp_server.http_server.bodies import read_body, read_json
 from lsp_server.http_server.errors import RequestRefused, invalid
-from lsp_server.http_server.keys import KeyHolder
 from lsp_server.protocol.server_routes import REPOSITORIES
 from lsp_server.repositories.buffers import BufferEdit
 from lsp_server.repositories.catalogue import RepositoryRecord
@@ -43,10 +42,9 @@ class RepositoryRoutes:
         one = f"{REPOSITORIES}/{{repository}}"
         table: list[tuple[str, str, Callable[[Request], Awaitable[Response]]]] = [
             ("POST", REPOSITORIES, self.register),
-            ("GET", REPOSITORIES, self.readable),
+            ("GET", REPOSITORIES, self.owned),
             ("GET", one, self.show),
             ("DELETE", one, self.delete),
-            ("PUT", f"{one}/grants", self.grant),
             ("PUT", f"{one}/manifest", self.set_files),
             ("PATCH", f"{one}/manifest", self.change_files),
             ("PUT", f"{one}/blobs/{{digest}}", self.add_content),
@@ -65,40 +63,28 @@ class RepositoryRoutes:
         name = body.get("name")
         if not isinstance(name, str):
             raise invalid("give the repository a name")
-        record = await self._in_thread(self._hosted.store.register, _holder(request).name, name)
-        return JSONResponse(self._shown(record, request), 201)
+        record = await self._in_thread(self._hosted.store.register, _holder(request), name)
+        return JSONResponse(self._shown(record), 201)
 
-    async def readable(self, request: Request) -> Response:
-        """The repositories of this key, and those that it may read."""
-        records = await self._in_thread(self._hosted.store.readable, _holder(request).name)
-        return JSONResponse({"repositories": [self._shown(one, request) for one in records]})
+    async def owned(self, request: Request) -> Response:
+        """The repositories of this key."""
+        records = await self._in_thread(self._hosted.store.owned, _holder(request))
+        return JSONResponse({"repositories": [self._shown(one) for one in records]})
 
     async def show(self, request: Request) -> Response:
         """One repository: what is missing of it, and how far its index is."""
         holder, repository = _holder(request), _named(request)
-        granted = f"repository:{repository}" in holder.grants
-        record = await self._in_thread(self._hosted.store.read, holder.name, repository, granted)
+        record = await self._in_thread(self._hosted.store.read, holder, repository)
         missing = await self._in_thread(self._hosted.store.missing, repository)
         self._hosted.use(repository)
         state = self._hosted.index_state(repository)
         index = {"state": state.state, "files": state.files} if state is not None else None
-        return JSONResponse(
-            {**self._shown(record, request), "missing": len(missing), "index": index}
-        )
+        return JSONResponse({**self._shown(record), "missing": len(missing), "index": index})
 
     async def delete(self, request: Request) -> Response:
         """Delete a repository and everything that was made of it."""
         await self._hosted.delete(_named(request), _holder(request))
         return Response(status_code=204)
-
-    async def grant(self, request: Request) -> Response:
-        """Say which other keys may read it."""
-        body = _only(await read_json(request, SMALL_BODY_BYTES), "readers")
-        readers = _strings(body, "readers")
-        record = await self._in_thread(
-            self._hosted.store.grant, _holder(request).name, _named(request), readers
-        )
-        return JSONResponse(self._shown(record, request))
 
     async def set_files(self, request: Request) -> Response:
         """It consists of these files; which contents are to be sent is the answer."""
@@ -130,7 +116,7 @@ class RepositoryRoutes:
         self, request: Request, work: Callable[[str, str, Any], UploadState], files: Any
     ) -> Response:
         repository = _named(request)
-        state = await self._in_thread(work, _holder(request).name, repository, files)
+        state = await self._in_thread(work, _holder(request), repository, files)
         self._hosted.refresh(repository, state.changed)
         return JSONResponse({"missing": state.missing, "refused": state.refused})
 
@@ -139,7 +125,7 @@ class RepositoryRoutes:
         data = await read_body(request, self._limits.file_bytes)
         await self._in_thread(
             self._hosted.store.add_content,
-            _holder(request).name,
+            _holder(request),
             _named(request),
             request.path_params["digest"],
             data,
@@ -155,7 +141,7 @@ class RepositoryRoutes:
             isinstance(one, str) for one in contents.values()
         ):
             raise invalid("contents must be texts by SHA-256")
-        holder, repository = _holder(request).name, _named(request)
+        holder, repository = _holder(request), _named(request)
         data = {digest: one.encode("utf-8", "surrogatepass") for digest, one in contents.items()}
         refused = await self._in_thread(self._hosted.store.add_contents, holder, repository, data)
         self._hosted.use(repository)
@@ -187,17 +173,14 @@ class RepositoryRoutes:
         return await asyncio.to_thread(work, *arguments)
 
     @staticmethod
-    def _shown(record: RepositoryRecord, request: Request) -> dict[str, Any]:
-        is_owner = record.owner == _holder(request).name
+    def _shown(record: RepositoryRecord) -> dict[str, Any]:
         return {
             "id": record.id,
             "name": record.name,
-            "owned": is_owner,
             "files": record.files,
             "bytes": record.bytes,
             "created": int(record.created),
             "used": int(record.used),
-            **({"readers": list(record.readers)} if is_owner else {}),
         }
 
 
@@ -216,9 +199,8 @@ def _with_errors(
     return handle
 
 
-def _holder(request: Request) -> KeyHolder:
-    holder: KeyHolder = request.scope["holder"]
-    return holder
+def _holder(request: Request) -> str:
+    return str(request.scope["holder"])
 
 
 def _named(request: Request) -> str:

@@ -21,11 +21,10 @@ from pathlib import Path
 from filelock import FileLock
 
 from lsp_server.repositories.audit import AuditLog
-from lsp_server.repositories.catalogue import Catalogue, RepositoryAccess, RepositoryRecord
+from lsp_server.repositories.catalogue import Catalogue, RepositoryRecord
 from lsp_server.repositories.errors import (
     InvalidUpload,
     NoSuchRepository,
-    OwnerOnly,
     QuotaExceeded,
     RefusedContent,
     TooLarge,
@@ -84,7 +83,7 @@ class RepositoryStore:
         if not _NAME.fullmatch(name) or not name.strip(" ."):
             raise InvalidUpload("a name must have 1 to 100 letters, digits, spaces and . _ - + @")
         now = self._clock()
-        record = RepositoryRecord(secrets.token_hex(16), name, key, (), now, now, 0, 0)
+        record = RepositoryRecord(secrets.token_hex(16), name, key, now, now, 0, 0)
         if not self._catalogue.add(record, self.limits.repositories):
             raise QuotaExceeded(
                 f"this key has {self.limits.repositories} repositories; delete one first"
@@ -94,49 +93,29 @@ class RepositoryStore:
         self._audit.write(now, "register", key, record.id, name=name)
         return record
 
-    def readable(self, key: str) -> list[RepositoryRecord]:
-        """The repositories that a key owns, or that their owners let it read."""
-        return self._catalogue.readable(key)
+    def owned(self, key: str) -> list[RepositoryRecord]:
+        """The repositories of a key."""
+        return self._catalogue.owned(key)
 
-    def read(self, key: str, repository: str, granted: bool = False) -> RepositoryRecord:
+    def read(self, key: str, repository: str) -> RepositoryRecord:
         """A repository that a key uses now; see ``check``."""
-        self.check(key, repository, granted)
+        self.check(key, repository)
         record = self._catalogue.find(repository)
         if record is None:
             raise NoSuchRepository
         return record
 
-    def check(self, key: str, repository: str, granted: bool = False) -> None:
-        """A key uses a repository now. ``granted``: whoever runs the server lets the key read it.
-        Raises NoSuchRepository where it may not."""
-        self._access(key, repository, granted)
-
-    def _access(self, key: str, repository: str, granted: bool = False) -> RepositoryAccess:
-        access = self._catalogue.access(repository, key) if _ID.fullmatch(repository) else None
-        if access is None or not (granted or access.reads):
+    def check(self, key: str, repository: str) -> None:
+        """A key uses a repository now. Raises NoSuchRepository for one that is not its own."""
+        known = self._catalogue.owner_and_use(repository) if _ID.fullmatch(repository) else None
+        if known is None or known[0] != key:
             raise NoSuchRepository
-        if self._clock() - access.used > _TOUCH_AFTER_S:
+        if self._clock() - known[1] > _TOUCH_AFTER_S:
             self._catalogue.touch(repository, self._clock())
-        return access
-
-    def _own(self, key: str, repository: str) -> None:
-        """A key changes a repository. Raises NoSuchRepository and OwnerOnly."""
-        if not self._access(key, repository).owns:
-            raise OwnerOnly
-
-    def grant(self, key: str, repository: str, readers: list[str]) -> RepositoryRecord:
-        """Let these keys read a repository, and no others. Raises RepositoryError."""
-        self._own(key, repository)
-        if len(readers) > self.limits.readers or not all(map(_NAME.fullmatch, readers)):
-            raise InvalidUpload(f"give names of at most {self.limits.readers} keys")
-        names = sorted(set(readers) - {key})
-        self._catalogue.set_readers(repository, names)
-        self._audit.write(self._clock(), "grant", key, repository, readers=names)
-        return self.read(key, repository)
 
     def delete(self, key: str, repository: str) -> None:
-        """Delete a repository and its files. Raises NoSuchRepository and OwnerOnly."""
-        self._own(key, repository)
+        """Delete a repository and its files. Raises NoSuchRepository."""
+        self.check(key, repository)
         self._delete(repository, key, "delete")
 
     def delete_unused(self) -> list[str]:
@@ -160,8 +139,8 @@ class RepositoryStore:
             shutil.rmtree(self._folder / part / repository, ignore_errors=True)
 
     def exists(self, repository: str) -> bool:
-        """Whether there is a repository, whoever may read it."""
-        return self._catalogue.access(repository, "") is not None
+        """Whether there is a repository, whosever it is."""
+        return self._catalogue.owner_and_use(repository) is not None
 
     def missing(self, repository: str) -> list[str]:
         """Hashes of contents that were announced and not sent."""
@@ -176,7 +155,7 @@ class RepositoryStore:
 
     def set_files(self, key: str, repository: str, files: dict[str, str]) -> UploadState:
         """The repository consists of these files, SHA-256 by path. Raises RepositoryError."""
-        self._own(key, repository)
+        self.check(key, repository)
         _check_hashes(files.values())
         self._check_count(len(files))
         refused = _refused(files)
@@ -193,7 +172,7 @@ class RepositoryStore:
 
     def change_files(self, key: str, repository: str, files: dict[str, str | None]) -> UploadState:
         """Some files changed, came or went (None). Raises RepositoryError."""
-        self._own(key, repository)
+        self.check(key, repository)
         _check_hashes(one for one in files.values() if one is not None)
         refused = _refused(files)
         with self._locked(repository):
@@ -234,7 +213,7 @@ class RepositoryStore:
         Nothing happens to those that no file is to hold, so nothing else can be kept here. Raises
         RepositoryError, and then none counts.
         """
-        self._own(key, repository)
+        self.check(key, repository)
         refused = {
             digest: why for digest, one in contents.items() if (why := self._why(digest, one))
         }
@@ -302,7 +281,7 @@ class RepositoryStore:
         if not folder.is_dir():
             raise NoSuchRepository
         with FileLock(folder / "lock", mode=0o600):
-            if self._catalogue.access(repository, "") is None:
+            if self._catalogue.owner_and_use(repository) is None:
                 raise NoSuchRepository
             yield
 

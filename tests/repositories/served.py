@@ -20,7 +20,7 @@ from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.workspaces import WorkspaceIndexes
 from lsp_server.http_server.application import app
-from lsp_server.http_server.keys import KeyHolder, Keys
+from lsp_server.http_server.keys import Keys
 from lsp_server.http_server.limits import RequestLimits
 from lsp_server.repositories.buffers import edit_between
 from lsp_server.repositories.hosting import HostedRepositories
@@ -123,7 +123,7 @@ class Served:
 
     def view(self, name: str, repository: str, session: str = "") -> str | None:
         named = f"{repository}.{session}" if session else repository
-        return self.hosted.workspace(named, KeyHolder(name))
+        return self.hosted.workspace(named, name)
 
     def found(self, name: str, repository: str, text: str, session: str = "") -> str:
         """What drafts of a key may be made of."""

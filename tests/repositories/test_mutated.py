@@ -53,7 +53,6 @@ def request(chance: random.Random, repository: str) -> dict[str, Any]:
     method, path, body = chance.choice(
         [
             ("GET", "", None),
-            ("PUT", "/grants", {"readers": ["bob"]}),
             ("PUT", "/manifest", {"files": {"a.py": hash_of("a = 1\n")}}),
             ("PATCH", "/manifest", {"files": {"a.py": hash_of("a = 1\n"), "b.py": None}}),
             ("PUT", f"/blobs/{hash_of('a = 1')}", None),

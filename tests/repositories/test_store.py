@@ -14,7 +14,6 @@ from planted_secrets import token
 from lsp_server.repositories.errors import (
     InvalidUpload,
     NoSuchRepository,
-    OwnerOnly,
     QuotaExceeded,
     RefusedContent,
     RepositoryError,
@@ -135,7 +134,6 @@ def test_a_foreign_key_is_told_what_nobody_is_told_otherwise(store: RepositorySt
         said = []
         for call in (
             lambda: store.read("eve", repository),
-            lambda: store.grant("eve", repository, ["eve"]),
             lambda: store.delete("eve", repository),
             lambda: store.set_files("eve", repository, {"a.py": hash_of("one")}),
             lambda: store.change_files("eve", repository, {"a.py": None}),
@@ -147,7 +145,7 @@ def test_a_foreign_key_is_told_what_nobody_is_told_otherwise(store: RepositorySt
         return said
 
     assert tries(ours) == tries("0" * 32) == tries("../" + ours) == tries("")
-    assert store.readable("eve") == []
+    assert store.owned("eve") == []
     assert on_disk(store, ours) == {"a.py": "one"}
 
 
@@ -158,23 +156,6 @@ def test_whether_others_have_a_content_is_never_told(store: RepositoryStore) -> 
     for key, repository in [("eve", theirs), ("ann", second)]:
         state = store.set_files(key, repository, {"guess.py": hash_of("one")})
         assert state.missing == [hash_of("one")]
-
-
-def test_readers_read_and_only_the_owner_changes(store: RepositoryStore) -> None:
-    ours = store.register("ann", "shop").id
-    store.grant("ann", ours, ["bob"])
-    assert store.read("bob", ours).name == "shop"
-    assert [record.id for record in store.readable("bob")] == [ours]
-    for call in (
-        lambda: store.set_files("bob", ours, {}),
-        lambda: store.delete("bob", ours),
-        lambda: store.grant("bob", ours, ["eve"]),
-    ):
-        with pytest.raises(OwnerOnly):
-            call()
-    store.grant("ann", ours, [])
-    with pytest.raises(NoSuchRepository):
-        store.read("bob", ours)
 
 
 def test_a_key_keeps_no_more_than_its_quota(store: RepositoryStore) -> None:
@@ -282,7 +263,7 @@ def test_a_repository_ends_after_thirty_days_without_use(
     assert store.delete_unused() == []
     clock.now += 1.1 * DAY_S
     assert store.delete_unused() == [unused]
-    assert [record.id for record in store.readable("ann")] == [used]
+    assert [record.id for record in store.owned("ann")] == [used]
     assert not store.files_folder(unused).exists()
 
 
@@ -299,7 +280,6 @@ def test_the_audit_log_names_keys_and_ids_alone(
 ) -> None:
     ours = store.register("ann", "shop").id
     upload(store, "ann", ours, {"deep/place.py": "the marker text"})
-    store.grant("ann", ours, ["bob"])
     store.delete("ann", ours)
     expired = store.register("ann", "old").id
     clock.now += 31 * DAY_S
@@ -307,10 +287,10 @@ def test_the_audit_log_names_keys_and_ids_alone(
     text = (tmp_path / "state" / "audit.jsonl").read_text()
     events = [json.loads(line) for line in text.splitlines()]
     assert [(event["event"], event["key"], event["repository"]) for event in events] == [
-        *[("register", "ann", ours), ("grant", "ann", ours), ("delete", "ann", ours)],
+        *[("register", "ann", ours), ("delete", "ann", ours)],
         *[("register", "ann", expired), ("expire", "", expired)],
     ]
-    assert set().union(*events) == {"time", "event", "key", "repository", "name", "readers"}
+    assert set().union(*events) == {"time", "event", "key", "repository", "name"}
     assert not re.search("marker|place|deep|" + hash_of("the marker text"), text)
 
 

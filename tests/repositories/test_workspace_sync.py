@@ -73,7 +73,7 @@ class Shared:
 
     def at_server(self) -> dict[str, bytes]:
         """The files that the server has of the machine's only repository."""
-        records = self.server.store.readable("ann")
+        records = self.server.store.owned("ann")
         root = self.server.store.files_folder(records[0].id)
         return {
             path.relative_to(root).as_posix(): path.read_bytes()
@@ -112,7 +112,7 @@ async def test_nothing_is_sent_before_the_user_allows_it(tmp_path: Path, work: P
         assert workspaces.to_ask(folder)
         assert not workspaces.to_ask(folder)
         await asyncio.sleep(0.5)
-        assert shared.server.store.readable("ann") == []
+        assert shared.server.store.owned("ann") == []
         assert workspaces.workspace(folder) == ""
         workspaces.refuse(folder)
         again = SharedWorkspaces(
@@ -183,18 +183,13 @@ async def test_open_documents_are_drafted_from_as_they_are(tmp_path: Path, work:
         views = list(shared.server.hosted._views.values())
         assert [set(view.buffers.texts) for view in views] == [{"src/a.py"}]
         # The server forgets what nobody used for long; it is sent whole with the next edit.
-        shared.server.hosted.close_session(repository, session, _Ann())
+        shared.server.hosted.close_session(repository, session, "ann")
         assert "typed_price" not in found()
         text[0] = TYPED.replace("typed", "later")
         shared.workspaces.set_buffer(folder, "src/a.py", lambda: text[0])
         await until(lambda: "later_price" in found(), "the whole text")
         shared.workspaces.close_buffer(folder, "src/a.py")
         await until(lambda: "saved_price" in found(), "the file")
-
-
-class _Ann:
-    name = "ann"
-    grants: frozenset[str] = frozenset()
 
 
 @pytest.mark.asyncio
@@ -212,7 +207,7 @@ async def test_a_repository_is_found_again_and_deleted_on_request(
         await until(lambda: shared.state() == "ready", "ready again")
         assert shared.workspaces.status()[0]["repository"] == first
         assert await shared.workspaces.unregister(folder)
-        assert shared.server.store.readable("ann") == []
+        assert shared.server.store.owned("ann") == []
         assert shared.workspaces.workspace(folder) == ""
         assert not shared.workspaces.to_ask(folder)
 
@@ -229,7 +224,7 @@ async def test_a_repository_that_ended_at_the_server_is_asked_about_again(
         shared.server.store.delete("ann", shared.workspaces.status()[0]["repository"])
         (work / "src" / "a.py").write_text(TYPED)
         await until(lambda: shared.workspaces.status() == [], "the end of the work")
-        assert shared.server.store.readable("ann") == []
+        assert shared.server.store.owned("ann") == []
         assert shared.workspaces.to_ask(folder)
 
 
