@@ -52,7 +52,7 @@ class AskedWindow:
     form: NextEditFormat
     document: Document
     recent: Sequence[RecordedEdit]
-    """Edits of the document, the latest first."""
+    """Edits of all documents, the latest first."""
     workspace: str
     is_secret: bool = False
     is_elsewhere: bool = False
@@ -83,6 +83,12 @@ class AskedWindow:
         is_near = first + _MARGIN <= place.line < first + count - _MARGIN
         is_near = is_near or self.window.cursor == (place.line - first, place.column)
         return self.document is document and is_near and self.is_current
+
+    def refusal(self, hunk: Hunk) -> str:
+        """Why a change of the window is not shown, in words; empty where it is."""
+        return refusal(
+            *(self.window, hunk, self.recent, self.document), is_elsewhere=self.is_elsewhere
+        )
 
     def job(self) -> GenerateJob:
         """What the engine is asked."""
@@ -261,7 +267,7 @@ class WindowAsker:
         left: list[tuple[Hunk, float]] = []
         logprob = 0.0
         for one in hunks:
-            reason = refusal(asked.window, one.hunk, asked.recent, is_elsewhere=asked.is_elsewhere)
+            reason = asked.refusal(one.hunk)
             logprob += logprob_of(one, made, spans)
             likely = math.exp(logprob)
             if not reason and likely < self.threshold:

@@ -44,7 +44,7 @@ def importing_files(
     ``opened``: the text of open documents by their paths in the folder; empty where it is not to be
     read. Reads the disk: not for the event loop.
     """
-    for path, text in _texts(folder, opened):
+    for path, text in readable_texts(folder, opened, (".py", ".pyi")):
         if path != module and name in text:
             tree = SyntaxTree.parsed(text, "python")
             places = tuple(_places(tree, path, module, name))
@@ -52,11 +52,20 @@ def importing_files(
                 yield ImportingFile(path, text, tree, places)
 
 
-def _texts(folder: Path, opened: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def imports_name(tree: SyntaxTree, path: str, module: str, name: str) -> bool:
+    """Whether the file at ``path`` uses ``name`` of the Python file ``module``."""
+    return next(_places(tree, path, module, name), None) is not None
+
+
+def readable_texts(
+    folder: Path, opened: Mapping[str, str], endings: tuple[str, ...]
+) -> Iterator[tuple[str, str]]:
+    """Paths and texts of the files of a folder that end so; ``opened`` as in ``importing_files``,
+    and first. Reads the disk."""
     from repo_index.source_tree import FolderTree
 
     yield from opened.items()
-    tree = FolderTree(folder, endings=(".py", ".pyi"))
+    tree = FolderTree(folder, endings=endings)
     for (path, _), _number in zip(tree.walk(), range(MOST_FILES), strict=False):
         if path in opened:
             continue

@@ -2,8 +2,8 @@
 
 A proposal is made when the user pauses: by the history, and where that settles nothing by the
 model, which is asked for the window at the cursor, then for windows around names that the last edit
-touched. It moves with what is typed elsewhere, and ends when its own text changes, when the edit
-that it follows from is undone, or when the user dismisses it.
+touched, at last in other files. It moves with what is typed elsewhere, and ends when its own text
+changes, when the edit that it follows from is undone, or when the user dismisses it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.contract.jobs import PREFETCH
+from lsp_server.contract.jobs import EDIT, PREFETCH
 from lsp_server.documents.document import Document, Documents, Edit, Position, split_lines
 from lsp_server.documents.workspace_folders import DocumentLocation, Folders
 from lsp_server.editing.region import TrackedRegion
@@ -25,7 +25,7 @@ from lsp_server.engine.next_edits.formats import NextEditFormat
 from lsp_server.next_edits.asking import AskedWindow, Sure, WindowAsker
 from lsp_server.next_edits.finding import LARGEST_TEXT, Elsewhere, next_edits
 from lsp_server.next_edits.history import EditHistory, RecordedEdit
-from lsp_server.next_edits.places import places_touched
+from lsp_server.next_edits.places import files_touched, places_touched
 from lsp_server.next_edits.proposal import Proposal
 from lsp_server.next_edits.window_hunks import DocumentChange
 from lsp_server.next_edits.windows import window_at
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 PAUSE_S = 0.25
 """A name is finished when nothing was typed for so long, or when the cursor has left it."""
+REST_S = 1.0
+"""Other files are looked at after so long without a key."""
 
 _numbers = itertools.count(1)
 
@@ -132,7 +134,7 @@ class NextEditProvider:
         self._tell_more = tell_more
         self._asking: _Asking | None = None
         self._answered: list[AskedWindow] = []
-        """Windows at the cursor that the model was asked for since the last edit."""
+        """Windows that the model answered since the last edit."""
         self._taken_texts: deque[tuple[str, str, str]] = deque(maxlen=32)
         """What was taken of the model's: document, old and new text."""
         self._asked = 0
@@ -280,14 +282,15 @@ class NextEditProvider:
         form = self.asker.form if self.asker is not None else None
         if form is None or not self.history or not self._may_be_shown(document):
             return
-        if not any(one.holds(document, cursor) for one in self._answered):
+        if not any(one.holds(document, cursor) for one in self._answered) and not (
+            self._asking is not None and self._asking.window.holds(document, cursor)
+        ):
             asked = self._window(document, cursor, form)
             if asked is None:
                 return
             self._stop_asking()
-            self._answered.append(asked)
-            self._asking = _Asking(asyncio.Event())
-            self._asking.task = asyncio.create_task(self._ask(asked, self._asking))
+            self._asking = _Asking(asked, asyncio.Event())
+            self._asking.task = asyncio.create_task(self._ask(self._asking, self.history.last))
         if self._asking is not None:
             await self._asking.found.wait()
 
@@ -315,22 +318,52 @@ class NextEditProvider:
             self.asker.cancel()
         self._asking = None
 
-    async def _ask(self, asked: AskedWindow, asking: _Asking) -> None:
+    async def _ask(self, asking: _Asking, last: RecordedEdit | None) -> None:
         """The window at the cursor, and where it brings nothing those around names that the last
-        edit touched."""
-        assert self.asker is not None
+        edit touched, here and, when the user rests, in other files."""
+        document, window = asking.window.document, asking.window.window
         try:
-            await self.asker.ask(asked, partial(self._found, asked, asking))
+            await self._ask_window(asking.window, asking, EDIT)
             asking.found.set()
-            for place in places_touched(self.history.last, asked.document, asked.window):
-                if any(one.is_of_model for one in self._pending):
-                    break
-                further = self._window(asked.document, place, asked.form, is_elsewhere=True)
-                if further is None:
-                    continue
-                await self.asker.ask(further, partial(self._found, further, asking), PREFETCH)
+            if last is None:
+                return
+            text = Document(document.uri, document.language, 0, document.text)
+            if any(one.is_of_model for one in self._pending):
+                return
+            for place in await asyncio.to_thread(places_touched, last, text, window):
+                if await self._has_found(document, place, asking):
+                    return
+            await asyncio.sleep(REST_S)
+            for other in await self._files_touched(last):
+                for place in (await asyncio.to_thread(places_touched, last, other))[:1]:
+                    if await self._has_found(other, place, asking):
+                        return
         finally:
             asking.found.set()
+
+    async def _ask_window(self, asked: AskedWindow, asking: _Asking, priority: int) -> None:
+        assert self.asker is not None
+        await self.asker.ask(asked, partial(self._found, asked, asking), priority)
+        self._answered.append(asked)
+
+    async def _has_found(self, document: Document, place: Position, asking: _Asking) -> bool:
+        """Whether the model has proposed anything, asked for a place where the cursor is not."""
+        if not any(one.holds(document, place) for one in self._answered):
+            further = self._window(document, place, asking.window.form, is_elsewhere=True)
+            if further is not None:
+                await self._ask_window(further, asking, PREFETCH)
+        return any(one.is_of_model for one in self._pending)
+
+    async def _files_touched(self, edit: RecordedEdit) -> list[Document]:
+        """Other files that hold names of an edit, as documents; only those that may be read."""
+        place = self._folders.place(edit.document.uri)
+        if not place.folder:
+            return []
+        folder, opened = Path(place.folder), self._opened_in(place)
+        found = await asyncio.to_thread(files_touched, edit, folder, place.path, opened)
+        language = edit.document.language
+        documents = [self._document(folder, path, text, language) for path, text in found]
+        return [one for one in documents if one is not None and self._may_be_shown(one)]
 
     def _window(
         self,
@@ -356,8 +389,8 @@ class NextEditProvider:
         if window is None:
             return None
         place = self._folders.place(document.uri)
-        own = [one for one in recent if one.document is document]
-        return AskedWindow(*(window, form, document, own, place.folder), is_elsewhere=is_elsewhere)
+        asked = window, form, document, recent, place.folder
+        return AskedWindow(*asked, is_elsewhere=is_elsewhere)
 
     def _path(self, document: Document) -> str:
         place = self._folders.place(document.uri)
@@ -369,10 +402,11 @@ class NextEditProvider:
         if last is None or self._asking is not asking:
             return
         made = []
+        document = self._documents.find(asked.document.uri)
         for change, likely in sure.changes:
             one = PendingNextEdit(
-                document=asked.document,
-                is_open=True,
+                document=document or asked.document,
+                is_open=document is not None,
                 region=TrackedRegion(change.start, change.end),
                 old_text=change.old,
                 new_text=change.new,
@@ -389,7 +423,7 @@ class NextEditProvider:
         self._add(made)
         if len(self._pending) > before:
             if asking.found.is_set():
-                self._tell_more(asked.document.uri)
+                self._tell_more(asking.window.document.uri)
             asking.found.set()
 
     # What the history settles
@@ -435,9 +469,12 @@ class NextEditProvider:
             return
         unopened: dict[str, Document] = {}
         for one in proposals:
-            document = self._document(folder, one, unopened)
-            if document is not None:
-                self._add([self._placed(one, source, document)])
+            if one.path not in unopened:
+                document = self._document(folder, one.path, one.text, "python")
+                if document is None or not self._may_be_read(document):
+                    continue
+                unopened[one.path] = document
+            self._add([self._placed(one, source, unopened[one.path])])
 
     def _opened_in(self, place: DocumentLocation) -> dict[str, str]:
         """Open documents of a folder by their paths; those that may not be read have no text."""
@@ -448,17 +485,14 @@ class NextEditProvider:
                 found[other.path] = document.text if self._may_be_read(document) else ""
         return found
 
-    def _document(
-        self, folder: Path, one: Proposal, unopened: dict[str, Document]
-    ) -> Document | None:
-        """The open document of a proposal's file, else one made of the text that was read; None
-        where the document has changed since."""
+    def _document(self, folder: Path, path: str, text: str, language: str) -> Document | None:
+        """The open document of a file, else one made of the text that was read; None where the open
+        one has changed since."""
         for document in self._documents:
             place = self._folders.place(document.uri)
-            if place.folder == str(folder) and place.path == one.path:
-                return document if document.text == one.text else None
-        uri = (folder / one.path).as_uri()
-        return unopened.setdefault(uri, Document(uri, "python", 0, one.text))
+            if place.folder == str(folder) and place.path == path:
+                return document if document.text == text else None
+        return Document((folder / path).as_uri(), language, 0, text)
 
     def _placed(self, one: Proposal, source: RecordedEdit, document: Document) -> PendingNextEdit:
         hunk = one.hunks[0] if one.hunks else None
@@ -478,8 +512,10 @@ class NextEditProvider:
 
 @dataclass(slots=True, eq=False)
 class _Asking:
-    """What the model is asked just now. ``found`` is set with the first change, and at the end."""
+    """What the model is asked just now: the window at the cursor, and what follows from it.
+    ``found`` is set with the first change, and when that window is answered."""
 
+    window: AskedWindow
     found: asyncio.Event
     task: asyncio.Task[None] | None = None
 

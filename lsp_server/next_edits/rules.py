@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from lsp_server.documents.document import Document
 from lsp_server.editing.checks import new_problem
 from lsp_server.editing.hunks import Hunk, apply_hunks
 from lsp_server.next_edits.history import RecordedEdit
@@ -23,12 +24,17 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\ufeff\ud800-\udfff]
 
 
 def refusal(
-    window: Window, hunk: Hunk, recent: Sequence[RecordedEdit], *, is_elsewhere: bool
+    window: Window,
+    hunk: Hunk,
+    recent: Sequence[RecordedEdit],
+    document: Document,
+    *,
+    is_elsewhere: bool,
 ) -> str:
     """Why a change of a window is not shown, in words; empty where it is.
 
-    recent: the edits of the window's document, the latest first; is_elsewhere: the window was
-    looked for, and the cursor is not in it.
+    recent: the edits of all documents, the latest first; document: that of the window;
+    is_elsewhere: the window was looked for, and the cursor is not in it.
     """
     text = window.text
     old, new = text[hunk.start : hunk.end], hunk.text
@@ -46,7 +52,7 @@ def refusal(
     if not new.strip() and "\n" in old and not _follows(old, recent):
         return "it deletes lines that no edit has to do with"
     for edit in recent:
-        if reason := _against(window, hunk, edit):
+        if edit.document is document and (reason := _against(window, hunk, edit)):
             return reason
     return ""
 

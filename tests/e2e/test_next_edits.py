@@ -94,6 +94,7 @@ def test_they_are_switched_off_by_a_setting(connect: Connect, workspace: Path) -
     assert driver.request("redraft/nextEdit", asked(uri, 0, 17)) == {"edits": []}
 
 
+HOST = 'host_name = "localhost"\n'
 BOX = """\
 class Box:
     def __init__(self, width):
@@ -132,6 +133,32 @@ def test_the_default_model_is_asked_where_edits_settle_nothing(
         assert "height" not in one["title"] or "height" in one["text"]
     driver.insert(uri, 10, 1, 36, "s")
     assert driver.request("redraft/nextEdit", asked(uri, 1, 37), 120) is not None
+
+
+@pytest.mark.model
+def test_the_default_model_is_asked_for_another_file_when_the_user_rests(
+    connect: Connect, workspace: Path, default_model: Path
+) -> None:
+    (workspace / "other.toml").write_text(f"[client]\nport = 8081\n{HOST}timeout = 3\n")
+    driver = connect(initialize=False)
+    settings = {"model": {"path": str(default_model)}, "nextEdits": {"gate": "off"}}
+    driver.initialize(profile("neovim"), workspace, settings=settings)
+    driver.wait_for(
+        lambda message: (
+            message["method"] == "redraft/status"
+            and message["params"]["nextEdits"]["format"] == "redraft"
+        ),
+        240,
+    )
+    uri = (workspace / "server.toml").as_uri()
+    driver.open(uri, f"[server]\nport = 8080\n{HOST}", "toml")
+    changed(driver, uri, 2, 2, (4, 5), "")
+    assert driver.request("redraft/nextEdit", asked(uri, 2, 4), 120) == {"edits": []}
+    driver.wait_for(lambda message: message["method"] == "redraft/nextEditsChanged", 120)
+    (found,) = driver.request("redraft/nextEdit", asked(uri, 2, 4), 120)["edits"]
+    assert found["textDocument"] == {"uri": (workspace / "other.toml").as_uri(), "version": None}
+    assert found["range"]["start"] == {"line": 2, "character": 4}
+    assert (found["title"], found["text"]) == ("delete _", "")
 
 
 def test_a_model_that_was_not_trained_for_next_edits_is_not_asked(

@@ -55,6 +55,15 @@ class WrittenAnswers:
         self.call.on_spans([Span(one, "model", math.log(likely)) for one in text])
         await asyncio.sleep(0)
 
+    async def wait_for(self, count: int) -> None:
+        """Until so many windows were asked for."""
+
+        async def wait() -> None:
+            while len(self.asked) < count:
+                await asyncio.sleep(0.005)
+
+        await asyncio.wait_for(wait(), 60)
+
     async def end(self, stopped_by: str = "end") -> None:
         """No more comes."""
         self.call.future.set_result(self._result(stopped_by))

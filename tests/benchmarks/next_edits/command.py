@@ -32,7 +32,6 @@ from lsp_server.engine.next_edits.formats import FORMATS, NextEditFormat
 from lsp_server.next_edits.answers import AnsweredWindow
 from lsp_server.next_edits.asking import AskedWindow, Sure, WindowAsker
 from lsp_server.next_edits.prompts import expected_answer, holds_marks, prompt_pieces
-from lsp_server.next_edits.rules import refusal
 from lsp_server.next_edits.window_hunks import WindowHunk, logprob_of
 from lsp_server.next_edits.windows import Window, shown_line, window_at
 from lsp_server.settings import NextEditSettings
@@ -57,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=1e9, help="ask for so long at most")
+    parser.add_argument("--repositories", default="", help="names, by commas; default all")
     parser.add_argument("--out", type=Path, help="every answer, a JSON object a line")
 
 
@@ -65,7 +65,10 @@ def run(args: argparse.Namespace) -> int:
     if args.settled:
         print_settled(args.cases)
         return 0
-    steps = chosen_steps(read_steps(args.cases, args.seed), args.each, args.seed)
+    wanted = args.repositories.split(",") if args.repositories else ()
+    every = read_steps(args.cases, args.seed)
+    steps = [one for one in every if not wanted or one.repository in wanted]
+    steps = chosen_steps(steps, args.each, args.seed)
     print(Counter(step.kind for step in steps))
     names = list(FORMATS) if args.formats == "all" else args.formats.split(",")
     if args.replay:
@@ -76,8 +79,6 @@ def run(args: argparse.Namespace) -> int:
     for name in names:
         answers = asyncio.run(asked_answers(args, FORMATS[name], steps))
         print_answers(name, answers)
-        if args.out:
-            args.out.write_text("".join(f"{json.dumps(one.as_json())}\n" for one in answers))
     return 0
 
 
@@ -166,7 +167,7 @@ def print_replay(form: NextEditFormat, steps: Sequence[CommitStep], tokenizer: T
 @dataclass(frozen=True, slots=True)
 class Answered:
     """What the model made of a step. changes: old and new text and the joint probability of each
-    that the rules let pass."""
+    that the rules let pass, first those that were known before the end of the answer."""
 
     step: CommitStep
     window: Window
@@ -225,8 +226,7 @@ class RecordingAsker(WindowAsker):
         for one in hunks:
             logprob += logprob_of(one, made, spans)
             old = asked.window.text[one.hunk.start : one.hunk.end]
-            reason = refusal(asked.window, one.hunk, asked.recent, is_elsewhere=False)
-            self.changes.append((old, one.hunk.text, math.exp(logprob), reason))
+            self.changes.append((old, one.hunk.text, math.exp(logprob), asked.refusal(one.hunk)))
         return super()._sure(asked, hunks, made, spans)
 
 
@@ -253,6 +253,9 @@ async def asked_answers(
         if time.perf_counter() - started > args.seconds:
             break
         found.append(await _answer(asker, form, step, window))
+        if args.out:
+            with args.out.open("a") as lines:
+                lines.write(f"{json.dumps(found[-1].as_json())}\n")
     await engine.close()
     return found
 
@@ -267,7 +270,7 @@ async def _answer(
     def on_found(sure: Sure) -> None:
         nonlocal first_s
         first_s = first_s or time.perf_counter() - started
-        changes[:] = [(change.old, change.new, likely) for change, likely in sure.changes]
+        changes.extend((change.old, change.new, likely) for change, likely in sure.changes)
 
     asker.reason, asker.changes = "", []
     asker.results.clear()
