@@ -41,6 +41,9 @@ COMMANDS: dict[str, Command] = {
     "edit": Command("lsp_server.cli.edit", "rewrite lines of a file by an instruction"),
     "demo": Command("lsp_server.cli.demo", "watch the server complete and edit real code"),
     "doctor": Command("lsp_server.cli.doctor", "check the installation and say what to mend"),
+    "uninstall": Command(
+        "lsp_server.cli.uninstall", "remove all that Redraft keeps on this machine"
+    ),
     "corpus": Command(
         "",
         "the common datastore, shared between workspaces",

@@ -52,7 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="address of a server to check with the key in REDRAFT_SERVER_KEY, else that in "
         "REDRAFT_SERVER_URL, else the one that the running daemon uses",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
+    printed = parser.add_mutually_exclusive_group()
+    printed.add_argument("--json", action="store_true", help="print one JSON document instead")
+    printed.add_argument(
+        "--report",
+        action="store_true",
+        help="print a text to attach to a question: no source code, no keys, no names of folders",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,6 +67,13 @@ def run(args: argparse.Namespace) -> int:
     findings = list(examine(model or None, args.server, model_options(args)))
     if args.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
+    elif args.report:
+        from lsp_server.cli.report import report
+
+        for line in report(
+            f"{one.what}: {one.found}. {one.remedy}".rstrip(". ") for one in findings
+        ):
+            print(line)
     else:
         _show(findings)
     return int(any(finding.fatal for finding in findings))

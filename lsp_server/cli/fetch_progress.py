@@ -49,10 +49,11 @@ def agree_to_licence(model: OfferedModel, ask: Ask) -> None:
         raise RedraftError(f"{model.name} was not fetched; choose one with an open licence")
 
 
-def typed_answer(question: str) -> str:
-    """An answer at the terminal. Raises RedraftError where nobody can answer."""
+def typed_answer(question: str, instead: str = "Give --accept-licence to agree") -> str:
+    """An answer at the terminal. Raises RedraftError where nobody can answer, with what to do
+    ``instead``."""
     if not sys.stdin.isatty() and "REDRAFT_ASSUME_TERMINAL" not in os.environ:
-        raise RedraftError(f"{question.split(' [', maxsplit=1)[0]} Give --accept-licence to agree")
+        raise RedraftError(f"{question.split(' [', maxsplit=1)[0]} {instead}")
     try:
         return input(question).strip()
     except EOFError:

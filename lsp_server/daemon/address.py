@@ -62,16 +62,29 @@ def runtime_folder() -> Path:
 
     Raises UnsafeSocketFolder when it is a link, belongs to somebody else or others may write to it.
     """
-    runtime, cache = os.environ.get("XDG_RUNTIME_DIR"), os.environ.get("XDG_CACHE_HOME")
-    # The cache's own folder is made with the usual mode by whoever comes first.
-    fallback = (Path(cache) if cache else Path.home() / ".cache") / "redraft" / "run"
-    folder = Path(runtime) / "redraft" if runtime else fallback
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(runtime) / "redraft" if runtime else _in_cache()
     if len(os.fsencode(folder / "0123456789abcdef.sock")) > MAX_SOCKET_PATH:
         name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
         user = os.getuid() if hasattr(os, "getuid") else "user"
         folder = Path(tempfile.gettempdir()) / f"redraft-{user}-{name}"
     make_private(folder)
     return folder
+
+
+def _in_cache() -> Path:
+    # The cache's own folder is made with the usual mode by whoever comes first.
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "redraft" / "run"
+
+
+def runtime_folders() -> list[Path]:
+    """Where this user's daemons may have their sockets: one that was started elsewhere had, or
+    lacked, another ``XDG_RUNTIME_DIR``."""
+    folders = [runtime_folder(), _in_cache()]
+    if hasattr(os, "getuid") and not os.environ.get("XDG_RUNTIME_DIR"):
+        folders.append(Path(f"/run/user/{os.getuid()}/redraft"))
+    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
 
 
 def make_private(folder: Path) -> None:

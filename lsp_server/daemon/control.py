@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
-from lsp_server.daemon.address import socket_path
+from lsp_server.daemon.address import runtime_folders, socket_path
 from lsp_server.daemon.front import connect
+from lsp_server.daemon.lock import LockFile
+from lsp_server.errors import RedraftError
+
+STOP_S = 30.0
 
 
-def ask_daemon(command: str) -> dict[str, Any] | None:
+def ask_daemon(command: str, path: Path | None = None) -> dict[str, Any] | None:
     """The daemon's answer to ``status``, ``stop`` or ``models``, which tells it that others were
-    chosen; None when no daemon of this build runs."""
-    connection = connect(socket_path(), {"command": command}, start=False)
+    chosen; None when no daemon runs at ``path``, by default that of this build."""
+    connection = connect(path or socket_path(), {"command": command}, start=False)
     if connection is None:
         return None
     with connection:
         data = b"".join(iter(lambda: connection.recv(1 << 16), b""))
     answer: dict[str, Any] = json.loads(data or b"{}")
     return answer
+
+
+def running_daemons() -> dict[Path, dict[str, Any]]:
+    """The status of every daemon of this user, those of other builds too, by its address."""
+    places = [path for folder in runtime_folders() for path in sorted(folder.glob("*.sock"))]
+    asked = {path: ask_daemon("status", path) for path in places}
+    return {path: status for path, status in asked.items() if status is not None}
+
+
+def stop_daemon(path: Path) -> None:
+    """End a daemon and wait until it and what it started are gone. Raises RedraftError."""
+    told = ask_daemon("stop", path)
+    if told is None:
+        return
+    # It lets its lock go last.
+    lock = LockFile(path.with_suffix(".lock"))
+    if not lock.acquire(STOP_S):
+        raise RedraftError(f"the daemon, process {told['stopped']}, does not end; end it yourself")
+    lock.release()

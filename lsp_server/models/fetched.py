@@ -34,6 +34,12 @@ def note_fetched(file: Path, name: str) -> None:
     _write(known)
 
 
+def was_changed(file: Path) -> bool:
+    """Whether a fetched file is another one than came."""
+    noted, state = fetched_models()[file.name], file.stat()
+    return (state.st_size, state.st_mtime_ns) != (noted["size"], noted["changed"])
+
+
 def remove_fetched(wanted: str) -> list[Path]:
     """Delete the files of a model by its name or that of a file; an empty name stands for the only
     one. Raises RedraftError."""
@@ -53,8 +59,7 @@ def remove_fetched(wanted: str) -> list[Path]:
         )
     files = [models_folder() / file for file, state in known.items() if state["name"] in names]
     for file in files:
-        noted, state = known[file.name], file.stat()
-        if (state.st_size, state.st_mtime_ns) != (noted["size"], noted["changed"]):
+        if was_changed(file):
             raise RedraftError(f"{file} was changed since it was fetched; remove it yourself")
     for file in files:
         file.unlink()

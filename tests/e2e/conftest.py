@@ -48,15 +48,21 @@ RECORDER = """
 import os, socket, sys
 
 def noted(event, arguments):
-    if event in ("socket.connect", "socket.bind", "os.system") and not (
-        event != "os.system" and arguments[0].family == socket.AF_UNIX
-    ):
+    if event == "socket.__new__":
+        ours = arguments[1] == socket.AF_UNIX
+    elif event in ("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"):
+        ours = arguments[0].family == socket.AF_UNIX
+    else:
+        names = event.startswith("socket.get") and event != "socket.gethostname"
+        ours = event != "os.system" and not names
+    if not ours:
         with open(os.environ["REDRAFT_TEST_NOTES"], "a") as notes:
-            notes.write(f"{event} {arguments[1:]!r}\\n")
+            notes.write(f"{event} {arguments[1:]!r} by {sys.orig_argv!r}\\n")
 
 sys.addaudithook(noted)
 """
-"""Runs in every process of the session: notes whoever speaks to the network."""
+"""Runs in every process of the session: notes whoever opens a socket that other machines could be
+reached by, or asks for an address."""
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .client import PYTHON, Driver, inline, profile, status, wait_until
+from .client import PYTHON, Driver, command, inline, profile, status, wait_until
 from .test_faults import COLUMN, LINE, TEXT, suggestion
 
 pytestmark = pytest.mark.timeout(400)
@@ -152,12 +152,20 @@ def is_to_ask_again(driver: Driver, uri: str) -> bool:
     return "error" in answer
 
 
-def test_nobody_has_spoken_to_the_network(
+def test_nobody_has_opened_a_socket_but_the_daemons(
     connect: Connect, environment: dict[str, str], workspace: Path, tmp_path: Path
 ) -> None:
     driver, uri = connect(), (workspace / "quiet.py").as_uri()
     driver.open(uri, TEXT)
     assert suggestion(driver, uri)
+    first_line = {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 0}}
+    edit = {"textDocument": {"uri": uri}, "range": first_line, "instruction": "add a comment"}
+    driver.answer(driver.start("redraft/edit", edit))  # made or refused: the model was asked
+    place = {"line": LINE, "character": COLUMN}
+    driver.request("redraft/nextEdit", {"textDocument": {"uri": uri}, "position": place})
+    (workspace / "saved.py").write_text(TEXT)
+    indexed = command(environment, "index", str(workspace))
+    assert indexed.returncode == 0, indexed.stderr
     before = notes(environment)
     # The recorder works: a process that does speak to the network is noted, ours as another's.
     speak = "import socket; socket.socket(socket.AF_INET).connect_ex(('127.0.0.1', 9))"
@@ -170,7 +178,7 @@ def test_nobody_has_spoken_to_the_network(
     for number, program in enumerate([speak, start], 1):
         made = {**environment, "PYTHONPATH": str(tmp_path)}
         subprocess.run([environment[PYTHON], "-c", program], env=made, check=True, timeout=60)
-        assert len(notes(environment)) == len(before) + number
+        assert len(notes(environment)) == len(before) + 2 * number
     assert before == []
     Path(environment["REDRAFT_TEST_NOTES"]).unlink()
 
