@@ -19,8 +19,8 @@ from accel.models.hub import find_folder
 from accel.models.known_folder import open_known
 from accel.models.llama_cpp.places import is_installed
 from accel.models.room import check_room
-from accel.native.cpu_features import cores
 from accel.text.tokenizer import Tokenizer
+from operating_system.machine import cores
 
 if TYPE_CHECKING:
     from accel.models.llama_cpp.opening import Later, Opened

@@ -13,7 +13,6 @@ from accel.batch import chain_batch, tree_batch
 from accel.decoding import Generation
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.errors import AccelError
-from accel.free_memory import free_bytes
 from accel.model_options import ModelOptions
 from accel.models.base import Model
 from accel.models.costs.forward_costs import ForwardCosts
@@ -31,6 +30,7 @@ from accel.text.prompts import Prompt, fim_prompt
 from accel.text.special_tokens import fim_format_of
 from accel.text.tokenizer import Tokenizer
 from accel.verification.confidence import Confidences
+from operating_system.machine import free_bytes
 
 if TYPE_CHECKING:
     from accel.models.llama_cpp.opening import Later

@@ -16,6 +16,7 @@ from accel.errors import (
     UnsupportedModel,
 )
 from accel.models.gguf.file import is_gguf, parts_of
+from operating_system.system import is_windows
 
 CHECK_PATH = "give a GGUF file, or a folder with config.json and *.safetensors"
 
@@ -174,7 +175,7 @@ def _about_missing(written: str, path: Path) -> ModelError:
             f"{written} is a name of Ollama, not a path",
             f"choose it with: redraft models use {written}",
         )
-    if re.match(r"[A-Za-z]:[\\/]", written) and os.name != "nt":
+    if re.match(r"[A-Za-z]:[\\/]", written) and not is_windows():
         return ModelNotFound(
             f"{written} is a path of Windows, and this is another system",
             "write where the model is here",

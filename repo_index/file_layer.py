@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
+from operating_system.files import replace_file, sync_folder
+
 CHUNK = 1 << 22
 
 
@@ -77,7 +79,7 @@ class FileLayer:
 
     def replace(self, source: Path, target: Path) -> None:
         """Give ``source`` the name ``target`` in one step."""
-        os.replace(source, target)
+        replace_file(source, target)
 
     def remove(self, path: Path) -> None:
         """Remove a file if it is there and may be removed (Windows keeps mapped files)."""
@@ -88,13 +90,7 @@ class FileLayer:
 
     def sync_folder(self, folder: Path) -> None:
         """Return when the names in ``folder`` are on the disk, where the system can say so."""
-        if os.name == "nt":
-            return
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(folder)
 
     def make_folder(self, folder: Path) -> None:
         """Make ``folder`` and its parents, private to the user."""

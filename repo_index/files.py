@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from operating_system.system import is_windows
 from repo_index.ignore import IgnoreFile
 from repo_index.secret_paths import secret_path
 
@@ -175,7 +176,7 @@ class FileRules:
             return ""
         parts = path.split("/")
         if any(part in ("", ".", "..") or "\0" in part for part in parts) or (
-            "\\" in path and (os.name == "nt")
+            "\\" in path and is_windows()
         ):
             return "outside of the workspace"
         above = "/".join(parts[:-1])

@@ -11,20 +11,19 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import platform
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from operating_system.file_systems import (
+    announces_by_folder,
+    path_below,
+    remote_file_system,
+)
 from repo_index.files import FileRules
 
 logger = logging.getLogger(__name__)
-
-_REMOTE = (
-    *("nfs", "cifs", "smb", "9p", "fuse.", "afs", "ceph", "lustre", "davfs", "drvfs", "vboxsf"),
-    "virtiofs",
-)
 
 
 class FolderWatch(Protocol):
@@ -49,24 +48,9 @@ def start_watch(
     """
     if (kind := remote_file_system(rules.root)) is not None:
         raise OSError(f"changes on a {kind} file system are not announced")
-    if platform.system() == "Linux":
+    if announces_by_folder():
         return InotifyWatch(rules, changed, lost)
     return ObserverWatch(rules.root, changed)
-
-
-def remote_file_system(folder: Path) -> str | None:
-    """Type of the file system of a folder if others may change it unseen. Linux only."""
-    try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-            mounts = [line.split() for line in file]
-    except OSError:
-        return None
-    best, kind = "", ""
-    for fields in mounts:
-        point = fields[4].encode("latin-1", "replace").decode("unicode_escape", "replace")
-        if Path(point) in (folder, *folder.parents) and len(point) >= len(best):
-            best, kind = point, fields[fields.index("-") + 1]
-    return kind if kind.startswith(_REMOTE) else None
 
 
 class InotifyWatch:
@@ -202,11 +186,9 @@ class ObserverWatch:
         class Handler(FileSystemEventHandler):
             def on_any_event(self, event: Any) -> None:
                 for place in (event.src_path, getattr(event, "dest_path", "")):
-                    path = os.path.relpath(os.fsdecode(place), root) if place else ".."
-                    if event.event_type not in ("opened", "closed_no_write") and not (
-                        path.startswith("..") or path == "."
-                    ):
-                        changed(path.replace(os.sep, "/"))
+                    path = path_below(root, os.fsdecode(place))
+                    if path and event.event_type not in ("opened", "closed_no_write"):
+                        changed(path)
 
         self._observer: Any = Observer()
         self._observer.schedule(Handler(), str(root), recursive=True)

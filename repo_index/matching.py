@@ -7,13 +7,13 @@ read, ``WINDOW`` places at a time; where tokens are too many to be mapped, they 
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
+from operating_system.system import is_windows
 from repo_index.compiled import linked
 from repo_index.ordering import DEPTH, Order, Tokens
 
@@ -28,7 +28,7 @@ WINDOW = 256
 """Places of the order that are read together; a search that began in the heads needs no more."""
 NO_WINDOW = 0xFFFFFFFF
 
-READS = hasattr(os, "pread")
+READS = not is_windows()
 """Whether the system can read so; else all arrays are used as they are."""
 
 # pread of the C library: a read that moves no file position, so that threads may share the file.

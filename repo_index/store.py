@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import platformdirs
 from numpy.typing import NDArray
 
+from operating_system import folders
 from repo_index.errors import DamagedStore, StoreLocked
 from repo_index.file_layer import FileLayer, checksum
 from repo_index.manifest import NAME, Manifest, SegmentEntry
@@ -42,7 +42,7 @@ class StoredSegment:
 def data_folder() -> Path:
     """Where stores lie, unless REDRAFT_DATA says otherwise."""
     given = os.environ.get("REDRAFT_DATA")
-    return Path(given) if given else Path(platformdirs.user_data_dir("redraft", False))
+    return Path(given) if given else folders.data_folder()
 
 
 def workspace_store(workspace: Path, tokenizer_hash: str) -> Path:

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from types import TracebackType
 
+from operating_system.file_lock import LockFile
 from repo_index.errors import StoreLocked
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+NAME = "lock"
 
 
 class StoreLock:
@@ -30,20 +19,13 @@ class StoreLock:
 
     def __init__(self, folder: Path) -> None:
         """Raises StoreLocked when another process holds it, OSError when it cannot be made."""
-        self._descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            _lock(self._descriptor)
-        except OSError as error:
-            os.close(self._descriptor)
-            raise StoreLocked(
-                f"another process is indexing into {folder}; wait for it or end it"
-            ) from error
+        self._lock = LockFile(folder / NAME)
+        if not self._lock.acquire():
+            raise StoreLocked(f"another process is indexing into {folder}; wait for it or end it")
 
     def release(self) -> None:
         """Let another process write."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._lock.release()
 
     def __enter__(self) -> StoreLock:
         return self

@@ -26,7 +26,7 @@ def all_names() -> set[str]:
     """Names of every module that a process of ours may import, and more."""
     return {
         *sys.stdlib_module_names, *packages_distributions(), *OPTIONAL,
-        "accel", "lsp_server", "repo_index",
+        "accel", "lsp_server", "operating_system", "repo_index",
     }  # fmt: skip
 
 

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = {"accel", "repo_index", "lsp_server"}
+OURS = {"accel", "repo_index", "lsp_server", "operating_system"}
 LABORATORY = "tests.benchmarks"
 """It may import all of ours and torch; nothing of ours imports it."""
 FORBIDDEN = {
     "accel": {"repo_index", "lsp_server", "pygls", "lsprotocol", "tests"},
     "repo_index": {"accel", "lsp_server", "torch", "transformers", "pygls", "lsprotocol", "tests"},
     "lsp_server": {"torch", "transformers", "tests"},
+    "operating_system": {"accel", "repo_index", "lsp_server", "torch", "transformers", "tests"},
 }
 JOINS_ACCEL_AND_INDEX = ("engine/loading.py", "cli/commands.py")
 """The only places of lsp_server that may import both ``accel`` and ``repo_index``."""
@@ -113,7 +114,7 @@ TRAINING_ROOMS = ("accel.training", "lsp_server.cli.commands", LABORATORY)
 
 
 def modules() -> dict[str, Path]:
-    """Files of the three packages and of the laboratory by the name of their module."""
+    """Files of the packages and of the laboratory by the name of their module."""
     return {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
         for files in (*map(python_files, sorted(OURS)), laboratory_files())
@@ -238,6 +239,39 @@ def test_python_is_started_in_one_way() -> None:
         "lsp_server.cli.doctor",
         "lsp_server.daemon.address",
     }
+
+
+ASKS_THE_SYSTEM = re.compile(
+    r"sys\.platform|os\.name\b|platform\.system|hasattr\(os,|"
+    r"os\.(getuid|fork|nice|sysconf|uname|kill|replace|umask|sched_\w+|cpu_count)\b|"
+    r"import (fcntl|msvcrt|resource|signal|winreg|platformdirs)|"
+    r"/proc/|/sys/|AF_UNIX|start_new_session|preexec_fn|creationflags"
+)
+MAY_ASK = {
+    # Before there is a path on which other modules are found.
+    "accel.python_process": {"os.name"},
+    # Which code is compiled, and for what processor.
+    "accel.models.cpu.barrier": {"sys.platform"},
+    "accel.native.cpu_features": {"/sys/"},
+    "accel.native.processor": {"platform.system", "/proc/"},
+    # What other programs do on each system.
+    "repo_index.secret_paths": {"/proc/"},
+    # The load average is the machine's, not the container's.
+    "accel.models.autotune": {"os.cpu_count"},
+    # Ours is read and written by nobody else while it is made.
+    "lsp_server.daemon.host": {"os.umask"},
+    "lsp_server.daemon.transport": {"AF_UNIX", "os.umask"},
+}
+
+
+def test_the_operating_system_is_asked_in_one_place() -> None:
+    asking = {
+        module: found
+        for module, path in modules().items()
+        if not module.startswith(("operating_system", LABORATORY))
+        and (found := {one[0] for one in ASKS_THE_SYSTEM.finditer(path.read_text("utf-8"))})
+    }
+    assert asking == MAY_ASK
 
 
 def test_what_is_installed_holds_no_laboratory() -> None:

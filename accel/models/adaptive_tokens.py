@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from accel.errors import AccelError, BrokenModel, UnsupportedModel
+from operating_system.files import replace_file
 
 FILE = "adaptive.safetensors"
 
@@ -72,7 +72,7 @@ def save_embeddings(file: Path, embeddings: Tensor, weights_sha256: str) -> None
     part = file.with_suffix(".part")
     tensors = {"embeddings": embeddings.detach().to(torch.bfloat16).contiguous()}
     save_file(tensors, part, metadata={"base_sha256": weights_sha256})
-    os.replace(part, file)
+    replace_file(part, file)
 
 
 def sha256_of_weights(folder: Path) -> str:

@@ -12,7 +12,7 @@ from accel.models.base import Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.measuring import Threaded, behind_long_texts, measure, share
 from accel.models.costs.profile_store import ProfileStore
-from accel.native.cpu_features import cores
+from operating_system.machine import cores
 
 INT8 = "int8"
 """Weights rounded to eight bits, activations too where they are multiplied: for the compiled
@@ -45,7 +45,7 @@ def thread_counts(folder: Path) -> list[int]:
     a millisecond, and when another program takes a core all of them wait."""
     import torch
 
-    most = torch.get_num_threads()
+    most = min(torch.get_num_threads(), cores())
     if model_file(folder).weight_bytes("bf16") <= 2 * LARGE:
         most = max(most - 1, 1)
     return sorted({1, max(most // 2, 1), most})

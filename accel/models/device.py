@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import platform
-import sys
+
+from operating_system.system import is_macos, is_windows
 
 
 def is_on_cpu(device: str) -> bool:
@@ -14,10 +15,10 @@ def is_on_cpu(device: str) -> bool:
 
 def _may_have_accelerator() -> bool:
     """Whether this machine may have a device that torch computes on."""
-    if sys.platform == "darwin":
+    if is_macos():
         return platform.machine() == "arm64"
     try:
-        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        ctypes.CDLL("nvcuda.dll" if is_windows() else "libcuda.so.1")
     except OSError:
         return False
     return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from accel.models.file_identity import identity_of
 from accel.models.gguf.file import parts_of
 from accel.native.processor import compiled_for
+from operating_system.machine import cores
 
 VERSION = 12
 """The version of profiles: they are measured anew where this changes."""
@@ -28,7 +28,7 @@ def fingerprint(folder: Path, device: str) -> str:
         *map(_version, ("torch", "transformers", "numba", "llvmlite")),
         # A home folder may be that of several machines.
         *compiled_for(),
-        str(os.cpu_count()),
+        str(cores()),
         device,
     ]
     if folder.is_dir():

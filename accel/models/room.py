@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accel.errors import OutOfMemory
-from accel.free_memory import free_bytes
+from operating_system.machine import free_bytes
 
 REPACKED = 1.2
 """Bytes in memory for each of a matrix as it is computed."""

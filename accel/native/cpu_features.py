@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -10,13 +9,6 @@ from numba.core import config
 
 from accel.errors import InvalidEnvironment
 from accel.native.processor import permits_tiles
-
-
-def cores() -> int:
-    """Cores that this process may use, fewer where OMP_NUM_THREADS says so."""
-    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return min(here or 1, int(wanted)) if wanted.isdigit() and int(wanted) else here or 1
 
 
 def _features() -> set[str]:

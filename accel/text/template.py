@@ -8,13 +8,16 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from threading import Lock, Timer
+from threading import Lock
 from typing import Any
 
 from accel.python_process import python_command
+from operating_system.processes import watched
 
 MOST_SECONDS = 10
 """From request to answer: a busy machine starts a process slowly."""
+MOST_MEMORY = 1 << 29
+"""Bytes that rendering may take: the process bounds itself where the system can."""
 MOST_TEMPLATE = 1 << 18
 """Characters of a template."""
 
@@ -72,17 +75,13 @@ class _RenderingProcess:
             process = self._started()
             assert process.stdin is not None
             assert process.stdout is not None
-            timer = Timer(MOST_SECONDS, process.kill)
-            timer.daemon = True
-            timer.start()
-            try:
-                process.stdin.write(request.encode() + b"\n")
-                process.stdin.flush()
-                answer = process.stdout.readline()
-            except OSError:
-                answer = b""
-            finally:
-                timer.cancel()
+            with watched(process, MOST_SECONDS, MOST_MEMORY):
+                try:
+                    process.stdin.write(request.encode() + b"\n")
+                    process.stdin.flush()
+                    answer = process.stdout.readline()
+                except OSError:
+                    answer = b""
             if not answer.endswith(b"\n"):
                 self._end()
             return answer

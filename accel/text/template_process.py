@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import suppress
 from typing import Any
 
 from accel.text.marked_text import is_shown, of_message, pieces_of
 from accel.text.template_environment import TemplateEnvironment
+from operating_system.processes import limit_memory, limit_time
 
 MOST_PROCESSOR_SECONDS = 2
 MOST_MEMORY = 1 << 29
@@ -20,25 +20,6 @@ MOST_MEMORY = 1 << 29
 MOST_TEXT = 1 << 18
 """Characters that a template may add to its messages."""
 _KNOWN_ROLES = ("system", "developer", "user", "assistant", "tool", "function", "ipython")
-
-
-def _limit_memory() -> None:
-    """Bound this process, where the system can."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def _limit_time() -> None:
-    """What computes for longer from now on is ended."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        until = int(used.ru_utime + used.ru_stime) + 1 + MOST_PROCESSOR_SECONDS
-        resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
 
 
 def _message(number: int, role: str, content: str) -> dict[str, str]:
@@ -80,10 +61,10 @@ def _render(environment: TemplateEnvironment, request: dict[str, Any]) -> dict[s
 
 def main() -> None:
     """Answer requests until there are no more."""
-    _limit_memory()
+    limit_memory(MOST_MEMORY)
     environment = TemplateEnvironment()
     for line in sys.stdin.buffer:
-        _limit_time()
+        limit_time(MOST_PROCESSOR_SECONDS)
         answer = _render(environment, json.loads(line))
         sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
         sys.stdout.buffer.flush()

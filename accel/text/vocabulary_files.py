@@ -13,12 +13,13 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import platformdirs
 from numpy.typing import NDArray
+
+from operating_system.files import replace_file
+from operating_system.folders import cache_folder
 
 VERSION = 1
 """Counts changes of what is derived."""
@@ -36,7 +37,7 @@ class VocabularyFiles:
 
     def __init__(self, name: str) -> None:
         """``name``: a hash of the vocabulary."""
-        self._above = Path(platformdirs.user_cache_dir("redraft")) / "vocabularies"
+        self._above = cache_folder() / "vocabularies"
         self.folder = self._above / f"{name}-{VERSION}"
 
     def arrays(self, name: str, make: Callable[[], Arrays]) -> Arrays:
@@ -65,7 +66,7 @@ class VocabularyFiles:
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 fill(stream)
-            os.replace(temporary, self.folder / name)
+            replace_file(temporary, self.folder / name)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)

@@ -5,7 +5,6 @@ The layout is that of ``accel.models.gguf.adapter``, which adds them to a GGUF f
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import torch
@@ -13,6 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from accel.training.low_rank import LowRankModel
+from operating_system.files import replace_file
 
 
 def save_adapter(model: LowRankModel, file: Path, described: dict[str, str]) -> None:
@@ -32,7 +32,7 @@ def save_adapter(model: LowRankModel, file: Path, described: dict[str, str]) -> 
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f"{file.name}.part")
     save_file(tensors, unfinished, metadata=described)
-    os.replace(unfinished, file)
+    replace_file(unfinished, file)
 
 
 def quantised(values: Tensor) -> tuple[Tensor, Tensor]:

@@ -18,7 +18,15 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("accel", "repo_index", "lsp_server", "pyproject.toml", "README.md", "LICENSE")
+PARTS = (
+    "accel",
+    "repo_index",
+    "lsp_server",
+    "operating_system",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+)
 PINNED_FROM = [3, 11]
 """The oldest Python for which the pinned versions exist."""
 

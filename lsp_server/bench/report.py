@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,9 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from accel.native.processor import processor
 from lsp_server.version import VERSION
+from operating_system.machine import cores, total_bytes
 
 STANDARD_OUTPUT = "-"
 PLAIN_WIDTH = 200
@@ -24,13 +25,13 @@ LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "numba")
 
 def machine() -> dict[str, Any]:
     """The machine in words and numbers."""
-    memory = psutil.virtual_memory().total
+    memory = total_bytes()
     return {
-        "system": platform.system(),
+        "system": platform.platform(),
         "processor": _processor(),
-        "cores": os.cpu_count(),
+        "cores": cores(),
         "memory_gb": round(memory / 1e9, 1),
-        "load_average": round(os.getloadavg()[0], 2),
+        "load_average": round(psutil.getloadavg()[0], 2),
     }
 
 
@@ -92,10 +93,6 @@ def _shown(value: Any) -> str:
 
 
 def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
+    lines = processor().splitlines()
+    named = (line.partition(":")[2] for line in lines if line.startswith("model name"))
+    return next(named, lines[0]).strip()

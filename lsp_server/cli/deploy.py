@@ -6,7 +6,6 @@ import argparse
 import importlib.util
 import json
 import os
-import signal
 import socket
 import sys
 import tempfile
@@ -29,12 +28,14 @@ from lsp_server.ray_serve.environment import (
     wants_haproxy,
 )
 from lsp_server.ray_serve.options import DeployOptions
+from operating_system.processes import on_end_signal
+from operating_system.system import is_linux
 
 APPLICATION = "redraft"
 LOOPBACK = "127.0.0.1"
 OBJECT_STORE_BYTES = 200_000_000
 """Requests are small, and none is kept."""
-SHORT_PATHS = "/tmp" if sys.platform == "linux" else None
+SHORT_PATHS = "/tmp" if is_linux() else None
 """A socket's path has at most 108 characters."""
 
 
@@ -164,8 +165,7 @@ def _deploy(args: argparse.Namespace, options: DeployOptions) -> int:
     is_own = args.address is None
     _join(args.address, options)
     ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
+    on_end_signal(ended.set)
     try:
         serve.start(
             proxy_location="EveryNode",

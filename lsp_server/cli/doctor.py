@@ -6,7 +6,6 @@ import argparse
 import importlib.metadata
 import importlib.util
 import json
-import os
 import platform
 import shutil
 import sys
@@ -20,10 +19,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from accel.errors import HOW_TO_CHOOSE
+from accel.native.processor import processor
 from lsp_server.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.models.choices import choices_file, read_choices
 from lsp_server.models.used import WRITTEN_MODEL, command_model, used_models
 from lsp_server.settings import Settings
+from operating_system.file_systems import most_watches
+from operating_system.folders import data_folder
+from operating_system.machine import cores
 
 PACKAGES = ("torch", "transformers", "tokenizers", "pygls", "lsprotocol", "watchdog", "numba")
 ANOTHER_MODEL = "choose another one: redraft models"
@@ -128,20 +131,17 @@ def _package(name: str) -> Finding:
 def _processor() -> Finding:
     fast = {"amx_bf16", "avx512_bf16"}
     flags = _processor_flags()
-    found = f"{os.cpu_count()} cores, {', '.join(sorted(fast & flags)) or 'no bf16 instructions'}"
+    found = f"{cores()} cores, {', '.join(sorted(fast & flags)) or 'no bf16 instructions'}"
     return Finding("processor", found)
 
 
 def _processor_flags() -> set[str]:
-    path = Path("/proc/cpuinfo")
-    if not path.exists():
-        return set()
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = processor().splitlines()
     return set(next((line for line in lines if line.startswith("flags")), "").split())
 
 
 def _memory() -> Finding:
-    from accel.free_memory import free_bytes
+    from operating_system.machine import free_bytes
 
     free = free_bytes()
     remedy = "close other programs or choose a smaller model" if free < LOW_MEMORY_BYTES else ""
@@ -149,9 +149,7 @@ def _memory() -> Finding:
 
 
 def _disk() -> Finding:
-    import platformdirs
-
-    folder = Path(platformdirs.user_data_dir("redraft"))
+    folder = data_folder()
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(existing).free
     remedy = f"free some space on the disk of {existing}" if free < LOW_DISK_BYTES else ""
@@ -159,10 +157,8 @@ def _disk() -> Finding:
 
 
 def _watches() -> Finding:
-    path = Path("/proc/sys/fs/inotify/max_user_watches")
-    if not path.exists():
+    if (limit := most_watches()) is None:
         return Finding("file watching", "by the system, without a known limit")
-    limit = int(path.read_text(encoding="ascii"))
     remedy = (
         f"raise it with: sysctl fs.inotify.max_user_watches={8 * LOW_WATCHES}"
         if limit < LOW_WATCHES

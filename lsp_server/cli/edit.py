@@ -25,6 +25,7 @@ from lsp_server.models.choices import read_choices
 from lsp_server.models.used import WRITTEN_MODEL, used_models
 from lsp_server.settings import EMBEDDED, NOT_EMBEDDED, Settings
 from lsp_server.syntax.languages import language_of_path
+from operating_system.files import replace_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -172,7 +173,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(unfinished, mode)
-        os.replace(unfinished, place)
+        replace_file(unfinished, place)
     except OSError as error:
         if unfinished:
             Path(unfinished).unlink(missing_ok=True)

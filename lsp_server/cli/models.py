@@ -13,7 +13,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from accel.free_memory import free_bytes
 from lsp_server.cli.fetch_progress import (
     agree_to_licence,
     offer_line,
@@ -41,6 +40,7 @@ from lsp_server.models.fetching import fetch, file_here
 from lsp_server.models.hub_files import find_in_hub, names_a_repository
 from lsp_server.models.manifest import MANIFEST, OfferedModel, find_offered, read_manifest
 from lsp_server.models.sha256 import sha256_of
+from operating_system.machine import free_bytes
 
 NONE = "none"
 _WITHOUT = {

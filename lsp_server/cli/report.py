@@ -13,8 +13,8 @@ from typing import Any
 
 import lsp_server
 from lsp_server.daemon.control import ask_daemon
-from lsp_server.processes.log import log_folder
 from lsp_server.version import VERSION
+from operating_system.folders import log_folder
 
 LINES_OF_A_LOG = 20
 _ROOT = Path(lsp_server.__file__).parents[1]

@@ -9,12 +9,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from platformdirs import user_state_path
-
 from lsp_server.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.contract.options import EngineOptions
 from lsp_server.errors import RedraftError
 from lsp_server.models.used import WRITTEN_MODEL, command_model
+from operating_system.folders import log_folder, state_folder
 
 if TYPE_CHECKING:
     from lsp_server.http_server.serving import Listening
@@ -72,7 +71,7 @@ def repository_store(args: argparse.Namespace) -> RepositoryStore:
     from lsp_server.repositories.store import RepositoryStore
 
     limits = RepositoryLimits(args.repositories_per_key, args.repository_megabytes << 20)
-    folder = args.repositories or user_state_path("redraft", appauthor=False) / "repositories"
+    folder = args.repositories or state_folder() / "repositories"
     return RepositoryStore(folder, limits)
 
 
@@ -98,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     from lsp_server.http_server.metrics import Metrics
     from lsp_server.http_server.served_engine import watch
     from lsp_server.http_server.serving import Listening, serve
-    from lsp_server.processes.log import log_folder, start_log
+    from lsp_server.processes.log import start_log
     from lsp_server.repositories.hosting import HostedRepositories
     from lsp_server.repositories.routes import RepositoryRoutes
 
@@ -131,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
 
 def default_keys_file() -> Path:
     """Where keys are when no file is named."""
-    return user_state_path("redraft", appauthor=False) / "http-server.keys"
+    return state_folder() / "http-server.keys"
 
 
 def _own_keys() -> Path:

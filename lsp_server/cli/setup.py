@@ -117,10 +117,10 @@ def _is_for_this_machine(model: OfferedModel) -> bool:
 
 
 def _machine() -> dict[str, Any]:
-    from accel.free_memory import free_bytes
+    from operating_system.machine import cores, free_bytes
 
     return {
-        "cores": os.cpu_count(),
+        "cores": cores(),
         "free_memory_bytes": free_bytes(),
         "bytes_per_s": round(bandwidth()),
     }

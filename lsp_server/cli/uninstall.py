@@ -14,7 +14,6 @@ from typing import Any
 from rich.filesize import decimal
 
 from lsp_server.cli.fetch_progress import typed_answer
-from lsp_server.daemon.address import runtime_folders
 from lsp_server.daemon.control import running_daemons, stop_daemon
 from lsp_server.errors import RedraftError
 from lsp_server.models.fetched import fetched_models, models_folder, was_changed
@@ -25,6 +24,7 @@ from lsp_server.user_files.own_folders import (
     own_folders,
     remove_empty,
 )
+from operating_system.folders import runtime_folders
 
 ADDRESSES = "addresses of the daemon"
 BOOKKEEPING = ("fetched.json", "unfinished")

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_state_dir
-
-from lsp_server.user_files.private_files import write_private
+from operating_system.files import write_private
+from operating_system.folders import state_folder
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ class Rate:
 
 def acceptance_file() -> Path:
     """Where the rates are kept."""
-    return Path(user_state_dir("redraft", appauthor=False)) / "acceptance.json"
+    return state_folder() / "acceptance.json"
 
 
 class AcceptanceRates:

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lsp_server.daemon.address import runtime_folders, socket_path
+from lsp_server.daemon.address import socket_path
 from lsp_server.daemon.front import connect
-from lsp_server.daemon.lock import LockFile
 from lsp_server.errors import RedraftError
+from operating_system.file_lock import LockFile
+from operating_system.folders import runtime_folders
 
 STOP_S = 30.0
 

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -20,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from accel.python_process import python_command
 from lsp_server.daemon.address import socket_path
-from lsp_server.daemon.lock import LockFile
 from lsp_server.daemon.server_environment import server_environment, without_server
 from lsp_server.daemon.transport import dial
 from lsp_server.errors import DaemonUnavailable, ProtocolError
 from lsp_server.processes.back_off import BackOff
 from lsp_server.protocol.framing import MessageSplitter, lsp_message
+from operating_system.file_lock import LockFile
+from operating_system.processes import start_detached
 
 if TYPE_CHECKING:
     from lsp_server.daemon.session_memory import Message, SessionMemory
@@ -255,16 +255,9 @@ def _alive(path: Path) -> bool:
 
 def _start_daemon(path: Path, deadline: float) -> None:
     """Start the daemon and wait until it listens, or until it or the time ends."""
-    daemon = subprocess.Popen(
-        python_command("lsp_server.daemon.host", str(path)),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=without_server(),
-        cwd=path.parent,  # it outlives the folder that the editor started in
-        start_new_session=True,
-        close_fds=True,
-    )
+    # Its folder outlives the one that the editor started in.
+    command = python_command("lsp_server.daemon.host", str(path))
+    daemon = start_detached(command, path.parent, without_server())
     while time.monotonic() < deadline and daemon.poll() is None:
         if _alive(path):
             return

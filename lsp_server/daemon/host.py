@@ -12,18 +12,16 @@ import json
 import logging
 import os
 import secrets
-import signal
-import socket
-import struct
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.daemon.address import build_id
-from lsp_server.daemon.lock import LockFile
 from lsp_server.daemon.transport import listen, uses_loopback
 from lsp_server.protocol.framing import lsp_message
+from operating_system.file_lock import LockFile
+from operating_system.processes import is_same_user, on_end_signal
 
 if TYPE_CHECKING:
     from lsp_server.daemon.hub import Hub
@@ -61,10 +59,7 @@ class Host:
         listener, self._token = listen(self._path)
         server = await asyncio.start_server(self._accept, sock=listener)
         self._inode = os.stat(self._path).st_ino
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with contextlib.suppress(NotImplementedError):
-                loop.add_signal_handler(number, self._stop.set)
+        on_end_signal(self._stop.set, asyncio.get_running_loop())
         watching = asyncio.ensure_future(self._hub.watch())
         await self._until_done()
         self._unlink()
@@ -159,11 +154,7 @@ def _environment(hello: dict[str, Any]) -> dict[str, str]:
 def _is_ours(writer: asyncio.StreamWriter) -> bool:
     """Whether the peer is the same user. The socket's mode says so too; this checks it."""
     peer = writer.get_extra_info("socket")
-    if peer is None or uses_loopback() or not hasattr(socket, "SO_PEERCRED"):
-        return True
-    size = struct.calcsize("3i")
-    _, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
-    return bool(uid == os.getuid())
+    return peer is None or uses_loopback() or is_same_user(peer)
 
 
 def main(path: Path) -> int:

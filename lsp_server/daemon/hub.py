@@ -22,11 +22,11 @@ from lsp_server.engine.key import EngineKey, Purpose
 from lsp_server.errors import RedraftError
 from lsp_server.index.client import IndexerClient
 from lsp_server.models.setup_question import SetupQuestion
-from lsp_server.processes.log import log_folder
 from lsp_server.remote.engine import RemoteEngine
 from lsp_server.remote.sharing.shared_workspaces import SharedWorkspaces, SharingOptions
 from lsp_server.remote.sharing.sharing_answers import SharingAnswers
 from lsp_server.settings import ServerSettings, Settings, folder_enabled
+from operating_system.folders import log_folder
 
 logger = logging.getLogger(__name__)
 

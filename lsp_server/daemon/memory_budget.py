@@ -47,7 +47,7 @@ class MemoryBudget:
 
     def budget(self, megabytes: int, beside: EngineClient | None = None) -> MemoryShare:
         """``megabytes``: as the setting says; ``beside``: an engine that is not counted."""
-        from accel.free_memory import free_bytes
+        from operating_system.machine import free_bytes
 
         others = [one for one in list(self._engines()) if one is not beside and _holds(one)]
         measured = {one: held_by(one.pid) for one in others}

@@ -14,6 +14,9 @@ import socket
 from pathlib import Path
 from typing import NamedTuple
 
+from operating_system.files import replace_file
+from operating_system.system import is_windows
+
 
 class Dialled(NamedTuple):
     """A connection, and the secret that the daemon wants to hear first."""
@@ -23,8 +26,8 @@ class Dialled(NamedTuple):
 
 
 def uses_loopback() -> bool:
-    """Whether this system has no Unix sockets, or the user wants to do without."""
-    return not hasattr(socket, "AF_UNIX") or os.environ.get("REDRAFT_LOOPBACK") == "1"
+    """Whether this is Windows, whose Python has no Unix sockets, or the user wants none."""
+    return is_windows() or os.environ.get("REDRAFT_LOOPBACK") == "1"
 
 
 def dial(path: Path) -> Dialled | None:
@@ -75,7 +78,7 @@ def _listen_on_loopback(path: Path) -> Dialled:
     handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w") as file:
         json.dump({"port": listener.getsockname()[1], "token": token}, file)
-    os.replace(unfinished, path)
+    replace_file(unfinished, path)
     return made
 
 

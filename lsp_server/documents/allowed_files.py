@@ -9,17 +9,17 @@ import logging
 import os
 from pathlib import Path
 
-from platformdirs import user_state_dir
 from pygls.uris import to_fs_path
 
-from lsp_server.user_files.private_files import write_private
+from operating_system.files import write_private
+from operating_system.folders import state_folder
 
 logger = logging.getLogger(__name__)
 
 
 def allowed_file() -> Path:
     """Where their names are kept."""
-    return Path(user_state_dir("redraft", appauthor=False)) / "allowed-files.json"
+    return state_folder() / "allowed-files.json"
 
 
 class AllowedFiles:

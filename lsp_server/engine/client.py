@@ -33,8 +33,8 @@ from lsp_server.engine.model_paths import check_model, files_state
 from lsp_server.errors import EngineFailed, EngineUnavailable, MemoryTaken, ModelUnavailable
 from lsp_server.processes.background import in_background
 from lsp_server.processes.child import Child, OnDeath, OnFrame
-from lsp_server.processes.log import log_folder
 from lsp_server.protocol.framing import Frame
+from operating_system.folders import log_folder
 
 logger = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 from accel.native.processor import compiled_for
+from operating_system.files import write_private
+from operating_system.folders import cache_folder
 
 _MOST = 40
 _SOURCES = [Path(__file__).parents[2] / package for package in ("accel", "repo_index")]
@@ -32,7 +32,7 @@ class CompiledRecord:
         parts = [about, compiled_for(), os.environ.get("NUMBA_CACHE_DIR")]
         parts += [metadata.version("numba"), metadata.version("llvmlite"), list(_sources())]
         name = hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
-        self._file = user_cache_path("redraft") / "compiled" / f"{name}.json"
+        self._file = cache_folder() / "compiled" / f"{name}.json"
 
     @property
     def is_complete(self) -> bool:
@@ -47,10 +47,7 @@ class CompiledRecord:
         """Nothing is left to compile, and these are the files of some of it."""
         folder = self._file.parent
         with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            temporary = self._file.with_suffix(f".{os.getpid()}")
-            temporary.write_text(json.dumps(indexes), "utf-8")
-            os.replace(temporary, self._file)
+            write_private(self._file, json.dumps(indexes))
             newest = sorted(folder.iterdir(), key=lambda file: -file.stat().st_mtime)
             for old in newest[_MOST:]:
                 old.unlink(missing_ok=True)

@@ -15,8 +15,9 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from accel.native.cpu_features import cores
 from accel.python_process import python_command
+from operating_system.machine import cores
+from operating_system.processes import lower_priority
 
 logger = logging.getLogger(__name__)
 
@@ -149,8 +150,8 @@ def main() -> None:
     gc.disable()
     optimise_at_link_time()
     patient, commands = json.loads(sys.argv[1])
-    if patient and hasattr(os, "nice"):
-        os.nice(10)
+    if patient:
+        lower_priority(10)
     failed = False
     for command in commands:
         sys.argv = command

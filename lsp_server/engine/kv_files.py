@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsp_server.engine.kv_folder import ENDING
+from operating_system.files import replace_file
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class KvFiles:
                     checksum = zlib.crc32(part, checksum)
                     stream.write(part)
                 stream.write(checksum.to_bytes(_CHECKSUM_BYTES, "little"))
-            os.replace(temporary, self._path(name))
+            replace_file(temporary, self._path(name))
         except OSError as error:
             logger.warning("a KV cache cannot be kept on disk: %s", error)
             return False

@@ -6,14 +6,14 @@ import contextlib
 import hashlib
 from pathlib import Path
 
-import platformdirs
+from operating_system.folders import cache_folder
 
 ENDING = ".kv"
 
 
 def kv_folder() -> Path:
     """Where KV caches are kept."""
-    return Path(platformdirs.user_cache_dir("redraft")) / "kv"
+    return cache_folder() / "kv"
 
 
 def kv_name(workspace: str, path: str, model: str) -> str:

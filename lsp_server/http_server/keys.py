@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lsp_server.errors import RedraftError
-from lsp_server.user_files.private_files import write_private
+from operating_system.files import write_private
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,6 @@ decodes. What it writes, engines map.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
 import logging
 import os
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lsp_server.engine.model_paths import tokenizer_folder
 from lsp_server.protocol.framing import Frame
+from operating_system.processes import lower_priority
 
 if TYPE_CHECKING:
     from repo_index.indexer import Indexer, IndexProgress
@@ -308,7 +308,6 @@ if __name__ == "__main__":
 
     # Before the tokenizer library is loaded: it makes its threads once.
     os.environ["RAYON_NUM_THREADS"] = "1"
-    with contextlib.suppress(OSError, AttributeError):
-        os.nice(NICENESS)
+    lower_priority(NICENESS)
     start_log("indexer")
     serve_frames_on_stdio(main_on)

@@ -12,8 +12,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_cache_path
-
 from lsp_server.contract.codec import read, to_json
 from lsp_server.engine.model_paths import model_folder
 from lsp_server.errors import RedraftError
@@ -22,7 +20,8 @@ from lsp_server.models.description import describe
 from lsp_server.models.same_bytes import Comparison
 from lsp_server.models.speed import rated
 from lsp_server.models.stores import Candidate, candidates
-from lsp_server.user_files.private_files import write_private
+from operating_system.files import write_private
+from operating_system.folders import cache_folder
 
 VERSION = 4
 """Of what is kept."""
@@ -112,7 +111,7 @@ class _CardCache:
     models are the same, by both paths."""
 
     def __init__(self) -> None:
-        self._file = user_cache_path("redraft") / "models.json"
+        self._file = cache_folder() / "models.json"
         self._versions = _versions()
         self._old = self._read()
         self._new: dict[str, Any] = {}

@@ -6,11 +6,10 @@ import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from platformdirs import user_config_path
-
 from lsp_server.errors import RedraftError
 from lsp_server.settings import EMBEDDED
-from lsp_server.user_files.private_files import write_private
+from operating_system.files import write_private
+from operating_system.folders import config_folder
 
 PURPOSES = ("completion", "edits", "next-edits", "drafts")
 
@@ -34,7 +33,7 @@ class Choices:
 
 def choices_file() -> Path:
     """Where they stand."""
-    return user_config_path("redraft") / "models.json"
+    return config_folder() / "models.json"
 
 
 def read_choices() -> Choices:

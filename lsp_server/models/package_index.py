@@ -24,6 +24,7 @@ from lsp_server.models.http_download import download
 from lsp_server.models.manifest import PackageSource
 from lsp_server.models.progress import Report, Stopped
 from lsp_server.models.sha256 import sha256_of
+from operating_system.system import is_windows
 
 PYPI = "https://pypi.org/simple"
 UNFINISHED = "package.incomplete"
@@ -97,11 +98,11 @@ def _pip_files() -> Iterator[Path]:
     named = os.environ.get("PIP_CONFIG_FILE", "")
     if named == os.devnull:
         return
-    name = "pip.ini" if os.name == "nt" else "pip.conf"
+    name = "pip.ini" if is_windows() else "pip.conf"
     yield site_config_path("pip", appauthor=False) / name
-    if os.name == "posix":
+    if not is_windows():
         yield Path("/etc") / name
-    yield Path.home() / ("pip" if os.name == "nt" else ".pip") / name
+    yield Path.home() / ("pip" if is_windows() else ".pip") / name
     yield user_config_path("pip", appauthor=False, roaming=True) / name
     yield Path(sys.prefix) / name
     if named:

@@ -6,12 +6,12 @@ import contextlib
 import json
 from pathlib import Path
 
-from platformdirs import user_state_dir
+from operating_system.folders import state_folder
 
 
 def answer_file() -> Path:
     """Where it is kept that the user answered."""
-    return Path(user_state_dir("redraft", appauthor=False)) / "setup.json"
+    return state_folder() / "setup.json"
 
 
 class SetupQuestion:

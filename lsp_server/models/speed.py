@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from platformdirs import user_cache_path
 
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint
 from lsp_server.models.card import ModelCard, Speed
+from operating_system.folders import cache_folder
 
 Card = TypeVar("Card", bound=ModelCard)
 
@@ -68,7 +68,7 @@ def _measured(path: Path) -> tuple[float, float] | None:
 def bandwidth(anew: bool = False) -> float:
     """Bytes a second that a core reads and writes here, measured once. ``anew``: it may have been
     measured beside other work, so the best of then and now counts."""
-    file = user_cache_path("redraft") / "bandwidth.json"
+    file = cache_folder() / "bandwidth.json"
     before = 0.0
     with contextlib.suppress(OSError, ValueError, TypeError):
         before = float(json.loads(file.read_text("utf-8")))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from accel.model_path import snapshots_of
 from lsp_server.models.fetched import models_folder
+from operating_system.system import is_macos, is_windows
 
 FOLDERS = "REDRAFT_MODELS"
 """Environment variable: further folders with models, separated as in PATH."""
@@ -65,9 +65,9 @@ def _hub_cache() -> Path:
 def _llama_cpp_cache() -> Path:
     if given := os.environ.get("LLAMA_CACHE"):
         return Path(given).expanduser()
-    if sys.platform == "darwin":
+    if is_macos():
         return Path.home() / "Library" / "Caches" / "llama.cpp"
-    if os.name == "nt":
+    if is_windows():
         return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "llama.cpp"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "llama.cpp"
 
@@ -81,7 +81,7 @@ def _ollama_folders() -> list[Path]:
     if given := os.environ.get("OLLAMA_MODELS"):
         return [Path(given).expanduser()]
     shared = "/usr/share/ollama/.ollama/models"
-    return [Path.home() / ".ollama" / "models", *([Path(shared)] if os.name == "posix" else [])]
+    return [Path.home() / ".ollama" / "models", *([] if is_windows() else [Path(shared)])]
 
 
 def _in_hub_cache(cache: Path) -> Iterator[Candidate]:

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 
 from accel.python_process import python_command
 from lsp_server.processes.back_off import BackOff
-from lsp_server.processes.log import log_folder
 from lsp_server.protocol.framing import Frame, pack_frame, read_frame, read_frame_blocking
+from operating_system.folders import log_folder
 
 logger = logging.getLogger(__name__)
 

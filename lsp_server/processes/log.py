@@ -8,7 +8,7 @@ import os
 from io import TextIOWrapper
 from pathlib import Path
 
-from platformdirs import user_log_dir
+from operating_system.folders import log_folder
 
 MAX_BYTES = 2 << 20
 BACKUP_FILES = 3
@@ -27,11 +27,6 @@ class _PrivateFile(logging.handlers.RotatingFileHandler):
         )
         assert isinstance(opened, TextIOWrapper)
         return opened
-
-
-def log_folder() -> Path:
-    """Where our processes write their logs."""
-    return Path(os.environ.get("REDRAFT_LOG_DIR") or user_log_dir("redraft", appauthor=False))
 
 
 def start_log(name: str, level: str = "info") -> Path:
@@ -64,7 +59,7 @@ def start_log(name: str, level: str = "info") -> Path:
 
 def set_level(level: str) -> None:
     """``error``, ``warning``, ``info`` or ``debug`` for our own loggers."""
-    for name in ("lsp_server", "accel", "repo_index"):
+    for name in ("lsp_server", "accel", "repo_index", "operating_system"):
         logging.getLogger(name).setLevel(level.upper())
 
 

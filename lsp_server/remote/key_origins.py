@@ -13,11 +13,10 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_state_dir
-
 from lsp_server.errors import ServerUnavailable
 from lsp_server.remote.address import ServerAddress
-from lsp_server.user_files.private_files import write_private
+from operating_system.files import write_private
+from operating_system.folders import state_folder
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +26,7 @@ CHECKED_EVERY_S = 60.0
 
 def origins_file() -> Path:
     """Where they are kept."""
-    return Path(user_state_dir("redraft", appauthor=False)) / "server-keys.json"
+    return state_folder() / "server-keys.json"
 
 
 def check_origin(key: str, address: ServerAddress) -> None:

@@ -31,7 +31,7 @@ from lsp_server.repositories.errors import (
 )
 from lsp_server.repositories.limits import RepositoryLimits
 from lsp_server.repositories.paths import colliding, path_problem
-from lsp_server.user_files.private_files import write_private
+from operating_system.files import replace_file, write_private
 from repo_index.reading import decoded
 from repo_index.secret_paths import secret_path
 from repo_index.secrets import secret_content
@@ -338,5 +338,5 @@ def _linked(blob: Path, root: Path, path: str) -> bool:
     except OSError:
         # A file system without hard links.
         shutil.copyfile(blob, unfinished)
-    os.replace(unfinished, place)
+    replace_file(unfinished, place)
     return True

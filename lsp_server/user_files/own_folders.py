@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from platformdirs import (
-    user_cache_path,
-    user_config_path,
-    user_data_path,
-    user_log_path,
-    user_state_path,
+from operating_system.folders import (
+    cache_folder,
+    config_folder,
+    data_folder,
+    spare_folder,
+    state_folder,
+    usual_log_folder,
 )
+from operating_system.system import is_windows
 
-APP = "redraft"
 CACHES, SETTINGS, INDEXES, LOGS = "caches and measurements", "settings", "indexes", "logs"
 MODELS = "models"
 _KINDS = {
@@ -47,17 +47,16 @@ class OwnFolder:
 def own_folders() -> list[OwnFolder]:
     """Those that there are, the deepest first. A folder stands for itself, not for those of the
     list that lie in it."""
-    # Both spellings of each: on Windows they differ.
     ours = {
-        **{user_config_path(APP, author): SETTINGS for author in (None, False)},
-        **{user_state_path(APP, author): SETTINGS for author in (None, False)},
-        **{user_data_path(APP, author): CACHES for author in (None, False)},
-        **{user_cache_path(APP, author): CACHES for author in (None, False)},
-        user_log_path(APP, False): LOGS,
+        config_folder(): SETTINGS,
+        state_folder(): SETTINGS,
+        data_folder(): CACHES,
+        cache_folder(): CACHES,
+        usual_log_folder(): LOGS,
     }
-    if os.name == "posix":
+    if not is_windows():
         # Where settle() goes to if the home cannot be written to.
-        spare = Path(tempfile.gettempdir(), f"redraft-home-{os.getuid()}")
+        spare = spare_folder()
         ours |= dict.fromkeys((spare, spare / "cache", spare / "data", spare / "state"), CACHES)
     folders = [*_named(), *(OwnFolder(path, kind) for path, kind in ours.items())]
     found = {folder.path: folder for folder in folders if folder.path.is_dir()}

@@ -7,20 +7,16 @@ Source: the XDG Base Directory Specification 0.8.
 from __future__ import annotations
 
 import os
-import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from lsp_server.errors import NoUserFolder
+from operating_system.files import problem_of_private
+from operating_system.folders import base_folder, spare_folder
+from operating_system.system import is_windows
 
-_BELOW_HOME = {
-    "XDG_CACHE_HOME": ".cache",
-    "XDG_DATA_HOME": ".local/share",
-    "XDG_STATE_HOME": ".local/state",
-}
-_ON_MAC = {"XDG_CACHE_HOME": "Library/Caches"}
-_ELSE_ON_MAC = "Library/Application Support"
+_HOMES = ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 _OWN_FOLDERS = ("REDRAFT_LOG_DIR", "REDRAFT_DATA")
 """Folders that a user names for us; a relative one is meant from where the command runs."""
 
@@ -41,18 +37,19 @@ def settle() -> list[Replaced]:
     written below the home, a private folder among the temporary files is used. Raises NoUserFolder
     where that cannot be made either.
     """
-    if os.name != "posix":
+    if is_windows():
+        # The system names them there, and not the environment.
         return []
     for name in _OWN_FOLDERS:
         if given := os.environ.get(name):
             os.environ[name] = os.path.abspath(given)
     replaced = [*_settle_home(), *_settle_runtime()]
-    for name, below in _BELOW_HOME.items():
+    for name in _HOMES:
         given = os.environ.get(name, "")
         if given and not os.path.isabs(given):
             del os.environ[name]
             given = ""
-        wanted = Path(given or _default(name, below))
+        wanted = Path(given) if given else base_folder(name)
         if reason := _why_unusable(wanted):
             fallback = _fallback_folder()
             used = fallback / name.split("_")[1].lower()
@@ -70,13 +67,6 @@ def replaced_message(replaced: list[Replaced]) -> str:
         for values in zip(*((one.wanted, one.reason, one.used) for one in replaced), strict=True)
     )
     return f"cannot use {wanted} ({reasons}); used instead: {used}; set HOME to a folder of yours"
-
-
-def _default(name: str, below: str) -> str:
-    """Where platformdirs puts what the environment names no folder for."""
-    if os.uname().sysname == "Darwin":
-        below = _ON_MAC.get(name, _ELSE_ON_MAC)
-    return os.path.join(os.path.expanduser("~"), below)
 
 
 def _settle_home() -> list[Replaced]:
@@ -119,15 +109,14 @@ def _why_unusable(folder: Path) -> str:
 def _fallback_folder() -> Path:
     """A private folder among the temporary files. Raises NoUserFolder."""
     try:
-        folder = Path(tempfile.gettempdir()) / f"redraft-home-{os.getuid()}"
+        folder = spare_folder()
         folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
+        problem = problem_of_private(folder)
     except OSError as error:
         raise NoUserFolder(
             f"no folder can be written to ({error.strerror}); set HOME to a folder of yours"
         ) from error
-    mine = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
-    if not mine or status.st_mode & 0o077:
+    if problem:
         raise NoUserFolder(
             f"HOME cannot be written to, and {folder} is not yours alone; set HOME to a folder "
             "of yours, or remove that one"

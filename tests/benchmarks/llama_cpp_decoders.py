@@ -6,8 +6,8 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from accel.native.cpu_features import cores
 from lsp_server.errors import BenchError
+from operating_system.machine import cores
 from tests.benchmarks.completion.replay import PROMPT_TOKENS
 from tests.benchmarks.dtypes import gguf_file
 from tests.benchmarks.measurement import summarise

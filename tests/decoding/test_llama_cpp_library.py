@@ -29,7 +29,7 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def in_folder(folder: Path) -> Path:
     folder.mkdir(parents=True)
-    path = folder / places._NAMES[0]
+    path = folder / places.library_names()[0]
     path.write_bytes(b"")
     return path
 
@@ -157,7 +157,7 @@ def has_compiler() -> bool:
 def test_a_library_without_our_functions_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, library = tmp_path / "foreign.c", tmp_path / places._NAMES[0]
+    source, library = tmp_path / "foreign.c", tmp_path / places.library_names()[0]
     source.write_text(FOREIGN, "ascii")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     assert ctypes.CDLL(str(library)).llama_context_default_params

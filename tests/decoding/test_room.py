@@ -9,13 +9,13 @@ import pytest
 from gguf_models import random_module, save_gguf
 from tiny_models import save
 
-from accel import backends, free_memory
+from accel import backends
 from accel.engine import Engine
 from accel.errors import OutOfMemory
-from accel.free_memory import free_bytes
 from accel.model_file import FolderModel, model_file
 from accel.models import room
 from accel.models.room import REPACKED, REST_BYTES, check_room
+from operating_system.machine import free_bytes
 
 
 @pytest.fixture(scope="module")
@@ -110,41 +110,6 @@ def test_kv_caches_leave_half_of_what_is_free(
     assert engine.kv_budget == engine_module.LEAST_KV_BYTES
     engine.kv_budget = engine.model.new_cache(1024).nbytes // 8
     assert engine.longest_prompt == min(128, engine.max_positions)
-
-
-def group(folder: Path, **files: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        (folder / name.replace("__", ".")).write_text(content + "\n")
-
-
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("inner", [True, False])
-def test_the_narrowest_limit_counts(tmp_path: Path, version: int, inner: bool) -> None:
-    """Cached files that nobody uses are counted as free."""
-    own = tmp_path / "own"
-    groups = tmp_path / "groups"
-    root = groups if version == 2 else groups / "memory"
-    names = {
-        1: ("memory__limit_in_bytes", "memory__usage_in_bytes", "total_inactive_file"),
-        2: ("memory__max", "memory__current", "inactive_file"),
-    }[version]
-    own.write_text("0::/a/b\n" if version == 2 else "3:cpu:/x\n9:memory,other:/a/b\n")
-    limits = {"a": 5000 if inner else 4000, "a/b": 4000 if inner else 9000}
-    for name, limit in limits.items():
-        group(root / name, **{names[0]: str(limit), names[1]: "3000",
-                              "memory__stat": f"anon 5\n{names[2]} 700\n"})  # fmt: skip
-    assert min(free_memory._left_in_groups(groups, own)) == 4000 - 3000 + 700
-
-
-def test_without_limits_or_groups_the_machine_counts(tmp_path: Path) -> None:
-    own = tmp_path / "own"
-    assert list(free_memory._left_in_groups(tmp_path, own)) == []
-    own.write_text("0::/a\n")
-    group(tmp_path / "a", memory__max="max", memory__current="5", memory__stat="inactive_file 1")
-    assert list(free_memory._left_in_groups(tmp_path, own)) == []
-    own.write_text("nonsense")
-    assert list(free_memory._left_in_groups(tmp_path, own)) == []
 
 
 def test_free_memory_does_not_hang_on_what_a_system_may_lack(

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
 
 from gguf_models import random_module, save_gguf
 
-from accel.native.cpu_features import cores
+from operating_system.machine import cores
 
 ENGINE = """
 import json, sys

@@ -24,10 +24,10 @@ print(ran.stderr.decode())
 
 
 def copy_without(part: str, root: Path) -> Path:
-    """The three packages without a folder of ``accel``. What is left is linked, compiled code,
+    """The packages without a folder of ``accel``. What is left is linked, compiled code,
     too."""
     (root / "accel").mkdir(parents=True)
-    for package in ("lsp_server", "repo_index"):
+    for package in ("lsp_server", "operating_system", "repo_index"):
         (root / package).symlink_to(REPOSITORY / package)
     for each in (REPOSITORY / "accel").iterdir():
         if each.name != part:

@@ -170,7 +170,7 @@ def test_the_real_package_says_what_it_is(tmp_path: Path, installed: Installed) 
         packed = set(wheel.namelist())
     sources = {
         one.relative_to(ROOT).as_posix()
-        for part in ("accel", "repo_index", "lsp_server")
+        for part in ("accel", "repo_index", "lsp_server", "operating_system")
         for one in (ROOT / part).rglob("*.py")
     }
     assert sources <= packed

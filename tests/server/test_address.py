@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from lsp_server.daemon import address
-from lsp_server.daemon.address import MAX_SOCKET_PATH, build_id, make_private, socket_path
-from lsp_server.daemon.lock import LockFile
+from lsp_server.daemon.address import build_id, make_private, socket_path
 from lsp_server.errors import UnsafeSocketFolder
+from operating_system.file_lock import LockFile
+from operating_system.folders import MAX_SOCKET_PATH
 
 
 @pytest.fixture(autouse=True)

@@ -198,9 +198,9 @@ def test_what_never_fits_is_refused_until_the_budget_changes(
 def test_half_of_what_is_free_and_held_is_the_budget_by_default(
     play: Callable[[Scene], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from accel import free_memory
+    from operating_system import machine
 
-    monkeypatch.setattr(free_memory, "free_bytes", lambda: 1000 * MEGABYTE)
+    monkeypatch.setattr(machine, "free_bytes", lambda: 1000 * MEGABYTE)
 
     async def scene(hub: Hub) -> None:
         engine = made(hub, "/a", 0)

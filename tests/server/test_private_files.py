@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.user_files.private_files import write_private
+from operating_system.files import write_private
 
 
 def test_a_file_is_replaced_and_readable_for_its_user_alone(tmp_path: Path) -> None:

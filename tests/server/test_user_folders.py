@@ -14,8 +14,8 @@ from platformdirs import user_cache_dir, user_state_dir
 
 from lsp_server.daemon.address import socket_path
 from lsp_server.errors import NoUserFolder
-from lsp_server.processes.log import log_folder
 from lsp_server.user_files.user_folders import replaced_message, settle
+from operating_system.folders import log_folder
 from repo_index.store import data_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -16,12 +16,13 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
-import platformdirs
 from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.native.numba_cache import compiled_with
+from operating_system.files import replace_file
+from operating_system.folders import data_folder
 
 MATCH_LENGTHS = 18
 """Longer matches count as this length."""
@@ -146,7 +147,7 @@ class Calibration:
         try:
             with os.fdopen(handle, "wb") as unfinished:
                 np.savez(unfinished, corrections=self.corrections, information=self.information)
-            Path(name).replace(file)
+            replace_file(name, file)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
@@ -155,7 +156,7 @@ class Calibration:
 def file_of(model: str) -> Path:
     """The file with the calibration of a model, ``model`` being its name or folder."""
     key = hashlib.sha256(model.encode()).hexdigest()[:24]
-    return Path(platformdirs.user_data_dir("redraft"), "calibration", f"{key}.npz")
+    return data_folder() / "calibration" / f"{key}.npz"
 
 
 def warm_up() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +14,7 @@ from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
 from accel.models.base import BatchKind, Model
 from accel.models.costs.forward_costs import ForwardCosts
+from operating_system.system import is_windows
 
 ROWS = (1, 2, 3, 4, 5, 6, 8, 9, 12, 13, 16, 17, 24, 32, 48, 64, 96, 128)
 """Kernels compute up to four or eight rows for nearly the price of one: the first row of the next
@@ -186,7 +186,7 @@ class _Timer:
         self._model = model
         # On a busy machine long forwards are interrupted and short ones are not, which would bend
         # the curve: the time of this thread alone is not bent. Windows counts it in 15 ms steps.
-        own_time = model.device == "cpu" and os.name == "posix"
+        own_time = model.device == "cpu" and not is_windows()
         self._clock = clock or (time.thread_time if own_time else time.perf_counter)
         self._between_s = BETWEEN_S if clock else 0.0
         self._cache = model.new_cache(context + most)

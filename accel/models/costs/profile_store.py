@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
-import platformdirs
+from operating_system.files import write_private
+from operating_system.folders import cache_folder
 
 
 def _folder() -> Path:
-    return Path(platformdirs.user_cache_dir("redraft")) / "profiles"
+    return cache_folder() / "profiles"
 
 
 class ProfileStore:
@@ -35,11 +34,7 @@ class ProfileStore:
         """Store ``value``; where the disk cannot be written, for this process only."""
         self._data = {**self._read(), name: value}
         with contextlib.suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=self._file.parent)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                json.dump(self._data, stream)
-            os.replace(temporary, self._file)
+            write_private(self._file, json.dumps(self._data))
 
     def _read(self) -> dict[str, Any]:
         try:

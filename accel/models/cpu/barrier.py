@@ -13,7 +13,6 @@ long.
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from typing import Any
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 from accel.native import simd
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import I64, call, pointer
+from operating_system.threads import yielding_function
 
 Barrier = NDArray[np.int64]
 """What all threads share: the word, the counter, how many sleep, how long they did, how long they
@@ -103,7 +103,7 @@ def _pause(_context: Any) -> Any:
 
 
 _system_call = types.ExternalFunction("syscall", types.int64(*[types.int64] * 7))
-_give_away = types.ExternalFunction("sched_yield", types.int32()) if os.name == "posix" else _pause
+_give_away: Any = types.ExternalFunction(yielding_function(), types.int32())
 
 
 @compiled_with(simd, borrows=True)

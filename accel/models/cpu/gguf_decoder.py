@@ -37,8 +37,8 @@ from accel.models.gguf.metadata import AGAIN
 from accel.models.gguf.rope_frequencies import RopeFrequencies, read_rope_frequencies
 from accel.models.gguf.weights import EMBEDDING, HEAD, GgufWeights
 from accel.models.rope import rope_table
-from accel.native.cpu_features import cores
 from accel.native.deterministic_sum import MOST_SUMMED
+from operating_system.machine import cores
 
 _log = logging.getLogger(__name__)
 

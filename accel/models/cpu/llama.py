@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
@@ -28,7 +27,7 @@ from accel.models.cpu.thread_pool import ThreadPool
 from accel.models.cpu.thread_state import ThreadState, thread_state_of
 from accel.models.cpu.weights import kv_dtype
 from accel.native.aligned_memory import empty
-from accel.native.cpu_features import cores
+from operating_system.machine import cores
 
 _LOGIT_ROWS = 16
 """Rows of the logits buffer, which every forward uses again."""
@@ -45,8 +44,8 @@ _NO_PARENTS = np.empty(0, np.int32)
 class CompiledLlama(Model):
     """A decoder like Llama or Qwen2 on some cores. Build it with ``from_module``."""
 
-    can_share = os.name == "posix"
-    """Whether several threads may share a forward."""
+    can_share = True
+    """Several threads may share a forward."""
 
     def __init__(self, decoder: Decoder, kv_type: KvType = "f16") -> None:
         self.capability = Capability(BatchKind.TREE)

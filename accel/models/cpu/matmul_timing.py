@@ -3,7 +3,6 @@ a second where the whole takes half a minute."""
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.cpu.matmul import BLOCK, Packed, multiply, row_dtype
 from accel.models.cpu.weights import Weights
+from operating_system.system import is_windows
 
 ROWS = (1, 8, 32)
 
@@ -25,7 +25,7 @@ def product_costs(weights: Weights, budget_s: float) -> ForwardCosts:
     All matrices are read from first to last, so they are in the caches as far as in a forward. The
     least of several rounds is taken, of the time of this thread where the system counts it.
     """
-    clock = time.thread_time if os.name == "posix" else time.perf_counter
+    clock = time.perf_counter if is_windows() else time.thread_time
     stacks = weights.qkv, weights.output, weights.gate_up, weights.down
     matrices = [stack[layer] for layer in range(len(weights.qkv)) for stack in stacks]
     products = _Products([*matrices, weights.head[0]], weights.embedding.dtype)

@@ -32,6 +32,7 @@ from accel.models.gguf.quantise import q8_0
 from accel.models.gguf.vocabulary import EDIT_LINES_KEY
 from accel.models.gguf.weights import EMBEDDING, HEAD, GgufWeights, TensorSource
 from accel.models.gguf.writing import NewTensor, entry, write_gguf
+from operating_system.files import replace_file
 
 PROJECTIONS = {
     "q": "self_attn.q_proj",
@@ -164,7 +165,7 @@ def add_adapter(
                 write_gguf(stream, entries, tensors, on_progress)
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.replace(unfinished, out)
+            replace_file(unfinished, out)
         finally:
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)

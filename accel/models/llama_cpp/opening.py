@@ -11,7 +11,6 @@ from pathlib import Path
 from threading import Thread
 
 from accel.errors import AccelError
-from accel.free_memory import free_bytes
 from accel.model_options import ModelOptions
 from accel.models.autotune import can_be_stored
 from accel.models.base import BatchKind
@@ -24,6 +23,7 @@ from accel.models.llama_cpp.places import find_library
 from accel.models.llama_cpp.probe import kind_of
 from accel.models.llama_cpp.process import WorkerProcess
 from accel.models.llama_cpp.row_costs import RowCosts
+from operating_system.machine import free_bytes
 
 COMPARED_BYTES = 32 << 20
 """Of a smaller file a forward is so short that handing it to another process takes longer."""

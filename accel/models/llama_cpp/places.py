@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from operating_system.system import is_macos, is_windows
 
 VARIABLE = "REDRAFT_LLAMA_LIB"
 """Names the library to take, or its folder."""
@@ -15,10 +16,14 @@ DISTRIBUTION = "llama-cpp-python"
 """The package's name where packages come from."""
 INSTALL = "install it with: pip install 'redraft[llama-cpp]'"
 
-_NAMES = {
-    "win32": ("llama.dll", "libllama.dll"),
-    "darwin": ("libllama.dylib",),
-}.get(sys.platform, ("libllama.so", "libllama.so.0"))
+
+def library_names() -> tuple[str, ...]:
+    """What a library of llama.cpp is called on this system."""
+    if is_windows():
+        return ("llama.dll", "libllama.dll")
+    return ("libllama.dylib",) if is_macos() else ("libllama.so", "libllama.so.0")
+
+
 _BREW = "/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"
 
 
@@ -69,10 +74,10 @@ def _folders() -> list[tuple[str, Path]]:
     prefixes = [Path(prefix) for prefix in (os.environ.get("HOMEBREW_PREFIX"), *_BREW) if prefix]
     found += [("Homebrew", prefix / "lib") for prefix in prefixes if (prefix / "Cellar").is_dir()]
     if prefix := os.environ.get("CONDA_PREFIX"):
-        inner = ("Library", "bin") if sys.platform == "win32" else ("lib",)
+        inner = ("Library", "bin") if is_windows() else ("lib",)
         found.append(("conda", Path(prefix).joinpath(*inner)))
     return found
 
 
 def _in_folder(folder: Path) -> Path | None:
-    return next((folder / name for name in _NAMES if (folder / name).is_file()), None)
+    return next((folder / name for name in library_names() if (folder / name).is_file()), None)

@@ -8,16 +8,15 @@ import os
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_state_dir
-
-from lsp_server.user_files.private_files import write_private
+from operating_system.files import write_private
+from operating_system.folders import state_folder
 
 logger = logging.getLogger(__name__)
 
 
 def answers_file() -> Path:
     """Where the answers are kept."""
-    return Path(user_state_dir("redraft", appauthor=False)) / "shared-workspaces.json"
+    return state_folder() / "shared-workspaces.json"
 
 
 class SharingAnswers:

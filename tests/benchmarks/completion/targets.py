@@ -69,7 +69,7 @@ def measure_model(
 ) -> tuple[dict[str, Any], list[Measurement], Tokenizer]:
     """Document, measurements and tokenizer of a run with a real model."""
     from accel.engine import Engine
-    from accel.native.cpu_features import cores
+    from operating_system.machine import cores
     from tests.benchmarks import report
     from tests.benchmarks.completion.decoders import make_decoders
     from tests.benchmarks.hf_peers import HF_GENERATE

@@ -111,7 +111,7 @@ def _measured(args: argparse.Namespace, dtype: Any) -> dict[str, Any]:
 
 def _beside_peer(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     """``forward_ms``, ``prefill_ms`` and ``resident_mb`` of our engine and the peer."""
-    from accel.native.cpu_features import cores
+    from operating_system.machine import cores
     from tests.benchmarks.forwards.measured_engine import MeasuredEngine
     from tests.benchmarks.forwards.turns import measure_in_turns
     from tests.benchmarks.peers.child_process import ChildProcess

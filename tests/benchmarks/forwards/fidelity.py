@@ -145,7 +145,7 @@ def _judge(
 ) -> dict[str, Judged]:
     """What every engine says of the windows, one engine after another, each in a process of its
     own that ends before the next begins."""
-    from accel.native.cpu_features import cores
+    from operating_system.machine import cores
     from tests.benchmarks.forwards.measured_engine import MeasuredEngine
     from tests.benchmarks.peers.child_process import ChildProcess
     from tests.benchmarks.peers.fp32_reference import Fp32Reference

@@ -10,7 +10,7 @@ import torch
 
 from accel.draft_tree import TokenArray
 from accel.models.hf_loading import load_module
-from accel.native.cpu_features import cores
+from operating_system.machine import cores
 from tests.benchmarks.peers.judged import Judged, judge
 
 

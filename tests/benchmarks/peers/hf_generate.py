@@ -17,9 +17,9 @@ from transformers.generation.logits_process import (
 from accel.draft_tree import TokenArray
 from accel.errors import InvalidRequest
 from accel.models.hf_loading import load_module
-from accel.native.cpu_features import cores
 from accel.statistics import Statistics
 from accel.verification.sampling import Sampling
+from operating_system.machine import cores
 
 Mode = Literal["plain", "prompt-lookup", "assisted"]
 

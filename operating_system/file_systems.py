@@ -1,0 +1,61 @@
+"""What is known of the file system that a folder lies on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psutil
+
+from operating_system.system import is_linux, is_windows
+
+_REMOTE = (
+    *("nfs", "cifs", "smb", "9p", "fuse.", "afs", "ceph", "lustre", "davfs", "webdav", "afpfs"),
+    *("drvfs", "vboxsf", "virtiofs", "prl_fs", "fakeowner", "osxfs", "grpcfuse"),
+)
+"""Beginnings of names: network file systems, and what a virtual machine, a container's host or WSL
+shows of another system's files."""
+
+
+def remote_file_system(folder: Path) -> str | None:
+    """The type of the file system of a folder if others may change it unseen by this system."""
+    if is_windows() and str(folder).startswith("\\\\"):
+        # \\server\share, and WSL's files as \\wsl.localhost\name.
+        return "network"
+    best, kind = "", ""
+    for mount in psutil.disk_partitions(all=True):
+        point = mount.mountpoint
+        if _holds(point, str(folder)) and len(point) >= len(best):
+            best, kind = point, mount.fstype
+            if "remote" in mount.opts.split(","):
+                kind = f"remote {kind}".strip()
+    return kind if kind.startswith((*_REMOTE, "remote")) else None
+
+
+def path_below(root: Path, place: str) -> str | None:
+    """The path of a place in a folder, with ``/``; None for the folder itself and what lies
+    elsewhere. Other systems than Linux spell a folder as it was made, not as it was asked for."""
+    above = str(root).rstrip(os.sep) + os.sep
+    begin = place[: len(above)]
+    is_inside = begin == above or (not is_linux() and begin.casefold() == above.casefold())
+    return place[len(above) :].replace(os.sep, "/") or None if is_inside else None
+
+
+def announces_by_folder() -> bool:
+    """Whether the system announces changes of one folder at a time (inotify) and not of a tree."""
+    return is_linux()
+
+
+def most_watches() -> int | None:
+    """How many folders one user's processes may watch, None where the system knows no such
+    limit."""
+    if not is_linux():
+        return None
+    try:
+        return int(Path("/proc/sys/fs/inotify/max_user_watches").read_text("ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def _holds(folder: str, place: str) -> bool:
+    return place == folder or place.startswith(folder.rstrip(os.sep) + os.sep)

@@ -1,0 +1,74 @@
+"""Files that are replaced as a whole, and that only their user may read. Standard library only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+import time
+from pathlib import Path
+
+from operating_system.system import is_windows
+
+BUSY_S = 2.0
+"""For how long Windows is asked again to replace a file that another process reads."""
+
+
+def replace_file(source: Path | str, target: Path | str) -> None:
+    """Give ``source`` the name ``target`` in one step. Raises OSError.
+
+    Windows refuses that while another process has the target open, as readers and virus scanners
+    do for a moment: it is asked again.
+    """
+    deadline = time.monotonic() + BUSY_S
+    while True:
+        try:
+            os.replace(source, target)
+            return
+        except PermissionError:
+            if not is_windows() or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def write_private(file: Path, content: str | bytes) -> None:
+    """Have a file hold this, a text as UTF-8, with mode 0600 and never half of it. Its folder is
+    made where there is none. Raises OSError; the file is as it was then."""
+    data = content.encode() if isinstance(content, str) else content
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, unfinished = tempfile.mkstemp(".new", f"{file.name}.", file.parent)
+    try:
+        with open(descriptor, "wb") as out:
+            out.write(data)
+        replace_file(unfinished, file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+        raise
+
+
+def problem_of_private(folder: Path) -> str:
+    """Why a folder is not this user's alone; empty where it is. On Windows its place says so:
+    others have no rights below a user's profile. Raises OSError."""
+    status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode):
+        return f"{folder} is a link or a file; remove it"
+    if is_windows():
+        return ""
+    if status.st_uid != os.getuid():
+        return f"{folder} belongs to another user; remove it"
+    if status.st_mode & 0o077:
+        return f"others may use {folder}; run: chmod 700 {folder}"
+    return ""
+
+
+def sync_folder(folder: Path) -> None:
+    """Return when the names in a folder are on the disk, where the system can say so."""
+    if is_windows():
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,98 @@
+"""Where our files lie on each system. Standard library only: platformdirs is imported where it is
+needed, and what ``redraft serve`` asks for is found without it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+from operating_system.system import is_linux, is_macos, is_windows
+
+NAME = "redraft"
+MAX_SOCKET_PATH = 100
+"""Bytes: Linux takes 107, macOS 103."""
+LONGEST_NAME = "0123456789abcdef.sock"
+
+
+def cache_folder() -> Path:
+    """What can be made or fetched again."""
+    if is_windows():
+        local = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+        return Path(local) / NAME / "Cache"
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(given) if os.path.isabs(given) else base_folder("XDG_CACHE_HOME")
+    return base / NAME
+
+
+def data_folder() -> Path:
+    """Indexes and what was learnt."""
+    import platformdirs
+
+    return platformdirs.user_data_path(NAME, appauthor=False)
+
+
+def state_folder() -> Path:
+    """Answers that the user gave, counts of accepted suggestions."""
+    import platformdirs
+
+    return platformdirs.user_state_path(NAME, appauthor=False)
+
+
+def config_folder() -> Path:
+    """What the user chose."""
+    import platformdirs
+
+    return platformdirs.user_config_path(NAME, appauthor=False)
+
+
+def log_folder() -> Path:
+    """Where our processes write their logs."""
+    given = os.environ.get("REDRAFT_LOG_DIR")
+    return Path(given) if given else usual_log_folder()
+
+
+def usual_log_folder() -> Path:
+    """Where they write them unless the user says otherwise."""
+    import platformdirs
+
+    return platformdirs.user_log_path(NAME, appauthor=False)
+
+
+def spare_folder() -> Path:
+    """What is used, where there are users by number, if nothing can be written below the home."""
+    return Path(tempfile.gettempdir()) / f"redraft-home-{os.getuid()}"
+
+
+def base_folder(variable: str) -> Path:
+    """Where an ``XDG_…_HOME`` that is not set leads to on Linux and macOS."""
+    below, on_macos = _BASES[variable]
+    return Path(os.path.expanduser("~"), on_macos if is_macos() else below)
+
+
+_BASES = {
+    "XDG_CACHE_HOME": (".cache", "Library/Caches"),
+    "XDG_DATA_HOME": (".local/share", "Library/Application Support"),
+    "XDG_STATE_HOME": (".local/state", "Library/Application Support"),
+}
+
+
+def runtime_folder() -> Path:
+    """For locks and sockets: below where the system has such files, or the cache; where that has
+    too long a path for a socket, among the temporary files. It need not be there."""
+    given = "" if is_windows() else os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(given) / NAME if given else cache_folder() / "run"
+    if len(os.fsencode(folder / LONGEST_NAME)) > MAX_SOCKET_PATH and not is_windows():
+        name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
+        folder = Path(tempfile.gettempdir()) / f"redraft-{os.getuid()}-{name}"
+    return folder
+
+
+def runtime_folders() -> list[Path]:
+    """Where this user's daemons may have their sockets: one that was started elsewhere had, or
+    lacked, another ``XDG_RUNTIME_DIR``."""
+    folders = [runtime_folder(), cache_folder() / "run"]
+    if is_linux() and not os.environ.get("XDG_RUNTIME_DIR"):
+        folders.append(Path("/run/user", str(os.getuid()), NAME))
+    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]

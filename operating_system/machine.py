@@ -1,0 +1,43 @@
+"""What this process may use of the machine, within its container's limits."""
+
+from __future__ import annotations
+
+import os
+
+import psutil
+
+from operating_system.control_groups import memory_limits, processor_quotas
+
+
+def cores() -> int:
+    """Processors that this process may use, fewer where OMP_NUM_THREADS says so.
+
+    A quota of 2.5 processors counts as two: the system stops a third thread in the middle of a
+    forward, and the others wait for it.
+    """
+    counts = [_allowed(), *(max(int(quota), 1) for quota in processor_quotas())]
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isdigit() and int(wanted):
+        counts.append(int(wanted))
+    return min(counts)
+
+
+def _allowed() -> int:
+    """Those that the process may run on: cpusets and ``taskset`` leave fewer than there are."""
+    try:
+        return len(psutil.Process().cpu_affinity())
+    except (AttributeError, OSError, psutil.Error):
+        # macOS knows no such thing.
+        return os.cpu_count() or 1
+
+
+def free_bytes() -> int:
+    """Bytes that are free on this machine and within the container's limits."""
+    lefts = (limit.left for limit in memory_limits())
+    return min([int(psutil.virtual_memory().available), *lefts])
+
+
+def total_bytes() -> int:
+    """Bytes of memory that the machine has, or those that the container may hold."""
+    mosts = (limit.most for limit in memory_limits())
+    return min([int(psutil.virtual_memory().total), *mosts])
