@@ -46,13 +46,11 @@ def open_backend(
 ) -> Backend:
     """Open a folder, a GGUF file, or a hub id that is on this machine.
 
-    ``dtype`` auto takes int8 for a larger model on a CPU, and a GGUF file's weights as they are
-    stored, otherwise the faster of fp32 and bf16, by measurement; ``backend`` auto has llama.cpp,
-    where it is installed, compute the GGUF files that we do not compute as they are stored, and of
-    others those that it computes faster; ``kv_type`` is for those who have it, the others keep 16
-    bits and say so. With ``measures_later`` costs that are not known yet and take seconds to
-    measure are left to ``Backend.later``. The network is used only with ``download``. Raises
-    ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or InvalidRequest.
+    ``dtype`` auto takes int8 for a larger model on a CPU, a GGUF file's weights as they are stored,
+    otherwise the faster of fp32 and bf16; ``backend`` auto has llama.cpp compute the GGUF files
+    that we do not, or not as fast. With ``measures_later`` costs that take seconds to measure are
+    left to ``Backend.later``. The network is used only with ``download``. Raises ModelNotFound,
+    BrokenModel, UnsupportedModel, OutOfMemory or InvalidRequest.
     """
     options = part_of(options, ModelOptions)
     options.check()
@@ -120,7 +118,6 @@ def _by_llama_cpp(opened: Opened, tokenizer: Tokenizer) -> Backend:
 
 
 def _is_for_llama_cpp(about: GgufModel, options: ModelOptions) -> bool:
-    """Whether a GGUF file is computed by llama.cpp."""
     if options.backend != "auto":
         return options.backend == "llama-cpp"
     if options.dtype != "auto" or not is_installed():

@@ -246,7 +246,6 @@ class Engine(ModelRunner):
             self.suffix_budget = max(self._tokens_in(NEW_LINE_S), LEAST_SUFFIX)
 
     def _losses(self) -> dict[Order, float]:
-        """What is known of the losses of prompts by their order."""
         stored = self._store.get(LOSSES) if self._store is not None else None
         known = {order.value: order for order in Order}
         if not isinstance(stored, dict) or not stored.keys() <= known.keys():
@@ -258,7 +257,6 @@ class Engine(ModelRunner):
         self._store.put(LOSSES, {order.value: loss for order, loss in losses.items()})
 
     def _tokens_in(self, seconds: float) -> int:
-        """How many tokens behind a typical prompt are computed in so long."""
         quick = (
             rows
             for rows in range(MOST_SUFFIX, 0, -SUFFIX_STEP)

@@ -1,12 +1,9 @@
 """The line that fits best between what stands before the cursor and what follows.
 
-A small model that fills in the middle hardly looks at the text behind the hole: the line that it
-writes greedily is often one that cannot stand there. The same model reading from left to right
-tells well whether the text that follows would have come next. So several likely lines are found by
-beam search on the fill-in-the-middle prompt, and the one is taken with which the line and what
-follows are likeliest together, read plainly. Reranking by what follows is known from infilling with
-left-to-right models (InCoder, section 4.1, takes the likeliest of sampled infills); here the beams
-are trees, one forward for each token and one for all candidates at the end.
+A small model that fills in the middle hardly looks at the text behind the hole; reading from left
+to right it tells well whether that text would have come next. So likely lines are found by beam
+search, and the one is taken with which line and following text are likeliest (as InCoder, section
+4.1, reranks infills).
 """
 
 from __future__ import annotations
@@ -89,7 +86,6 @@ class LineSearch:
         return self._known(self._engine.tokenizer.special_tokens)
 
     def _known(self, tokens: frozenset[int]) -> NDArray[np.int64]:
-        """Those of the tokens that the model has: a tokenizer may have more."""
         size = self._engine.model.vocabulary_size
         return np.array(sorted(token for token in tokens if token < size), np.int64)
 
@@ -174,14 +170,12 @@ class LineSearch:
         return _chances_of(logits, tree.parents, tree.tokens)
 
     def _forward(self, pending: TokenArray, tree: _Tree, wanted: int, session: Session) -> Floats:
-        """Logits of the last ``wanted`` rows."""
         self.forwards += 1
         batch = tree_batch(pending, tree.as_draft(), wants_numbers=True)
         batch = replace(batch, logits_from=len(batch) - wanted)
         return _numbers(self._engine.forward(batch, session), wanted)
 
     def _continued(self, beam: _Beam, chance: Floats, ends: NDArray[np.int64]) -> list[_Beam]:
-        """The likeliest beams that have one token more."""
         chance = chance.copy()
         chance[ends] = chance[self._control] = -np.inf
         if beam.is_visible:
@@ -219,7 +213,6 @@ def is_between_lines(suffix: str) -> bool:
 def _ended(
     beam: _Beam, chance: Floats, ends: NDArray[np.int64], newlines: NDArray[np.int64]
 ) -> list[Line]:
-    """The beam as a line, where its end is likely."""
     of_text, of_line = float(np.exp(chance[ends]).sum()), float(np.exp(chance[newlines]).sum())
     both = of_text + of_line
     if both < LIKELY:
@@ -234,7 +227,6 @@ class _Tree:
         self._tokens, self._parents = tokens or [], parents or []
 
     def as_draft(self) -> DraftTree:
-        """The nodes for a forward."""
         count = len(self._tokens)
         return DraftTree(
             np.array(self._tokens, np.int32),
@@ -271,7 +263,6 @@ def _read_tree(lines: list[tuple[int, ...]], after: list[int]) -> tuple[DraftTre
 
 
 def _numbers(logits: Logits, rows: int) -> Floats:
-    """float32 [rows, vocabulary]."""
     return np.stack([logits.row(row) for row in range(rows)])
 
 

@@ -49,8 +49,6 @@ def override_numba_settings() -> None:
 
 
 class _NumbaConfig(importlib.machinery.PathFinder):
-    """Has Numba read its settings where there is no file of them."""
-
     def find_spec(  # type: ignore[override]
         self, name: str, path: Sequence[str] | None = None, target: object = None
     ) -> importlib.machinery.ModuleSpec | None:

@@ -264,7 +264,6 @@ class FolderModel(ModelFile):
 
     @cached_property
     def _is_sound(self) -> bool:
-        """Looked at in whole, once."""
         check_folder(self.path)
         return True
 
@@ -335,7 +334,6 @@ def _is_settled(state: tuple[object, ...]) -> bool:
 
 
 def _count(value: object) -> int:
-    """A number that may be one, 0 for anything else."""
     return value if isinstance(value, int) and 0 <= value < 1 << 40 else 0
 
 
@@ -345,7 +343,6 @@ def _has_fill_names(vocabulary: bytes) -> bool:
 
 
 def _object_in(file: Path) -> dict[str, Any]:
-    """What a file of JSON holds, nothing where there is no such file."""
     try:
         found = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -354,7 +351,6 @@ def _object_in(file: Path) -> dict[str, Any]:
 
 
 def _licence(card: Path) -> str:
-    """What the head of a model card names."""
     try:
         found = _LICENCE.search(card.read_text("utf-8", "replace")[:_HEAD_OF_CARD])
     except OSError:

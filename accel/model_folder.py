@@ -51,9 +51,7 @@ _PACKAGES = {
 
 def check_folder(folder: Path) -> dict[str, Any]:
     """The parsed ``config.json`` of a folder that can be loaded without running foreign code.
-
-    Raises ModelNotFound, BrokenModel or UnsupportedModel.
-    """
+    Raises ModelNotFound, BrokenModel or UnsupportedModel."""
     try:
         names = {entry.name for entry in folder.iterdir()}
     except OSError as error:
@@ -228,7 +226,6 @@ def _check_tokenizer(folder: Path, names: set[str]) -> None:
 
 
 def _without_config(folder: Path, names: set[str]) -> ModelError:
-    """Why a folder without ``config.json`` is no model."""
     if not names:
         return ModelNotFound(f"{folder} is empty", "fetch the model into it, or give another")
     if "model_index.json" in names:
@@ -263,7 +260,6 @@ def _without_config(folder: Path, names: set[str]) -> ModelError:
 
 
 def _without_weights(folder: Path) -> ModelError:
-    """Why a folder has neither ``model.safetensors`` nor an index of several files."""
     found = sorted(file.name for file in folder.glob("*.safetensors"))
     if "adapter_model.safetensors" in found:
         return UnsupportedModel(

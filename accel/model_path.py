@@ -199,7 +199,6 @@ def _about_missing(written: str, path: Path) -> ModelError:
 
 
 def _about_file(path: Path, mode: int) -> ModelError:
-    """Why a path that is no folder is no model."""
     folder = f"give its folder {path.parent}"
     if not stat.S_ISREG(mode):
         return ModelNotFound(f"{path} is a device, not a folder", CHECK_PATH)

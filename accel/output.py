@@ -10,10 +10,8 @@ from accel.text.tokenizer import Tokenizer
 
 
 class OutputBuffer:
-    """Takes the tokens of one request until it ends.
-
-    Text is decoded when it is read: without a stop rule nobody reads it before the end.
-    """
+    """Takes the tokens of one request until it ends. Text is decoded when it is read: without a
+    stop rule nobody reads it before the end."""
 
     def __init__(
         self, request: GenerationRequest, tokenizer: Tokenizer, ends: frozenset[int]
@@ -79,7 +77,6 @@ class OutputBuffer:
             self.stopped_by = reason
 
     def _take_at_once(self, tokens: list[int]) -> int:
-        """``take`` where nothing is looked for between the tokens."""
         left = self._max_tokens - len(self.tokens)
         ended = len(tokens)
         if not self._ends.isdisjoint(tokens):

@@ -1,13 +1,6 @@
-"""How a Python process of ours is started: in isolated mode, so that it takes modules from the
-installation alone.
-
-``python -m`` and ``python -c`` take modules from the folder that they are started in, and
-PYTHONPATH often names a user's own project: a ``types.py`` or ``numpy.py`` there would be run.
-Isolated mode (``-I``) looks at neither, nor at the user's site-packages, where an installation may
-be; the folders of the installation are handed on by name.
-
-It imports nothing but what Python has loaded when it starts: all else might be a user's own.
-"""
+"""How a Python process of ours is started: in isolated mode (``python -I``), so that no module of
+the current folder, PYTHONPATH or user's site-packages runs. It imports nothing but what Python has
+loaded when it starts."""
 
 import os
 import sys
@@ -22,10 +15,8 @@ def python_command(module: str, *arguments: str) -> list[str]:
 
 
 def become_isolated(module: str, arguments: list[str]) -> None:
-    """Go on as an isolated process that runs a module; return where this one is isolated.
-
-    Where a process cannot become another one (Windows), only its own path is cleaned.
-    """
+    """Go on as an isolated process that runs a module; return where this one is isolated. Where a
+    process cannot become another one (Windows), only its own path is cleaned."""
     if sys.flags.isolated:
         return
     if os.name == "posix" and sys.executable:
@@ -65,6 +56,5 @@ def _has_packages(folder: str) -> bool:
 
 
 def _is_of_python(entry: str) -> bool:
-    """Whether an entry of the path is of the standard library."""
     homes = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
     return os.path.isabs(entry) and entry.startswith(tuple(home + os.sep for home in homes))

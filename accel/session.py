@@ -68,9 +68,7 @@ class Session:
 
     def reuse(self, tokens: TokenArray) -> int:
         """Trim to the prefix in common with ``tokens``, whose last token stays to be computed.
-
-        Returns how many tokens of ``tokens`` are cached.
-        """
+        Returns how many tokens of ``tokens`` are cached."""
         cached = self.tokens
         self.cache.trim(self.common(tokens[:-1]))
         self._parts = [cached[: self.length]]

@@ -75,10 +75,8 @@ def check_not_stand_in(file: Path, start: bytes) -> None:
 
 
 def read_header(file: Path) -> dict[str, WeightsEntry]:
-    """The tensors that a safetensors file says it holds, checked against its size.
-
-    Raises BrokenModel or UnsupportedModel.
-    """
+    """The tensors that a safetensors file says it holds, checked against its size. Raises
+    BrokenModel or UnsupportedModel."""
     try:
         with file.open("rb") as stream:
             start = stream.read(512)
@@ -155,7 +153,6 @@ def _tensor(file: Path, name: str, value: Any) -> WeightsEntry:
 
 
 def _check_size(file: Path, tensors: dict[str, WeightsEntry], present: int) -> None:
-    """The tensors lie one after another and fill the file."""
     place = 0
     for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].start, item[1].end)):
         if tensor.start != place:

@@ -130,10 +130,8 @@ async def did_change_configuration(
 
 
 async def pull_settings(ls: RedraftServer) -> dict[str, Any]:
-    """Ask the client for the section ``redraft``; what it does not have stays as it was.
-
-    Returns what the client answered, empty where it has no such section.
-    """
+    """Ask the client for the section ``redraft``; what it does not have stays as it was. Returns
+    what the client answered, empty where it has no such section."""
     if not ls.features.configuration:
         return {}
     try:

@@ -1,8 +1,5 @@
 """Every setting with its default, documentation and allowed values, in one tree of dataclasses.
-
-Clients send the section ``redraft`` as JSON with camelCase names. What is unknown or unusable is
-reported and its default is used; nothing that a client sends here can stop the server.
-"""
+What a client sends that is unknown or unusable is reported, and its default is used."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""The datastore of common code (D_c): standard libraries, installed packages, any folders.
-
-One store for each tokenizer, shared by all workspaces; a folder that it holds is not read again
-while it is unchanged, and a build that was interrupted goes on where it was. Files are read, never
-run: the packages of a workspace's environment are found by their place.
-"""
+"""The datastore of common code (D_c): standard libraries, installed packages, any folders. One
+store for each tokenizer, shared by all workspaces. Files are read, never run."""
 
 from __future__ import annotations
 
@@ -37,10 +33,8 @@ def standard_library() -> Path:
 
 
 def package_folders(environment: Path) -> list[Path]:
-    """The folders of installed packages of an environment, found by their names.
-
-    ``environment``: a virtual environment's folder, its ``python``, or a folder of packages itself.
-    """
+    """The folders of installed packages of an environment, found by their names. ``environment``: a
+    virtual environment's folder, its ``python``, or a folder of packages itself."""
     place = environment
     if place.is_file() or place.parent.name in ("bin", "Scripts"):
         # Not resolved: the python of an environment is a link to the one that it was made from.
@@ -53,10 +47,8 @@ def package_folders(environment: Path) -> list[Path]:
 
 
 def workspace_environments(workspace: Path) -> list[Path]:
-    """Folders of packages of the virtual environments that lie in a workspace.
-
-    A link to one elsewhere is followed nowhere: what a workspace links to is not ours to read.
-    """
+    """Folders of packages of the virtual environments that lie in a workspace. A link to one
+    elsewhere is followed nowhere: what a workspace links to is not ours to read."""
     folders = []
     for name in _ENVIRONMENTS:
         place = workspace / name
@@ -91,10 +83,8 @@ class Corpus:
         threads: int = 1,
     ) -> Indexer:
         """Add the folders to the store (by default the shared one) and merge it; keeps the rest.
-
-        Returns the indexer, closed, for its status. Raises StoreLocked while another process
-        builds, StoreUnwritable.
-        """
+        Returns the indexer, closed. Raises StoreLocked while another process builds,
+        StoreUnwritable."""
         place = store or common_store(tokenizer.sha256)
         former = _folders_of(place, tokenizer.sha256)
         there = {folder for folder in former if Path(folder).is_dir()}
@@ -159,11 +149,8 @@ def build_common(
     *,
     pause: Callable[[], None] = lambda: None,
 ) -> bool:
-    """Our own standard library and the packages of a workspace's environment, in the shared store.
-
-    ``model``: folder with a ``tokenizer.json``. Quick when nothing is new. Returns whether the
-    store was brought in line; False while another process does so.
-    """
+    """Our own standard library and the packages of a workspace's environment, in the shared store,
+    for the tokenizer in the folder ``model``. False while another process does so."""
     tokenizer = TextTokenizer.from_file(Path(model))
     folders = [standard_library(), *workspace_environments(Path(workspace))]
     with _ONE_BUILD:

@@ -1,9 +1,8 @@
-"""The set of segments of a workspace, and snapshots of it that answer lookups.
+"""The set of segments of a workspace, and immutable snapshots of it that answer lookups from any
+thread.
 
-A snapshot holds *layers*: open buffers, the repository (base and changed segments), common code.
-Every layer answers for itself, with at most ``limit`` rows; a file that is newer in a nearer
-segment is dead in the farther ones. Snapshots are immutable: whoever holds one may look up from any
-thread while the set changes, and never waits. The README beside this file shows typical use.
+A snapshot holds *layers*: open buffers, the repository (base and changed segments), common code; a
+file that is newer in a nearer segment is dead in the farther ones.
 """
 
 from __future__ import annotations
@@ -41,13 +40,10 @@ _RELOADS = 5
 
 @dataclass(slots=True)
 class Matches:
-    """What followed earlier occurrences of the end of a context, longer matches first.
-
-    tokens: int32 [n, depth], padded with -1 where a file ends; lengths: int32 [n], how many tokens
-    before the continuation equal the end of the context (the longest match of that occurrence,
-    up to ``max_match``); counts: float32 [n], how many occurrences a row stands for; sources: int8
-    [n], layers; files: int32 [n], for :meth:`Snapshot.path_of`.
-    """
+    """What followed earlier occurrences of the end of a context, longer matches first. tokens:
+    int32 [n, depth], padded with -1; lengths: int32 [n], tokens before that match, up to
+    ``max_match``; counts: float32 [n], occurrences that a row stands for; sources: int8 [n],
+    layers; files: int32 [n], for :meth:`Snapshot.path_of`."""
 
     tokens: NDArray[np.int32]
     lengths: NDArray[np.int32]
@@ -125,12 +121,9 @@ class IndexSnapshot:
     def lookup(
         self, context: NDArray[np.int32], *, max_match: int = 16, limit: int = 64, depth: int = 16
     ) -> Matches:
-        """Continuations of the longest suffixes of ``context`` (int32 [m]).
-
-        Of every layer at most ``limit`` rows: those of the longest match, and some of every shorter
-        one. Positions are sampled without bias where a match length has more than its share.
-        Nothing is found for an empty context; never raises, never waits.
-        """
+        """Continuations of the longest suffixes of ``context`` (int32 [m]): of every layer at most
+        ``limit`` rows, those of the longest match and an unbiased sample of every shorter one.
+        Never raises, never waits."""
         context = np.ascontiguousarray(context[-DEPTH:], np.int32)
         size = limit * self._layer_count
         tokens = np.empty((size, depth), np.int32)
@@ -158,8 +151,7 @@ class IndexSnapshot:
         rows.
 
         places: int64 [6], the addresses of tokens (int32 [rows, width]), lengths (int32), counts
-        (float32) and sources (int8), then ``rows`` and ``width``. A row of fewer than ``width``
-        tokens ends by -1.
+        (float32) and sources (int8), then ``rows`` and ``width``. A short row ends by -1.
         """
         context = np.ascontiguousarray(context, np.int32)
         return self._look_up(self._view, context, places, max_match, limit, depth)
@@ -198,10 +190,8 @@ def _bytes_of(dtype: type[np.unsignedinteger]) -> int:
 
 
 class Datastore:
-    """Segments of a workspace and of common code. ``snapshot`` gives the view to look up in.
-
-    Used by one thread; the snapshots that it gives may be used by any.
-    """
+    """Segments of a workspace and of common code. ``snapshot`` gives the view to look up in. Used
+    by one thread; the snapshots that it gives may be used by any."""
 
     def __init__(
         self,
@@ -250,10 +240,8 @@ class Datastore:
         common: Path | None = None,
         overlay: Overlay | None = None,
     ) -> Datastore:
-        """Follow the store in ``folder``, and one of common code. Neither need exist yet.
-
-        A store of another tokenizer or version, or a damaged one, counts as empty.
-        """
+        """Follow the store in ``folder``, and one of common code. Neither need exist yet. A store
+        of another tokenizer or version, or a damaged one, counts as empty."""
         datastore = cls(overlay=overlay)
         datastore._layers = [
             _Layer(REPOSITORY, folder, tokenizer_hash),
@@ -276,11 +264,8 @@ class Datastore:
         return bool(changed)
 
     def snapshot(self, cursor: tuple[str, int] | None = None) -> IndexSnapshot:
-        """The datastore as it is now, with the buffers as they are now. Ask once for each request.
-
-        ``cursor``: path of a buffer and a character in it. What stands there now is not given as a
-        continuation of what stands before it: it is the text to be continued otherwise.
-        """
+        """The datastore and buffers as they are now; ask once for each request. ``cursor``: path of
+        a buffer and a character in it, where what follows is not given as a continuation."""
         self._reload_stores()
         if cursor is not None and self.overlay is not None:
             hidden = self.overlay.positions_at(*cursor)
@@ -381,10 +366,8 @@ def warm_up(vocabulary_size: int) -> None:
 
 
 def warm_up_lookups(vocabulary_size: int) -> None:
-    """Load, or the first time compile, all that a lookup needs, for streams of a type.
-
-    Compiled code is cached on the disk; without a cache this takes some seconds.
-    """
+    """Load, or the first time compile, all that a lookup needs, for streams of a type. Compiled
+    code is cached on the disk; without a cache this takes some seconds."""
     snapshot = IndexSnapshot(dtype=stream_type(vocabulary_size))
     context = np.zeros(1, np.int32)
     snapshot.lookup(context, limit=2)

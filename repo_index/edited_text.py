@@ -23,13 +23,9 @@ class TokenChange:
 
 
 class EditedText:
-    """A text and its encoding, kept equal to encoding the whole text afresh.
-
-    A pre-tokenizer scans from left to right and forgets what is behind it, so encoding may begin at
-    any piece that the edit cannot have changed, and may end as soon as a piece begins where one
-    began before: everything behind is as it was. Two lines of margin on either side cover what a
-    scanner looks ahead. Tokenizers without pieces encode the whole text.
-    """
+    """A text and its encoding, kept equal to encoding the whole text afresh: from two lines before
+    an edit until a piece of the pre-tokenizer begins where one began before. Tokenizers without
+    pieces encode the whole text."""
 
     def __init__(self, tokenizer: TextTokenizer, text: str) -> None:
         """Encodes ``text`` as a whole."""
@@ -109,10 +105,8 @@ class EditedText:
     def _first_in_step(
         self, new: Encoding, begin: int, shift: int, low: int, end: int
     ) -> tuple[int, int] | None:
-        """First pieces, new and old, that begin at the same place behind character ``low``.
-
-        Not the last pieces of what was encoded, which a longer text might have cut otherwise.
-        """
+        """First pieces, new and old, that begin at the same place behind character ``low``. Not the
+        last pieces of what was encoded, which a longer text might have cut otherwise."""
         if not self._tokenizer.splits:
             return None
         old = self._encoding

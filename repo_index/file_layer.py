@@ -18,11 +18,8 @@ class FileLayer:
     """Files of a store. A file appears under its name whole, or not at all."""
 
     def replace_with(self, path: Path, pieces: Iterable[bytes | memoryview]) -> tuple[int, int]:
-        """Write a new file and give it the name ``path`` at once; returns its size and CRC-32.
-
-        Synced before it is renamed, so that the name never stands for less than the content. The
-        temporary file is removed when anything fails; raises OSError.
-        """
+        """Write a new file, synced, and give it the name ``path`` at once; returns its size and
+        CRC-32. The temporary file is removed when anything fails; raises OSError."""
         handle, name = self.open_temporary(path)
         try:
             written = self._write(handle, pieces)
@@ -33,11 +30,8 @@ class FileLayer:
         return written
 
     def create(self, path: Path, pieces: Iterable[bytes | memoryview]) -> tuple[int, int]:
-        """Write a file of a new name, which nothing refers to yet; returns its size and CRC-32.
-
-        Synced; file systems keep the name of a new file with its content. Removed when anything
-        fails; raises OSError.
-        """
+        """Write a file of a new name, synced, which nothing refers to yet; returns its size and
+        CRC-32. Removed when anything fails; raises OSError."""
         handle = self.open_new(path)
         try:
             return self._write(handle, pieces)

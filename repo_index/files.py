@@ -1,9 +1,8 @@
 """Which files of a workspace count, and why the others do not.
 
-Order of the rules: links and special files never; own names that never count (``.git`` and the
-like); secrets by name; ``.redraftignore``, which may take back in what the rest leaves out;
-``.gitignore``, ``.git/info/exclude`` and the user's own ignore file; names and sizes that are not
-code; nested repositories. Content is judged when it is read, see :mod:`repo_index.reading`.
+In this order: links and special files never; ``.git`` and the like; secrets by name;
+``.redraftignore``, which may take back in what the rest leaves out; git's ignore files; what is not
+code by name or size; nested repositories.
 """
 
 from __future__ import annotations
@@ -110,10 +109,8 @@ class FileRules:
         self._folders.clear()
 
     def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
-        """Files that count by name, below a folder of the workspace, in a stable order.
-
-        Paths are relative to the root, with ``/``. Folders that cannot be read are passed over.
-        """
+        """Files that count by name, below a folder of the workspace, in a stable order. Paths are
+        relative to the root, with ``/``. Folders that cannot be read are passed over."""
         if self.excluded(below, folder=True):
             return
         waiting = [below]
@@ -168,10 +165,8 @@ class FileRules:
             waiting += [path for path in paths if not self._folder(path).reason]
 
     def excluded(self, path: str, *, folder: bool | None = None) -> str:
-        """Why a path is left out by its name, place or kind; empty when it counts.
-
-        ``folder`` says which it is; found out when not given. Nothing outside of the root counts.
-        """
+        """Why a path is left out by its name, place or kind; empty when it counts. ``folder`` says
+        which it is; found out when not given. Nothing outside of the root counts."""
         if not path:
             return ""
         parts = path.split("/")
@@ -272,10 +267,8 @@ class FileRules:
         return top
 
     def _ignore_files_above(self, repository: Path) -> list[IgnoreFile | None]:
-        """Ignore files between a repository's root and ours, with their patterns made ours.
-
-        None when they ignore the workspace itself: whoever opens it wants it nevertheless.
-        """
+        """Ignore files between a repository's root and ours, with their patterns made ours. None
+        when they ignore the workspace itself: whoever opens it wants it nevertheless."""
         found: list[IgnoreFile | None] = []
         inside = self.root.relative_to(repository).parts
         for depth in range(len(inside)):

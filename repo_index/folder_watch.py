@@ -1,9 +1,8 @@
 """Notices from the system that something changed below a folder.
 
-On Linux one inotify watch for every folder whose files count, so that ``node_modules`` and the like
-cost none. watchdog's own recursive watches take every folder, pass over those that exceed the limit
-in silence, and report nothing when the kernel's queue overflows: its inner reader is used instead.
-Elsewhere watchdog's observer watches the whole tree.
+On Linux one inotify watch for every folder whose files count, by watchdog's inner reader: its own
+recursive watches take every folder and are silent about limits and overflows. Elsewhere watchdog's
+observer.
 """
 
 from __future__ import annotations

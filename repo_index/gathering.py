@@ -88,12 +88,9 @@ def _copy_until_separator(
 def plan_rows(
     ranges: Ranges, longest: NDArray[np.int64], limit: int, floor: int, rows: NDArray[np.int64]
 ) -> int:
-    """Share ``limit`` rows among match lengths, the longest first; returns how many are planned.
-
-    ranges: int64 [segments, DEPTH + 2, 2]; longest: int64 [segments]; rows: int64 [DEPTH + 2, 2],
-    at index k the rows of match length k and how many occurrences of exactly this length there are.
-    Every shorter length is promised ``floor`` rows before a longer one takes all.
-    """
+    """Share ``limit`` rows among match lengths, the longest first, ``floor`` rows to every shorter
+    one; returns how many are planned. ranges: int64 [segments, DEPTH + 2, 2]; longest: int64
+    [segments]; rows: int64 [DEPTH + 2, 2], rows and occurrences of match length k."""
     top = 0
     for s in range(len(longest)):
         top = max(top, longest[s])
@@ -203,13 +200,9 @@ def gather_rows(
     found: RowBuffers,
 ) -> int:
     """Write the rows of one segment from ``first_row`` on; returns the row after the last. ranges:
-    int64 [DEPTH + 2, 2], of the segment; hidden: int64 [2], positions that are not given.
-
-    The occurrences of one match length, over all segments, are numbered in order; every
-    ``count / rows``-th is taken, from a start that depends on the seed: each occurrence is as
-    likely as any other, whatever follows it. Occurrences in dead files are left out, which keeps
-    the sample unbiased.
-    """
+    int64 [DEPTH + 2, 2], of the segment; hidden: int64 [2], positions that are not given. Every
+    ``count / rows``-th occurrence of a match length in a living file is taken, from a start that
+    depends on the seed: an unbiased sample."""
     read = np.empty(found.depth, stream.tokens.dtype)
     count = np.int64(0)
     for length in range(1, longest + 1):

@@ -56,10 +56,8 @@ class IgnoreFile:
         return cls.parse(data.decode("utf-8-sig", "replace"), origin, base)
 
     def decide(self, path: str, *, folder: bool) -> tuple[bool, str] | None:
-        """Whether a path is ignored, with the pattern that says so; None when nothing matches.
-
-        The last pattern that matches decides. ``path`` is relative to the workspace.
-        """
+        """Whether a path is ignored, with the pattern that says so; None when nothing matches. The
+        last pattern that matches decides. ``path`` is relative to the workspace."""
         inside = path[len(self.base) :] + ("/" if folder else "")
         if not self.any_pattern.match(inside):
             return None

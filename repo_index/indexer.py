@@ -1,17 +1,5 @@
-"""Brings a store in line with the files: the single writer of a workspace or of common code.
-
-Runs in a process of its own, without torch. Typical use::
-
-    tokenizer = TextTokenizer.from_file(model_folder)
-    tree = FolderTree(workspace)
-    indexer = Indexer.open(tree, workspace_store(workspace, tokenizer.sha256), tokenizer)
-    indexer.refresh()                  # everything; quick when nothing changed
-    indexer.refresh(["src/a.py"])      # these files or folders, after events
-    indexer.merge()                    # when idle, in any thread
-    indexer.close()
-
-Readers map what it commits: see :class:`repo_index.datastore.Datastore`.
-"""
+"""Brings a store in line with the files: the single writer of a workspace or of common code, in a
+process of its own. Readers map what it commits: see :class:`repo_index.datastore.Datastore`."""
 
 from __future__ import annotations
 
@@ -194,12 +182,9 @@ class Indexer:
         paths: Iterable[str] | None = None,
         progress: Callable[[IndexProgress], None] | None = None,
     ) -> Refreshed:
-        """Index what is new or changed, drop what is gone; of everything, or of ``paths``.
-
-        Everything: files whose size and times are as they were are not read. Given paths are read
-        and compared by content; a folder stands for what is below it. Raises StoreUnwritable; what
-        was committed before stays.
-        """
+        """Index what is new or changed, drop what is gone; of everything whose size or times
+        changed, or of ``paths`` by content, where a folder stands for what is below it. Raises
+        StoreUnwritable; what was committed before stays."""
         state = progress or (lambda _: None)
         wanted = None if paths is None else set(paths)
         if wanted is None or any(path.rpartition("/")[2] in IGNORE_FILES for path in wanted):
@@ -285,9 +270,7 @@ class Indexer:
     @contextmanager
     def _committing(self) -> Iterator[Callable[[PendingChanges], None]]:
         """Commits one block while the next is encoded, where there is more than one thread for it.
-
-        All are committed at the end. Raises StoreUnwritable, also of the block before.
-        """
+        All are committed at the end. Raises StoreUnwritable, also of the block before."""
         if self._threads == 1:
             yield self._commit
             return

@@ -1,9 +1,4 @@
-"""A whole lookup as one call of compiled code.
-
-Handing an array to compiled code takes half a microsecond, three times that after a forward of the
-model has driven everything out of the processor's caches, and a lookup reads some fifty of them. So
-a snapshot writes down once where its arrays lie, and that table is handed over.
-"""
+"""A whole lookup as one call of compiled code: a snapshot writes down once where its arrays lie."""
 
 from __future__ import annotations
 
@@ -156,11 +151,8 @@ def _write_rows(
     found: RowBuffers,
     like: Tokens,
 ) -> int:
-    """Write the rows of every layer; returns how many.
-
-    hidden: int64 [2], positions of the layer ``hidden_layer`` that are not given. like: of the
-    type of all streams' tokens.
-    """
+    """Write the rows of every layer; returns how many. hidden: int64 [2], positions of the layer
+    ``hidden_layer`` that are not given. like: of the type of all streams' tokens."""
     seed = seed_of(context)
     # Of a constant all that gathers rows would be compiled once more.
     row = np.int64(0)
@@ -225,12 +217,9 @@ def _look_up(
 def look_up_narrow(
     view: int, context: int, length: int, places: int, max_match: int, limit: int, depth: int
 ) -> int:
-    """Write the rows of every layer, those of a layer in no order; returns how many.
-
-    Callers hand over addresses. view: of ``view_of``; context: of int32 [length]; places: of int64
-    [6], addresses of tokens, lengths, counts and sources, how many rows fit, and how
-    many tokens fit in a row; see ``Snapshot.lookup_into``. All streams are uint16.
-    """
+    """Write the rows of every layer, those of a layer in no order; returns how many. view: of
+    ``view_of``; context: of int32 [length]; places: of int64 [6], see ``Snapshot.lookup_into``. All
+    streams are uint16."""
     like = carray(_pointer(view), (0,), np.uint16)
     return _look_up(view, context, length, places, max_match, limit, depth, like)
 
@@ -252,10 +241,8 @@ def look_up_of(dtype: type[np.unsignedinteger]) -> Any:
 def view_of(
     table: Table, hidden_layer: int, hidden: NDArray[np.int64], files: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """What ``look_up_narrow`` reads. Whoever keeps it keeps the arrays.
-
-    files: int32 [rows], for the file of every row; empty where nobody wants it.
-    """
+    """What ``look_up_narrow`` reads. Whoever keeps it keeps the arrays. files: int32 [rows], for
+    the file of every row; empty where nobody wants it."""
     return np.array(
         [
             table.ctypes.data,

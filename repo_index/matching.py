@@ -1,9 +1,5 @@
-"""Longest-suffix lookup in one ordered stream, compiled.
-
-What is mapped counts as resident, and one touch maps up to two megabytes of a file. So the order of
-a stored segment, which every lookup touches in distant places, is not touched in its mapping but
-read, ``WINDOW`` places at a time; where tokens are too many to be mapped, they are read as well.
-"""
+"""Longest-suffix lookup in one ordered stream, compiled. The order of a stored segment is not
+mapped, which would count as resident, but read ``WINDOW`` places at a time."""
 
 from __future__ import annotations
 
@@ -138,13 +134,10 @@ def match_ranges(
 ) -> int:
     """Find the parts of ``order`` that match 1, 2, ... last tokens of ``context``.
 
-    heads: contexts of every ``stride``-th place of the order, or none. ranges: int64
-    [DEPTH + 1, 2], written from index 1 to the length returned, which is the longest match, at most
-    ``longest``. One token more narrows the part by two binary searches, in the heads first: they
-    lie close together, while every place that is looked at in the order costs two distant reads.
-    known: int64, parts that match one token, by token: the first place and the one behind the last
-    in the upper and the lower half of one number, which threads see as a whole; 0 where that has
-    not been searched for. May be short, and is written.
+    heads: contexts of every ``stride``-th place of the order, or none, searched first. ranges:
+    int64 [DEPTH + 1, 2], written from index 1 to the length returned, at most ``longest``. known:
+    int64, parts that match one token, by token: first place and the one behind the last in the
+    halves of one number; 0 where not searched yet. May be short, and is written.
     """
     low = 0
     high = len(order)
@@ -219,11 +212,8 @@ def drop_dead_rings(
     longest: int,
     limit: int,
 ) -> int:
-    """The longest match that has an occurrence in a living file.
-
-    Only rings (occurrences of exactly one match length) of at most ``limit`` are looked through; a
-    larger one is taken to live.
-    """
+    """The longest match that has an occurrence in a living file. Only rings (occurrences of exactly
+    one match length) of at most ``limit`` are looked through; a larger one is taken to live."""
     window = np.full(WINDOW + 1, NO_WINDOW, np.uint32)
     for length in range(longest, 0, -1):
         inner_low = ranges[length + 1, 0] if length < longest else ranges[length, 1]

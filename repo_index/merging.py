@@ -41,11 +41,9 @@ def merge_segments(
     scratch: MergeBuffers | None = None,
     pause: Callable[[], None] = lambda: None,
 ) -> Segment:
-    """One segment of all living files, in the order of ``parts``, equal to one made afresh.
-
-    parts: segments of one token type with the dead among their files (bool [files]). ``pause`` is
-    called between slices of work; it may wait, or raise to give up.
-    """
+    """One segment of all living files, in the order of ``parts`` (segments of one token type with
+    the dead among their files, bool [files]), equal to one made afresh. ``pause`` is called between
+    slices of work; it may wait, or raise to give up."""
     scratch = scratch or MergeBuffers()
     dtype = parts[0][0].tokens.dtype.type
     separator = parts[0][0].separator
@@ -114,10 +112,8 @@ def _merged(
     scratch: MergeBuffers,
     pause: Callable[[], None],
 ) -> Order:
-    """All orders merged, two neighbours at a time.
-
-    Neighbours, because positions whose contexts are equal keep the order of the stream.
-    """
+    """All orders merged, two neighbours at a time. Neighbours, because positions whose contexts are
+    equal keep the order of the stream."""
     while len(orders) > 1:
         sums = [len(a) + len(b) for a, b in pairwise(orders)]
         place = sums.index(min(sums))

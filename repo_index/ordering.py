@@ -1,11 +1,8 @@
 """Sorting of positions by the tokens that stand before them, last token first.
 
-A token stream holds files, each between separators. A position ``p`` stands for the border before
-``tokens[p]``; its context is ``tokens[p-1], tokens[p-2], ...`` down to the separator, at most
-``DEPTH`` tokens. Positions are ordered by context and, where contexts are equal, by position, so
-the order of a stream is unique. Both sides of a separator are never compared: a context ends there.
-
-Separators are the greatest value of the stream's type (uint16 or uint32) and sort last.
+A position ``p`` stands for the border before ``tokens[p]``; its context is ``tokens[p-1],
+tokens[p-2], ...`` down to the separator, at most ``DEPTH`` tokens; equal contexts are ordered by
+position. Separators are the greatest value of the stream's type (uint16 or uint32).
 """
 
 from __future__ import annotations
@@ -159,10 +156,8 @@ def _sort_range(
 
 @compiled()
 def _bucket_positions(tokens: Tokens, separator: int, bounds: NDArray[np.int64]) -> Order:
-    """All positions that have a context and a continuation, grouped by their last token.
-
-    Fills ``bounds`` (int64 [vocabulary + 1]) with where the group of each token begins.
-    """
+    """All positions that have a context and a continuation, grouped by their last token. Fills
+    ``bounds`` (int64 [vocabulary + 1]) with where the group of each token begins."""
     for p in range(1, len(tokens)):
         if tokens[p] != separator and tokens[p - 1] != separator:
             bounds[tokens[p - 1] + 1] += 1
@@ -195,12 +190,9 @@ def sort_buckets(
 def sort_positions(
     tokens: Tokens, *, threads: int = 1, pause: Callable[[], None] = lambda: None
 ) -> Order:
-    """Every position of a stream, ordered by reversed context.
-
-    tokens: uint16 or uint32 [n], a separator at both ends and between files. Returns uint32 [m],
-    m = tokens that have one of their own file before them. ``pause`` is called between pieces of
-    work of one thread, and may wait.
-    """
+    """Every position of a stream, ordered by reversed context: uint32 [m], tokens that have one of
+    their own file before them. tokens: uint16 or uint32 [n], a separator at both ends and between
+    files. ``pause`` is called between pieces of work."""
     tokens = frozen(tokens)
     separator = separator_of(tokens)
     inside = tokens[tokens != separator]
@@ -251,10 +243,7 @@ def merge_orders(
     budget: int,
 ) -> None:
     """Merge two ordered lists of positions of one stream into ``out``, ``budget`` more of them.
-
-    state: int64 [2], how many of ``left`` and of ``right`` are merged; zeros at first. Gallops
-    through ``left`` when it is far longer.
-    """
+    state: int64 [2], how many of ``left`` and of ``right`` are merged; zeros at first."""
     i = state[0]
     j = state[1]
     n = i + j
@@ -329,11 +318,8 @@ def _copy_heads(tokens: Tokens, separator: int, order: Order, stride: int, heads
 
 
 def heads_of(tokens: Tokens, order: Order) -> Tokens:
-    """The contexts of every ``HEAD_STRIDE``-th position of an order, for a search to begin in.
-
-    tokens' type [n / HEAD_STRIDE, DEPTH], the last token first, separators behind the context's
-    end; empty for a short order, which is searched as quickly without.
-    """
+    """The contexts of every ``HEAD_STRIDE``-th position of an order, for a search to begin in:
+    tokens' type [n / HEAD_STRIDE, DEPTH], the last token first; empty for a short order."""
     rows = -(-len(order) // HEAD_STRIDE) if len(order) > 4 * HEAD_STRIDE else 0
     heads = np.empty((rows, DEPTH), tokens.dtype)
     _copy_heads(frozen(tokens), separator_of(tokens), frozen(order), HEAD_STRIDE, heads)

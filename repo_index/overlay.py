@@ -1,9 +1,5 @@
-"""Open buffers: the text that an editor shows, in place of what is on the disk.
-
-All buffers lie in one segment. An edit encodes what it touched, replaces those tokens in the stream
-and moves positions of the order, all of which costs two copies of the buffers' tokens. Snapshots
-that are in use keep the arrays that they have. Used by one thread at a time.
-"""
+"""Open buffers in one segment: the text that an editor shows, in place of what is on the disk.
+Snapshots that are in use keep their arrays. Used by one thread at a time."""
 
 from __future__ import annotations
 
@@ -64,10 +60,8 @@ class Overlay:
         return self._segment
 
     def set_buffer(self, path: str, text: str) -> None:
-        """``path`` (as the datastore names it) shows ``text``: opened, or changed in any way.
-
-        A text with credentials, or too long for one, stays out but hides what is on the disk.
-        """
+        """``path`` (as the datastore names it) shows ``text``: opened, or changed in any way. A
+        text with credentials, or too long for one, stays out but hides what is on the disk."""
         text = unix_lines(text)
         known = self._texts.get(path)
         if known is not None and known.text == text:
@@ -102,11 +96,8 @@ class Overlay:
             self._remove(path)
 
     def positions_at(self, path: str, character: int) -> tuple[int, int]:
-        """Positions of the segment around a character of a buffer, first and behind the last.
-
-        Those where a prompt that ends there may end, also when it backs off some tokens to a
-        border; (0, 0) when the buffer is not indexed.
-        """
+        """Positions of the segment around a character of a buffer, first and behind the last, where
+        a prompt that ends there may end; (0, 0) when the buffer is not indexed."""
         text = self._texts.get(path)
         if text is None:
             return 0, 0

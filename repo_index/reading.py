@@ -20,10 +20,8 @@ _RACY_NS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file holds. ``reason`` says why it is left out; its ``text`` is empty then.
-
-    key: hash of the bytes on disk as two numbers below 2 ** 64, also of an excluded file.
-    """
+    """What a file holds. ``reason`` says why it is left out; its ``text`` is empty then. key: hash
+    of the bytes on disk as two numbers below 2 ** 64, also of an excluded file."""
 
     text: str
     reason: str
@@ -81,11 +79,8 @@ def long_lines(text: str) -> str:
 
 
 def settled(fingerprint: Fingerprint) -> Fingerprint:
-    """The fingerprint, or one that nothing equals when the file may change again unnoticed.
-
-    A write within one tick of the file system's clock leaves the times as they are (git calls this
-    racily clean); so does one at a time that is still to come.
-    """
+    """The fingerprint, or one that nothing equals when the file may change again within one tick of
+    the file system's clock (git calls this racily clean), or its time is still to come."""
     now = time.time_ns()
     if max(fingerprint.modified, fingerprint.changed) > now - _RACY_NS:
         return Fingerprint(fingerprint.size, fingerprint.modified, -1)

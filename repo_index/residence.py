@@ -1,11 +1,5 @@
-"""How much of the segments' files a process holds resident.
-
-Pages of a mapped file count as the process's own while they are mapped, although the system's cache
-holds them once for all, and Linux maps far more than the page that is touched (whole large folios
-of its cache, up to 2 MB): lookups that touch tokens and order in distant places soon hold all of
-both. So lookups read the order (see :mod:`repo_index.matching`), and the tokens too where they are
-more than may be mapped. What is mapped is let go of when the process idles.
-"""
+"""How much of the segments' mapped files a process holds resident; it is let go of when the process
+idles."""
 
 from __future__ import annotations
 

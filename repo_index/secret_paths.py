@@ -1,9 +1,5 @@
-"""Paths at which credentials lie by custom, decided on the whole path.
-
-Tools keep keys in folders of the user's home (``~/.aws``); a folder of the same name in a project
-is the project's own, and its files are judged by their names and by what they hold. Places:
-the manuals of the tools; the XDG base directory specification.
-"""
+"""Paths at which credentials lie by custom (manuals of the tools; XDG), decided on the whole path:
+``~/.aws`` is one, a project's own folder of that name is not."""
 
 from __future__ import annotations
 
@@ -82,11 +78,8 @@ _ANY_NAME = re.compile("|".join(translate(pattern) for pattern in _NAMES))
 
 
 def secret_path(path: str) -> str:
-    """Why a path says that credentials lie there; empty when it does not.
-
-    ``path`` is absolute, or relative to a folder that is no home; ``/`` or ``\\`` stands between
-    its parts. Case is ignored, as some file systems do.
-    """
+    """Why a path says that credentials lie there; empty when it does not. ``path`` is absolute, or
+    relative to a folder that is no home; parted by ``/`` or a backslash, in any case."""
     path = path.replace("\\", "/").casefold()
     if "/." in path or "//" in path:
         path = _normal(path)

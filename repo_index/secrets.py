@@ -60,10 +60,8 @@ letters spell a short one by chance, but seldom in one case."""
 
 
 def secret_content(text: str, *, compiled: bool = True) -> str:
-    """What in a text looks like a credential, with its line; empty when nothing does.
-
-    ``compiled``: search by compiled code, which is loaded for it; otherwise none is.
-    """
+    """What in a text looks like a credential, with its line; empty when nothing does. ``compiled``:
+    search by compiled code, which is loaded for it; otherwise none is."""
     place = secret_place(text, compiled=compiled)
     if place is None:
         return ""

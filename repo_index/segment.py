@@ -31,10 +31,8 @@ FACTS = np.dtype(
 
 @dataclass(frozen=True, eq=False)
 class SegmentFile:
-    """An open and mapped segment file, closed when nothing refers to it any more.
-
-    tokens, order: bytes before these arrays.
-    """
+    """An open and mapped segment file, closed when nothing refers to it any more. tokens, order:
+    bytes before these arrays."""
 
     descriptor: int
     mapping: mmap.mmap
@@ -47,13 +45,10 @@ class SegmentFile:
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """Files as one token stream between separators, and all its positions in context order.
-
-    tokens: uint16 or uint32 [n]; order: uint32 [m], see :mod:`repo_index.ordering`; starts: uint32
-    [files], where the tokens of each file begin; paths: one for every file. All arrays are
-    read-only, made or memory-mapped. facts: ``FACTS`` [files]; reasons: why a file that has no
-    tokens is left out, "" for one that counts; both are empty for a segment made without files.
-    """
+    """Files as one token stream between separators, and all its positions in context order. tokens:
+    uint16 or uint32 [n]; order: uint32 [m], see :mod:`repo_index.ordering`; starts: uint32 [files];
+    paths: one for every file; facts: ``FACTS`` [files]; reasons: why a file that has no tokens is
+    left out. All arrays are read-only, made or memory-mapped."""
 
     tokens: Tokens
     order: Order

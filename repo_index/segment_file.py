@@ -1,11 +1,6 @@
-"""Segments on disk.
-
-One file: eight bytes of magic and version, the length of a JSON header (uint64), the header, then
-the arrays at multiples of 64 bytes, little endian: ``tokens``, ``order``, ``heads``, ``starts``,
-``facts`` and the texts ``paths`` and ``reasons``, joined by NUL. Size and checksum of the whole
-file stand in the manifest, never in the file itself: a file of another generation cannot vouch for
-itself.
-"""
+"""Segments on disk: eight bytes of magic and version, the length of a JSON header (uint64), the
+header, then arrays at multiples of 64 bytes, little endian. Size and checksum stand in the
+manifest."""
 
 from __future__ import annotations
 

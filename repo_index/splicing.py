@@ -44,12 +44,8 @@ def _end_of_reach(tokens: Tokens, separator: int, stop: int) -> int:
 def splice(
     tokens: Tokens, order: Order, start: int, stop: int, inserted: Tokens
 ) -> tuple[Tokens, Order]:
-    """Stream and order after ``tokens[start:stop]`` was replaced by ``inserted``.
-
-    Both ends of the replaced part lie behind the first separator. Equal to sorting the new stream
-    afresh, at the cost of two copies: positions out of reach of the change keep their order, the
-    others are sorted and merged in.
-    """
+    """Stream and order after ``tokens[start:stop]`` was replaced by ``inserted``, equal to sorting
+    afresh at the cost of two copies. Both ends lie behind the first separator."""
     separator = separator_of(tokens)
     new = np.concatenate([tokens[:start], inserted.astype(tokens.dtype), tokens[stop:]])
     new_stop = start + len(inserted)

@@ -77,11 +77,9 @@ def usable_folder(wanted: Path, layer: FileLayer) -> tuple[Path, str]:
 def load_segments(
     folder: Path, tokenizer_hash: str, known: Mapping[str, StoredSegment]
 ) -> tuple[Manifest, list[StoredSegment], list[str]]:
-    """The state of a store: its manifest, its sound segments, and what was found damaged.
-
-    ``known`` segments, by name, are taken as they are; others are read through once and compared
-    with their checksum. Raises DamagedStore without a usable manifest.
-    """
+    """The state of a store: its manifest, its sound segments, and what was found damaged. ``known``
+    segments, by name, are not compared with their checksum again. Raises DamagedStore without a
+    usable manifest."""
     manifest = Manifest.read(folder, tokenizer_hash)
     segments = []
     damage = []
@@ -145,10 +143,8 @@ def folder_bytes(folder: Path) -> int:
 
 
 def remove_old_stores(layer: FileLayer, *, now: float, keep: frozenset[Path]) -> list[Path]:
-    """Remove stores of workspaces that are gone, and those that nobody used for sixty days.
-
-    A store in use is locked and stays. Returns what was removed.
-    """
+    """Remove stores of workspaces that are gone, and those that nobody used for sixty days. A store
+    in use is locked and stays. Returns what was removed."""
     removed = []
     for group in ("workspaces/*/*", "common/*"):
         for folder in data_folder().glob(group):

@@ -12,10 +12,8 @@ NAME = "lock"
 
 
 class StoreLock:
-    """The right to write a store, held until ``release`` or the end of the process.
-
-    The system gives it up with the process, however that ends; the file itself stays.
-    """
+    """The right to write a store, held until ``release`` or the end of the process. The system
+    gives it up with the process, however that ends; the file itself stays."""
 
     def __init__(self, folder: Path) -> None:
         """Raises StoreLocked when another process holds it, OSError when it cannot be made."""

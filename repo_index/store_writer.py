@@ -25,11 +25,9 @@ MAX_SEGMENTS = 4
 
 
 class StoreWriter:
-    """A store opened for writing, and where each file that it holds lies.
-
-    Every public method either takes effect as a whole, on the disk and here, or raises
-    StoreUnwritable and changes nothing. ``merge`` may run in another thread than the rest.
-    """
+    """A store opened for writing, and where each file that it holds lies. Public methods take
+    effect as a whole, or raise StoreUnwritable and change nothing. ``merge`` may run in another
+    thread."""
 
     def __init__(
         self, folder: Path, tokenizer_hash: str, workspace: str = "", layer: FileLayer | None = None
@@ -98,10 +96,8 @@ class StoreWriter:
         *,
         complete: bool | None = None,
     ) -> None:
-        """Files of ``added`` replace what is known of them; ``removed`` ones are gone.
-
-        ``touched``: newer times of unchanged files. Raises StoreUnwritable.
-        """
+        """Files of ``added`` replace what is known of them; ``removed`` ones are gone. ``touched``:
+        newer times of unchanged files. Raises StoreUnwritable."""
         with self._changing:
             gone = set(removed) | (set(added.paths) if added else set())
             segments = self._buried(gone)
@@ -117,9 +113,7 @@ class StoreWriter:
 
     def merge(self, *, pause: Callable[[], None] = lambda: None, everything: bool = False) -> bool:
         """Merge segments when there are too many or too much of one is dead; whether it did.
-
-        Everything that is read or committed meanwhile goes on as before.
-        """
+        Everything that is read or committed meanwhile goes on as before."""
         with self._changing:
             chosen = list(self.segments) if everything else self._worth_merging()
             if not chosen or (len(chosen) == 1 and not chosen[0].dead.any()):

@@ -18,11 +18,9 @@ from repo_index.errors import BrokenTokenizer
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """Token ids of a text and where they lie in it.
-
-    ids: int32 [n]; starts: int32 [n], the character at which each token begins; borders: bool [n],
-    whether the token begins a piece of the pre-tokenizer, which no token crosses.
-    """
+    """Token ids of a text and where they lie in it. ids: int32 [n]; starts: int32 [n], the
+    character at which each begins; borders: bool [n], whether it begins a piece of the
+    pre-tokenizer."""
 
     ids: NDArray[np.int32]
     starts: NDArray[np.int32]

@@ -1,9 +1,5 @@
-"""Changes of a workspace, gathered into batches: from the file system and from the editor.
-
-A batch is handed over when nothing more came for a moment, or when its oldest change has waited
-long enough, so that a checkout of thousands of files is one batch. Where the system announces
-nothing, or too little, the workspace is looked through again and again, and ``problem`` says so.
-"""
+"""Changes of a workspace, gathered into batches: from the file system and from the editor. Where
+the system announces too little, the workspace is looked through again and again."""
 
 from __future__ import annotations
 

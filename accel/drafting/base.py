@@ -157,10 +157,8 @@ class PlanningDrafter(Protocol):
 
 
 class Drafter(Protocol):
-    """Makes draft trees for one line of requests. Used by one thread.
-
-    Order of calls: ``begin`` once a request, then ``draft`` and ``commit`` in turn.
-    """
+    """Makes draft trees for one line of requests. Used by one thread. Order of calls: ``begin``
+    once a request, then ``draft`` and ``commit`` in turn."""
 
     name: str
 

@@ -29,10 +29,8 @@ class DraftModelDrafter:
         gamma: int = GAMMA,
         least_confidence: float = 0.0,
     ) -> None:
-        """``target_tokenizer``: ``Tokenizer.sha256`` of the target model.
-
-        Raises UnsupportedModel when the two models do not share their tokenizer.
-        """
+        """``target_tokenizer``: ``Tokenizer.sha256`` of the target model. Raises UnsupportedModel
+        when the two models do not share their tokenizer."""
         if engine.tokenizer.sha256 != target_tokenizer:
             raise UnsupportedModel(
                 f"the draft model {engine.name} has another tokenizer than the target; "

@@ -12,12 +12,9 @@ LEAST_CHANCE = 0.5
 
 
 class ReuseOrGenerateDrafter:
-    """Copies where one is likely; elsewhere a draft model proposes the new text.
-
-    After Peiding Wang et al., "Reuse or Generate? Accelerating Code Editing via Edit-Oriented
-    Speculative Decoding", 2025, section III. There are no phases: the chances of the copies say at
-    every step whether the draft model drafts, and its text is verified beside theirs.
-    """
+    """Copies where one is likely; elsewhere a draft model proposes the new text. After Peiding Wang
+    et al., "Reuse or Generate? Accelerating Code Editing via Edit-Oriented Speculative Decoding",
+    2025, section III, without its phases."""
 
     name = "redraft"
 

@@ -1,8 +1,7 @@
 """Adaptive tokens (SDSAT, Liu et al. 2024): inputs that stand for text to come.
 
-``adaptive.safetensors`` beside a model's weights holds their ``embeddings`` [tokens, width] and, as
-metadata, the sha256 of the weights that learnt what they mean; on others they are worth nothing.
-They become tokens behind the vocabulary, which are read but never written.
+``adaptive.safetensors`` beside a model's weights holds their ``embeddings`` [tokens, width] and the
+sha256 of the weights that learnt them. They stand behind the vocabulary and are never written.
 """
 
 from __future__ import annotations
@@ -26,10 +25,8 @@ _log = logging.getLogger(__name__)
 
 
 def add_adaptive_tokens(module: Any, folder: Path) -> tuple[int, ...]:
-    """Have a module read the adaptive tokens that lie beside its weights; returns their ids.
-
-    There are none without the file, or where it belongs to other weights: the log says so then.
-    """
+    """Have a module read the adaptive tokens that lie beside its weights; returns their ids. There
+    are none without the file, or where it belongs to other weights: the log says so then."""
     file = folder / FILE
     if not file.exists():
         return ()
@@ -49,10 +46,8 @@ def add_adaptive_tokens(module: Any, folder: Path) -> tuple[int, ...]:
 
 
 def read_embeddings(file: Path, weights_sha256: str) -> Tensor:
-    """The embeddings in ``file``, [tokens, width].
-
-    Raises BrokenModel for a damaged file, UnsupportedModel for one made for other weights.
-    """
+    """The embeddings in ``file``, [tokens, width]. Raises BrokenModel for a damaged file,
+    UnsupportedModel for one made for other weights."""
     try:
         with safe_open(file, framework="pt") as stored:
             metadata = stored.metadata() or {}

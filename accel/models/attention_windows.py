@@ -6,10 +6,8 @@ from typing import Any
 
 
 def attention_windows(config: Any) -> dict[str, int | None] | None:
-    """Sliding window (None for none) by kind of attention layer, as transformers names them.
-
-    None when a layer does something else than full or sliding attention.
-    """
+    """Sliding window (None for none) by kind of attention layer, as transformers names them. None
+    when a layer does something else than full or sliding attention."""
     window = getattr(config, "sliding_window", None)
     kinds = set(getattr(config, "layer_types", None) or ())
     if not kinds:

@@ -115,7 +115,6 @@ def may_use_more(threads: int | None) -> bool:
 
 
 def _is_quiet() -> bool:
-    """Whether a core was free most of the last minute."""
     try:
         return os.getloadavg()[0] < (os.cpu_count() or 1) - 0.5
     except (AttributeError, OSError):

@@ -1,10 +1,6 @@
-"""The lean forward with inputs, keys and output at fixed places, recorded as a graph on CUDA.
-
-A forward of a small model on a GPU is some two hundred launches, each of which takes the CPU longer
-than the GPU. Recorded once for a number of rows and of columns of keys, they are launched as one.
-Rows are padded to the next recorded number, and columns that are not there yet are masked. Without
-CUDA, and where a recording fails, the same computation runs unrecorded.
-"""
+"""The lean forward with inputs, keys and output at fixed places, recorded as a graph on CUDA, since
+a forward of a small model is some two hundred launches. Without CUDA, and where a recording fails,
+the same computation runs unrecorded."""
 
 from __future__ import annotations
 

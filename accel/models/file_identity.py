@@ -15,11 +15,8 @@ _BLOCKS, _BLOCK = 64, 1 << 12
 
 
 def identity_of(path: Path) -> str:
-    """Names a file as it is now: another file, and this one once it changes, has another name.
-
-    Two fine-tunes of one model may agree in their file's name, size and time: device, inode, both
-    times and samples of what the file holds tell them apart. Raises OSError.
-    """
+    """Names a file as it is now, by device, inode, times and samples of what it holds: another
+    file, or this one once it changes, has another name. Raises OSError."""
     found = path.stat()
     state = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
     return _identity(path, state)

@@ -12,11 +12,8 @@ _FILES = ["*.json", "*.safetensors", "*.jinja", "tokenizer.model", "*.txt"]
 
 
 def find_folder(model: str | Path | None, *, download: bool = False) -> Path:
-    """Folder of a model: a folder, a GGUF file, or a hub id already on this machine.
-
-    The network is used only with ``download``. Raises ModelNotFound, BrokenModel or
-    UnsupportedModel.
-    """
+    """Folder of a model: a folder, a GGUF file, or a hub id already on this machine. The network is
+    used only with ``download``. Raises ModelNotFound, BrokenModel or UnsupportedModel."""
     if download and model is not None and is_hub_id(model) and not Path(model).is_dir():
         from huggingface_hub import snapshot_download
 

@@ -1,9 +1,6 @@
-"""A lean forward for decoders built like Llama (also Qwen2, Qwen3, Mistral and others).
-
-The same arithmetic as the modules of transformers in a third of the time for small models: fused
-projections, RoPE tables made once, rows written in place, no module calls. Whether a module
-is built this way is read from its parts and confirmed by comparing logits, never from its name.
-"""
+"""A lean forward for decoders built like Llama (also Qwen2, Qwen3, Mistral and others), in a third
+of the time of transformers' modules. Whether a module is built this way is read from its parts and
+confirmed by comparing logits, never from its name."""
 
 from __future__ import annotations
 

@@ -38,11 +38,8 @@ class Probe:
         self._expected = {kind: self._expect(module, self._tree(kind)) for kind in _PARENTS}
 
     def agrees(self, model: Model, kind: BatchKind) -> bool:
-        """Whether ``model`` gives the module's logits when used up to ``kind``.
-
-        Text is computed in two parts, then a tree (or a chain, or one token), one branch of it is
-        kept, and another token follows: masks, positions and cache all have to be right.
-        """
+        """Whether ``model`` gives the module's logits when used up to ``kind``: a text in two
+        parts, a tree (or a chain, or a token), one branch of it kept, and another token."""
         tree = self._tree(kind)
         cache = model.new_cache(_TEXT)
         first = _TEXT - 2 if kind == BatchKind.PLAIN else _TEXT // 2

@@ -1,10 +1,5 @@
-"""CUDA graphs with one owner: one is recorded at a time, and none is freed meanwhile.
-
-CUDA permits nobody to free a graph while something is recorded: that invalidates the recording.
-Python frees an object wherever the last reference to it goes, and its collector of garbage runs
-wherever something is allocated. So a graph is not freed with whoever used it last: it is retired,
-and freed here, when nothing is recorded.
-"""
+"""CUDA graphs with one owner: one is recorded at a time, and none is freed meanwhile, which would
+invalidate the recording. A graph that nobody uses is retired, and freed here later."""
 
 from __future__ import annotations
 

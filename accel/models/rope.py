@@ -28,10 +28,8 @@ def rope_frequencies(theta: float, head_dim: int) -> NDArray[np.float32]:
 def rope_table(
     frequencies: NDArray[np.float32], scale: float, positions: int
 ) -> NDArray[np.float32]:
-    """Cosines and sines of the first positions, float32 [positions, 2, head_dim / 2].
-
-    frequencies: radians a position, float32 [head_dim / 2]; scale: what both are multiplied by.
-    """
+    """Cosines and sines of the first positions, float32 [positions, 2, head_dim / 2]. frequencies:
+    radians a position, float32 [head_dim / 2]; scale: what both are multiplied by."""
     table = np.empty((positions, 2, len(frequencies)), np.float32)
     for first in range(0, positions, _AT_ONCE):
         some = np.arange(first, min(first + _AT_ONCE, positions), dtype=np.float32)
@@ -44,11 +42,8 @@ def rope_table(
 
 
 def rotary_frequencies(rotary: Any) -> NDArray[np.float32]:
-    """The frequencies of a rotary embedding of transformers, float32 [head_dim / 2].
-
-    Where it scales nothing they are those of ``rope_frequencies`` to the last bit; torch's powers
-    differ from those between processors.
-    """
+    """The frequencies of a rotary embedding of transformers, float32 [head_dim / 2]; those of
+    ``rope_frequencies`` to the last bit where it scales nothing."""
     found: NDArray[np.float32] = rotary.inv_freq.float().cpu().numpy()
     parameters = getattr(getattr(rotary, "config", None), "rope_parameters", None) or {}
     theta = parameters.get("rope_theta")

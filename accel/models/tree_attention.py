@@ -71,7 +71,6 @@ def _capped(
     softcap: float | None,
     s_aux: Tensor | None,
 ) -> Tensor:
-    """Scores squashed by tanh (Gemma 2), or with an attention sink per head (GPT-OSS)."""
     scores = query @ key.transpose(-1, -2) * (scaling or query.shape[-1] ** -0.5)
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap

@@ -1,7 +1,4 @@
-"""Arrays that begin at a line of the cache.
-
-NumPy begins large arrays 16 bytes behind a line, so that each load of a line's size takes two.
-"""
+"""Arrays that begin at a line of the cache, as NumPy's large ones do not."""
 
 from __future__ import annotations
 

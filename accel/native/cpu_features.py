@@ -12,7 +12,6 @@ from accel.native.processor import permits_tiles
 
 
 def _features() -> set[str]:
-    """Those that Numba compiles for: of the processor, or as its settings name them."""
     named: str | None = config.CPU_FEATURES
     if named is not None:
         # LLVM ends the process for others.

@@ -1,8 +1,4 @@
-"""Sums of many numbers, sixteen at once, that do not depend on the order of the numbers.
-
-A sum of fp32 numbers is rounded with every number that is added, so it is another one where the
-same numbers stand in other places. These are not.
-"""
+"""Sums of many fp32 numbers, sixteen at once, that do not depend on the order of the numbers."""
 
 from __future__ import annotations
 

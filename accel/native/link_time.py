@@ -1,9 +1,5 @@
-"""Link-time optimisation: code that others call is optimised once, where it is linked in.
-
-Numba optimises every function by itself and makes machine code of it, and then again with each that
-calls it, which has it inlined. Here a function stays as it was written until somebody needs the
-address of some code of its library. That saves half of the time to compile.
-"""
+"""Link-time optimisation: a function stays as it was written until somebody needs the address of
+some code of its library, which saves half of the time to compile."""
 
 from __future__ import annotations
 
@@ -23,7 +19,6 @@ class _Library(JITCodeLibrary):
         ll_module.data_layout = self._codegen._data_layout
 
     def finalize(self) -> None:
-        """Nothing is added any more."""
         self._raise_if_finalized()
         self._finalized = True
 
@@ -38,10 +33,8 @@ class _Library(JITCodeLibrary):
         super().finalize()
 
     def _all_called(self) -> list[Any]:
-        """Libraries that are called, and those that these call without having linked them in.
-
-        Each stands behind all that call it: the linker leaves out what nobody has called so far.
-        """
+        """Libraries that are called, and those that these call without having linked them in. Each
+        stands behind all that call it: the linker leaves out what nobody has called so far."""
         found: dict[Any, None] = {}
 
         def visit(library: Any) -> None:
@@ -56,7 +49,6 @@ class _Library(JITCodeLibrary):
         return list(reversed(found))
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Address of a function, 0 for one that is not here."""
         self._ensure_finalized()
         if not self._has_machine_code:
             if all(function.name != name for function in self.get_defined_functions()):
@@ -66,7 +58,6 @@ class _Library(JITCodeLibrary):
         return address
 
     def serialize_using_object_code(self) -> Any:
-        """What a cache on disk keeps."""
         if not self._has_machine_code:
             self._make_machine_code()
         return super().serialize_using_object_code()
@@ -76,7 +67,6 @@ class _Codegen(JITCPUCodegen):
     _library_class = _Library
 
     def set_env(self, env_name: str, env: Any) -> None:
-        """Tell machine code of its globals in Python."""
         if self._engine.is_symbol_defined(env_name):
             super().set_env(env_name, env)
 

@@ -1,10 +1,5 @@
-"""Compilation with a disk cache that sees changes in other files.
-
-Numba keeps compiled code as long as the file of the function is the same, whatever becomes of the
-functions that it calls in other files. After an upgrade that changes just those, old machine code
-would run on new arrays. Functions that call across files are compiled with the stamp of all, and an
-index of compiled code that names classes of an older version counts as empty.
-"""
+"""Compilation with a disk cache that sees changes in other files: functions that call across files
+are compiled with the stamp of all, and an index of an older version counts as empty."""
 
 from __future__ import annotations
 
@@ -48,11 +43,8 @@ class FieldsType(types.StructRef):
 
 
 class _Index(IndexDataCacheFile):
-    """An index that several processes may use at a time, and a version after another.
-
-    Numba numbers the forms of a function as they come. Two processes that compile one each would
-    call both the first, and a third would run the code of one with the arrays of the other.
-    """
+    """An index that several processes may use at a time, and a version after another: numba numbers
+    the forms of a function, and two processes would call theirs the same."""
 
     def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
         super().__init__(cache_path, filename_base, source_stamp)
@@ -72,12 +64,10 @@ class _Index(IndexDataCacheFile):
             self._lock.release()
 
     def save(self, key: Any, data: Any) -> None:
-        """Add a form of the function."""
         with self._alone():
             super().save(key, data)
 
     def load(self, key: Any) -> Any:
-        """A form of the function, None where there is none."""
         with self._alone():
             return super().load(key)
 
@@ -110,8 +100,6 @@ def _digest_of(module: ModuleType) -> bytes:
 
 
 class _Inner(CPUDispatcher):
-    """A function without the form in which Python would call it: that would be to call nothing."""
-
     def __call__(self, *_arguments: Any) -> Any:
         raise AssertionError(f"{self.py_func.__name__} is for compiled functions alone")
 
@@ -127,12 +115,8 @@ def index_of(function: Any) -> str:
 
 
 def _have_callers_inline(dispatcher: Any, make_inlined: Callable[[], Any]) -> None:
-    """Have compiled callers take in the same function without a form for Python, which is made when
-    something is compiled.
-
-    They share one form of it: numba compiles a function once more for every constant that it is
-    called with, where inlining brings the same.
-    """
+    """Have compiled callers take in the same function without a form for Python. They share one
+    form of it: numba compiles a function once more for every constant that it is called with."""
     inlined = cache(make_inlined)
 
     def get_call_template(args: Any, kws: Any) -> Any:
@@ -155,13 +139,10 @@ def compiled_with(
     """``njit(nogil=True, cache=True)`` whose cache also ends when one of ``modules`` changes, or of
     those that they use.
 
-    ``forceinline`` for functions of many arrays that others call at one place: handing them over
-    takes longer than what is done with them, and more code. One that ``borrows`` makes no array and
-    returns none but to others that borrow, so it need not count who refers to them: to count is to
-    write where no cache has been for some time, and all that is read waits for it. An ``inner``
-    one cannot be called from Python: where it takes many arrays, what unpacks them for it takes
-    half a second to compile. One that is ``callable_from_c`` has a form for others to call by its
-    address.
+    ``forceinline``: for functions of many arrays that are called at one place. One that ``borrows``
+    makes no array and returns none, so it need not count who refers to them. An ``inner`` one
+    cannot be called from Python, and compiles faster. One that is ``callable_from_c`` may be called
+    by its address.
     """
     digest = hashlib.sha256()
     for module in _with_those_they_use(modules):

@@ -1,8 +1,5 @@
-"""SIMD: sixteen numbers at once, for loops that a compiler does not vectorise by itself.
-
-Compiled functions load ``Lanes`` from arrays, compute with ``+ - *`` and the functions here, and
-store them: one instruction each where registers have 512 bits, two or four elsewhere.
-"""
+"""SIMD: functions on ``Lanes`` of sixteen numbers, one instruction each where registers have 512
+bits, two or four elsewhere."""
 
 from __future__ import annotations
 
@@ -148,7 +145,6 @@ def store(_context: Any, array: Any, at: Any, value: Any) -> Any:
 
 
 def _store(context: Any, builder: Any, signature: Any, arguments: Any, ordered: Any) -> None:
-    """Store sixteen numbers, those of int16 ``ordered``."""
     dtype = signature.args[0].dtype
     element, kind = (I16, _HALVES) if dtype == types.int16 else (F32, FLOATS)
     place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
@@ -332,8 +328,6 @@ def prefetch_all(array: Any, items: int) -> None:
 
 @intrinsic
 def _fetch(_context: Any, address: Any) -> Any:
-    """Prefetch the cache line at an address."""
-
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         prefetch(builder, builder.inttoptr(arguments[0], _I8.as_pointer()))
 

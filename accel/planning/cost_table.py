@@ -1,9 +1,5 @@
-"""What steps cost by their number of rows, and how much of a draft tree is worth them.
-
-A tree S of expected accepted tokens sum P costs t(|S| + 1). The best prefix of it has the largest
-(1 + sum P) / (t(|S| + pending) + overhead) (Sequoia and TurboSpec reason alike), where t is
-measured and P is what the drafter predicts, times how far its predictions came true so far.
-"""
+"""What steps cost by their number of rows, and how much of a draft tree is worth them: the prefix
+with the largest (1 + sum P) / (t(|S| + pending) + overhead) (as Sequoia and TurboSpec)."""
 
 from __future__ import annotations
 

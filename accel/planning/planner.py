@@ -1,9 +1,4 @@
-"""How much to draft: the interface of the two planners, and the plan of one request.
-
-``AdaptivePlanner`` chooses the size of every tree by measured costs and the acceptance so far.
-``FixedBatchPlanner`` gives all forwards of a request one batch size, for models whose numbers
-depend on it.
-"""
+"""How much to draft: the interface of the two planners, and the plan of one request."""
 
 from __future__ import annotations
 

@@ -12,12 +12,9 @@ from accel.text.tokenizer import Tokenizer
 
 
 def chat_tokens(tokenizer: Tokenizer, question: str, answer: str) -> TokenArray:
-    """One user message, and the beginning of the assistant's answer. int32 [n].
-
-    The template's own text may hold control tokens; nothing in the question can act as one. A model
-    that thinks first does not, as the answer has begun: thinking is switched off, or closed. Raises
-    UnsupportedPrompt when the template is broken.
-    """
+    """One user message, and the beginning of the assistant's answer. int32 [n]. Nothing in the
+    question can act as a control token; thinking is switched off, or closed. Raises
+    UnsupportedPrompt when the template is broken."""
     assert tokenizer.chat_template is not None, "the caller checks for a template"
     try:
         pieces = rendered_question(tokenizer, question)
@@ -50,11 +47,9 @@ def conversation_tokens(
     variables: Mapping[str, object] | None = None,
 ) -> TokenArray:
     """Messages by role and text, and the beginning of the assistant's answer. int32 [n].
-
-    ``variables``: what the template may use besides the names of tokens, as ``enable_thinking``. As
-    in ``chat_tokens`` nothing in a message acts as a control token. Raises UnsupportedPrompt when
-    the model has no template, or when its template does not take these roles.
-    """
+    ``variables``: what the template may use besides the names of tokens, as ``enable_thinking``.
+    Nothing in a message acts as a control token. Raises UnsupportedPrompt without a template, or
+    for roles that it does not take."""
     if tokenizer.chat_template is None:
         raise UnsupportedPrompt("the model has no chat template; use an instruct model for chats")
     values = {**tokenizer.template_variables, **(variables or {})}

@@ -39,10 +39,8 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """How a prompt holds several files: ``mark`` path newline text, for each of them.
-
-    Marks that a vocabulary has no token for are written as text.
-    """
+    """How a prompt holds several files: ``mark`` path newline text, for each of them. Marks that a
+    vocabulary has no token for are written as text."""
 
     mark: str
     place: Place = Place.BEFORE

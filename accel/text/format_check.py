@@ -66,8 +66,6 @@ def _ordinary(name: str) -> str:
 
 
 def _incomplete(tokenizer: Tokenizer) -> list[str]:
-    """The family of which a vocabulary has some tokens of a hole, and lacks others."""
-
     def lacking(family: PromptFamily) -> list[str]:
         return [name for name in family.hole if tokenizer.special(name) is None]
 

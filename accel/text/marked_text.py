@@ -1,7 +1,5 @@
 """Texts that know which of their characters came with a message, whatever a chat template does to
-them: it joins, trims, splits, slices and replaces. An operation that is not known here makes a
-text that is a message's as a whole, so that nothing of a message ever counts as the template's.
-"""
+them. What an unknown operation makes counts as a message's as a whole."""
 
 from __future__ import annotations
 

@@ -62,16 +62,13 @@ def fim_prompt(
     suffix_budget: int | None = None,
     order: Order | None = None,
 ) -> Prompt:
-    """Complete between ``prefix`` and ``suffix`` in at most ``budget`` prompt tokens.
-
-    ``snippet_budget`` of them, by default a quarter, are for ``snippets``, the first before others,
-    and at most ``suffix_budget`` for the suffix. Snippets stand where the model's family has other
-    files (``families.FileFormat``), under the name of the ``repository`` where it was shown those.
+    """Complete between ``prefix`` and ``suffix`` in at most ``budget`` prompt tokens,
+    ``snippet_budget`` of them (by default a quarter) for ``snippets``, at most ``suffix_budget``
+    for the suffix.
 
     The prompt stops at a border between tokens: the rest of what is typed becomes
-    ``required_prefix``. Prefix and suffix are trimmed at line borders, from places that stay while
-    the user types, so that the KV cache can be reused. Without a suffix the prompt is the text
-    itself, and so it is where the vocabulary has no tokens for a suffix.
+    ``required_prefix``. Both are trimmed at line borders that stay while the user types, so that
+    the KV cache can be reused. Without a suffix, or tokens for one, the prompt is the text itself.
     """
     fim = fim_format_of(tokenizer)
     share = budget // 4 if snippet_budget is None else snippet_budget

@@ -29,10 +29,8 @@ _FILE_MARKS = ("<|file_sep|>", "<file_sep>", "<|file_separator|>", "<filename>")
 
 
 def fim_format_of(tokenizer: Tokenizer) -> FimFormat | None:
-    """The fill-in-the-middle tokens of a vocabulary, None when it has none.
-
-    What the metadata of a model names goes before the names of the table.
-    """
+    """The fill-in-the-middle tokens of a vocabulary, None when it has none. What the metadata of a
+    model names goes before the names of the table."""
     return _named_format(tokenizer) or _known_format(tokenizer)
 
 

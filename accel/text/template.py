@@ -87,7 +87,6 @@ class _RenderingProcess:
             return answer
 
     def close(self) -> None:
-        """End the process."""
         with self._lock:
             self._end()
 

@@ -1,9 +1,5 @@
-"""Hold the first tokens of a generation to bytes that are already typed.
-
-A prompt that ends inside a word, or after a newline whose indentation would be one token with it,
-is text that the model never saw. The prompt then backs off to a border between tokens, and the
-generation must begin with the bytes that were cut off (token healing).
-"""
+"""Token healing: a prompt that ends inside a word backs off to a border between tokens, and the
+generation must begin with the bytes that were cut off."""
 
 from __future__ import annotations
 

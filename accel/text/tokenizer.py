@@ -24,12 +24,9 @@ logger = logging.getLogger(__name__)
 
 
 class Tokenizer:
-    """A fast tokenizer of the tokenizers library, read for code.
-
-    Text is encoded as it stands: no token is added, and the name of a control token in it is
-    ordinary text. Tokens that were added to a vocabulary and are none of those, as ``<think>``, are
-    text. Tokens map to bytes, so that the bytes of an encoding spell the text exactly.
-    """
+    """A fast tokenizer of the tokenizers library, read for code. Text is encoded as it stands: no
+    token is added, and the name of a control token in it is ordinary text. Tokens map to bytes, so
+    that those of an encoding spell the text exactly."""
 
     chat_template: str | None = None
     """Jinja source of the model's chat format."""
@@ -100,7 +97,6 @@ class Tokenizer:
             raise BrokenModel(f"{file} cannot be read ({error}); fetch the model again") from error
 
     def _with_template(self, folder: Path) -> Tokenizer:
-        """Read the chat template and the names of the tokens that it may use."""
         try:
             config = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
         except (OSError, ValueError):
@@ -159,11 +155,8 @@ class Tokenizer:
 
     def encode_with_controls(self, pieces: Iterable[tuple[str, bool]]) -> TokenArray:
         """Token ids of a prompt out of pieces of text, each with whether it is of the user. In the
-        others the names of control tokens stand for them. int32 [n].
-
-        Text is encoded from one control token to the next, whoever wrote its pieces, so that tokens
-        reach across their borders, as they do for whoever reads the prompt as one text.
-        """
+        others the names of control tokens stand for them; tokens reach across borders of pieces.
+        int32 [n]."""
         texts, controls = [""], list[dict[str, Any]]()
         for piece, is_users in pieces:
             names_apart = [piece] if is_users else self._control_names.split(piece)
@@ -209,7 +202,6 @@ class Tokenizer:
 
     @cached_property
     def _with_blank(self) -> FastTokenizer:
-        """Puts the blank before a text."""
         marked = _with_controls(json.loads(self._definition))
         made = FastTokenizer.from_str(json.dumps(marked))
         made.encode_special_tokens = True
@@ -348,7 +340,6 @@ def without_tokens(definition: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_controls(definition: dict[str, Any]) -> dict[str, Any]:
-    """The definition with every control token marked special, and nothing else."""
     added = [
         dict(token, special=_is_control(token)) for token in definition.get("added_tokens") or []
     ]

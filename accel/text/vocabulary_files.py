@@ -1,8 +1,5 @@
-"""What is slow to derive from a vocabulary, kept in the user's cache folder.
-
-A folder for each vocabulary, named by a hash of all that it is derived from. Files are replaced as
-a whole; one that is damaged counts as not there and is made again. Nothing in them is run.
-"""
+"""What is slow to derive from a vocabulary, kept in the user's cache folder by a hash of what it is
+derived from. A damaged file is made again; nothing in them is run."""
 
 from __future__ import annotations
 
@@ -73,7 +70,6 @@ class VocabularyFiles:
             raise
 
     def _make_place(self) -> None:
-        """Make the folder, and delete those used longest ago where there are too many."""
         self.folder.mkdir(parents=True, exist_ok=True)
         others = [one for one in self._above.iterdir() if one != self.folder]
         used = sorted((one.stat().st_mtime, one) for one in others)

@@ -1,8 +1,5 @@
-"""``redraft train adapter``: teach a model to fill holes, to edit and to foresee the next edit.
-
-From folders of code and git histories to a file that ``redraft models use --adapter`` adds to a
-model. Any device that torch knows; on a processor alone it is slow but the same.
-"""
+"""``redraft train adapter``: from folders of code and git histories to a file that ``redraft models
+use --adapter`` adds to a model."""
 
 from __future__ import annotations
 
@@ -75,9 +72,7 @@ def train(
     settings: AdapterSettings, folder: Path, made_up: MadeUp | None = None
 ) -> dict[str, object]:
     """Train and write an adapter; what came of it. ``folder``: where paths of the settings start.
-
-    Raises TrainingError, and other AccelErrors for a base that cannot be loaded.
-    """
+    Raises TrainingError, and other AccelErrors for a base that cannot be loaded."""
     started = time.monotonic()
     base = _base_path(folder / settings.base, settings.base)
     device = _device(settings.device)
@@ -136,7 +131,6 @@ def _repository_tokens(tokenizer: Tokenizer) -> str:
 
 
 def _base_path(beside: Path, name: str) -> Path:
-    """The base beside the settings, else a model that is named by its path or id."""
     return beside if beside.exists() else find_folder(name)
 
 
@@ -176,7 +170,6 @@ def split(code: Code, settings: AdapterSettings) -> tuple[Code, Code]:
 def _split(
     members: list[Member], share: float, rng: random.Random
 ) -> tuple[list[Member], list[Member]]:
-    """All but a share of members, and that share, which is never all."""
     count = min(math.ceil(len(members) * share), len(members) - 1) if members else 0
     chosen = set(rng.sample(range(len(members)), count))
     return (
@@ -248,7 +241,6 @@ def mean_loss(model: LowRankModel, batches: Sequence[Batch], device: torch.devic
 def _train(
     model: LowRankModel, samples: Samples, settings: AdapterSettings, device: torch.device
 ) -> tuple[int, int, float]:
-    """Steps, tokens, and the mean loss at the end."""
     batches = iter(DataLoader(samples, batch_size=None, num_workers=settings.workers))
     optimizer = torch.optim.AdamW(
         model.parameters, settings.learning_rate, betas=BETAS, weight_decay=0.0

@@ -1,7 +1,5 @@
-"""Adapters on disk: low-rank changes in eight bits, a scale for each row.
-
-The layout is that of ``accel.models.gguf.adapter``, which adds them to a GGUF file.
-"""
+"""Adapters on disk: low-rank changes in eight bits, in the layout of
+``accel.models.gguf.adapter``."""
 
 from __future__ import annotations
 

@@ -86,7 +86,6 @@ def read_settings(file: Path) -> AdapterSettings:
 
 
 def _check(given: Any, known: dict[str, Any], file: Path) -> None:
-    """Raises TrainingError for names that are unknown and values of another kind."""
     if not isinstance(given, dict):
         raise TrainingError(f"{file}: shares are given by kind, {', '.join(known)}")
     for name, value in given.items():

@@ -1,8 +1,5 @@
-"""Low-rank changes of a model's weights that are trained in its place (LoRA, arXiv 2106.09685).
-
-Each of the seven projections of every layer gets W + B·A, without a further factor; the embeddings
-of a few tokens may get a change of their own, which the head does not see.
-"""
+"""Low-rank changes of a model's weights that are trained in its place (LoRA, arXiv 2106.09685):
+each projection gets W + B·A; the embeddings of a few tokens may change, too."""
 
 from __future__ import annotations
 

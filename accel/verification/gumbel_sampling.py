@@ -1,10 +1,5 @@
-"""The draw of ``sampling.choose``, compiled: sorting a vocabulary takes longer than a forward of a
-small model.
-
-Of all tokens few can be the outcome: noise is only computed where its cheap upper bound may win.
-Whether the outcome is in the nucleus is a question of what is likelier than it; where it is not,
-and it seldom is not, the draw is made again among those that are likelier.
-"""
+"""The draw of ``sampling.choose``, compiled: noise is computed only where its cheap upper bound may
+win. Where the outcome is not in the nucleus the draw is made again among likelier tokens."""
 
 from __future__ import annotations
 

@@ -1,11 +1,6 @@
-"""What is done to logits before a token is chosen: biases and penalties.
-
-They depend on the tokens before a place. In a draft tree every node has its own: the prompt, the
-text so far, and the path from the root to the node. So the scores of a node are those of plain
-decoding there, one token at a time, and drafts stay lossless.
-
-The order is that of vLLM and llama.cpp: biases, repetition penalty, frequency and presence penalty.
-"""
+"""What is done to logits before a token is chosen: biases and penalties, in the order of vLLM and
+llama.cpp. In a draft tree every node has its own, of prompt, text and path: drafts stay
+lossless."""
 
 from __future__ import annotations
 

@@ -118,10 +118,8 @@ def warm_up() -> None:
 
 
 def nucleus(scores: Logits, sampling: Sampling) -> NDArray[np.int64]:
-    """Tokens that stay after top-k and top-p, most probable first when either is set.
-
-    Ties with the k-th score stay; top-p keeps the fewest most probable tokens whose mass reaches p.
-    """
+    """Tokens that stay after top-k and top-p, most probable first when either is set. Ties with the
+    k-th score stay; top-p keeps the fewest most probable tokens whose mass reaches p."""
     candidates = np.flatnonzero(scores > -np.inf)
     if 0 < sampling.top_k < len(candidates):
         kth = np.partition(scores[candidates], -sampling.top_k)[-sampling.top_k]

@@ -26,10 +26,8 @@ from accel.verification.verify_tree import relaxed, verify_tree
 
 
 class TreeVerifier:
-    """The verification of one request's drafts.
-
-    Greedy verification needs only the argmax of each row; other rules read whole rows of logits.
-    """
+    """The verification of one request's drafts. Greedy verification needs only the argmax of each
+    row; other rules read whole rows of logits."""
 
     def __init__(
         self,

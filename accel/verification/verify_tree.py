@@ -90,7 +90,6 @@ def _draft_model_child(
 
 
 def _children(tree: DraftTree) -> dict[tuple[int, int], int]:
-    """First node with each parent and token."""
     children: dict[tuple[int, int], int] = {}
     pairs = zip(tree.parents.tolist(), tree.tokens.tolist(), strict=True)
     for node, pair in enumerate(pairs):

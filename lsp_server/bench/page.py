@@ -113,7 +113,6 @@ def writing(service: EngineService, text: str, *, plain: bool) -> dict[str, floa
 
 
 def _places(text: str) -> Iterator[CompletionJob]:
-    """At the ends of lines, evenly spread over the text behind its first part."""
     from lsp_server.contract.jobs import CompletionJob
 
     for number in range(PLACES):

@@ -47,10 +47,8 @@ def versions() -> dict[str, str]:
 
 
 def publish(document: dict[str, Any], target: str | None, tables: Sequence[Table]) -> None:
-    """Write the document where ``--json`` says and show the tables.
-
-    With ``-`` standard output holds the document alone and the tables go to standard error.
-    """
+    """Write the document where ``--json`` says and show the tables. With ``-`` standard output
+    holds the document alone and the tables go to standard error."""
     text = json.dumps(document, indent=2, allow_nan=False)
     if target == STANDARD_OUTPUT:
         print(text)

@@ -1,11 +1,8 @@
 """``redraft bench typing``: what suggestions cost while a person types, through the real server.
 
-At several places of a file the rest of a function is taken out and typed again, key by key, with
-pauses as at 40 to 120 words a minute. After every key the editor tells the change, cancels its last
-request and asks anew, as VS Code does. A request is *along* when what was shown before it fits what
-is being typed; those should cost no model time. The first request at a place has no KV cache and is
-counted apart (*cold*). *Fresh* ones are waited for however long they take, every few keys, with the
-KV cache of the one before. Times are taken at the client unless they are named otherwise.
+The rest of a function is typed again, key by key, as at 40 to 120 words a minute. A request is
+*along* when what was shown fits what is being typed (no model time), *cold* the first at a place,
+*fresh* when it is waited for however long it takes. Times are taken at the client.
 """
 
 from __future__ import annotations
@@ -231,7 +228,6 @@ class Typist:
         return text
 
     def _answer(self, future: Future[Any], patience_s: float) -> str | None:
-        """The first item's text; None after an error, which is noted."""
         try:
             items = (future.result(patience_s) or {}).get("items", [])
         except ServerFailed as error:

@@ -88,7 +88,6 @@ def _choose(argv: Sequence[str], level: dict[str, Command]) -> tuple[list[str], 
 
 
 def _overview(words: list[str], level: dict[str, Command], program: str) -> argparse.ArgumentParser:
-    """Parser of the level below ``words``, which knows names and summaries only."""
     for word in words:
         level = level[word].children
     parser = argparse.ArgumentParser(
@@ -136,9 +135,7 @@ def run_command(
     arguments: Sequence[str], commands: dict[str, Command] = COMMANDS, program: str = "redraft"
 ) -> int:
     """Run a command; the exit code is 0 only on success, 2 on wrong use, 1 on any other failure.
-
-    ``commands``: all that there are; ``program``: what their usage begins with.
-    """
+    ``commands``: all that there are; ``program``: what their usage begins with."""
     if commands is COMMANDS and (moved := _moved(arguments)):
         print(f"redraft: {moved}", file=sys.stderr)
         return 2

@@ -168,7 +168,6 @@ def _watches() -> Finding:
 
 
 def _llama_cpp() -> Finding:
-    """Not needed for what our own forward computes."""
     from accel.errors import UnsupportedModel
     from accel.models.llama_cpp.places import INSTALL, is_installed
 
@@ -209,7 +208,6 @@ def _chosen() -> Finding:
 
 
 def _server(url: str) -> Finding:
-    """Whether it is reached, takes the key and speaks our version of the protocol."""
     import asyncio
 
     from lsp_server.daemon.control import ask_daemon

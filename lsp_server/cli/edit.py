@@ -122,7 +122,6 @@ def run(args: argparse.Namespace) -> int:
 def _generated(
     args: argparse.Namespace, job: EditJob, workspace: Path, console: Console
 ) -> JobResult:
-    """What the model answers."""
     from lsp_server.engine.service import EngineService
 
     service = EngineService(
@@ -159,10 +158,8 @@ def report(diff: str, text: str, result: JobResult, *, written: bool) -> dict[st
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file in one step, with the permissions it has. A link's target is replaced.
-
-    Raises RedraftError, and leaves the file alone, where that cannot be done.
-    """
+    """Replace a file in one step, with the permissions it has. A link's target is replaced. Raises
+    RedraftError, and leaves the file alone, where that cannot be done."""
     place = path.resolve()
     unfinished = ""
     try:

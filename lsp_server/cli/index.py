@@ -95,7 +95,6 @@ def _explain(args: argparse.Namespace, tree: FolderTree, known: Container[str]) 
 
 
 def _inside(folder: Path, path: str) -> str:
-    """A path as the index names it: relative to the workspace or, if it lies there, to here."""
     if not os.path.isabs(path) and os.path.lexists(folder / path):
         return path.replace(os.sep, "/")
     # Not resolved, so that a link is explained and not what it points to.

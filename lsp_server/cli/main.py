@@ -1,16 +1,11 @@
-"""The one command: ``redraft COMMAND``.
-
-Imports nothing but what Python has loaded already, until it runs isolated.
-"""
+"""The one command: ``redraft COMMAND``. Imports nothing more until it runs isolated."""
 
 import sys
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command, by default that of the command line; its exit code.
-
-    The command line's runs isolated (:mod:`accel.python_process`), here and in all its children.
-    """
+    """Run a command, by default that of the command line; its exit code. The command line's runs
+    isolated (:mod:`accel.python_process`), here and in all its children."""
     if argv is None:
         from accel.python_process import become_isolated
 

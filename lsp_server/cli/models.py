@@ -139,7 +139,6 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _chosen_elsewhere(models: Sequence[ModelCard], choices: Choices) -> list[ModelCard]:
-    """Chosen models that lie in no store."""
     listed = {str(path) for model in models for path in model.paths}
     paths = dict.fromkeys(asdict(choices).values())
     return [model_at(path) for path in paths if os.path.exists(path) and path not in listed]
@@ -165,7 +164,6 @@ def _about(model: ModelCard, chosen: dict[str, str], free: int) -> list[str]:
 
 
 def _use(args: argparse.Namespace) -> int:
-    """Write the user's file, and have a running server take it up."""
     console = Console(soft_wrap=True)
     path, shown = "", _WITHOUT[args.purpose]
     if args.name == NONE and args.adapter is not None:

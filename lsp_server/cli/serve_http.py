@@ -134,7 +134,6 @@ def default_keys_file() -> Path:
 
 
 def _own_keys() -> Path:
-    """The file with the one key that is made where none is given."""
     from lsp_server.http_server.keys import own_keys_file
 
     file = default_keys_file()
@@ -147,7 +146,6 @@ def _own_keys() -> Path:
 
 
 def _address(text: str) -> Listening:
-    """``HOST:PORT``. Raises RedraftError."""
     from lsp_server.http_server.serving import Listening
 
     host, colon, port = text.rpartition(":")

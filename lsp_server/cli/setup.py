@@ -101,7 +101,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _input(question: str) -> str:
-    """An answer of the user. Raises RedraftError where nobody can answer."""
     if not sys.stdin.isatty() and "REDRAFT_ASSUME_TERMINAL" not in os.environ:
         raise RedraftError("nobody can answer questions here; run it in a terminal, or with --yes")
     try:
@@ -178,7 +177,6 @@ def _fetched(option: ModelCard, console: Console, ask: Ask | None) -> str:
 def _choose_for_edits(
     best: Recommendation, models: Sequence[ModelCard], console: Console, ask: Ask | None
 ) -> None:
-    """Have another model make the edits, where the user wants that."""
     model = next(one for one in models if (one.name, one.path) == (best.name, best.path))
     if ask is not None:
         size = ""

@@ -62,13 +62,11 @@ def _page(status: dict[str, Any]) -> str:
 
 
 def _stands(engine: dict[str, Any]) -> str:
-    """Its state, and the message unless that only says the same."""
     state, message = str(engine["state"]), str(engine["message"])
     return message if message.startswith(state) else ": ".join(filter(None, [state, message]))
 
 
 def _notes(engine: dict[str, Any]) -> list[str]:
-    """What a user should know of a model that works."""
     if engine["state"] != "ready":
         return []
     from lsp_server.notices.status import NO_FILLING
@@ -78,7 +76,6 @@ def _notes(engine: dict[str, Any]) -> list[str]:
 
 
 def _server(server: dict[str, Any]) -> str:
-    """What a server does for us, or why it does not, in one line."""
     line = f"server {server['url']}: answered by {ANSWERS[server['answers']]}"
     line += "" if server["drafted"] or server["answers"] != "server" else ", undrafted"
     if server["reason"]:

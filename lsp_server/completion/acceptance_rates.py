@@ -1,8 +1,5 @@
-"""Acceptance rates of suggestions by language, learnt and stored on this machine alone.
-
-Where suggestions of several lines are hardly ever taken, single lines are offered, and several only
-now and then, so that a change of mind is noticed.
-"""
+"""Acceptance rates of suggestions by language, stored on this machine alone. Where those of several
+lines are hardly ever taken, single lines are offered."""
 
 from __future__ import annotations
 
@@ -97,7 +94,6 @@ class AcceptanceRates:
 
 
 def _read(file: Path) -> dict[tuple[str, bool], Rate]:
-    """What was kept; a damaged file counts as none."""
     try:
         rows: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))
         return {

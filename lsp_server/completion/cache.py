@@ -1,8 +1,5 @@
-"""A cache of suggestions: typing into one, or coming back to it, costs no model time.
-
-An entry is found by the text just before and just after the place where it was made, looked for
-up to :data:`LOOKBACK` typed characters back, so it survives edits elsewhere in the file.
-"""
+"""A cache of suggestions: typing into one, or coming back to it, costs no model time. An entry is
+found by the text around its place, up to :data:`LOOKBACK` typed characters back."""
 
 from __future__ import annotations
 

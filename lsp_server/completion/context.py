@@ -1,7 +1,4 @@
-"""Open documents as context for another: their definitions, in a stable order.
-
-The engine process adds files that only the index knows (``cross_file``) and keeps the budget.
-"""
+"""Open documents as context for another: their definitions, in a stable order."""
 
 from __future__ import annotations
 

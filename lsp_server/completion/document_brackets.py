@@ -51,7 +51,6 @@ class DocumentBrackets:
 
 
 def _parsed(ask: CompletionRequest) -> IncrementalBrackets | None:
-    """The syntax of a document that is new here."""
     brackets = IncrementalBrackets.of(ask.language, ask.path)
     if brackets is not None:
         brackets.around(ask.prefix + ask.suffix, 0, 0)

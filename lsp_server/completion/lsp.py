@@ -95,7 +95,6 @@ def _drafts_from_workspace(server: RedraftServer, document: Document) -> bool:
 
 
 def _may_hold_secrets(server: RedraftServer, document: Document) -> bool:
-    """Whether a document, or another cell of its notebook, seems to hold secrets."""
     notebook = server.documents.notebook_of(document.uri)
     cells = [] if notebook is None else map(server.documents.find, notebook.cells)
     parts = [document, *(cell for cell in cells if cell is not None)]
@@ -129,19 +128,16 @@ def _unix(text: str) -> str:
 
 
 def _cells_before(server: RedraftServer, document: Document) -> str:
-    """The cells above a notebook's cell, of the same language."""
     above, _ = _other_cells(server, document)
     return "".join(cell + "\n\n" for cell in above)[-NOTEBOOK_CHARACTERS:]
 
 
 def _cells_after(server: RedraftServer, document: Document) -> str:
-    """The cells below a notebook's cell, of the same language."""
     _, below = _other_cells(server, document)
     return "".join("\n\n" + cell for cell in below)[:NOTEBOOK_CHARACTERS]
 
 
 def _other_cells(server: RedraftServer, document: Document) -> tuple[list[str], list[str]]:
-    """Texts of the cells above and below, of the same language."""
     notebook = server.documents.notebook_of(document.uri)
     if notebook is None or document.uri not in notebook.cells:
         return [], []
@@ -177,7 +173,6 @@ def inline_items(cursor: Cursor, texts: list[str], offer: int) -> types.InlineCo
 
 
 def _accepted(offer: int, number: int, text: str) -> types.Command:
-    """What the editor runs once an item was taken."""
     outcome = {"id": offer, "number": number, "length": len(text)}
     return types.Command("accepted", ACCEPTED_COMMAND, arguments=[outcome])
 

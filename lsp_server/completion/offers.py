@@ -1,7 +1,4 @@
-"""Remembers which suggestions were shown and whether the user took them.
-
-What is left of a suggestion while the user types into it is the same offer, under the same id.
-"""
+"""Remembers which suggestions were shown and whether the user took them."""
 
 from __future__ import annotations
 
@@ -70,9 +67,7 @@ class Offers:
 
     def show(self, ask: CompletionRequest, texts: list[str]) -> int:
         """Suggestions are shown; what was shown before them in the document has been judged.
-
-        Returns the id of the offer, 0 for none.
-        """
+        Returns the id of the offer, 0 for none."""
         before = self._newest.get(ask.document)
         if before is not None:
             if texts and before.goes_on(ask, texts[0]):
@@ -89,10 +84,8 @@ class Offers:
         return offer.id
 
     def accepted(self, outcome: dict[str, Any]) -> tuple[CompletionRequest, str] | None:
-        """An item was taken: ``{id, number?, length?}``, the length where only a part was.
-
-        Where it stood and what of it was taken; None for an offer that is not known, or was told.
-        """
+        """An item was taken: ``{id, number?, length?}``, the length where only a part was. Where it
+        stood and what of it was taken; None for an offer that is not known, or was told."""
         number, length = outcome.get("number", 0), outcome.get("length")
         offer = self._known.get(outcome["id"]) if isinstance(outcome.get("id"), int) else None
         if offer is None or not isinstance(number, int) or not 0 <= number < len(offer.texts):

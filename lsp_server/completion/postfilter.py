@@ -1,8 +1,5 @@
-"""Cuts what must not be shown from the model's text. Pure functions, held by golden tests.
-
-In this order: hidden characters and loops are cut, what stands after the cursor already is taken
-off, closing brackets that close nothing are cut, trailing blanks go.
-"""
+"""Cuts what must not be shown from the model's text: hidden characters, loops, what stands after
+the cursor, closing brackets that close nothing, trailing blanks."""
 
 from __future__ import annotations
 
@@ -18,9 +15,7 @@ def shown_text(
     text: str, prefix: str, suffix: str, syntax: IncrementalBrackets | None = None
 ) -> str:
     """What to offer of ``text`` between ``prefix`` and ``suffix``; empty when nothing is left.
-
-    ``syntax``: what is known of the document, for a language that has a grammar.
-    """
+    ``syntax``: what is known of the document, for a language that has a grammar."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.isascii():
         text = text[: first_hidden(text, prefix + suffix)]
@@ -68,7 +63,6 @@ def _filled(lines: list[str]) -> list[str]:
 
 
 def _last_line(prefix: str) -> list[str]:
-    """The line with text before the cursor's line, if there is one."""
     return _filled(prefix[-SURROUNDING_CHARACTERS:].split("\n")[:-1])[-1:]
 
 
@@ -90,7 +84,6 @@ def _starts_same(written: list[str], following: list[str]) -> bool:
 
 
 def _without_line_rest(text: str, rest: str, around: Surroundings) -> str:
-    """Take the rest of the cursor's line off the end of the text's first line."""
     if not rest.strip():
         return text
     line_before = around.prefix[around.prefix.rfind("\n") + 1 :]

@@ -111,10 +111,8 @@ class CompletionProvider:
         self._syntax = DocumentBrackets()
 
     async def complete(self, ask: CompletionRequest) -> Answer | None:
-        """Texts for one place; None when a newer request of the document came meanwhile.
-
-        Cancelling the coroutine stops the decode loop.
-        """
+        """Texts for one place; None when a newer request of the document came meanwhile. Cancelling
+        the coroutine stops the decode loop."""
         mine = self._newest[ask.document] = object()
         self._wake_waiting(ask.document)
         self._forget_rest(ask.document)
@@ -167,11 +165,9 @@ class CompletionProvider:
         )
 
     def _filtered(self, text: str, ask: CompletionRequest) -> str:
-        """What can be shown of a text."""
         return shown_text(text, ask.prefix, ask.suffix, self._syntax.syntax_of(ask))
 
     def _sure_of(self, text: str, pieces: Sequence[LikelyPiece], ask: CompletionRequest) -> str:
-        """What is shown of it: as far as the model is sure."""
         return gated(text, pieces, self._threshold(ask))
 
     def _threshold(self, ask: CompletionRequest) -> float:
@@ -249,7 +245,6 @@ class CompletionProvider:
     async def _follow(
         self, ask: CompletionRequest, running: Running, mine: object, limit: float
     ) -> str:
-        """Wait for ``running`` to write enough for ``ask``."""
         started = time.monotonic()
         while self._newest.get(ask.document) is mine:
             typed = running.typed_since(ask)
@@ -278,7 +273,6 @@ class CompletionProvider:
         return ""
 
     def _wake_waiting(self, document: str) -> None:
-        """Let the requests see that a newer one came."""
         for group in (self._running, self._ahead):
             if (running := group.get(document)) is not None:
                 running.wake()
@@ -297,7 +291,6 @@ class CompletionProvider:
                 running.wake()
 
     def _remember(self, running: Running) -> None:
-        """Keep what was written, whole or in part."""
         ask = running.ask
         if running.result is not None:
             self._on_result(running.result)
@@ -343,7 +336,6 @@ class CompletionProvider:
         self._ahead[ask.document] = self._start(following, PREFETCH)
 
     async def _alternatives(self, ask: CompletionRequest, first: str) -> list[str]:
-        """Further suggestions, sampled with fixed seeds so that they are the same each time."""
         texts: list[str] = []
         limit = time.monotonic() + ALTERNATIVES_S
         for seed in range(1, self._settings().completion.alternatives):

@@ -1,8 +1,5 @@
-"""Finds text that repeats itself to the end: the same lines or words over and over.
-
-A block that comes twice is no loop, and neither is a repetition that the model came out of: tables,
-lists of zeros and rules of a style sheet are written like that.
-"""
+"""Finds text that repeats itself to the end: the same lines or words over and over. A block that
+comes twice is no loop."""
 
 from __future__ import annotations
 
@@ -70,10 +67,8 @@ def _without_phrase_loop(text: str) -> str:
 
 
 def is_echo(text: str, prefix: str) -> bool:
-    """Whether a text is the last lines before the cursor once more, and nothing else.
-
-    A block in brackets may come twice one after another, but not three times.
-    """
+    """Whether a text is the last lines before the cursor once more, and nothing else. A block in
+    brackets may come twice one after another, but not three times."""
     line_before = prefix[prefix.rfind("\n") + 1 :]
     if line_before.strip():
         return False
@@ -89,7 +84,6 @@ def is_echo(text: str, prefix: str) -> bool:
 
 
 def _is_block(lines: list[str]) -> bool:
-    """Whether the lines open a bracket at the end of a line and close all that they open."""
     opens = any(line.endswith(("{", "[", "(")) for line in lines[:-1])
     return opens and unpaired(_BRACKETS.findall("\n".join(lines))) == Unpaired("", "")
 

@@ -78,11 +78,8 @@ class Running:
                 waiter.set_result(None)
 
     async def wait(self, timeout_s: float) -> None:
-        """Wait until more is written, it is finished, or the time is up.
-
-        Not by ``asyncio.wait_for``, which before Python 3.12 swallows a cancel that comes together
-        with what is waited for.
-        """
+        """Wait until more is written, it is finished, or the time is up. (``asyncio.wait_for``
+        before Python 3.12 swallows a cancel that comes at the same time.)"""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         self._waiters.append(waiter)

@@ -1,9 +1,5 @@
-"""The brackets around the cursor, and which closing bracket of a text closes none of them.
-
-With a grammar, brackets are those of code. Without one, a bracket counts as too many only where it
-is under every reading: with what may be a string, a comment or prose taken out, and with it in; and
-only on the cursor's line and on lines that hold nothing else.
-"""
+"""The brackets around the cursor, and which closing bracket of a text closes none of them. Without
+a grammar a bracket counts as too many only where it is under every reading."""
 
 from __future__ import annotations
 
@@ -77,11 +73,8 @@ class Surroundings:
         return bool(unpaired(_BRACKET.findall(part)).closing) and self.too_many(text) is None
 
     def _too_many(self, around: Around, hidden: bool) -> int | None:
-        """The first closing bracket from which on more is closed than is open.
-
-        What is closed too early may be opened again: ``b) + f(c`` fits before ``)``. Where
-        ``hidden``, more may be open than is seen.
-        """
+        """The first closing bracket from which on more is closed than is open; ``b) + f(c`` fits
+        before ``)``. Where ``hidden``, more may be open than is seen."""
         stack = list(around.open_before)
         surplus = 0
         allowed = _unclosable(stack, around.closed_after)
@@ -105,7 +98,6 @@ class Surroundings:
         return first
 
     def _is_far(self, opener: str) -> bool:
-        """Whether no bracket of that kind is open on the cursor's line."""
         line = self.prefix[self.prefix.rfind("\n") + 1 :]
         return opener not in unpaired(_BRACKET.findall(line)).opening
 
@@ -125,5 +117,4 @@ class Surroundings:
 
 
 def _unclosable(stack: list[str], closers: str) -> int:
-    """How many of the closing brackets after a text find none that is open."""
     return len(unpaired([*stack, *closers]).closing)

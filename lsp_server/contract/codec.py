@@ -1,9 +1,5 @@
-"""One codec: dataclasses as JSON, and JSON as dataclasses, checked against their fields.
-
-A field that is not known is refused in what is asked (settings, options, jobs) and left out of what
-is answered (status, results, spans), so that a newer engine can tell more than a client knows. A
-null stands for a field's default, and what is None by default is not written.
-"""
+"""One codec: dataclasses as JSON and back, checked against their fields. An unknown field is
+refused in what is asked and left out of what is answered; a null stands for the default."""
 
 from __future__ import annotations
 
@@ -124,7 +120,6 @@ class _Member:
         return bool(self.metadata.get("secret"))
 
     def fit(self, value: Any, where: str, problems: list[Problem]) -> Any:
-        """The value as its field has it. Raises _Unfit."""
         read = self.reader(value, where, problems)
         choices, low, high = (self.metadata.get(key) for key in ("choices", "low", "high"))
         if choices and read not in choices:
@@ -158,7 +153,6 @@ def _written(kind: Any) -> tuple[tuple[str, bool], ...]:
 
 @cache
 def _reader(hint: Any) -> tuple[Reader, str]:
-    """What reads a value of this type, and what it expects, in words."""
     origin, inner = get_origin(hint), get_args(hint)
     if dataclasses.is_dataclass(hint):
         return _object_reader(cast("type[Any]", hint)), "an object"

@@ -15,7 +15,6 @@ LEAST_TOP_P = 1e-6
 
 
 def _from(low: float, high: float, default: Any) -> Any:
-    """A field with the numbers that it takes."""
     return field(default=default, metadata={"low": low, "high": high})
 
 
@@ -50,8 +49,6 @@ class _OfDocument:
 
 @dataclass(frozen=True, slots=True)
 class _WritingJob(_OfDocument):
-    """A text that the model writes, and how."""
-
     _: KW_ONLY
     max_tokens: int
     temperature: float = _from(0, 2, 0.0)
@@ -109,11 +106,8 @@ class EditJob(_WritingJob):
 
 @dataclass(frozen=True, slots=True)
 class GenerateJob(_WritingJob):
-    """Go on from a text, from token ids, from a conversation, or from both sides of a hole.
-
-    One of ``text``, ``tokens``, ``messages`` and ``pieces`` is given; ``suffix`` goes with
-    ``text``.
-    """
+    """Go on from a text, from token ids, from a conversation, or from both sides of a hole. One of
+    ``text``, ``tokens``, ``messages`` and ``pieces`` is given; ``suffix`` goes with ``text``."""
 
     operation: ClassVar[str] = "generate"
     workspace: str = ""

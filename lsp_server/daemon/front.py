@@ -1,8 +1,5 @@
-"""``redraft serve``: finds or starts the user's daemon and passes messages. Standard library only.
-
-The front lives as long as the editor. When the daemon dies it answers what was asked, has another
-daemon started, and tells it what was open, so the editor sees no more than a line in its log.
-"""
+"""``redraft serve``: finds or starts the user's daemon and passes messages, as long as the editor
+lives. When the daemon dies it starts another. Standard library only."""
 
 from __future__ import annotations
 
@@ -145,7 +142,6 @@ class Front:
                 return
 
     def _back_off(self) -> float:
-        """How long to wait before the next start, by the deaths of the last minutes."""
         now = time.monotonic()
         self._deaths = [moment for moment in self._deaths if now - moment < RECENT_S]
         back_off = BackOff(FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S)
@@ -188,7 +184,6 @@ def _error(msg_id: Any, code: int, text: str) -> Message:
 
 
 def _wait_for_editor(seconds: float) -> None:
-    """Until the editor ends, at most so long."""
     ended = threading.Event()
 
     def read() -> None:
@@ -203,9 +198,7 @@ def _wait_for_editor(seconds: float) -> None:
 
 def connect(path: Path, hello: dict[str, Any], start: bool) -> socket.socket | None:
     """A greeted connection to the daemon, which is started when ``start``; else None without one.
-
-    Raises DaemonUnavailable when it cannot be started.
-    """
+    Raises DaemonUnavailable when it cannot be started."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
         connection = _greeted(path, hello)
@@ -245,7 +238,6 @@ def _greeted(path: Path, hello: dict[str, Any]) -> socket.socket | None:
 
 
 def _alive(path: Path) -> bool:
-    """Whether somebody listens on the socket."""
     dialled = dial(path)
     if dialled is None:
         return False

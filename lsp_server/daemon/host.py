@@ -1,8 +1,5 @@
-"""The daemon: one process for each user and build that serves all fronts. Loads no torch.
-
-It holds a lock for as long as it lives, and only then unlinks a stale socket and binds (Watchman's
-order), so that two daemons cannot take the socket from each other.
-"""
+"""The daemon: one process for each user and build that serves all fronts. It holds a lock for as
+long as it lives, and only then unlinks a stale socket and binds. Loads no torch."""
 
 from __future__ import annotations
 
@@ -152,7 +149,6 @@ def _environment(hello: dict[str, Any]) -> dict[str, str]:
 
 
 def _is_ours(writer: asyncio.StreamWriter) -> bool:
-    """Whether the peer is the same user. The socket's mode says so too; this checks it."""
     peer = writer.get_extra_info("socket")
     return peer is None or uses_loopback() or is_same_user(peer)
 

@@ -144,7 +144,6 @@ class Hub:
         await self._memory.grant(engine, self._memory_megabytes[engine.options])
 
     def _local_engines(self) -> list[EngineClient]:
-        """Those that take memory of this machine."""
         return [engine for engine in self._engines.values() if isinstance(engine, EngineClient)]
 
     def open_workspace(self, folder: str, settings: Settings) -> None:
@@ -276,7 +275,6 @@ class Hub:
         }
 
     def _memory_status(self) -> dict[str, int]:
-        """Bytes of main memory that engines hold, and that they may hold together."""
         megabytes = max(self._memory_megabytes.values(), default=0)
         budget = self._memory.budget(megabytes)
         return {"held_bytes": budget.used, "budget_bytes": budget.most}

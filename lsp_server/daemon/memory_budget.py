@@ -109,7 +109,6 @@ class MemoryBudget:
 
 
 def _holds(engine: EngineClient) -> bool:
-    """It has a process, or is about to start one."""
     return bool(engine.memory_bytes or engine.pid)
 
 

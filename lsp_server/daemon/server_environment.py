@@ -1,7 +1,4 @@
-"""Reads a server's address and key from the environment of the front.
-
-The daemon's own is that of whichever front came first. Standard library only.
-"""
+"""Reads a server's address and key from the environment of the front. Standard library only."""
 
 from __future__ import annotations
 

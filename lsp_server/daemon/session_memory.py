@@ -1,8 +1,4 @@
-"""Remembers the editor's session, so that a new daemon can take over when the old one dies.
-
-The front notes every message on its way. Nothing that was typed is lost with a daemon, and the
-editor does not see that there is another.
-"""
+"""Remembers the editor's session, so that a new daemon can take over when the old one dies."""
 
 from __future__ import annotations
 

@@ -24,9 +24,7 @@ class ServerFailed(RedraftError):
 
 class DemoClient:
     """Sends requests and notifications; answers the server's own requests as an editor must.
-
-    ``on_notification`` is called with (method, params) on the reading thread.
-    """
+    ``on_notification`` is called with (method, params) on the reading thread."""
 
     def __init__(
         self,
@@ -154,10 +152,8 @@ def serve_command() -> list[str]:
 
 
 def private_environment(folder: Path) -> dict[str, str]:
-    """An environment in which the server keeps everything it writes below ``folder``.
-
-    A demo must neither meet the user's own daemon nor leave stores behind.
-    """
+    """An environment in which the server keeps everything it writes below ``folder``. A demo must
+    neither meet the user's own daemon nor leave stores behind."""
     environment = dict(os.environ)
     for name in ("CACHE_HOME", "CONFIG_HOME", "DATA_HOME", "STATE_HOME", "RUNTIME_DIR"):
         variable = f"XDG_{name}"

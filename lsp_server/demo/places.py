@@ -158,7 +158,6 @@ def _places_to_type(path: Path, text: str, node: ast.FunctionDef) -> Iterator[Ty
 
 
 def _instructions(node: ast.FunctionDef) -> Iterator[str]:
-    """What may be asked of a function."""
     parameters = [each.arg for each in node.args.args if each.arg not in ("self", "cls")]
     if parameters:
         yield f"rename {parameters[0]} to new_{parameters[0]}"

@@ -46,7 +46,6 @@ class Readiness:
 
     @property
     def _missing(self) -> str:
-        """What the server still does; empty once everything is there."""
         status = self._status
         if status["state"] in ("loading", "error"):
             return f"{status['message']} {status.get('remedy') or ''}".strip()
@@ -56,9 +55,7 @@ class Readiness:
 
     def wait(self, report: Callable[[str], None], limit_s: float = READY_S) -> None:
         """Wait until the model is loaded and compiled and the index built; ``report`` hears why.
-
-        Raises RedraftError where that fails or takes too long.
-        """
+        Raises RedraftError where that fails or takes too long."""
         ends = time.monotonic() + limit_s
         with self._changed:
             while missing := self._missing:

@@ -56,7 +56,6 @@ def _name(uri: str) -> str:
 
 
 def _read(file: Path) -> set[str]:
-    """What was kept; a damaged file allows nothing."""
     try:
         names = json.loads(file.read_text("utf-8"))
     except FileNotFoundError:

@@ -1,9 +1,5 @@
-"""The text of open documents: LSP's line rules, positions in three encodings, cheap edits.
-
-A document is a list of lines, so an edit costs as much as the lines that it touches. LSP ends lines
-at ``\\n``, ``\\r\\n`` and ``\\r`` and nowhere else (specification 3.18, text documents); Python's
-``splitlines`` also ends them at form feeds and U+2028 and would shift every later position.
-"""
+"""The text of open documents: a list of lines, positions in three encodings. LSP ends lines at
+``\\n``, ``\\r\\n`` and ``\\r`` and nowhere else (specification 3.18, text documents)."""
 
 from __future__ import annotations
 
@@ -65,10 +61,8 @@ def line_end(line: str) -> str:
 
 
 def column_of(line: str, units: int, encoding: Encoding) -> int:
-    """Code points of ``line`` before ``units`` code units; inside a character: its start.
-
-    Beyond the line's end, the end (specification: "defaults back to the line length").
-    """
+    """Code points of ``line`` before ``units`` code units; inside a character: its start. Beyond
+    the line's end, the end (specification: "defaults back to the line length")."""
     length = len(line) - len(line_end(line))
     if units <= 0:
         return 0
@@ -225,10 +219,8 @@ class Document:
         end: tuple[int, int],
         encoding: Encoding,
     ) -> tuple[str, str]:
-        """What stays before and after the range on its first and last line.
-
-        A UTF-16 client may cut a surrogate pair in two; the halves then stay as lone surrogates.
-        """
+        """What stays before and after the range on its first and last line. A UTF-16 client may cut
+        a surrogate pair in two; the halves then stay as lone surrogates."""
         head_line, tail_line = self.lines[first.line], self.lines[last.line]
         if encoding != "utf-16" or (head_line.isascii() and tail_line.isascii()):
             return head_line[: first.column], tail_line[last.column :]

@@ -56,7 +56,6 @@ class IgnoredPaths:
 
 
 def _ignore_files(folder: str, path: str) -> Iterator[str]:
-    """Ignore files that may say something about a path."""
     yield os.path.join(folder, ".git", "info", "exclude")
     parts = path.split("/")
     for depth in range(len(parts)):
@@ -65,7 +64,6 @@ def _ignore_files(folder: str, path: str) -> Iterator[str]:
 
 
 def _stamp(path: str) -> tuple[int, int]:
-    """Changes with the file."""
     try:
         status = os.stat(path)
     except OSError:

@@ -1,8 +1,5 @@
-"""Finds characters that a reader does not see and that make text read otherwise than it runs.
-
-Bidirectional controls reorder what is shown ("Trojan Source", CVE-2021-42574); zero-width ones make
-two names look alike. A model that copies them from a repository must not bring them in unseen.
-"""
+"""Finds characters that a reader does not see and that make text read otherwise than it runs
+("Trojan Source", CVE-2021-42574; zero-width ones)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Open documents that hold secrets. Their text is withheld, and the user learns why.
-
-A document is held back for its path, however a scheme wraps it, or for what stands in it. What
-stands in it is looked through once when it is opened, then where it changes.
-"""
+"""Open documents that hold secrets, by path or content. Their text is withheld, and the user learns
+why."""
 
 from __future__ import annotations
 
@@ -102,7 +99,6 @@ def path_reason(uri: str) -> str:
 
 
 def _target(path: str) -> str:
-    """What a path leads to when links are followed."""
     try:
         return os.path.realpath(path)
     except (OSError, ValueError):
@@ -110,7 +106,6 @@ def _target(path: str) -> str:
 
 
 def _text_around(document: Document, edit: Edit) -> str:
-    """What an edit put in, with what stands around it."""
     lines = document.lines
     first = min(edit.start.line, len(lines) - 1)
     last = min(first + edit.text.count("\n") + edit.text.count("\r") + 1, len(lines) - 1)

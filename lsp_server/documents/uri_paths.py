@@ -1,10 +1,5 @@
-"""Finds the paths in a document's URI, whatever scheme is around them.
-
-An editor shows a file under many names: ``git:/w/.env?{"path":"/w/.env","ref":"HEAD"}`` is an old
-version of it, ``vscode-remote://ssh-remote+host/home/u/.netrc`` lies on another machine. RFC 3986
-says how a URI is made; queries and authorities are each extension's own, so every part that may
-be a path is given.
-"""
+"""Finds the paths in a document's URI, whatever scheme is around them (RFC 3986): every part that
+may be a path is given, as in ``git:/w/.env?{"path":"/w/.env"}``."""
 
 from __future__ import annotations
 
@@ -55,7 +50,6 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _strings_of(query: str) -> Iterator[str]:
-    """The strings of a query that is JSON."""
     try:
         waiting: list[Any] = [json.loads(query.split("#", 1)[0])]
     except (ValueError, RecursionError):

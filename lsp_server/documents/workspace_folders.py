@@ -45,11 +45,8 @@ class Folders:
         return path
 
     def place(self, uri: str) -> DocumentLocation:
-        """Where a document stands: in the innermost folder that holds it, by components.
-
-        Folder and document may be on different sides of a link: editors follow links in the one
-        and not in the other.
-        """
+        """Where a document stands: in the innermost folder that holds it, whichever side of a link
+        the editor names."""
         absolute = to_fs_path(uri.split("#", 1)[0]) or ""
         if not absolute or "\0" in absolute:
             return DocumentLocation("", uri.rsplit("/", 1)[-1].rsplit(":", 1)[-1], "")

@@ -1,8 +1,5 @@
-"""Checks a model's answer before it is offered as an edit.
-
-Cut-off answers and empty ones are refused. Those that no longer parse where the text did, and those
-that change more than the instruction is about (``scope_of_instruction``), are shown with a warning.
-"""
+"""Checks a model's answer before it is offered as an edit: refuses what is cut off or empty, warns
+of what no longer parses or goes beyond the instruction."""
 
 from __future__ import annotations
 
@@ -20,11 +17,9 @@ from lsp_server.errors import EditRefused
 def checked_text(
     old: str, result: JobResult, language: str, instruction: str = "", *, strict: bool = True
 ) -> str:
-    """The text that ``old`` becomes, which is the result's.
-
-    ``language`` as in the protocol (``python``). ``strict``: what is in doubt is refused, too.
-    Raises EditRefused with the reason.
-    """
+    """The text that ``old`` becomes, which is the result's. ``language`` as in the protocol
+    (``python``). ``strict``: what is in doubt is refused, too. Raises EditRefused with the
+    reason."""
     if result.stopped_by == "cancelled":
         raise EditRefused("the edit was stopped")
     if result.stopped_by == "length":

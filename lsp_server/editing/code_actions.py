@@ -43,12 +43,9 @@ def code_actions(
     allowed: bool = False,
     done: Collection[str] = (),
 ) -> list[types.CodeAction]:
-    """Everything that can be offered for a range. Edits are made when one is chosen.
-
-    ``withheld``: the document holds secrets, and only what the user selected is edited;
-    ``allowed``: the user allows it. ``done``: the instructions that the model's card says it
-    carries out; then no others are offered, and no fixes.
-    """
+    """Everything that can be offered for a range. ``withheld``: the document holds secrets, and
+    only the selection is edited; ``allowed``: the user allows it. ``done``: the instructions that
+    the model's card says it carries out; then no others are offered."""
     actions = _edits(where, features, settings, withheld=withheld, done=done)
     if features.unresolved_actions:
         actions = [_as_command(action) for action in actions] if features.apply_edit else []
@@ -169,7 +166,6 @@ def _is_other_text(document: Document, line: int, comment: InstructionComment) -
 
 
 def _comments(where: ActionContext) -> list[types.CodeAction]:
-    """Instruction comments on the lines of the range; each is about the block that it stands at."""
     lines = where.document.lines
     first, last = where.range.start.line, min(where.range.end.line, len(lines) - 1)
     found = []

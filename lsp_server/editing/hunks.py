@@ -1,9 +1,5 @@
-"""The shortest replacements that turn one text into another.
-
-Lines are compared first, then the ends of every changed stretch are cut off where they agree, so
-that a changed word is a replacement of that word. Offsets are code points of the old text; callers
-turn them into positions.
-"""
+"""The shortest replacements that turn one text into another. Offsets are code points of the old
+text."""
 
 from __future__ import annotations
 
@@ -28,10 +24,8 @@ class Hunk:
 
 
 def minimal_hunks(old: str, new: str) -> list[Hunk]:
-    """Replacements in order that do not touch each other; ``apply_hunks`` gives exactly ``new``.
-
-    No hunk begins or ends between ``\\r`` and ``\\n``, or between a character and its marks.
-    """
+    """Replacements in order that do not touch each other; ``apply_hunks`` gives exactly ``new``. No
+    hunk begins or ends between ``\\r`` and ``\\n``, or between a character and its marks."""
     hunks = []
     for start, end, text in _changed_lines(old, new):
         left = _common_start(old[start:end], text)
@@ -89,7 +83,6 @@ def _lines(text: str) -> list[str]:
 
 
 def _changed_lines(old: str, new: str) -> list[tuple[int, int, str]]:
-    """Stretches of whole lines that differ: start and end in ``old``, text in ``new``."""
     head = _common_start(old, new)
     head = max(old.rfind("\n", 0, head), old.rfind("\r", 0, head)) + 1
     if old[head - 1 : head + 1] == "\r\n" or new[head - 1 : head + 1] == "\r\n":

@@ -1,8 +1,5 @@
-"""Edits by instruction: the model rewrites a region, the editor gets the fewest changed lines.
-
-The document goes on living meanwhile. An edit whose region was touched is refused; one whose
-region only moved is moved with it. Nothing that the user typed is ever overwritten.
-"""
+"""Edits by instruction: the model rewrites a region, the editor gets the fewest changed lines. An
+edit whose region was touched meanwhile is refused; nothing typed is ever overwritten."""
 
 from __future__ import annotations
 
@@ -127,10 +124,8 @@ class EditProvider:
 
     @contextmanager
     def begin(self, request: EditRequest) -> Iterator[PendingEdit]:
-        """Fix what is to be edited, before anything is awaited, and follow it from then on.
-
-        Raises EditRefused.
-        """
+        """Fix what is to be edited, before anything is awaited, and follow it from then on. Raises
+        EditRefused."""
         document = request.document
         start, end = whole_lines(document, request.start, request.end)
         selection = document.between(start, end)
@@ -152,10 +147,8 @@ class EditProvider:
             regions.remove(pending.region)
 
     async def finish(self, pending: PendingEdit, on_text: OnText | None = None) -> EditResult:
-        """The edit, for the document as it is when the model has finished.
-
-        Cancelling the coroutine stops the decode loop. Raises EditRefused or StaleDocument.
-        """
+        """The edit, for the document as it is when the model has finished. Cancelling the coroutine
+        stops the decode loop. Raises EditRefused or StaleDocument."""
         try:
             edit = await self._finished(pending, on_text)
         except RedraftError as error:
@@ -261,7 +254,6 @@ class EditProvider:
         return PurePath(self._engine().status.model).name == DEFAULT_FILE
 
     def _fitted(self, pending: PendingEdit, result: JobResult) -> EditResult:
-        """The edit as changes of the document."""
         document, job = pending.request.document, pending.job
         language, instruction = document.language, job.instruction
         wanted = checked_text(job.selection, result, language, instruction, strict=False)

@@ -36,10 +36,8 @@ def _moved(place: Position, edit: Edit) -> Position:
 
 
 def whole_lines(document: Document, start: Position, end: Position) -> tuple[Position, Position]:
-    """The range widened to whole lines, without the end of the last one.
-
-    A selection that ends at the start of a line does not mean that line.
-    """
+    """The range widened to whole lines, without the end of the last one. A selection that ends at
+    the start of a line does not mean that line."""
     last = end.line
     if last > start.line and end.column == 0:
         last -= 1

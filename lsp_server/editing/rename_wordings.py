@@ -139,7 +139,6 @@ def _readings(text: str, defined: set[str]) -> Iterator[tuple[str, str]]:
 
 
 def _outermost(defined: list[tuple[str, str]]) -> str:
-    """The one function that is indented least, empty when there are several or none."""
     least = min((len(indent) for indent, _ in defined), default=0)
     names = [name for indent, name in defined if len(indent) == least]
     return names[0] if len(names) == 1 else ""

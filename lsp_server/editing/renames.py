@@ -1,9 +1,5 @@
-"""Exact renames: the syntax tree finds the identifiers, and nothing else changes.
-
-Comments and strings change where the instruction says so. In marked text and prose, where no
-identifier has that name, whole words change. A name that exists already where the old one stands is
-refused with its line, as is a target that cannot be a name.
-"""
+"""Exact renames by the syntax tree; whole words in marked text and prose. A name that exists
+already in scope, or cannot be a name, is refused with its line."""
 
 from __future__ import annotations
 
@@ -136,7 +132,6 @@ def _places_beside_code(
 
 
 def _words(name: str, where: EditedPart, *, hyphens: bool = False) -> list[Span]:
-    """Where a name stands as a word in the part. hyphens: they join words to one."""
     before, behind = (r"(?<!\w-)", r"(?!-\w)") if hyphens else ("", "")
     word = re.compile(rf"(?<![\w$]){before}{re.escape(name)}(?![\w$]){behind}")
     return [found.span() for found in word.finditer(where.text, where.start, where.end)]
@@ -178,7 +173,6 @@ def _refuse_unread(tree: SyntaxTree, name: str, found: list[Span], where: Edited
 
 
 def _is_near_error(tree: SyntaxTree, span: Span) -> bool:
-    """Whether the statement around a word is not read as a whole."""
     node = tree.node(*span)
     for _ in range(3):
         if node is not None:
@@ -189,7 +183,6 @@ def _is_near_error(tree: SyntaxTree, span: Span) -> bool:
 
 
 def _is_of_class(tree: SyntaxTree, span: Span) -> bool:
-    """Whether a name is given in the body of a class: a method or an attribute."""
     node = tree.node(*span)
     outer = node.parent if node is not None else None
     if outer is not None and outer.type == "function_definition":
@@ -229,13 +222,11 @@ def _is_parameter(tree: SyntaxTree, span: Span) -> bool:
 
 
 def _receiver(text: str, span: Span) -> str | None:
-    """What stands before the dot in front of a name; None where there is no dot."""
     found = _MEMBER.search(text, max(0, span[0] - 80), span[0])
     return found.group(1) if found else None
 
 
 def _is_key(tree: SyntaxTree, span: Span) -> bool:
-    """Whether a name is a key or the name of an argument in a call."""
     node = tree.node(*span)
     if node is None or node.type in _KEYS:
         return node is not None
@@ -315,7 +306,6 @@ def _meets(new: _Scopes, old: _Scopes, all_old: set[_Scopes], all_new: set[_Scop
 def _refuse_no_name(
     wording: RenameWording, hunks: list[Hunk], code: list[Span], where: EditedPart, tree: SyntaxTree
 ) -> None:
-    """Raises EditRefused where the new name is no identifier of the language, as a keyword is."""
     refusal = EditRefused(f"{wording.new} cannot be a name here; choose another one")
     if is_keyword(wording.new, tree.grammar):
         raise refusal

@@ -55,10 +55,8 @@ async def _grant_nothing() -> None:
 
 
 class EngineClient:
-    """One engine process, started at the first request and restarted after its death.
-
-    The state of its ``status``: ``idle`` (no process), ``loading``, ``ready`` or ``failed``.
-    """
+    """One engine process, started at the first request and restarted after its death. The state of
+    its ``status``: ``idle`` (no process), ``loading``, ``ready`` or ``failed``."""
 
     def __init__(
         self,
@@ -120,10 +118,8 @@ class EngineClient:
     def set_buffer(
         self, folder: str, path: str, read: Callable[[], str], opened: bool = False
     ) -> None:
-        """An open document changed; ``read`` gives its text, sent with the next request.
-
-        That of one that was ``opened`` is sent at once: many sent together would hold others up.
-        """
+        """An open document changed; ``read`` gives its text, sent with the next request. That of
+        one that was ``opened`` is sent at once: many sent together would hold others up."""
         self._buffers[folder, path] = read
         self._dirty[folder, path] = None
         if opened and self._child.alive:
@@ -346,7 +342,6 @@ class EngineClient:
             self.calls.finish(call, error=_error_of(frame))
 
     def _told(self, changes: dict[str, Any]) -> None:
-        """The engine's status; what is left out of it is as it was."""
         values = {**to_json(self.status), "message": "", **changes}
         status = read(EngineStatus, values, unknown="ignored")
         if status.state == "failed":
@@ -359,7 +354,6 @@ class EngineClient:
         self._change(status.state, status.message)
 
     def _fail(self, cause: str, remedy: str, lasting: bool = True) -> None:
-        """There is no model: whoever waits is told, and nothing is tried until that may help."""
         logger.warning("the model cannot be loaded: %s", cause)
         self.failure = LoadFailure(self.options.models, cause, remedy, self._files, lasting)
         self._change("failed", cause, remedy, lasting)

@@ -1,10 +1,5 @@
-"""Records that everything a model calls was compiled for this machine, so that a start need not
-check it.
-
-To look means to import all that is compiled, which takes a third of a start. A record holds for one
-state of our own source, of the processor and of the model's files, and as long as the indexes of
-compiled code that it names are there.
-"""
+"""Records that everything a model calls was compiled, for one state of our source, the processor
+and the model's files, so that a start need not import all of it to check."""
 
 from __future__ import annotations
 

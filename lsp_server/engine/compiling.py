@@ -117,7 +117,6 @@ def _start(share: list[CompileTask], *, patient: bool = False) -> subprocess.Pop
 
 
 def _wait_for_one(running: dict[str, subprocess.Popen[bytes]], ends: float) -> bool:
-    """Wait until a process ends, and forget it; whether one did in time."""
     while all(process.poll() is None for process in running.values()):
         if time.monotonic() > ends:
             return False

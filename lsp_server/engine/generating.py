@@ -166,10 +166,8 @@ class EditPart(NamedTuple):
 
 
 def edit_parts(engine: Engine, job: EditJob, fits: Callable[[str], bool]) -> Iterator[EditPart]:
-    """What the model is asked for one after another, and what stays between. Raises AccelError.
-
-    A selection that does not fit into one answer is cut at its definitions.
-    """
+    """What the model is asked for one after another, and what stays between. Raises AccelError. A
+    selection that does not fit into one answer is cut at its definitions."""
     for piece in split_at_definitions(job.selection, fits):
         yield EditPart(piece, edit_prompt(engine, replace(job, selection=piece)))
 

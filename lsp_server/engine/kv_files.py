@@ -1,8 +1,5 @@
-"""KV caches as files on disk: private, written as a whole, within a budget.
-
-A file is a line of JSON, token ids, arrays, and a checksum of all before it. What is damaged, of
-another kind or cut off is deleted and counts as not there.
-"""
+"""KV caches as files on disk: private, written as a whole, within a budget, with a checksum. What
+is damaged is deleted."""
 
 from __future__ import annotations
 
@@ -44,9 +41,7 @@ class KvFile:
 
 class KvFiles:
     """A folder of such files, of which those used longest ago are deleted beyond ``budget`` bytes.
-
-    Nothing here raises OSError: a disk that is full or gone costs only what is kept on it.
-    """
+    Nothing here raises OSError: a disk that is full or gone costs only what is kept on it."""
 
     def __init__(self, folder: Path, budget: int) -> None:
         self._folder, self.budget = folder, budget
@@ -120,7 +115,6 @@ class KvFiles:
 
 
 def _parts(file: KvFile) -> Iterator[bytes | memoryview]:
-    """The bytes of a file but for the checksum, in pieces that take a moment each."""
     arrays = [[array.dtype.str, *array.shape] for array in file.state]
     header = {"kind": KIND, "tokens": len(file.tokens), "arrays": arrays, "about": file.about}
     yield json.dumps(header).encode() + b"\n"
@@ -131,7 +125,6 @@ def _parts(file: KvFile) -> Iterator[bytes | memoryview]:
 
 
 def _read(data: bytes) -> KvFile:
-    """Raises ValueError, KeyError or TypeError for what ``_parts`` did not write."""
     end = data.find(b"\n", 0, LONGEST_HEADER)
     if end < 0 or zlib.crc32(memoryview(data)[:-_CHECKSUM_BYTES]) != int.from_bytes(
         data[-_CHECKSUM_BYTES:], "little"

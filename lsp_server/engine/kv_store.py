@@ -1,8 +1,4 @@
-"""Stores the KV caches of recent documents on disk, so that they are warm after a restart, too.
-
-Documents that may hold secrets are never stored: their jobs say so, and the text is searched once
-more before it is written.
-"""
+"""Stores the KV caches of recent documents on disk, but for those that may hold secrets."""
 
 from __future__ import annotations
 

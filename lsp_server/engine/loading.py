@@ -136,7 +136,6 @@ class EngineLoading:
         self.indexes.share(TextTokenizer.sharing(tokenizer.fast, tokenizer.sha256, size))
 
     def _open_learnt_state(self) -> None:
-        """What earlier processes learnt and kept of this model."""
         from accel.drafting.history import History
         from accel.drafting.retrieval.calibration import Calibration
 
@@ -148,7 +147,6 @@ class EngineLoading:
             self._kv_store = kv_store_of(self.engine, megabytes, self._caches)
 
     def _drafts_edits(self) -> bool:
-        """Whether what drafts edits is compiled."""
         if self._edits_behind.is_over:
             warming.warm_up_edits()
         return self._edits_behind.is_over

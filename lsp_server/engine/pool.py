@@ -22,11 +22,8 @@ class Pool(Generic[Item]):
         return (item for items in self._idle.values() for item in items)
 
     def acquire(self, key: Key, new: Callable[[], Item]) -> Lease[Item]:
-        """An idle item of ``key``, or a new one, until the end of the ``with`` block.
-
-        An item of a job that was pre-empted is still in use, so the job that pre-empts it gets
-        another.
-        """
+        """An idle item of ``key``, or a new one, until the end of the ``with`` block. An item of a
+        job that was pre-empted is still in use, so the job that pre-empts it gets another."""
         return Lease(self, key, new)
 
     def clear(self) -> None:

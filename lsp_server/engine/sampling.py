@@ -38,7 +38,6 @@ def sampling_of(engine: Engine, job: AnyJob, prompt: Prompt) -> Sampling:
 
 
 def _biases(engine: Engine, job: GenerateJob, prompt: Prompt) -> tuple[tuple[int, float], ...]:
-    """What is added to the score of which token. Raises InvalidRequest."""
     from accel.errors import InvalidRequest
 
     biases: defaultdict[int, float] = defaultdict(float)

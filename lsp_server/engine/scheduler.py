@@ -1,8 +1,7 @@
 """The engine process's one decode loop: the job with the highest priority gets the next forward.
 
-Between two forwards, and between two chunks of a prefill, a job asks whether it is cancelled. That
-question is also where more urgent jobs are served, so a completion never waits for more than one
-forward of an edit. Jobs of the same priority take turns by client.
+Between two forwards, and two chunks of a prefill, a job asks whether it is cancelled; there more
+urgent jobs are served. Jobs of the same priority take turns by client.
 """
 
 from __future__ import annotations

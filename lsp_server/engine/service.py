@@ -1,8 +1,5 @@
-"""Completions, edits and generations on a model and its index.
-
-``EngineService`` is used in process by commands and benches, and by the daemon as a child
-process (``engine.process``). Importing this module loads neither torch nor an index.
-"""
+"""Completions, edits and generations on a model and its index. Importing this module loads neither
+torch nor an index."""
 
 from __future__ import annotations
 

@@ -13,10 +13,8 @@ if TYPE_CHECKING:
 
 
 class SpanBuilder:
-    """Turns tokens into spans of text; neighbours of one source are one span.
-
-    ``skip``: bytes at the start of the generation that are typed already and not part of the text.
-    """
+    """Turns tokens into spans of text; neighbours of one source are one span. ``skip``: bytes at
+    the start of the generation that are typed already and not part of the text."""
 
     def __init__(self, bytes_of: Callable[[int], bytes], skip: int = 0) -> None:
         self._bytes_of = bytes_of

@@ -68,10 +68,8 @@ class WorkspaceIndexes:
         return list(self._datastores)
 
     def snapshot(self, folder: str, cursor: tuple[str, int] | None = None) -> IndexSnapshot | None:
-        """What can be looked up for a workspace; None for none.
-
-        ``cursor``: path of the document to complete and characters before the cursor.
-        """
+        """What can be looked up for a workspace; None for none. ``cursor``: path of the document to
+        complete and characters before the cursor."""
         return self.datastore(folder).snapshot(cursor) if folder else None
 
     def datastore(self, folder: str) -> Datastore:
@@ -99,10 +97,8 @@ class WorkspaceIndexes:
         return None
 
     def build(self, folder: str) -> None:
-        """Bring the datastore of a workspace in line in this process, and map it.
-
-        Where a running server keeps it in line, it is mapped as it is.
-        """
+        """Bring the datastore of a workspace in line in this process, and map it. Where a running
+        server keeps it in line, it is mapped as it is."""
         from repo_index.errors import StoreLocked
         from repo_index.indexer import Indexer
         from repo_index.source_tree import FolderTree

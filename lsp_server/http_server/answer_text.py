@@ -66,6 +66,5 @@ class AnswerText:
 
 
 def _overlap(text: str, stop: str) -> int:
-    """How many characters at the end of ``text`` may be the beginning of ``stop``."""
     longest = min(len(stop) - 1, len(text))
     return next((count for count in range(longest, 0, -1) if text.endswith(stop[:count])), 0)

@@ -39,12 +39,9 @@ def app(
     watch: Callable[[], Coroutine[Any, Any, None]] | None = None,
     metrics: Metrics | None = None,
 ) -> ASGIApp:
-    """The server around an engine, whose process it starts and ends.
-
-    ``host_names``: by which names it may be called, besides numbers; None: by any.
-    ``repositories``: who answers for repository ids; ``more_routes``: behind the same guard;
-    ``watch``: what runs beside the requests; ``metrics``: where they are counted.
-    """
+    """The server around an engine, whose process it starts and ends. ``host_names``: by which names
+    it may be called, besides numbers; None: by any. ``repositories``: who answers for repository
+    ids; ``watch``: what runs beside the requests."""
     limits = limits or RequestLimits()
 
     async def health(_request: Request) -> Response:
@@ -89,7 +86,6 @@ def app(
 
 
 def _error_response(_request: Request, error: Exception) -> Response:
-    """Every error in one shape."""
     if isinstance(error, HTTPException):
         if error.status_code == 405:
             return RequestRefused(405, "this path has another method", "wrong_method").response

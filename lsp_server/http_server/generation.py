@@ -120,7 +120,6 @@ def _begin(engine: EngineInterface, job: GenerateJob, on_spans: OnSpans) -> Call
 
 
 def _piece(job: GenerateJob, spans: list[Span], result: JobResult) -> AnswerPiece:
-    """A whole text, with its tokens where they were asked for."""
     text = AnswerText(job.stop)
     first = text.add(spans) if job.logprobs is not None else AnswerPiece()
     rest = text.end(result)

@@ -115,7 +115,6 @@ def _response_fields(fields: Fields) -> list[str]:
 
 
 def _nested(answer: dict[str, Any], name: str) -> Any:
-    """The value of ``outer/inner``."""
     value: Any = answer
     for part in name.split("/"):
         value = value.get(part) if isinstance(value, dict) else None

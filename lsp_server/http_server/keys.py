@@ -1,8 +1,6 @@
-"""The keys of the server in one file: names and hashes.
-
-A line is ``NAME SECRET``. SECRET is ``hmac-sha256:SALT:DIGEST``, or the key itself.
-A key has 256 random bits, so a keyed hash is as good as a slow one and costs a microsecond.
-"""
+"""The keys of the server in one file: a line is ``NAME SECRET``, where SECRET is
+``hmac-sha256:SALT:DIGEST`` or the key itself. A key has 256 random bits, so a fast keyed hash will
+do."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
-"""Fields of similar servers that this one refuses, because they would change the text.
+"""Fields of similar servers that this one refuses by name, because they would change the text.
+Others are passed over.
 
-A field that changes what is written, or in which form, is done by a route or refused here by its
-name: nobody has to guess why a text is not what was asked for. Others are passed over, as clients
-send fields of many servers (``user``, ``metadata``, ``store``, ``cache_prompt`` ...).
-
-Sources: the references of OpenAI's API, of llama.cpp's ``tools/server/README.md``, vLLM's
-"OpenAI-Compatible Server", SGLang, Text Generation Inference, text-generation-webui and Mistral.
+Sources: the references of OpenAI's API, llama.cpp's ``tools/server/README.md``, vLLM, SGLang, Text
+Generation Inference, text-generation-webui and Mistral.
 """
 
 from __future__ import annotations

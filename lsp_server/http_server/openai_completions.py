@@ -56,7 +56,6 @@ class CompletionEvents(OpenAiEvents):
 
 
 def _jobs(fields: Fields) -> list[GenerateJob]:
-    """One for each prompt."""
     job = generate_job(fields, DEFAULT_TOKENS)
     suffix = fields.text("suffix", "")
     job = replace(job, suffix=suffix or None, logprobs=wanted_logprobs(fields))
@@ -78,7 +77,6 @@ def _of_text(job: GenerateJob, prompt: str) -> GenerateJob:
 
 
 def _prompts(value: Any) -> list[str | list[int]]:
-    """A text, token ids, or a list of several of them."""
     if _is_prompt(value):
         return [value]
     if not (isinstance(value, list) and all(map(_is_prompt, value))):

@@ -41,9 +41,7 @@ class WorkspaceState:
 
 class IndexerClient:
     """One indexer process for all workspaces; started with the first, restarted after a death.
-
-    ``on_change(folder, what)`` is told ``progress``, ``state`` and ``written``.
-    """
+    ``on_change(folder, what)`` is told ``progress``, ``state`` and ``written``."""
 
     def __init__(self, on_change: Callable[[str, str], None], in_thread: bool = False) -> None:
         self.workspaces: dict[tuple[str, str], WorkspaceState] = {}

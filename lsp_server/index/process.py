@@ -1,8 +1,5 @@
-"""The indexer process keeps the datastores of all open workspaces up to date. It loads no torch.
-
-One thread indexes, at low priority and on one core; it stands still for a moment whenever a request
-decodes. What it writes, engines map.
-"""
+"""The indexer process keeps the datastores of all open workspaces up to date, on one thread of low
+priority that stands still whenever a request decodes. It loads no torch."""
 
 from __future__ import annotations
 
@@ -177,7 +174,6 @@ class IndexerLoop:
         return Workspace(folder, tokenizer, options, indexer, tree)
 
     def _index(self, workspace: Workspace, rebuild: bool = False) -> None:
-        """Bring everything in line, with progress."""
         store = str(workspace.indexer.folder)
         self._tell_of(workspace, "state", state="indexing", message="", store=store)
         last = 0.0
@@ -198,7 +194,6 @@ class IndexerLoop:
         self._slow_tasks.put(lambda: self._merge(workspace))
 
     def _refresh(self, workspace: Workspace, paths: list[str] | None) -> None:
-        """Some files changed; None when any may have."""
         done = workspace.indexer.refresh(paths)
         if done.indexed or done.removed:
             self._tell_of(workspace, "written")
@@ -274,7 +269,6 @@ class IndexerLoop:
 
 
 def _clean_up() -> None:
-    """Remove the stores of workspaces that are gone or long unused."""
     from repo_index.file_layer import FileLayer
     from repo_index.store import remove_old_stores
 
@@ -283,7 +277,6 @@ def _clean_up() -> None:
 
 
 def _exclude_file(folder: Path, patterns: list[str]) -> Path | None:
-    """The user's own patterns as an ignore file."""
     if not patterns:
         return None
     folder.mkdir(parents=True, exist_ok=True)

@@ -23,15 +23,12 @@ class Speed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCard:
-    """A model. also: its further names, as two tags of Ollama's may be of one file; paths: all its
-    places, none where it is to be fetched; store: the first that has it.
-
-    bits: of a weight, on average; nbytes: of all files, 0 where that is not known; does: of ``fim``
-    (fills in the middle), ``left`` (goes on from the left), ``edit`` (has a chat template),
-    ``next-edit``; kv_bytes: of one token, in 16 bits; content: the same for the same bytes, and for
-    some others; terms: what its licence does not allow, empty for nothing; purpose: what it is good
-    for; problem: why it cannot be opened, empty where it can; speed: None where it is not known.
-    """
+    """A model. also: its further names; paths: all its places, none where it is to be fetched;
+    store: the first that has it; bits: of a weight, on average; nbytes: of all files, 0 where
+    unknown; does: of ``fim``, ``left``, ``edit``, ``next-edit``; kv_bytes: of one token, in 16
+    bits; content: the same for the same bytes, and for some others; terms: what its licence does
+    not allow; purpose: what it is good for; problem: why it cannot be opened; speed: None where
+    unknown."""
 
     name: str = ""
     also: tuple[str, ...] = ()

@@ -53,7 +53,6 @@ def known_models(folders: Iterable[Path] = ()) -> list[ModelCard]:
 
 
 def _joined(known: ModelCard, candidate: Candidate) -> ModelCard:
-    """A model with another place and another name of it."""
     also = () if candidate.name in known.names else (candidate.name,)
     real = os.path.realpath(candidate.path)
     is_known = real in map(os.path.realpath, known.paths)
@@ -146,7 +145,6 @@ class _CardCache:
         return bool(compared["same"])
 
     def save(self) -> None:
-        """Write it where something changed; what cannot be written is read again next time."""
         if self._new == self._old:
             return
         with contextlib.suppress(OSError):
@@ -169,7 +167,6 @@ def _versions() -> list[Any]:
 
 
 def _state(path: Path) -> list[list[Any]]:
-    """Names, sizes and times of the files that a description is read from."""
     from accel.model_path import state_of
 
     return [list(part) if isinstance(part, tuple) else [part] for part in state_of(path)]

@@ -95,7 +95,6 @@ def fetch_default(report: Report = unheard) -> Path:
 
 
 def _check_name(model: OfferedModel) -> None:
-    """Raise FetchFailed where another model has its file name."""
     known = fetched_models()
     for part in model.parts:
         other = known.get(part.file, {}).get("name", model.name)
@@ -107,7 +106,6 @@ def _check_name(model: OfferedModel) -> None:
 
 
 def _sized(model: OfferedModel, source: Path | None) -> OfferedModel:
-    """The model with its bytes, which the hub says where they are not known."""
     if model.nbytes or not isinstance(model.origin, HubSource):
         return model
     if source is not None:
@@ -168,7 +166,6 @@ def _copied(source: Path, target: Path) -> Path:
 
 
 def _check_room(folder: Path, model: OfferedModel, staged: Sequence[Path]) -> None:
-    """Raise FetchFailed where the disk has no room for what is still missing."""
     missing = SPARE_BYTES + (model.nbytes if model.base else 0)
     for part, place in zip(model.parts, staged, strict=True):
         unfinished = place / UNFINISHED
@@ -235,7 +232,6 @@ def _made(arrived: list[Path], model: OfferedModel, report: Report) -> list[Path
 
 @contextmanager
 def _alone(folder: Path, model: OfferedModel) -> Iterator[None]:
-    """One process fetches a model. Raises FetchFailed where another one does."""
     try:
         with FileLock(folder / f".{model.file}.lock", timeout=LOCK_WAIT_S):
             yield

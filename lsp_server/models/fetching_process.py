@@ -17,13 +17,9 @@ _LONGEST_LINE = 1 << 16
 
 
 async def fetch_in_process(name: str = DEFAULT, report: Report = unheard) -> Path:
-    """The file of a model that can be fetched, by default of the default model.
-
-    ``report`` hears in the event loop what is done ("fetching", "checking", "adding the adapter")
-    and how many bytes of how many; a total of 0 is not known. Cancelling the task ends the
-    download, and the next one goes on there; what ``report`` raises ends it, too. Raises
-    RedraftError with one line for the user.
-    """
+    """The file of a model that can be fetched, by default of the default model. ``report`` hears in
+    the event loop what is done and how many bytes of how many (0: not known). Cancelling the task
+    ends the download, and the next one goes on there. Raises RedraftError."""
     process = await asyncio.create_subprocess_exec(
         *python_command("lsp_server", "models", "get", name, "--progress", "json"),
         stdin=asyncio.subprocess.DEVNULL,
@@ -53,7 +49,6 @@ async def fetch_in_process(name: str = DEFAULT, report: Report = unheard) -> Pat
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Whatever happens, no process is left."""
     if process.returncode is not None:
         return
     process.terminate()

@@ -18,11 +18,8 @@ def download(
     nbytes: int | None = None,
     headers: dict[str, str] | None = None,
 ) -> None:
-    """Append to ``file`` what is missing of it. nbytes: of the whole file, where it is known.
-
-    ``http_get`` goes on after most interruptions, and not after a connection that is reset, as
-    happens when a network changes: that is done here. Raises what ``http_get`` raises.
-    """
+    """Append to ``file`` what is missing of it, going on after connections that are reset, too.
+    nbytes: of the whole file, where it is known. Raises what ``http_get`` raises."""
     import httpx2
     from huggingface_hub.file_download import http_get
 

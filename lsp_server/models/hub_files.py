@@ -128,7 +128,6 @@ def _unclear(paths: Sequence[str], repository: str, why: str) -> RedraftError:
 
 
 def _licence(found: Any) -> str:
-    """What the card of a repository says."""
     card = found.card_data.to_dict() if found.card_data is not None else {}
     tagged = [tag[8:] for tag in found.tags or [] if str(tag).startswith("license:")]
     named = card.get("license_name") if card.get("license") in (None, "other") else None

@@ -53,7 +53,6 @@ def _by_pip(source: PackageSource, folder: Path, before: RedraftError) -> Path:
 
 
 def _run(command: list[str]) -> None:
-    """Show on stderr what a command prints. Raises OSError with its last line where it fails."""
     process = subprocess.Popen(
         command, stdout=sys.stderr.fileno(), stderr=subprocess.PIPE, text=True
     )

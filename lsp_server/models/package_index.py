@@ -138,7 +138,6 @@ def _file_at(address: str, source: PackageSource) -> IndexFile:
 
 
 def _listed(answer: Any) -> list[IndexFile]:
-    """The files of a page, in either form of the API."""
     base = str(answer.url)
     if "json" in answer.headers.get("Content-Type", ""):
         return [
@@ -160,8 +159,6 @@ def _listed(answer: Any) -> list[IndexFile]:
 
 
 class _Anchors(HTMLParser):
-    """The links of a page."""
-
     def __init__(self) -> None:
         super().__init__()
         self.links: list[str] = []

@@ -51,7 +51,6 @@ def _speed(one: float, many: float, *, measured: bool) -> Speed:
 
 
 def _measured(path: Path) -> tuple[float, float] | None:
-    """Seconds of a forward of one row and of ``_ROWS_AT_ONCE``, where the engine measured them."""
     try:
         kept = ProfileStore(fingerprint(path, "cpu")).values()
     except OSError:  # the file has just gone

@@ -129,7 +129,6 @@ def _in_ollama(folder: Path) -> Iterator[Candidate]:
 
 
 def _ollama_name(parts: tuple[str, ...]) -> str:
-    """What Ollama calls a model whose manifest stands at HOST/OWNER/NAME/TAG."""
     if len(parts) < 3:
         return ""
     host, *owners, name, tag = parts
@@ -141,7 +140,6 @@ def _ollama_name(parts: tuple[str, ...]) -> str:
 
 
 def _below(folder: Path, source: str, depth: int = DEEPEST) -> Iterator[Candidate]:
-    """GGUF files, and folders with ``config.json`` and safetensors, at and below a folder."""
     if _is_model_folder(folder):
         yield Candidate(folder.name, folder, source)
     for path in _walk(folder, depth):

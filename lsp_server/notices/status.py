@@ -144,7 +144,6 @@ def _name(engine: EngineStatus) -> str:
 
 
 def _used(used: UsedModel, engine: EngineStatus) -> dict[str, Any]:
-    """Of one purpose: its model, its state, and who decided."""
     return {
         "name": _name(engine),
         "path": used.path,
@@ -183,7 +182,6 @@ def _state(condition: Condition) -> tuple[str, str]:
 
 
 def _hint(engine: EngineStatus) -> str:
-    """What the user should know of a model that works."""
     about = f"about the model: {engine.notice}" if engine.notice else ""
     return "; ".join(filter(None, [engine.server_note, "" if engine.fills else NO_FILLING, about]))
 

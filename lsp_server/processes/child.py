@@ -166,9 +166,7 @@ def _children_log() -> BinaryIO:
 
 def serve_frames_on_stdio(main: Callable[[list[str], BinaryIO, BinaryIO], Any]) -> None:
     """Run a child's ``main(arguments, input, output)`` on private copies of its standard pipes.
-
-    Whatever a library prints goes to stderr and cannot garble a frame.
-    """
+    Whatever a library prints goes to stderr and cannot garble a frame."""
     source = os.fdopen(os.dup(0), "rb", buffering=0)
     target = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)

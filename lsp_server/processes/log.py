@@ -15,8 +15,6 @@ BACKUP_FILES = 3
 
 
 class _PrivateFile(logging.handlers.RotatingFileHandler):
-    """A rotated log that nobody else may read, the files made later too."""
-
     def _open(self) -> TextIOWrapper:
         opened = open(  # noqa: SIM115 - the handler closes it
             self.baseFilename,
@@ -30,10 +28,8 @@ class _PrivateFile(logging.handlers.RotatingFileHandler):
 
 
 def start_log(name: str, level: str = "info") -> Path:
-    """Send this process's log records to ``NAME.log``; returns its path.
-
-    The loggers of pygls stay silent: they print whole messages, and messages hold source text.
-    """
+    """Send this process's log records to ``NAME.log``; returns its path. The loggers of pygls stay
+    silent: they print whole messages, and messages hold source text."""
     # A full disk costs log lines, not the process: nothing is printed for one that is not written.
     logging.raiseExceptions = False
     folder = log_folder()

@@ -1,8 +1,7 @@
 """Messages out of bytes: LSP's headers towards editors, length prefixes between our processes.
 
-The LSP side is written for hostile input: a header can be wrong in every way and costs one error,
-never memory, never the connection. After a header that cannot be believed the splitter looks for
-the next line that is a believable ``Content-Length`` header.
+The LSP side is written for hostile input: a wrong header costs one error, never memory, never the
+connection.
 """
 
 from __future__ import annotations

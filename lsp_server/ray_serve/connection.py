@@ -119,10 +119,8 @@ class ReplicasConnection(Child):
             del self._tasks[asked["id"]]
 
     async def _ask(self, asked: Frame, told: list[Frame]) -> None:
-        """Pass on a request, and again while nothing of its answer was ``told``.
-
-        Raises EngineUnavailable where the replica died.
-        """
+        """Pass on a request, and again while nothing of its answer was ``told``. Raises
+        EngineUnavailable where the replica died."""
         workspace = asked["job"].get("workspace", "")
         handle = self._handle.options(
             method_name="answer", stream=True, session_id=session_of(asked["job"], self._secret)
@@ -153,7 +151,6 @@ class ReplicasConnection(Child):
         raise EngineUnavailable("the replica ended while it worked on the request; try again")
 
     async def _tell_accepted(self, taken: AcceptedText) -> None:
-        """Tell the replica that answers such requests."""
         session = session_of(to_json(taken), self._secret)
         try:
             await self._handle.options(session_id=session).tell.remote(taken)
@@ -178,7 +175,6 @@ def session_of(job: dict[str, Any], secret: bytes) -> str:
 
 
 def _cut(told: list[Frame]) -> dict[str, Any]:
-    """The result of a cancelled request."""
     spans = [span for frame in told if frame["event"] == "spans" for span in frame["spans"]]
     text = "".join(span["text"] for span in spans)
     told_spans = [Span(span["text"], span["source"]) for span in spans]

@@ -42,10 +42,8 @@ class EngineReplica:
             self._settled.set()
 
     def check_health(self) -> None:
-        """Called by Serve, which replaces a replica that raises.
-
-        Raises EngineUnavailable where the engine hangs, ended, or has no model any more.
-        """
+        """Called by Serve, which replaces a replica that raises. Raises EngineUnavailable where the
+        engine hangs, ended, or has no model any more."""
         if self._engine.hung:
             raise EngineUnavailable("the engine hangs; the replica is replaced")
         if self._engine.status.state in ("idle", "failed"):

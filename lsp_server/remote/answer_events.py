@@ -39,10 +39,8 @@ NOTHING = TextEvent("")
 
 
 def read_event(data: Any, event: str = "message") -> TextEvent | ErrorEvent:
-    """One event of ``/infill`` or of OpenAI's routes; events of other kinds say nothing.
-
-    data: its JSON. Raises TypeError, ValueError or AttributeError for what is no such event.
-    """
+    """One event of ``/infill`` or of OpenAI's routes; events of other kinds say nothing. data: its
+    JSON. Raises TypeError, ValueError or AttributeError for what is no such event."""
     if not isinstance(data, dict):
         return NOTHING
     if data.get("error") or event == "error":
@@ -82,7 +80,6 @@ def _of_choice(choice: dict[str, Any]) -> TextEvent:
 
 
 def _text(content: Any) -> str:
-    """The text of a content, which is a text, nothing, or a list of parts."""
     if isinstance(content, str):
         return content
     if isinstance(content, dict):
@@ -106,7 +103,6 @@ def _is_thought(content: Any) -> bool:
 
 
 def _ended(reason: Any) -> str:
-    """Why an answer ended; the server's own word where it is not whole."""
     if not reason:
         return ""
     word = str(reason.get("type", "end") if isinstance(reason, dict) else reason).strip()

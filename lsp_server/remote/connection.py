@@ -64,10 +64,8 @@ class ServerConnection:
         )
 
     async def get(self, path: str) -> Any:
-        """The JSON of an answer; None where the server knows no such path.
-
-        Raises ServerUnavailable.
-        """
+        """The JSON of an answer; None where the server knows no such path. Raises
+        ServerUnavailable."""
         import httpx2
 
         try:
@@ -105,10 +103,8 @@ class ServerConnection:
         await self._check(response)
 
     async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
-        """The status and the JSON object of an answer to a compressed body.
-
-        Raises ServerUnavailable where the answer is not about what was asked.
-        """
+        """The status and the JSON object of an answer to a compressed body. Raises
+        ServerUnavailable where the answer is not about what was asked."""
         import httpx2
 
         timeout = httpx2.Timeout(SILENCE_S, connect=CONNECT_S)
@@ -194,7 +190,6 @@ class ServerConnection:
         raise self.refused(f"refuses ({status})", details, str(status), numbers)
 
     async def _error_details(self, response: httpx2.Response) -> tuple[str, dict[str, int]]:
-        """The message and numbers of a refusal."""
         await response.aread()
         try:
             return error_details(response.json())

@@ -158,7 +158,6 @@ def _number(facts: dict[str, Any], names: tuple[str, ...]) -> int:
 
 
 def _first(patterns: list[re.Pattern[str]], text: str) -> int:
-    """The last number of the first pattern that a text has; 0 without one."""
     for pattern in patterns:
         if found := pattern.search(text):
             return int(re.sub(r"[,_]", "", found.groups()[-1]))

@@ -28,10 +28,8 @@ SAME_VERSION = "install the same version of Redraft here and there"
 
 
 async def served_model(connection: ServerConnection, wanted: str = "") -> Transport:
-    """The model that a server answers with; ``wanted``: which one, where it has several.
-
-    Raises ServerUnavailable.
-    """
+    """The model that a server answers with; ``wanted``: which one, where it has several. Raises
+    ServerUnavailable."""
     where = connection.address.url
     facts = await connection.get(OWN_MODEL)
     if not isinstance(facts, dict) or "protocol" not in facts:
@@ -93,7 +91,6 @@ async def _learn_from_list(connection: ServerConnection, models: list[ListedMode
 
 
 async def _learn_more(connection: ServerConnection, model: ListedModel, is_alone: bool) -> None:
-    """What a server says of one model beside its list."""
     if model.owner == OLLAMA:
         model.learn(await connection.optional_json(OLLAMA_MODEL, {"model": model.name}))
         # It serves less than the model was trained for, and cuts a prompt without a word.

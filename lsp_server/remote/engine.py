@@ -123,7 +123,6 @@ class RemoteEngine:
 
     @property
     def _server(self) -> dict[str, Any]:
-        """See ``EngineStatus.server``."""
         answers = "server" if self._trouble is None else "nothing" if self.here is None else "local"
         return {
             "url": self._settings.url,
@@ -292,7 +291,6 @@ class RemoteEngine:
         return result if isinstance(result, JobResult) else None
 
     def _sent(self, job: CompletionJob | EditJob) -> CompletionJob | EditJob:
-        """What the server is told of a job: no path of this machine."""
         workspace = self._workspace_there(job.workspace)
         if isinstance(job, EditJob):
             return replace(job, workspace=workspace, path=_relative(job.path))
@@ -304,7 +302,6 @@ class RemoteEngine:
         )
 
     def _workspace_there(self, folder: str) -> str:
-        """What a workspace is called at the server; empty for none."""
         return self.repository_of(folder) if folder else ""
 
     def _shared_as(self, folder: str) -> str:
@@ -313,10 +310,8 @@ class RemoteEngine:
     # The server
 
     async def start(self) -> None:
-        """Have a model that answers: the server's, else that of this machine.
-
-        Raises ModelUnavailable or OSError.
-        """
+        """Have a model that answers: the server's, else that of this machine. Raises
+        ModelUnavailable or OSError."""
         if self._trouble is None:
             await self._connected()
         if self._served is not None:

@@ -1,9 +1,5 @@
-"""Fill-in-the-middle prompts as text, for servers that take a prompt and no suffix.
-
-Which markers a model learnt is known by its name, since servers tell no vocabulary. A model of
-which that is not sure gets the prefix alone: markers that it has no tokens for would be read as
-code.
-"""
+"""Fill-in-the-middle prompts as text, for servers that take no suffix. Which markers a model learnt
+is known by its name; where that is not sure it gets the prefix alone."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Remembers the first origin that a key was used for. The key is sent to no other.
-
-Kept is a salted hash of the key. Servers on this machine are given no claim to a key: those take
-any word for one.
-"""
+"""Remembers the first origin that a key was used for, by a salted hash. The key is sent to no
+other."""
 
 from __future__ import annotations
 

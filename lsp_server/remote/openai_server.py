@@ -1,8 +1,7 @@
 """Any other server that speaks OpenAI's protocol. It writes text and does not draft.
 
-Completions go to ``/infill`` (llama-server), or to ``/v1/completions`` with a suffix, or with a
-prompt in the model's own form where the server takes no suffix. Edits go to
-``/v1/chat/completions``. What the answer becomes is decided here, as for models of this machine.
+Completions go to ``/infill`` (llama-server), or to ``/v1/completions`` with a suffix, a prompt in
+the model's own form, or the prefix alone. Edits go to ``/v1/chat/completions``.
 """
 
 from __future__ import annotations

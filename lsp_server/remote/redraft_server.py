@@ -31,10 +31,8 @@ class RedraftServerModel:
     drafts = True
 
     def __init__(self, connection: ServerConnection, told: dict[str, Any]) -> None:
-        """``told``: what the server says of its model (``GET /redraft/v1/model``).
-
-        Raises Unreadable.
-        """
+        """``told``: what the server says of its model (``GET /redraft/v1/model``). Raises
+        Unreadable."""
         self._connection = connection
         self.status = read(EngineStatus, told, unknown="ignored")
 

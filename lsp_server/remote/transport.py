@@ -27,10 +27,8 @@ class Transport(Protocol):
         on_spans: OnSpans,
         is_prefill: bool = False,
     ) -> JobResult | None:
-        """Do a job, or compute its prompt alone, of which nothing comes back.
-
-        Raises ServerUnavailable, or EngineFailed where this job alone failed.
-        """
+        """Do a job, or compute its prompt alone, of which nothing comes back. Raises
+        ServerUnavailable, or EngineFailed where this job alone failed."""
 
     async def accepted(self, taken: AcceptedText) -> None:
         """Tell of a suggestion that a user took. Raises ServerUnavailable or EngineFailed."""

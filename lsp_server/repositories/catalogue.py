@@ -44,9 +44,7 @@ class RepositoryRecord:
 
 class Catalogue:
     """Rows by repository. Every call is a transaction of its own; any thread or process may call.
-
-    Nothing here decides who may do what: that is the store's.
-    """
+    Nothing here decides who may do what: that is the store's."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -1,8 +1,5 @@
-"""Registered repositories in a running server: their indexes, and the editors open on them.
-
-The engine knows a repository by one name for each editor (*view*): all views of a repository share
-what is mapped of its index, and none sees the open documents of another. Runs on the event loop.
-"""
+"""Registered repositories in a running server: their indexes, and the editors open on them, each by
+a *view* of its own. Runs on the event loop."""
 
 from __future__ import annotations
 
@@ -220,10 +217,8 @@ class HostedRepositories:
     # The end of repositories
 
     async def delete(self, repository: str, holder: str) -> None:
-        """Delete a repository: its files, its index, what the engine knows of it.
-
-        Raises RepositoryError.
-        """
+        """Delete a repository: its files, its index, what the engine knows of it. Raises
+        RepositoryError."""
         await asyncio.to_thread(self.store.delete, holder, repository)
         await self.forget(repository)
 

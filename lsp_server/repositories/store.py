@@ -1,9 +1,5 @@
-"""The repositories at the server: it checks permissions and stores the files.
-
-A repository is a folder ``files/ID`` that the indexer reads like a workspace, and ``blobs/ID``,
-which its files are links to. Both are written from what clients send alone. A content is known by
-its SHA-256 within one repository: nothing is shared between two, so nobody learns what others have.
-"""
+"""The repositories at the server: folders ``files/ID``, which the indexer reads, of links to
+``blobs/ID``, by SHA-256. Nothing is shared between two, so nobody learns what others have."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Finds what a text imports, and where in a workspace those files may be. Standard library only.
-
-Nothing is resolved as an interpreter would: a path is a guess, and the index says whether it has
-such a file. Python, JavaScript and TypeScript, C and C++, Rust's ``mod`` and Go's paths are read.
-"""
+"""Finds what a text imports, and where in a workspace those files may be: Python, JavaScript and
+TypeScript, C and C++, Rust's ``mod`` and Go's paths. Standard library only."""
 
 from __future__ import annotations
 

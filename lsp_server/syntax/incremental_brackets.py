@@ -1,9 +1,5 @@
-"""Brackets of a document that is being typed; only what changed is parsed again.
-
-A document is kept as stretches of some forty lines, each with the brackets that its own syntax tree
-finds. A change is parsed with its stretch alone: a tree of the whole document would be mended fast
-where the code is whole, and slowly where a bracket is open, which it is while one types.
-"""
+"""Brackets of a document that is being typed, kept as stretches of some forty lines, each with a
+syntax tree of its own; only what changed is parsed again."""
 
 from __future__ import annotations
 
@@ -157,10 +153,8 @@ def _stretches(text: str, grammar: str) -> list[Stretch]:
 
 
 def _loose(text: str, pieces: list[RolePiece]) -> int:
-    """Where a string or comment begins that a part of a document does not end; else its end.
-
-    The parser takes what follows for code.
-    """
+    """Where a string or comment begins that a part of a document does not end; else its end. The
+    parser takes what follows for code."""
     place = 0
     for start, end in [*((piece.start, piece.end) for piece in pieces), (len(text),) * 2]:
         found = _BEGINS.search(text, place, start)

@@ -1,8 +1,5 @@
-"""Words that cannot be names in a language.
-
-Pygments' lexers know the keywords. A few languages have words that are keywords in some places only
-and may be names elsewhere; those are named here.
-"""
+"""Words that cannot be names in a language: those of Pygments' lexers, less what is a keyword in
+some places only."""
 
 from __future__ import annotations
 

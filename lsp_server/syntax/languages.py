@@ -1,8 +1,5 @@
-"""Which grammar reads a language: by the editor's language id, else by the file's ending.
-
-Most ids are the name of their grammar. The table holds those that are not (LSP 3.18,
-``TextDocumentItem.languageId``, and the ids that editors' extensions use).
-"""
+"""Which grammar reads a language: by the editor's language id (LSP 3.18), else by the file's
+ending."""
 
 from __future__ import annotations
 

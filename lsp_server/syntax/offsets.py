@@ -10,10 +10,8 @@ _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
 
 class Offsets:
-    """Converts between indices of a text and bytes of its UTF-16 form, either way in O(log n).
-
-    Only characters beyond U+FFFF take two units there; most texts have none.
-    """
+    """Converts between indices of a text and bytes of its UTF-16 form, either way in O(log n). Only
+    characters beyond U+FFFF take two units there; most texts have none."""
 
     def __init__(self, text: str) -> None:
         self._astral = [] if text.isascii() else [at.start() for at in _ASTRAL.finditer(text)]

@@ -19,11 +19,8 @@ SCANNED_CHARACTERS = 60_000
 
 
 def outline(text: str, budget: int, names: Iterable[str] = ()) -> str:
-    """At most ``budget`` characters: the whole text when it fits, else its definitions.
-
-    Where not all fit, those of ``names`` with what they hold come before the others; the order
-    stays that of the file.
-    """
+    """At most ``budget`` characters: the whole text when it fits, else its definitions, those of
+    ``names`` first, in the order of the file."""
     if len(text) <= budget:
         return text
     text = text[:SCANNED_CHARACTERS]

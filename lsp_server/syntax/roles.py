@@ -1,9 +1,5 @@
-"""The role of a syntax node: comment, string, text, identifier or code.
-
-Grammars name their nodes alike, so the names tell: ``line_comment``, ``string_literal``,
-``char_lit``. Small tables hold what the rules miss or take wrongly. What is written inside of a
-string but runs, such as ``${total}``, is code.
-"""
+"""The role of a syntax node: comment, string, text, identifier or code, by the names that grammars
+give their nodes. What is written inside of a string but runs is code."""
 
 from __future__ import annotations
 
@@ -135,11 +131,9 @@ def is_quoted(text: str) -> bool:
 
 @lru_cache(maxsize=64)
 def role_query(grammar: str) -> Query:
-    """The question for all nodes of a grammar that have a role of their own.
-
-    Captures are named ``comment``, ``string``, ``text``, ``code`` (what runs inside of a string)
-    and ``literal`` (a string where it stands in quotes).
-    """
+    """The question for all nodes of a grammar that have a role of their own: ``comment``,
+    ``string``, ``text``, ``code`` (what runs inside of a string) and ``literal`` (a string where it
+    stands in quotes)."""
     from tree_sitter import Query
 
     language = load_grammar(grammar)

@@ -1,8 +1,5 @@
-"""The syntax tree of a text: comments, strings, prose, identifiers and code.
-
-Offsets are indices of the text, as Python counts them. Texts inside of others (a script in a web
-page, a fenced block in Markdown) have a tree of their own.
-"""
+"""The syntax tree of a text: comments, strings, prose, identifiers and code. Offsets are indices of
+the text. Texts inside of others (a script in a web page) have a tree of their own."""
 
 from __future__ import annotations
 
@@ -73,11 +70,8 @@ class SyntaxTree:
         return self._tree.root_node.has_error
 
     def pieces(self, start: int = 0, end: int | None = None) -> list[RolePiece]:
-        """Comments, strings and prose between two offsets, in order; between them is code.
-
-        Pieces do not overlap, are cut at both offsets, and neighbours differ in role. Code inside
-        of strings is no part of them.
-        """
+        """Comments, strings and prose between two offsets, in order, cut at both; between them is
+        code. Code inside of strings is no part of them."""
         end = len(self.text) if end is None else end
         base = Role.TEXT if self.grammar in PROSE else Role.CODE
         marks = [(0, len(self.text), base), *self._marks(start, end)]
@@ -104,12 +98,8 @@ class SyntaxTree:
     def identifiers(
         self, name: str, start: int = 0, end: int | None = None
     ) -> list[tuple[int, int]]:
-        """Where ``name`` stands as an identifier between two offsets: in code, whole, and not a
-        keyword.
-
-        The sigil of a language (``$name``, ``@name``, ``:name``) is no part of the name. Where the
-        grammar leaves code unread (the body of a C macro), words count.
-        """
+        """Where ``name`` stands as an identifier between two offsets: in code, whole, without a
+        sigil, and not a keyword. Where the grammar leaves code unread, words count."""
         end = len(self.text) if end is None else end
         word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
         found = [at.span() for at in word.finditer(self.text, start, end)] if name else []

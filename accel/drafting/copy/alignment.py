@@ -1,10 +1,5 @@
-"""The cursor of an edit: which place of the original the output has reached.
-
-On track, the next token is expected at the anchor. A token that is found neither in the original
-nor in a rewritten version of it throws the cursor off the track; from then on the anchor stays
-where the track was lost, and the longest match that lies near enough brings the cursor back. Text
-that was skipped is never thrown away: a later match may lead back to it (moved code).
-"""
+"""The cursor of an edit: which place of the original the output has reached. On track, the next
+token is expected at the anchor; off it, the longest match that is near enough brings it back."""
 
 from __future__ import annotations
 
@@ -185,12 +180,8 @@ def _best_return(
     anchor: int,
     classes: NDArray[np.int8],
 ) -> int:
-    """The row to join the original at: long matches first, near ones, forward ones; -1 if none.
-
-    Distance counts from where the matched run begins. A token of match outweighs twelve tokens of
-    distance forward and four backward (chosen by replay). Brackets and line breaks alone are no
-    reason to return.
-    """
+    """The row to join the original at, -1 if none: long matches first, near ones, forward ones (a
+    token of match outweighs twelve of distance forward, four backward, by replay)."""
     best = -1
     best_score = 0.0
     for span in range(len(spans)):

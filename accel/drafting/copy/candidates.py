@@ -1,15 +1,8 @@
 """Copy rows: places in known text from which the next tokens may be copied, and their scores.
 
-All text that an edit can copy from lies in one ``pool`` of token ids: the original, rewritten
-versions of it, phrases of the instruction, the context (prompt and output), and what an index
-looked up. A row is a position
-in the pool: "what follows is what stands from here on"; -1 ends a text. For every row ``match``
-holds how many tokens before it equal the end of the context. One pass over the pool per new token
-keeps that current, and this array is the online difference of original and output.
-
-A row's score is a sum of entries of one weight vector (``copy_weights``), chosen by what kind of
-text it lies in, how long it matches, and where the matched run begins relative to the anchor, the
-position up to which the original is believed to be used. ``exp(score)`` is the row's vote.
+All text that an edit can copy from lies in one ``pool`` of token ids; -1 ends a text. A row is a
+position in it, and ``match`` holds how many tokens before a row equal the end of the context. A
+row's score is a sum of entries of one weight vector (``copy_weights``); ``exp(score)`` is its vote.
 """
 
 from __future__ import annotations
@@ -91,11 +84,9 @@ def classes_of(codec: TextCodec) -> NDArray[np.int8]:
 
 
 def token_classes(spelling: list[bytes]) -> NDArray[np.int8]:
-    """What each token of a vocabulary is: int8 [vocabulary], below ``CLASSES``.
-
-    0 nothing of these, 1 line break, 2 word after a space, 3 word, 4 number, 5 opening bracket,
-    6 closing bracket, 7 dot, 8 comma, colon or equals sign, 9 quote.
-    """
+    """What each token of a vocabulary is: int8 [vocabulary], below ``CLASSES``. 0 nothing of these,
+    1 line break, 2 word after a space, 3 word, 4 number, 5 opening bracket, 6 closing bracket, 7
+    dot, 8 comma, colon or equals sign, 9 quote."""
     classes = np.zeros(max(len(spelling), 1), np.int8)
     for token, text in enumerate(spelling):
         bare = text.strip(b" ")
@@ -217,9 +208,7 @@ def relation_of(
     offset: int, length: int, anchor: int, off_track: int, line_start: int, line_end: int
 ) -> int:
     """How a row at ``offset`` of the original, matching ``length`` tokens, lies to the anchor.
-
-    ``line_start`` and ``line_end`` are the positions of the line breaks around the anchor.
-    """
+    ``line_start`` and ``line_end`` are the positions of the line breaks around the anchor."""
     if off_track == 0 and offset == anchor:
         return ON_TRACK
     begin = offset - length
@@ -330,13 +319,9 @@ def gather_rows(
     weights: NDArray[np.float64],
     limit: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int8], NDArray[np.int32]]:
-    """The ``limit`` rows of highest score: positions, kinds, features [n, 5].
-
-    spans: int32 [k, 3] of start, stop and kind. Rows that match at least one token count, and in
-    the original and its versions also the places where an edit is likely to join it again:
-    the anchor itself, the places just after it, and the line breaks around it. Phrases may begin
-    anywhere.
-    """
+    """The ``limit`` rows of highest score: positions, kinds, features [n, 5]. spans: int32 [k, 3]
+    of start, stop and kind. Rows that match a token count, and places where an edit is likely to
+    join the original again; phrases may begin anywhere."""
     size = 0
     for span in range(len(spans)):
         size += spans[span, 1] - spans[span, 0]

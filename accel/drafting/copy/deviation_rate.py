@@ -1,10 +1,5 @@
-"""How often copying goes wrong: the model leaves the original where the edit gives no reason to.
-
-A small model that copies looks back at its last few tokens. Where the same ones stand elsewhere in
-the text and go on differently it may go on as there. The weights of copy rows were fitted on edits
-without such slips, so every place of the original has a further chance of being left, counted while
-the model writes, and drafts are as long as the model copies well.
-"""
+"""How often a model leaves the original where the edit gives no reason to. The weights of copy rows
+were fitted on edits without such slips."""
 
 from __future__ import annotations
 

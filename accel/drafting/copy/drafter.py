@@ -1,11 +1,8 @@
 """Drafting for edits: the original code is the draft, wherever the edit has got to in it.
 
-In place of EfficientEdit's two phases (reuse the remaining original as one chain; after a
-rejection generate until seven tokens match again) every step proposes one tree: the rest of the
-original from the cursor, the places where an edit is likely to join it again, the same with names
-replaced as the edit has been replacing them, the edit that the instruction says where its kind is
-known, repetitions of prompt and output, and what an index knows. Branches are ranked by calibrated
-probability; nothing is thrown away.
+Where EfficientEdit reuses one chain, every step here proposes one tree: the rest of the original,
+places where an edit is likely to join it again, what it has been replacing or was told to,
+repetitions, and what an index knows. Branches are ranked by calibrated probability.
 """
 
 from __future__ import annotations
@@ -78,10 +75,8 @@ class _Letters:
 
 
 class CopyDrafter:
-    """The default drafter for edits. Lossless like every drafter; never sees the model.
-
-    ``end``: tokens by which an answer is expected to end, drafted after the original's last token.
-    """
+    """The default drafter for edits. Lossless like every drafter; never sees the model. ``end``:
+    tokens by which an answer is expected to end, drafted after the original's last token."""
 
     name = "redraft"
     step_s = COPIED_STEP_S
@@ -310,7 +305,6 @@ class CopyDrafter:
         self._pool.write_version(kind, version)
 
     def _look_up(self) -> tuple[TokenArray, NDArray[np.int8]]:
-        """Rows that the index knows, as places in the pool, and where it has them from."""
         assert self._index is not None
         pool = self._pool
         context = pool.tokens[max(pool.stop - 16, pool.context_start) : pool.stop]
@@ -334,7 +328,6 @@ class CopyDrafter:
         return np.concatenate([*spelt, np.array([-1])]).astype(np.int32)
 
     def _indent(self, tokens: TokenArray) -> int:
-        """Columns before the first visible character of the last line."""
         tail = b"".join(self._codec.bytes_of(int(token)) for token in tokens[-96:])
         line = tail[tail.rfind(b"\n") + 1 :]
         stripped = line.lstrip(b" ")

@@ -1,8 +1,4 @@
-"""One draft of an edit, and one step of its cursor, as one call of compiled code each.
-
-Python between compiled parts, and arrays handed over, took longer than the work: behind a forward
-nothing of it is in the caches.
-"""
+"""One draft of an edit, and one step of its cursor, as one call of compiled code each."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""The pool of an edit: all text that it can copy from, with what is known of every place.
-
-In one row of tokens stand rows that an index looked up, the original, space for rewritten versions
-of it, phrases of the instruction, prompt and output. A -1 ends a text.
-"""
+"""The pool of an edit: looked-up rows, the original, its rewritten versions, phrases of the
+instruction, prompt and output, in one row of tokens. A -1 ends a text."""
 
 from __future__ import annotations
 
@@ -124,11 +121,8 @@ class CopyPool:
             setattr(self, name, new)
 
     def cover(self, *texts: TokenArray) -> bool:
-        """Make the table of classes cover every token of ``texts``; whether it is another now.
-
-        A model may have more rows than its tokenizer has tokens, and compiled code
-        checks no bounds.
-        """
+        """Make the table of classes cover every token of ``texts``, of which a model may have more
+        than its tokenizer; whether it is another now."""
         top = max((int(text.max(initial=-1)) for text in texts), default=-1)
         if top < len(self.classes):
             return False

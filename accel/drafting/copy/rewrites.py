@@ -1,10 +1,5 @@
-"""Rewritten versions of an original: what an edit did so far, done to the rest of it.
-
-Two kinds of change repeat inside an edit: a name that becomes another, and a block that is
-indented. Both are learnt from the places where output and original differ, or for names from the
-instruction, and both work on text: the rewritten rest is tokenised anew, so that names of several
-tokens need no care.
-"""
+"""Rewritten versions of an original: what an edit did so far, done to the rest of it: names that
+become others, and blocks that are indented. Both work on text, which is tokenised anew."""
 
 from __future__ import annotations
 
@@ -91,10 +86,8 @@ def still_due(renames: list[tuple[str, str]], original: str) -> list[tuple[str, 
 
 
 def learn_rename(left: str, old: str, new: str, right: str) -> tuple[str, str] | None:
-    """The name and its replacement, when ``left + old + right`` became ``left + new + right``.
-
-    Cut to whole words; None when the change is no replacement of a short piece, or an empty one.
-    """
+    """The name and its replacement, when ``left + old + right`` became ``left + new + right``. Cut
+    to whole words; None when the change is no replacement of a short piece, or an empty one."""
     head = _trailing_word(left)
     tail = _leading_word(right)
     old_words = _WORD.findall(head + old + tail)
@@ -124,10 +117,8 @@ def learn_rename(left: str, old: str, new: str, right: str) -> tuple[str, str] |
 
 
 def spoken_renames(instruction: str, original: str) -> list[tuple[str, str]]:
-    """Renames that an instruction asks for in words, such as "rename a to b" or "a -> b".
-
-    The old name is the nearest of the words before the link that stands in ``original``.
-    """
+    """Renames that an instruction asks for in words, such as "rename a to b" or "a -> b". The old
+    name is the nearest of the words before the link that stands in ``original``."""
     pairs: list[tuple[str | None, str | None]] = []
     for link in _LINK.finditer(instruction):
         sentence = instruction[: link.start()].rsplit("\n", 1)[-1][-120:]
@@ -162,7 +153,6 @@ def spoken_phrases(instruction: str, original: str) -> list[str]:
 
 
 def _last_known(words: list[str], original: str) -> str | None:
-    """The last of the nearest words that is a name in ``original``."""
     for word in reversed(words[-_WORDS_BACK:]):
         name = _first_name(word)
         if name and not _PLAIN_NOUNS.fullmatch(word) and _stands_in(name, original):
@@ -187,9 +177,7 @@ def rewrite(
     shift: int,
 ) -> Version:
     """The original from token ``start`` on with names replaced and lines indented by ``shift``.
-
-    ``start`` should stand at a line break, so that the first line is a whole one.
-    """
+    ``start`` should stand at a line break, so that the first line is a whole one."""
     pieces = [codec.bytes_of(int(token)) for token in original[start:]]
     starts = np.cumsum([0] + [len(piece) for piece in pieces])
     text = b"".join(pieces).decode("utf-8", "surrogateescape")

@@ -1,14 +1,9 @@
 """Best-first draft tree from copy rows.
 
-At a node the rows that spell its path vote for the next token with ``exp(score)``, against the
-escape weight of "something else". Matches grow along a path, and a path that leaves the believed
-position or joins the original again is scored as the cursor would be scored there. The row at the
-cursor votes with more where the output has followed it (``slips``).
-
-How many nodes pay is decided while they are found. The best policy over many steps takes every node
-that brings more tokens than its time would bring on the average of all steps, so the tree with the
-largest value, expected tokens less ``rate`` times seconds, is taken. The best ratio of a single
-step would stop too early where all is sure, and verify too much where nothing is.
+The rows that spell a node's path vote for the next token with ``exp(score)``, against the escape
+weight of "something else". The tree with the largest value, expected tokens less ``rate`` times
+seconds, is taken: the best ratio of a single step would stop too early where all is sure, and
+verify too much where nothing is.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """How probable each candidate of a node is, from the evidence for it: a small learnt network.
 
-The probabilities of the candidates and of "none of them" are a softmax over scores. A score comes
-from one hidden layer over the counts of ``evidence`` (logarithms, and shares of what each group
-has), the shapes of the last token and of the candidate, and the state of the node. Counts are
-sparse, so the first layer costs a row addition per count that is not zero. The weights that ship
-(``acceptance_prior.npz``) are learnt by replaying installed
-packages (``tests.benchmarks.training.acceptance_fit``) and know no token ids, so they hold for any
-vocabulary; ``calibration`` corrects them online.
+Probabilities are a softmax over scores and "none of them". The weights that ship
+(``acceptance_prior.npz``) are fitted by replay (``tests.benchmarks.training.acceptance_fit``) and
+know no token ids, so they hold for any vocabulary; ``calibration`` corrects them online.
 """
 
 from __future__ import annotations
@@ -137,10 +133,8 @@ def _logarithm(count: float) -> float:
 
 @compiled_with(evidence_of, forceinline=True, borrows=True)
 def node_inputs(evidence: Evidence, state: Floats, inputs: Floats) -> None:
-    """Write what the node itself is: how much evidence there is in all, and ``state``.
-
-    state: float32 [STATE_INPUTS], see ``tree_search.describe``; inputs: float32 [NODE_INPUTS].
-    """
+    """Write what the node itself is: how much evidence there is in all, and ``state``. state:
+    float32 [STATE_INPUTS], see ``tree_search.describe``; inputs: float32 [NODE_INPUTS]."""
     totals = evidence.totals
     for group in range(MATCHED_GROUPS):
         for level in range(LEVELS):
@@ -190,9 +184,7 @@ def hidden_of_near(
     weights: AcceptanceWeights, evidence: Evidence, near: int, scratch: AcceptanceBuffers
 ) -> None:
     """Write what standing near adds to the hidden layer of each of ``near`` tokens, once a tree.
-
-    The inputs are those of ``near_inputs``, without writing them down.
-    """
+    The inputs are those of ``near_inputs``, without writing them down."""
     matrix, counts, near_hidden = weights.candidate, evidence.near_counts, scratch.near_hidden
     for item in range(near):
         hidden = splat(np.float32(0))
@@ -255,10 +247,8 @@ def score_of(
     count: int,
     hidden: Floats,
 ) -> float:
-    """Score of a candidate: ``start`` of its hidden layer, and ``count`` more inputs.
-
-    hidden: float32 [HIDDEN], written, before the threshold.
-    """
+    """Score of a candidate: ``start`` of its hidden layer, and ``count`` more inputs. hidden:
+    float32 [HIDDEN], written, before the threshold."""
     matrix, of_shape, out = weights.candidate, weights.shape, weights.out
     for h in range(HIDDEN):
         hidden[h] = start[h] + of_shape[shape, h]

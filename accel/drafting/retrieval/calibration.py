@@ -1,10 +1,5 @@
-"""Corrections of the acceptance model, learnt from what verifiers accept.
-
-The model that ships knows human code; the target model of a user repeats itself more, or less.
-Every verified tree tells of some nodes whether they were right given that their parent was. Their
-scores (log odds) are corrected per source, match length and depth by an online Newton step of
-logistic regression: the surprise, over the information gathered so far and a prior's.
-"""
+"""Corrections of the acceptance model, learnt from what verifiers accept: log odds by source, match
+length and depth, by an online Newton step of logistic regression."""
 
 from __future__ import annotations
 
@@ -76,10 +71,8 @@ def learn_from(
 
 
 class Calibration:
-    """Corrections of the acceptance model, and how much is known of each.
-
-    corrections, information: float32 [DEPTHS, sources, MATCH_LENGTHS].
-    """
+    """Corrections of the acceptance model, and how much is known of each. corrections, information:
+    float32 [DEPTHS, sources, MATCH_LENGTHS]."""
 
     def __init__(self) -> None:
         self.corrections = np.zeros((DEPTHS, _SOURCES, MATCH_LENGTHS), np.float32)
@@ -88,10 +81,8 @@ class Calibration:
         self._unsaved = 0
 
     def learn(self, tree: DraftTree, matches: TokenArray, path: list[int]) -> None:
-        """Verification accepted ``path`` of ``tree``, and nothing cut it short.
-
-        matches: int32 [nodes], the longest match that spoke for each node.
-        """
+        """Verification accepted ``path`` of ``tree``, and nothing cut it short. matches: int32
+        [nodes], the longest match that spoke for each node."""
         if len(tree):
             learn_from(
                 tree.parents,

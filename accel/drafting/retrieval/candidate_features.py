@@ -1,11 +1,5 @@
-"""What speaks for each possible next token of one context, counted by kind and strength.
-
-Evidence for a token comes in groups. Four groups count occurrences that match the end of the
-context exactly, by match length: in the prompt and output, in the text after the cursor, in the
-repository, in common code. One counts occurrences that match only in shape (``token_shapes``).
-Three count where the token, or another spelling of its word, stands near: before the cursor and
-after it, by distance. ``acceptance`` turns the counts into probabilities.
-"""
+"""What speaks for each possible next token of one context: occurrences that match its end exactly,
+by source and length, that match in shape, and the token or its word standing near."""
 
 from __future__ import annotations
 
@@ -58,10 +52,8 @@ class TextView(NamedTuple):
 
 
 class MatchRows(NamedTuple):
-    """Continuations that an index gave for the context, as in ``base.Continuations``.
-
-    following: int32 [n], for linked lists of rows, -1 ends one.
-    """
+    """Continuations that an index gave for the context, as in ``base.Continuations``. following:
+    int32 [n], for linked lists of rows, -1 ends one."""
 
     tokens: TokenArray
     lengths: TokenArray
@@ -173,12 +165,9 @@ def gather(
     evidence: Evidence,
 ) -> int:
     """Collect the evidence at the node whose path of ``depth`` tokens stands behind the text.
-
-    ``first_row`` begins the list of the rows that spell the path; they are handed on to the
-    candidates. ``near``: how many of the tokens that stand near may be candidates without any
-    match. With 0 the node is narrow: an occurrence must match two tokens to bring a candidate.
-    Returns the number of candidates; ``forget`` must follow before the next call.
-    """
+    ``first_row`` begins the list of the rows that spell the path; ``near``: how many nearby tokens
+    may be candidates without a match (0: an occurrence must match two tokens). Returns the number
+    of candidates; ``forget`` must follow before the next call."""
     evidence.totals[:] = 0
     count = _count_rows(rows, first_row, depth, evidence)
     count = _count_occurrences(text, text.stop + depth, count, 1 if near else 2, evidence)
@@ -233,9 +222,7 @@ def _count_occurrences(
     text: TextView, stop: int, count: int, least: int, evidence: Evidence
 ) -> int:
     """Count what followed earlier occurrences of the last token before ``stop``, newest first.
-
-    Those that match ``least`` tokens bring candidates. Returns the number of candidates.
-    """
+    Those that match ``least`` tokens bring candidates. Returns the number of candidates."""
     tokens, previous, newest, start = text.tokens, text.previous, text.newest, text.start
     slots, counts, totals = evidence.slots, evidence.counts, evidence.totals
     best, sources, reach = evidence.best, evidence.sources, evidence.reach

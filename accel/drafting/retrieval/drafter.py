@@ -49,12 +49,9 @@ _NOTHING = np.empty(0, np.int32)
 
 
 class RetrievalDrafter:
-    """Drafts from prompt, output, text after the cursor, an index and earlier requests.
-
-    Every source tells what it knows, whatever the length of its match; a learnt model of acceptance
-    says how probable each next token is (``acceptance_model``), and the tree takes the most
-    probable paths (``tree_search``). Acceptance seen in use corrects the model (``calibration``).
-    """
+    """Drafts from prompt, output, text after the cursor, an index and earlier requests:
+    ``acceptance_model`` says how probable each next token is, ``tree_search`` takes the most
+    probable paths, ``calibration`` corrects the model in use."""
 
     name = "redraft"
 

@@ -49,10 +49,8 @@ class View(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """A path of the last tree that was right, and what stood behind it, not yet in the text.
-
-    leaf: the path's last node or -1; own: the model's own token or -1.
-    """
+    """A path of the last tree that was right, and what stood behind it, not yet in the text. leaf:
+    the path's last node or -1; own: the model's own token or -1."""
 
     tree: DraftTree
     path: list[int]
@@ -87,10 +85,8 @@ class _StateType(FieldsType):
 
 
 class DraftingState(structref.StructRefProxy):
-    """What growing reads and writes that lasts from tree to tree, as one argument.
-
-    Handing fifty arrays over takes longer than growing a small tree.
-    """
+    """What growing reads and writes that lasts from tree to tree, as one argument. Handing fifty
+    arrays over takes longer than growing a small tree."""
 
 
 _FIELDS = (

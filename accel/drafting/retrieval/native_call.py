@@ -1,8 +1,5 @@
-"""Compiled code of another package, called by its address from compiled code.
-
-A call from Python into compiled code takes long behind a forward of the model, which has driven the
-interpreter out of the processor's caches; such a call takes no time.
-"""
+"""Compiled code of another package, called by its address from compiled code: behind a forward a
+call through the interpreter is slow."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What stands near the cursor: the same for all nodes of a tree.
-
-Code that no index knows repeats names that stood a few lines above or stand below, perhaps with
-another mark before them. Each such token is counted by how far away it stands.
-"""
+"""What stands near the cursor, by distance: the same for all nodes of a tree."""
 
 from __future__ import annotations
 
@@ -125,8 +121,6 @@ def _note_variants(shapes: TokenShapes, evidence: Evidence, count: int) -> int:
 
 @compiled_with(evidence_of, forceinline=True, borrows=True)
 def _leave_items(evidence: Evidence, count: int) -> None:
-    """Say in ``evidence.items`` where the first ``count`` tokens are, instead of those of the last
-    tree, and leave ``evidence.slots`` empty."""
     for item in range(evidence.noted[0]):
         evidence.items[evidence.last[item]] = -1
     for item in range(count):

@@ -1,9 +1,5 @@
-"""The dynamic index: prompt, output so far, and the text after the cursor.
-
-Every position is linked to the previous one with the same token, so a lookup walks just the
-occurrences of the last token, newest first, and extends each backwards. Growth costs one link
-per token; nothing is ever removed while a request lasts.
-"""
+"""The dynamic index: prompt, output so far, and the text after the cursor. Every position is linked
+to the previous one with the same token."""
 
 from __future__ import annotations
 
@@ -201,11 +197,8 @@ class PromptIndex:
     def lookup(
         self, context: TokenArray, *, max_match: int, limit: int, depth: int
     ) -> Continuations:
-        """What followed the ends of ``context`` (int32) within the text.
-
-        Rows of every match length, longer first, newer first among equals, at most ``limit``;
-        ``files`` holds -1.
-        """
+        """What followed the ends of ``context`` (int32) within the text, at most ``limit`` rows:
+        longer matches first, newer first among equals; ``files`` holds -1."""
         last = int(context[-1]) if len(context) else -1
         known = 0 <= last < len(self._newest)
         rows, lengths, starts = _lookup(
@@ -253,7 +246,6 @@ class PromptIndex:
 
 
 def _grown(array: TokenArray, size: int) -> TokenArray:
-    """``array`` grown to ``size`` items, new ones -1."""
     grown = np.full(size, -1, np.int32)
     grown[: len(array)] = array
     return grown

@@ -1,8 +1,5 @@
-"""What tokens look like: the shape of each, and which spell the same word.
-
-Code that no index knows still follows its own shapes: after ``(`` stands a name, and most names
-stood a few lines above, perhaps with another mark before them (``mask``, `` mask``, ``(mask``).
-"""
+"""What tokens look like: the shape of each, and which spell the same word (``mask``, `` mask``,
+``(mask``)."""
 
 from __future__ import annotations
 

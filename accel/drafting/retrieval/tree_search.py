@@ -43,10 +43,8 @@ MAX_PATHS = 8192
 
 
 class Frontier(NamedTuple):
-    """Candidates of all nodes, most probable first through ``heap``.
-
-    rows: int32, first row of each candidate's list; matches: int16, longest match.
-    """
+    """Candidates of all nodes, most probable first through ``heap``. rows: int32, first row of each
+    candidate's list; matches: int16, longest match."""
 
     tokens: TokenArray
     parents: TokenArray

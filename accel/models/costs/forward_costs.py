@@ -32,10 +32,8 @@ class ForwardCosts:
         )
 
     def by_rows(self, context: int, limit: int) -> NDArray[np.float64]:
-        """Seconds for 0 to ``limit`` rows after ``context`` tokens; index 0 is not used.
-
-        Between grid points, and beyond the last, costs are linear.
-        """
+        """Seconds for 0 to ``limit`` rows after ``context`` tokens; index 0 is not used. Between
+        grid points, and beyond the last, costs are linear."""
         at = self._behind(context)
         counts = np.arange(limit + 1)
         known = np.array(self.rows, np.float64)

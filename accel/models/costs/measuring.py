@@ -55,13 +55,9 @@ def measure(
     rows: tuple[int, ...] = ROWS,
     contexts: tuple[int, ...] = CONTEXTS,
 ) -> ForwardCosts:
-    """Time forwards for about ``budget_s`` seconds: rounds over the whole grid, the least of each.
-
-    The least is what the machine can do; interference only adds. Few rows follow many: behind a
-    wide forward the first five narrow ones take up to twice their time, since others' data stands
-    in the shared cache by then. A model too slow for the grid gets a coarser one, behind the
-    first of the contexts alone; ``behind_long_texts`` has the rest.
-    """
+    """Time forwards for about ``budget_s`` seconds: rounds over the whole grid, the least of each,
+    as interference only adds. Few rows follow many, which leave the cache cold. A model too slow
+    for the grid gets a coarser one; ``behind_long_texts`` has the rest."""
     contexts = tuple(c for c in contexts if c + max(rows) < model.max_positions) or (16,)
     rows = tuple(count for count in rows if count + contexts[-1] < model.max_positions)
     widths = model.capability.widths
@@ -90,11 +86,7 @@ def measure(
 
 def share(model: Model, costs: ForwardCosts, budget_s: float) -> ForwardCosts:
     """The costs where as many threads as are fastest share forwards of as many rows as pay, in the
-    mean of contexts.
-
-    Threads are timed by the clock on the wall, since what a busy machine takes from one of them is
-    paid for. More of them are tried, twice as many each time, as long as that is faster.
-    """
+    mean of contexts. Threads are timed by the clock on the wall."""
     if not (isinstance(model, Threaded) and model.can_share):
         return costs
     counts, best = costs.rows, costs
@@ -113,11 +105,8 @@ def share(model: Model, costs: ForwardCosts, budget_s: float) -> ForwardCosts:
 
 
 def behind_long_texts(model: Model, costs: ForwardCosts) -> ForwardCosts:
-    """The costs behind the longest context, too, where they are known behind a short one alone.
-
-    What attention adds there is linear in rows: it is measured for the fewest and for the most, as
-    the model shares forwards now.
-    """
+    """The costs behind the longest context, too, where they are known behind a short one alone: for
+    the fewest rows and for the most."""
     far, ends = CONTEXTS[-1], (costs.rows[0], costs.rows[-1])
     if len(costs.contexts) > 1 or not costs.contexts[0] < far < model.max_positions - ends[1]:
         return costs
@@ -164,7 +153,6 @@ def shared_seconds(
 
 
 def _falls(seconds: NDArray[np.float64]) -> bool:
-    """Whether some count of rows is clearly slower than a larger one."""
     return bool((seconds > 1.15 * _after(seconds)).any())
 
 
@@ -178,8 +166,6 @@ def _once(model: Model, count: int, context: int) -> float:
 
 
 class _Timer:
-    """Times forwards behind a context of zeros."""
-
     def __init__(
         self, model: Model, context: int, most: int, clock: Callable[[], float] | None = None
     ) -> None:
@@ -208,7 +194,6 @@ class _Timer:
 
 
 def _tree(count: int) -> DraftTree:
-    """The tree of ``count`` rows, its root's among them."""
     tokens = np.arange(1, count, dtype=np.int32) % 50
     tree = DraftTree.chain(tokens, Source.MODEL)
     tree.parents = (np.arange(count - 1, dtype=np.int32) - 2).clip(-1)

@@ -1,10 +1,7 @@
 """Products of bf16 rows with a packed matrix, by the matrix unit that some processors have (AMX).
 
-A core has eight tile registers of 16 rows of 64 bytes. One instruction multiplies 16 rows of 32
-numbers with 32 x 16 weights, so 16 rows take as long as one: what they wait for is the matrix.
-
-Numbers are summed in steps of 32 along ``in``: those at even places, those at odd ones, and both to
-what is there. That is another order than that of ``matmul``, the same one for all rows.
+One instruction multiplies 16 rows of 32 numbers with 32 x 16 weights. Numbers are summed in steps
+of 32 along ``in``: another order than that of ``matmul``, the same one for all rows.
 """
 
 from __future__ import annotations

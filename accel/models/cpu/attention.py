@@ -1,14 +1,9 @@
-"""Attention of the compiled forward: keys and values in the layout of ``matmul``.
+"""Attention of the compiled forward: keys and values in the layout of ``matmul``. Query heads that
+share a KV head are rows of the same product.
 
-Scores are products of few queries with a matrix of head_dim x position; outputs are products of few
-rows of probabilities with a matrix of position x head_dim. Query heads that share a KV head are
-rows of the same product.
-
-In a tree other rows stand between a node and what it attends to, in plain decoding none do. Both
-give the same bits: values are added in the order of their positions, where a probability of almost
-zero changes nothing, and probabilities are summed independently of their order
-(``deterministic_sum``). Tile registers add values in steps of 32, so they compute only the values
-that stand far before a node in a tree, too.
+In a tree other rows stand between a node and what it attends to. Both give the same bits: values
+are added in the order of their positions, and probabilities are summed independently of their order
+(``deterministic_sum``).
 """
 
 from __future__ import annotations

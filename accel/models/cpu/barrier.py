@@ -1,14 +1,8 @@
 """Where the threads of a forward meet, and what they take work from.
 
-A forward is a row of steps, numbered without end from forward to forward. Threads take the items of
-a step one by one from a counter, so a slow core takes fewer. Whoever finds none left waits for the
-others; the last to arrive opens the next step. One word holds the step, who takes part, who has
-arrived, and who comes: a thread joins with the step after the one that it finds, or not at all
-where the forward is over. So nobody waits for a thread that was not given a core in time.
-
-A thread looks at the word for some time and then sleeps until it changes. On a busy machine one may
-lose its core in the middle of an item: those that wait for it leave it theirs, and count for how
-long.
+Threads take the items of a step one by one from a counter; the last to arrive opens the next step.
+One word holds the step, who takes part, who has arrived and who comes: a thread joins with the step
+after the one that it finds, so nobody waits for one that was not given a core in time.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""The forward of a decoder built like Llama, as one compiled function.
-
-A forward is a sequence of steps. A step has work items that any thread may compute in any order:
-columns of a matrix for all rows, a head, some rows of a norm. Threads take items until none is
-left, and then go on to the next step together, see ``barrier``. A row's numbers depend neither on
-the other rows of a forward, nor on the threads, nor on where the rows stand that it attends. They
-equal plain decoding's to the last bit, so the text does too, in bf16 and in sampling as well.
-Activations are fp32; before a product with quantised weights they are quantised to eight bits.
-"""
+"""The forward of a decoder built like Llama, as one compiled function: a sequence of steps whose
+work items any thread may compute, see ``barrier``. A row's numbers depend neither on the other
+rows, nor on the threads, nor on where the rows stand that it attends: they equal plain decoding's
+to the last bit."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 """Kernels for products of few rows: their sums stand in registers while columns are read once.
-
-Registers of 512 bits hold the sums of up to eight rows with a block of 32 columns, or of six with
-two. Where there are 16 of 256 bits, as in most laptops, it is six rows with half a block: more
-would be written to memory and read again with every number, which takes twice as long.
-"""
+Registers of 512 bits hold up to eight rows with a block of 32 columns, or six with two; 16 of 256
+bits hold six rows with half a block."""
 
 from __future__ import annotations
 

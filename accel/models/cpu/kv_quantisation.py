@@ -1,9 +1,5 @@
-"""int8 absmax quantisation of keys and values, with one float32 scale for each head of each row.
-
-A head's vector is divided so that its largest number is 127, and rounded. Attention multiplies the
-integers: a key's scale is applied to its column of scores, a value's to its column of
-probabilities. So a quantised row depends on nothing but its own numbers.
-"""
+"""int8 absmax quantisation of keys and values, with one float32 scale for each head of each row,
+which attention applies to columns of scores and probabilities."""
 
 from __future__ import annotations
 

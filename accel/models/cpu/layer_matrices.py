@@ -1,10 +1,6 @@
-"""The matrices of a compiled forward: packed floats, or quantised.
-
-Those of one kind in all layers are either ``matmul.packed``, [layers, blocks, ..], or quantised:
-then a layer's may consist of several whose columns stand beside each other, each of a form of its
-own, and there is a ``quantised.matrix.Place`` for each of these, int64 [layers, parts, 5]. Blocks
-have 32 columns. Rows that are multiplied with quantised matrices are prepared once for all of them.
-"""
+"""The matrices of a compiled forward, of one kind in all layers: ``matmul.packed``, [layers,
+blocks, ..], or quantised parts beside each other, a ``quantised.matrix.Place`` each, int64 [layers,
+parts, 5]."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""The layers of the compiled forward: their steps, and the work items that threads take.
-
-Columns of a matrix, heads of attention and rows of a norm do not depend on each other. The thread
-that computed columns also does what follows for them alone (the epilogue): a bias, RoPE, an
-activation, the residual sum, quantisation to eight bits.
-"""
+"""The layers of the compiled forward: their steps, and the work items that threads take. Who
+computed columns also does what follows for them alone (the epilogue)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 """The lm head, and the greedy verification of a draft tree, which computes it for few rows.
 
-Verification follows the argmax from the root: a row's logits are needed only once it comes to that
-row's node, and only their argmax. Rows are computed in blocks: the current node and its likeliest
-descendants. Logits exist for some columns at a time, in the first level of caches. A block takes
-two steps of a forward: one thread advances and chooses the rows, then all threads compute tiles of
-the head.
+Verification follows the argmax from the root. Rows are computed in blocks (the current node and its
+likeliest descendants) of two steps: one thread chooses the rows, then all compute tiles.
 """
 
 from __future__ import annotations

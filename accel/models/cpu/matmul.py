@@ -1,10 +1,8 @@
 """Products of few rows with a matrix, for models so small that a library's calls dominate.
 
-A matrix [out, in] is packed once into blocks of 32 columns; a kernel keeps the sums of a few rows
-and one block in registers while it reads the block once, so up to eight rows cost little more than
-one. bf16 numbers stand in pairs along ``in``, as the processor's dot product takes them, and are
-summed in fp32; rows are stored widened where there is none (``row_dtype``). The sum of a row does
-not depend on which rows are computed with it.
+A matrix [out, in] is packed once into blocks of 32 columns. bf16 numbers stand in pairs along
+``in`` and are summed in fp32; where the processor has no such product, rows are widened
+(``row_dtype``). The sum of a row does not depend on which rows are computed with it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,5 @@
 """The threads that compute a forward: the calling one, and others that sleep between forwards.
-
-All run one compiled function and meet in it, see ``barrier``. They are woken with every forward and
-join it when they have a core. Where other programs take their cores they wait for each other most
-of the time: then fewer threads compute some forwards, and for longer each time it happens again.
-"""
+Where other programs take their cores, fewer compute for a while."""
 
 from __future__ import annotations
 

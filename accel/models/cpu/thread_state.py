@@ -1,8 +1,4 @@
-"""The state of a thread of the compiled forward: sixty arrays, handed over as one argument.
-
-They stay the same from one forward to the next, and to unpack them takes a noticeable part of a
-small forward.
-"""
+"""The state of a thread of the compiled forward: sixty arrays, handed over as one argument."""
 
 from __future__ import annotations
 

@@ -101,13 +101,9 @@ class Adapter:
         return self._parts[f"{projection}.B"].shape[1], self._parts[f"{projection}.A"].shape[2]
 
     def delta(self, projection: str, layer: int) -> NDArray[np.float64]:
-        """What is added to a matrix of a layer [out, in].
-
-        A f16 is a whole number of 2^-24. So every product of B, A and A's scale is one, too, and so
-        is each sum of them: as long as it stays below 2^29, which the limits of rank and scale see
-        to, it fits into the 53 bits of a float64. No order of summation and no fused operation
-        rounds anything; what is rounded once is the product with B's scale.
-        """
+        """What is added to a matrix of a layer [out, in]: exact sums, as every f16 is a whole
+        number of 2^-24 and the limits of rank and scale keep sums in the 53 bits of a float64. What
+        is rounded once is the product with B's scale."""
         a, b = self._parts[f"{projection}.A"][layer], self._parts[f"{projection}.B"][layer]
         scale_of_a = self._parts[f"{projection}.A.scale"][layer]
         scale_of_b = self._parts[f"{projection}.B.scale"][layer]
@@ -136,7 +132,6 @@ class Adapter:
             raise self._broken(f"has too large a scale for {name}")
 
     def _numbers(self, key: str, count: int) -> list[int]:
-        """Tokens that the metadata name, none where it has no such key."""
         words = self._metadata.get(key, "").split()
         if len(words) not in (0, count) or not all(word.isdecimal() for word in words):
             raise self._broken(f"has no {count} tokens in {key}")
@@ -149,12 +144,9 @@ class Adapter:
 def add_adapter(
     base: Path, adapter: Path, out: Path, on_progress: Callable[[float], None] = lambda _: None
 ) -> None:
-    """Write the base with the adapter as a GGUF file, whole or not at all.
-
-    Matrices that change become Q8_0; everything else is copied as it is stored, the chat template
-    among it. on_progress hears which share is done; what it raises ends the work. Raises
-    ModelError, and OSError where ``out`` cannot be written.
-    """
+    """Write the base with the adapter as a GGUF file, whole or not at all. Matrices that change
+    become Q8_0. on_progress hears which share is done; what it raises ends the work. Raises
+    ModelError, and OSError where ``out`` cannot be written."""
     added = Adapter(adapter)
     unfinished = out.with_name(f"{out.name}.unfinished")
     with GgufFile(base) as file:
@@ -172,7 +164,6 @@ def add_adapter(
 
 
 def _tensors(file: GgufFile, adapter: Adapter) -> list[NewTensor]:
-    """All tensors of the base in its order."""
     weights = GgufWeights(file, read_architecture(file))
     changed = {
         weights.parts[f"model.layers.{layer}.{PROJECTIONS[name]}.weight"].tensor: (name, layer)

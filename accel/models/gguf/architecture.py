@@ -141,7 +141,6 @@ def read_architecture(file: GgufFile) -> Architecture:
 
 
 def _refuse_foreign(found: Architecture, keys: _Keys, path: Path) -> None:
-    """Raises UnsupportedModel for what our forward has not."""
     reasons = [what for key, what in _FOREIGN.items() if keys.has(key)]
     if keys.integer("expert_count", 0, least=0):
         reasons.append("is a mixture of experts")

@@ -36,10 +36,8 @@ def can_be_read(kind: GgmlType) -> bool:
 
 
 def dequantise(data: NDArray[np.uint8], kind: GgmlType) -> Values:
-    """Values float32 [rows, columns] of rows of bytes uint8 [rows, row_bytes].
-
-    Raises UnsupportedModel for a type that is not known.
-    """
+    """Values float32 [rows, columns] of rows of bytes uint8 [rows, row_bytes]. Raises
+    UnsupportedModel for a type that is not known."""
     if not can_be_read(kind):
         raise UnsupportedModel(f"weights of type {kind.name} are not known", OTHER_TYPE)
     blocks = np.ascontiguousarray(data).reshape(-1, kind.nbytes)
@@ -62,7 +60,6 @@ def _f16(blocks: Blocks) -> Values:
 
 
 def _bf16(blocks: Blocks) -> Values:
-    """The upper half of a float32."""
     return (blocks.view("<u2").astype(np.uint32) << 16).view(np.float32)
 
 
@@ -159,7 +156,6 @@ def _iq4_xs(blocks: Blocks) -> Values:
 
 
 def _scale(blocks: Blocks, place: int) -> Values:
-    """The f16 at a place of each block [blocks, 1]."""
     return np.ascontiguousarray(blocks[:, place : place + 2]).view("<f2").astype(np.float32)
 
 

@@ -48,9 +48,7 @@ class GgufFile:
 
     def __init__(self, path: Path) -> None:
         """``path``: the file, or any of the files of a split model (``…-00001-of-00003.gguf``).
-
-        Raises ModelNotFound, BrokenModel or UnsupportedModel.
-        """
+        Raises ModelNotFound, BrokenModel or UnsupportedModel."""
         self.path = path
         self._parts: list[FileIO] = []
         self._lock = Lock()
@@ -77,20 +75,16 @@ class GgufFile:
         return sum(tensor.nbytes for tensor in self.tensors.values())
 
     def read(self, name: str) -> NDArray[np.uint8]:
-        """A copy of a tensor's bytes [rows, row_bytes]. KeyError without one of this name.
-
-        Raises BrokenModel when the file has become shorter.
-        """
+        """A copy of a tensor's bytes [rows, row_bytes]. KeyError without one of this name. Raises
+        BrokenModel when the file has become shorter."""
         tensor = self.tensors[name]
         found = np.empty((tensor.rows, tensor.row_bytes), np.uint8)
         self._read_into(found, tensor.part, tensor.place)
         return found
 
     def entry(self, key: str) -> bytes:
-        """A key of the header with its kind and value, as the file has it. KeyError without.
-
-        Raises BrokenModel when the file has become shorter.
-        """
+        """A key of the header with its kind and value, as the file has it. KeyError without. Raises
+        BrokenModel when the file has become shorter."""
         place = self.metadata.places[key]
         found = np.empty(place.stop - place.start, np.uint8)
         self._read_into(found, 0, place.start)
@@ -111,7 +105,6 @@ class GgufFile:
                 raise BrokenModel(f"{self.path} cannot be read ({error})", AGAIN) from (error)
 
     def _open_all(self) -> Metadata:
-        """Metadata of the first part; ``tensors`` of all."""
         paths = parts_of(self.path)
         first = self._open(paths[0])
         count = first.integer("split.count", 0, MOST_PARTS) or 1
@@ -155,11 +148,8 @@ _headers_lock = Lock()
 
 
 def _header_of(stream: FileIO, path: Path) -> tuple[Metadata, list[Tensor]]:
-    """The header of an open file. Those of the files that were opened last are at hand: a model is
-    looked at by several before it is computed, and a vocabulary takes a tenth of a second to read.
-
-    A file that changes has another state. Raises OSError, BrokenModel or UnsupportedModel.
-    """
+    """The header of an open file; those opened last are at hand until the file changes. Raises
+    OSError, BrokenModel or UnsupportedModel."""
     found = os.fstat(stream.fileno())
     state = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
     with _headers_lock:
@@ -179,10 +169,8 @@ def _header_of(stream: FileIO, path: Path) -> tuple[Metadata, list[Tensor]]:
 
 
 def parts_of(path: Path) -> list[Path]:
-    """All files of a model, in order, by the name of one; they need not be there.
-
-    Raises BrokenModel for a number that cannot be.
-    """
+    """All files of a model, in order, by the name of one; they need not be there. Raises
+    BrokenModel for a number that cannot be."""
     found = _PART.fullmatch(path.name)
     if found is None:
         return [path]

@@ -84,10 +84,8 @@ class Tensor:
 
 
 def read_header(stream: FileIO, path: Path, size: int) -> tuple[Metadata, list[Tensor]]:
-    """Metadata and tensors of a file of ``size`` bytes, every tensor being inside of it.
-
-    Raises BrokenModel or UnsupportedModel.
-    """
+    """Metadata and tensors of a file of ``size`` bytes, every tensor being inside of it. Raises
+    BrokenModel or UnsupportedModel."""
     return _Header(stream, path, size).read()
 
 
@@ -144,7 +142,6 @@ class _Header:
         return placed
 
     def _tensor(self) -> tuple[Tensor, int]:
-        """A tensor, and its offset behind the header."""
         name = self._text(MOST_NAME)
         dimensions = self._integer(4)
         if not 1 <= dimensions <= MOST_DIMENSIONS:
@@ -211,7 +208,6 @@ class _Header:
         return int.from_bytes(self._take(nbytes), "little")
 
     def _take(self, count: int) -> bytearray:
-        """The next bytes."""
         end = self._place + count
         if end > len(self._bytes):
             self._read_to(end)

@@ -29,10 +29,8 @@ class RopeFrequencies:
 
 
 def read_rope_frequencies(file: GgufFile, found: Architecture) -> RopeFrequencies:
-    """Plain, linear (Chen et al. 2023) or YaRN (Peng et al. 2023, section 3.4) frequencies.
-
-    Raises BrokenModel or UnsupportedModel.
-    """
+    """Plain, linear (Chen et al. 2023) or YaRN (Peng et al. 2023, section 3.4) frequencies. Raises
+    BrokenModel or UnsupportedModel."""
     metadata, path = file.metadata, file.path
     prefix = f"{metadata.text('general.architecture')}.rope"
     base = metadata.number(f"{prefix}.freq_base") or 10_000.0

@@ -26,10 +26,8 @@ _TAKE_NO_BLANKS = ("<unk>", "<s>", "<|endoftext|>")
 
 
 def tokenizer_json(vocabulary: Vocabulary, path: Path) -> str:
-    """The definition of a tokenizer. ``path`` is the file that messages name.
-
-    Raises BrokenModel or UnsupportedModel.
-    """
+    """The definition of a tokenizer. ``path`` is the file that messages name. Raises BrokenModel or
+    UnsupportedModel."""
     made = _sentencepiece(vocabulary) if vocabulary.kind == "llama" else _byte_level(vocabulary)
     definition = {
         "version": "1.0",
@@ -156,7 +154,6 @@ def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
 
 
 def _beginning(vocabulary: Vocabulary, *, begins: bool) -> dict[str, Any] | None:
-    """What puts the beginning token before a text."""
     token = vocabulary.beginning
     if not begins or token is None:
         return None

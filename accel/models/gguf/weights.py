@@ -106,7 +106,6 @@ class GgufWeights:
 
 
 def _parts(found: Architecture) -> Iterator[tuple[str, TensorSource]]:
-    """Everything that a decoder of this architecture may have."""
     hidden_size, scale = found.hidden_size, found.added_scale
     yield EMBEDDING, TensorSource("token_embd.weight", (found.vocabulary, hidden_size))
     yield "model.norm.weight", TensorSource("output_norm.weight", (hidden_size,), found.logit_scale)

@@ -143,7 +143,6 @@ class Layout:
 
 
 def _layouts(fields: dict[str, _Fields], defaults: dict[str, Any]) -> list[Layout]:
-    """The newest first."""
     found = []
     for since, each in fields.items():
         body = {"_fields_": [*each, ("spare", _SPARE)]}

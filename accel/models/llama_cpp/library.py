@@ -136,7 +136,6 @@ class Library:
         return Device(name, about, is_gpu, is_integrated, free.value)
 
     def _check(self) -> None:
-        """Find the layouts."""
         make_context, make_model = "llama_context_default_params", "llama_model_default_params"
         context = fitting(
             CONTEXT_LAYOUTS, lambda layout: self._function(make_context, layout, ())()
@@ -184,7 +183,6 @@ def load_library() -> Library:
 
 
 def _load(path: Path) -> list[ctypes.CDLL]:
-    """The library, and on Windows those beside it, whose functions it does not give on."""
     beside = [path.parent / name for name in _GGML_NAMES]
     try:
         return [ctypes.CDLL(str(path)), *(ctypes.CDLL(str(e)) for e in beside if e.is_file())]

@@ -1,12 +1,8 @@
-"""A line of text with a state that runs over it, of a recurrent model, or of a hybrid of that and
-attention.
+"""A line of text with a state that runs over it, of a recurrent model or a hybrid.
 
-Of some families the library keeps the states behind the last rows of a forward, so that a few rows
-can be taken back, once, before the next forward: enough to verify a chain, whose rejected rows, and
-those that only bring the number of rows to a wanted one, come last, so that they leave no gaps. Of
-other families nothing can be taken back, and to bring it back costs more than a chain saves: a copy
-of the state for each forward, and after each rejection a second forward, of another number of rows,
-whose kernels round otherwise.
+Of some families the library can take a few rows back, once, before the next forward: enough to
+verify a chain, whose rejected rows come last. Of others nothing can be taken back, and a copy of
+the state for each forward costs more than a chain saves.
 """
 
 from __future__ import annotations
@@ -69,7 +65,6 @@ class LineContext(Context):
         self._behind = 0
 
     def _rewind(self, length: int) -> bool:
-        """Take back what is behind ``length`` tokens; whether that can be."""
         behind = self.length + self._behind - length
         if not behind:
             return True

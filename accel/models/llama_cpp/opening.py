@@ -48,10 +48,8 @@ class LaterCosts:
 
 @dataclass(slots=True)
 class Opened:
-    """A model, what its forwards cost, and its profile on disk.
-
-    ``later`` measures all of the costs, where ``costs`` are those of prompts and of one row alone.
-    """
+    """A model, what its forwards cost, and its profile on disk. ``later`` measures all of the
+    costs, where ``costs`` are those of prompts and of one row alone."""
 
     model: LlamaCppModel
     costs: ForwardCosts
@@ -98,11 +96,7 @@ def open_by_llama_cpp(
 
 class LaterComparison:
     """Whether llama.cpp writes faster than our own forward, found out behind the first answers, for
-    the next start.
-
-    The library's process opens the model and measures it, and a thread waits for that: a request
-    that comes meanwhile ends both, and they begin again when there was no request for longer.
-    """
+    the next start. A request that comes meanwhile ends it; it begins again later."""
 
     def __init__(
         self, path: Path, own: ForwardCosts, options: ModelOptions, save: Callable[[bool], None]

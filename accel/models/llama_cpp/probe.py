@@ -47,5 +47,4 @@ def _agrees(model: Model, kind: BatchKind) -> bool:
 
 
 def _plainly(model: Model, text: TokenArray) -> NDArray[np.float32]:
-    """Logits behind a text, float32 [vocabulary]."""
     return model.forward(chain_batch(text, len(text) - 1), [model.new_cache(32)]).row(0)

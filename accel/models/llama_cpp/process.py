@@ -65,10 +65,8 @@ class WorkerProcess:
         """Lines of text that nobody holds any more."""
 
     def start(self) -> dict[str, Any]:
-        """Load the model, in a new process where none runs; what ``Worker.about`` says.
-
-        Raises UnsupportedModel, or Interrupted where it is abandoned.
-        """
+        """Load the model, in a new process where none runs; what ``Worker.about`` says. Raises
+        UnsupportedModel, or Interrupted where it is abandoned."""
         if not is_installed():
             raise UnsupportedModel("llama.cpp is not installed", INSTALL)
         self.end()

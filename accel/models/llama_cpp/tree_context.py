@@ -1,11 +1,8 @@
 """A line of text whose sequences are the leaves of a draft tree.
 
-Every row of committed text belongs to all leaves; a node belongs to the leaves below it, so that a
-row attends what stands on its own path. Accepting a path moves no row: sequences are renamed. Rows
-that were rejected go to a sequence of their own: were they freed, later rows would fill their
-places, attention would add values in another order, and the same text would not get the same
-numbers to the last bit. Where their places are needed, and before a long piece of a prompt, the
-text is moved together in its order.
+A node belongs to the leaves below it; accepting a path renames sequences and moves no row. Rejected
+rows go to a sequence of their own: were they freed, later rows would fill their places, and sums
+would be made in another order. Where their places are needed, the text is moved together.
 """
 
 from __future__ import annotations
@@ -106,7 +103,6 @@ class TreeContext(Context):
         self._last = []
 
     def _move_together(self) -> None:
-        """Free the places of rejected rows, without a change of the order of the others."""
         if self._rejected:
             state = self._text()
             self._library.llama_memory_clear(self._memory, False)
@@ -130,7 +126,6 @@ def _leaves(parents: NDArray[np.int32]) -> list[list[int]]:
 
 
 def _depths(parents: NDArray[np.int32]) -> list[int]:
-    """Rows above every row."""
     found: list[int] = []
     for parent in parents.tolist():
         found.append(found[parent] + 1 if parent >= 0 else 0)

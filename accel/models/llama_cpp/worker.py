@@ -1,9 +1,5 @@
-"""The process that llama.cpp runs in, started by ``process.py``.
-
-Frames come in on standard input and go out on standard output: a length of four bytes, then a
-pickled tuple. Both ends are ours. Calls without an answer come before the call that waits for one,
-and what went wrong with them is its answer.
-"""
+"""The process that llama.cpp runs in, started by ``process.py``. Frames are a length of four bytes,
+then a pickled tuple. What goes wrong with calls without an answer is the answer of the next."""
 
 from __future__ import annotations
 
@@ -49,7 +45,6 @@ def read_frame(stream: IO[bytes]) -> Any:
 
 
 def _not_loaded(path: str, complaints: str) -> str:
-    """Why the library opens no model, and what to do."""
     if unknown := re.search("unknown model architecture: '([^']*)'", complaints):
         return (
             f"{path} is built as {unknown[1]!r}, which this llama.cpp does not know; take a newer "

@@ -200,7 +200,6 @@ def _logged_changes(folder: Path) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _shortened(path: str, subject: str, old: str, new: str) -> CommitChange | None:
-    """The change with some lines around it; None where it is long."""
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
     shorter = min(len(before), len(after))
     head = next((n for n in range(shorter) if before[n] != after[n]), shorter)

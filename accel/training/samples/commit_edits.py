@@ -53,10 +53,8 @@ def blocks_of(old: list[str], new: list[str]) -> list[LineBlock]:
 
 
 def commit_edit(change: CommitChange, rng: random.Random) -> InstructedEdit | None:
-    """The lines that a commit changed, with a few around, asked for by its subject.
-
-    None where the subject says too little of what changed, or that is too long.
-    """
+    """The lines that a commit changed, with a few around, asked for by its subject. None where the
+    subject says too little of what changed, or that is too long."""
     old, new = change.old.splitlines(keepends=True), change.new.splitlines(keepends=True)
     blocks = blocks_of(old, new)
     if not _is_described(change.subject, old, new, blocks):

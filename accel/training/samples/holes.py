@@ -1,7 +1,4 @@
-"""Holes in files, as an editor meets them: rests of lines, blocks, bodies, any span.
-
-Each ends in front of a line end, which is then the first character behind the hole.
-"""
+"""Holes in files, as an editor meets them: rests of lines, blocks, bodies, any span."""
 
 from __future__ import annotations
 
@@ -91,7 +88,6 @@ class HoleMaker:
         return rng.randrange(start, max(start, self._end(line)) + 1)
 
     def _block_end(self, line: int, indent: int, limit: int) -> int:
-        """The line behind those below that are indented so far, blank ones at the end left out."""
         end = line + 1
         while end < min(limit, len(self._lines)) and (
             not self._lines[end].strip() or self._indent(end) >= indent

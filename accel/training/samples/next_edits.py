@@ -1,9 +1,4 @@
-"""Next edits: what a person changes next, told from what was changed just now.
-
-The format is Sweep's (their model card of sweep-next-edit, format A): recent changes as files named
-``path.diff`` with ``original:`` and ``updated:``, then the lines around the cursor as they were, as
-they are, and as they become.
-"""
+"""Next edits of commits, in the format of Sweep's model card (sweep-next-edit, format A)."""
 
 from __future__ import annotations
 
@@ -127,7 +122,6 @@ def _as_it_stands(
 
 
 def _half_typed(line: str, rng: random.Random) -> str:
-    """The first characters of a line."""
     indent = len(line) - len(line.lstrip())
     return line[: rng.randint(min(indent, len(line) - 1), len(line) - 1)].rstrip("\n") + "\n"
 

@@ -152,14 +152,12 @@ class SampleMaker:
         return Sample([*prompt.tolist(), *answer], [*weights, *[1.0] * len(answer)])
 
     def _around(self, prefix: str, suffix: str, available: int) -> tuple[TokenArray, TokenArray]:
-        """The last tokens before a hole and the first behind it."""
         before, after = self._tokenizer.encode(prefix), self._tokenizer.encode(suffix)
         wanted = min(len(after), int(available * self._rng.choice(SUFFIX_SHARES)))
         before = before[max(0, len(before) - (available - wanted)) :]
         return before, after[: available - len(before)]
 
     def _other_files(self, file: CodeFile, length: int) -> OtherFiles:
-        """Stretches of up to three files of the same folder."""
         rng, near = self._rng, self._by_folder[_folder_of(file)]
         chosen = [one for one in rng.sample(near, min(3, len(near))) if one is not file]
         snippets: list[Snippet] = []
@@ -232,7 +230,6 @@ def _folder_of(file: CodeFile) -> tuple[str, str]:
 
 
 def _end_of_text(tokenizer: Tokenizer, ends: frozenset[int]) -> int:
-    """The token behind a text."""
     found = tokenizer.special("<|endoftext|>")
     return found if found is not None else min(ends)
 

@@ -1,13 +1,8 @@
-"""Chooses text of other files for a prompt, from the index and within a token budget.
+"""Chooses text of other files for a prompt, from the index and within a token budget: imported
+files, other open ones, then the places most like the text at the cursor.
 
-First the files that this one imports, then the other open ones, then the places of the workspace
-most like the text at the cursor. Only what the index holds is read, so what it leaves out (ignored
-files, secrets) never comes into a prompt.
-
-What was chosen for a document stays as it is while other files change and the cursor moves, and
-with it the beginning of the prompt and its KV cache. It is chosen anew where something of it may
-stand in no prompt any more, with other imports, and when the document is opened again; and when
-nobody waits, see ``fresh``.
+What was chosen for a document stays while other files change and the cursor moves, and with it the
+prompt's KV cache; see ``fresh`` for when it is chosen anew.
 """
 
 from __future__ import annotations
@@ -139,7 +134,6 @@ class CrossFile:
         )
 
     def _harmless(self, snippets: list[ContextSnippet]) -> dict[str, ContextSnippet]:
-        """Open files without secrets, by path."""
         harmless: dict[str, ContextSnippet] = {}
         for one in snippets:
             text, is_secret = self._secret_checks.pop(one.path, (None, True))
@@ -171,7 +165,6 @@ class CrossFile:
         )
 
     def _similar(self, job: CompletionJob, files: IndexedFiles) -> list[ContextSnippet]:
-        """Whole lines of the places most like the text around the cursor."""
         query = self._encode(job.prefix[-_QUERY:] + job.suffix[: _QUERY // 4])
         texts = (
             (path, self._decode(tokens)) for path, tokens in similar_places(files, query, job.path)
@@ -209,7 +202,6 @@ class CrossFile:
                 yield snippet, ()
 
     def _indexed(self, files: IndexedFiles | None, path: str) -> ContextSnippet | None:
-        """A file of the workspace as the index holds it."""
         tokens = None if files is None else files.tokens(path)
         return None if tokens is None else ContextSnippet(path, self._decode(tokens))
 
@@ -236,7 +228,6 @@ class CrossFile:
         return chosen
 
     def _cost(self, snippet: ContextSnippet) -> int:
-        """Tokens in the prompt, as ``accel.text.prompts`` writes it."""
         return len(self._encode(f"{snippet.path}\n{snippet.text}")) + 1
 
 
@@ -245,12 +236,10 @@ _SHORTEST = 30
 
 
 def _head(job: CompletionJob) -> str:
-    """The beginning of a document, where it imports."""
     return job.head or job.prefix[:SCANNED_CHARACTERS]
 
 
 def _line(job: CompletionJob) -> int:
-    """The cursor's line in the part of the document that a job has."""
     return job.prefix.count("\n")
 
 
@@ -272,6 +261,5 @@ def _import_part(head: str) -> str:
 
 
 def _whole_lines(text: str) -> str:
-    """Without the beginnings of a first line and a last line that are cut."""
     first, last = text.find("\n") + 1, text.rfind("\n")
     return text[first:last] if 0 < first < last else text

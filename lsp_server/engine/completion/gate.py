@@ -1,11 +1,5 @@
-"""How much of a suggestion is shown: as long as the model is sure of it, up to an end that stands
-by itself.
-
-The verifier tells how likely the model found each token. The longest run whose joint probability
-stays above a threshold is shown, and of it what ends with whole lines, or within the first line
-with a whole word. The rest stays known: where the user types what is shown, it is judged anew,
-given what stands there by then.
-"""
+"""How much of a suggestion is shown: the longest run whose joint probability stays above a
+threshold, up to the end of a line, or of a word in the first line."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""Completes a line that is missing between others with the line that fits what follows.
-
-Where text stands directly below the cursor's line, and the model believes that the hole ends with
-the line, several likely lines are weighed by what follows (`accel.infilling`). Elsewhere, and on
-models that are too slow for it, a completion is decoded greedily.
-"""
+"""Completes a line that is missing between others with the line that fits what follows
+(`accel.infilling`). On models that are too slow for it a completion is decoded greedily."""
 
 from __future__ import annotations
 

@@ -24,11 +24,9 @@ LEAST_SCORE = 3.0
 def similar_places(
     files: IndexedFiles, query: NDArray[np.int32], without: str
 ) -> list[tuple[str, NDArray[np.int32]]]:
-    """Path and tokens (int32, about :data:`PLACE_TOKENS`) of the places most like ``query``.
-
-    ``query``: int32 [n]. Each file gives one place; the file ``without`` and common code none.
-    Runs of tokens that are shared count the more the longer and the rarer they are.
-    """
+    """Path and tokens (int32, about :data:`PLACE_TOKENS`) of the places most like ``query``, int32
+    [n]: one of each file but ``without``. Shared runs of tokens count the more the longer and the
+    rarer they are."""
     scores: defaultdict[str, float] = defaultdict(float)
     shared: dict[str, list[tuple[NDArray[np.int32], float]]] = {}
     for end in range(SHORTEST_MATCH, len(query) + 1, EVERY):

@@ -116,11 +116,9 @@ def first_of(rules: Sequence[StopRule]) -> StopRule | None:
 
 
 def block(prefix: str) -> StopRule:
-    """Cut where the block ends in which the cursor stands after ``prefix``.
-
-    The block ends before a line that is indented less than the cursor's line, at two blank lines,
-    and after :data:`MAX_LINES`. A line that only closes brackets belongs to the block before it.
-    """
+    """Cut where the block ends in which the cursor stands after ``prefix``: before a line that is
+    indented less, at two blank lines, and after :data:`MAX_LINES`. Closing brackets belong to the
+    block before."""
     line = prefix[prefix.rfind("\n") + 1 :]
     floor = indentation(line) if line.strip() else len(line.expandtabs(8))
 
@@ -143,12 +141,8 @@ def block(prefix: str) -> StopRule:
 
 
 def statement(prefix: str) -> StopRule:
-    """Cut behind the first statement, with the block that belongs to it; not where the cursor
-    begins a block, which is one by itself.
-
-    A statement goes on in lines that are indented deeper, while a bracket is open, and with a line
-    that closes a bracket or continues it (``else`` and the like).
-    """
+    """Cut behind the first statement, with the block that belongs to it (deeper lines, open
+    brackets, ``else`` and the like); not where the cursor begins a block."""
     lines = prefix.rstrip(" \t").split("\n")
     line_before, above = (
         prefix[prefix.rfind("\n") + 1 :],
@@ -182,7 +176,6 @@ _WORD = re.compile(r"\w+")
 
 
 def _continues(line: str) -> bool:
-    """Whether a line belongs to the statement before it."""
     word = _WORD.match(line.strip())
     return line.strip()[:1] in _CLOSERS or (word is not None and word.group() in _CONTINUING)
 
@@ -194,7 +187,6 @@ def _may_continue(line: str) -> bool:
 
 
 def _opened(line: str) -> int:
-    """Brackets that a line opens, less those that it closes."""
     return sum(line.count(one) for one in "([{") - sum(line.count(one) for one in ")]}")
 
 

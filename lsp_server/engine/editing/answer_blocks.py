@@ -1,8 +1,5 @@
-"""Finds fenced blocks in an answer, as people read them.
-
-CommonMark (0.31, fenced code blocks) is the rule; beyond it stand fences in list items and quotes,
-behind the last word of a sentence or of the code, and closing fences that are too short.
-"""
+"""Finds fenced blocks in an answer: CommonMark 0.31, and beyond it fences in list items and quotes,
+behind the last word of a line, and closing fences that are too short."""
 
 from __future__ import annotations
 
@@ -153,7 +150,6 @@ def _end_of(
 
 
 def _is_paired(lines: list[str], opening: _Opening) -> bool:
-    """Whether the short fences of some lines leave one open, which the next one closes."""
     is_open = False
     for line in lines:
         run = _RUN.match(line.strip())
@@ -163,7 +159,6 @@ def _is_paired(lines: list[str], opening: _Opening) -> bool:
 
 
 def _is_behind_word(line: str, mark: str, length: int) -> bool:
-    """Whether a line ends in the only fence that it has, behind code."""
     runs = _RUN.findall(line)
     stripped = line.rstrip()
     return (

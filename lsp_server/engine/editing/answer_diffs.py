@@ -118,7 +118,6 @@ def _same(line: str, shown: str) -> bool:
 
 
 def _changed(hunk: _Hunk) -> tuple[int, int]:
-    """The old lines of a hunk without those that stay at both ends."""
     most = min(len(hunk.old), len(hunk.new))
     head = next((n for n in range(most) if hunk.old[n] != hunk.new[n]), most)
     tail = next(

@@ -1,8 +1,5 @@
-"""Finds the code in a whole answer of a chat model, as a person would read it.
-
-Thinking is no answer. Of several blocks the one counts that rewrites the selection. A diff is
-applied, and what was left out is filled in, where that can be done in one way only.
-"""
+"""Finds the code in a whole answer of a chat model: the block that rewrites the selection, a diff
+applied, what was left out filled in where that can be done in one way only."""
 
 from __future__ import annotations
 
@@ -185,7 +182,6 @@ def _bare(text: str, selection: str, language: str) -> AnswerBlock:
 
 
 def _without_prose(lines: Sequence[str], selection: str) -> list[str]:
-    """The lines without sentences before and behind them that are not the selection's."""
     known = {line.strip() for line in selection.split("\n")}
 
     def is_said(line: str) -> bool:

@@ -1,8 +1,5 @@
-"""Fills in place holders of answers, such as ``# ... rest of the code unchanged``.
-
-What a model left out is filled in from the original where the lines around the place holder tell
-in one way only what that is. Otherwise the answer is refused: applied, it would delete code.
-"""
+"""Fills in place holders of answers, such as ``# ... rest of the code unchanged``, from the
+original; refuses where what is left out is not clear: applied, it would delete code."""
 
 from __future__ import annotations
 
@@ -184,7 +181,6 @@ def _said(line: str) -> str:
 
 
 def _is_marked_holder(line: str) -> bool:
-    """A comment, in whatever syntax, or words in brackets."""
     if _ONLY_DOTS.match(line):
         return _IS_MARKED.match(line) is not None
     text = _said(line)
@@ -233,17 +229,13 @@ def _is_bare_holder(line: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """Lines of the original that a place holder stands for."""
-
     start: int
     end: int
 
 
 def filled_in(answer: str, original: str, language: str, instruction: str = "") -> str:
-    """The answer with what it left out; the answer itself where nothing was left out.
-
-    Both have lines that end in newlines. Raises EditRefused where what was left out is not clear.
-    """
+    """The answer with what it left out; the answer itself where nothing was left out. Both have
+    lines that end in newlines. Raises EditRefused where what was left out is not clear."""
     old = original.split("\n")
     lines = _without_notes(_with_bodies_below(answer.split("\n"), old, instruction), old)
     holders = _holders(lines, old, language, instruction)
@@ -271,7 +263,6 @@ def _join(made: list[str], more: Sequence[str]) -> None:
 
 
 def _blank(lines: Iterable[str]) -> int:
-    """How many lines are empty before the first that is not."""
     return sum(1 for _ in itertools.takewhile(lambda line: not line.strip(), lines))
 
 
@@ -367,7 +358,6 @@ def _is_code(
 
 
 def _is_new(line: str, old: list[str]) -> bool:
-    """Whether a line defines what the original has not."""
     name = _defined(line)
     return bool(name) and all(_defined(one) != name for one in old)
 
@@ -389,13 +379,11 @@ def _with_bodies_below(lines: list[str], old: list[str], instruction: str) -> li
 
 
 def _defined(line: str) -> str:
-    """The name that a line defines; empty where it defines none."""
     found = _DEFINITION.match(line) or _METHOD.match(line)
     return found["name"] if found else ""
 
 
 def _key(line: str) -> str:
-    """What a line defines, or gives a value."""
     found = _VALUE.match(line)
     return _defined(line) or (f"{_depth(line)} {found['key']}" if found else "")
 
@@ -499,7 +487,6 @@ def _holds_before(anchors: list[_Anchor], cost: float) -> bool:
 
 
 def _holds_behind(anchors: list[_Anchor], cost: float) -> bool:
-    """Whether the lines below a place holder tell where its gap ends."""
     for anchor in anchors:
         if anchor == _Anchor.SURE:
             return True

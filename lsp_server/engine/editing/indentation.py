@@ -19,9 +19,7 @@ def with_end_of(old: str, new: str) -> str:
 
 def with_indentation_of(old: str, new: str) -> str:
     """``new`` shifted as a whole, so that its first visible line is indented as that of ``old``.
-
-    Left alone where lines would have to lose more than they have.
-    """
+    Left alone where lines would have to lose more than they have."""
     wanted, found = first_indent(old), first_indent(new)
     if wanted is None or found is None or wanted == found:
         return new
@@ -48,12 +46,8 @@ def first_indent(text: str) -> str | None:
 
 
 def with_indents_of(old: str, new: str) -> str:
-    """``new`` indented by tabs, by spaces or by both as ``old`` is, and by as many, where it is
-    indented otherwise.
-
-    A line that is one of ``old`` is indented as that, where it is as deep; others as the last such
-    line above them.
-    """
+    """``new`` indented by tabs, by spaces or by both as ``old`` is. A line that is one of ``old``
+    is indented as that, others as the last such line above them."""
     old_lines, new_lines = old.split("\n"), new.split("\n")
     known = {kind for line in old_lines for kind in _indent(line)}
     own = {kind for line in new_lines for kind in _indent(line)}
@@ -107,7 +101,6 @@ def _is_other_step(old_lines: list[str], new_lines: list[str]) -> bool:
 
 
 def _depth(indent: str, step: int) -> float:
-    """How many steps an indentation has."""
     return indent.count("\t") + indent.count(" ") / step
 
 

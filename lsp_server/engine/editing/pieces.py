@@ -13,12 +13,8 @@ _NEVER = 1 << 20
 
 
 def split_at_definitions(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Pieces of whole lines that make up ``text``, each of which ``fits`` where that can be.
-
-    A cut is made before a definition, the least indented first; decorators and comments that
-    touch it stay with it. Text without such places is cut at blank lines, and a piece without
-    those is given whole: the caller refuses it.
-    """
+    """Pieces of whole lines that make up ``text``, each of which ``fits`` where that can be: cut
+    before definitions, the least indented first, else at blank lines."""
     if fits(text):
         return [text]
     lines = text.splitlines(keepends=True)

@@ -1,10 +1,5 @@
-"""Prepares a selection for the model: line ends, blanks and unknown characters are not shown to
-it.
-
-A model is shown lines that end in ``\\n`` and nothing that it may lose: line ends, a byte order
-mark, blanks at the ends of lines and control characters stay behind. Text that the model's
-vocabulary cannot carry is shown as a stand-in: ``x1`` for a word, ``<1>`` for other characters.
-"""
+"""Prepares a selection for the model: line ends, a byte order mark, blanks at ends of lines and
+control characters stay behind; what its vocabulary cannot carry is shown as ``x1`` or ``<1>``."""
 
 from __future__ import annotations
 
@@ -188,7 +183,6 @@ def _kind(character: str) -> int:
 
 
 def _in_word(character: str) -> bool:
-    """Whether a character is a part of words: letters, digits, and marks upon them."""
     if character.isascii():
         return character.isalnum() or character == "_"
     return character.isalnum() or unicodedata.category(character)[0] == "M"

@@ -1,9 +1,5 @@
-"""Puts a model's answer into the original text of which it was shown a part.
-
-What the answer leaves unchanged is taken from the original, character for character: lines first,
-then words within lines. Lines that changed keep what was not shown of the lines that they replace,
-and are indented as their neighbours are.
-"""
+"""Puts a model's answer into the original text: what it leaves unchanged is the original's,
+character for character; changed lines keep what was not shown of those they replace."""
 
 from __future__ import annotations
 
@@ -54,7 +50,6 @@ class _Splice:
         self._keeps_indents = ABOUT_INDENTS.search(shown.instruction) is None
 
     def text(self) -> str:
-        """The whole result."""
         written: list[Written] = []
         for kind, first, last, new_first, new_last in self._stretches():
             if kind == "equal":

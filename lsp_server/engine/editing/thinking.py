@@ -1,8 +1,4 @@
-"""Separates a model's thinking, and the words around its answer, from the answer.
-
-Marks of thinking stand in the text where a server does not take them out, or where the template of
-a chat begins the thinking: then the text begins in the middle of it.
-"""
+"""Separates a model's thinking, and the words around its answer, from the answer."""
 
 from __future__ import annotations
 
@@ -54,11 +50,8 @@ class Spoken(NamedTuple):
 
 
 def without_thinking(answer: str, known: str) -> Spoken:
-    """What a model says behind its thinking.
-
-    known: what the model was given to edit. Marks that stand in there are code, but for those that
-    an answer begins with.
-    """
+    """What a model says behind its thinking. known: what the model was given to edit. Marks that
+    stand in there are code, but for those that an answer begins with."""
     if (spoken := _of_channels(answer)) is not None:
         return spoken
     text, had = _SPOKEN.sub("", answer, count=1), False
@@ -115,7 +108,6 @@ def _counts(text: str, tag: re.Match[str], known: str) -> bool:
 
 
 def _closing_of(text: str, tag: re.Match[str], known: str) -> re.Match[str] | None:
-    """The mark that closes a thinking."""
     for found in _TAG.finditer(text, tag.end()):
         if found["closing"]:
             behind = text[found.end() :]

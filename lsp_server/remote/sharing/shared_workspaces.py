@@ -109,10 +109,8 @@ class SharedWorkspaces:
             self._answers.refuse(self._origin, folder)
 
     async def unregister(self, folder: str) -> bool:
-        """Delete the repository of a folder at the server, and send nothing of it any more.
-
-        Whether there was one. Raises RedraftError.
-        """
+        """Delete the repository of a folder at the server, and send nothing of it any more. Whether
+        there was one. Raises RedraftError."""
         if self._address is None:
             return False
         repository = self._answers.repository(self._origin, folder)

@@ -53,9 +53,7 @@ class WorkspaceFiles:
 
     def hashes_of(self, paths: list[str]) -> dict[str, str | None] | None:
         """SHA-256 of files that may have changed, None for those that are gone or may not be sent.
-
-        None for all when more may have changed than these: an ignore file, or a whole folder.
-        """
+        None for all when more may have changed than these: an ignore file, or a whole folder."""
         changed: dict[str, str | None] = {}
         for path in paths:
             if path.rpartition("/")[2] in IGNORE_FILES or self.tree.is_folder(path):
@@ -93,11 +91,8 @@ class WorkspaceFiles:
 
 
 def _as_sent(path: str, content: Content) -> str | None:
-    """The text as it is indexed, in a form that is read as this text; None where it may not be
-    sent or is too long.
-
-    A notebook is sent without its outputs: the index does not read them either.
-    """
+    """The text as it is indexed, in a form that is read as this text; None where it may not be sent
+    or is too long. A notebook is sent without its outputs: the index does not read them either."""
     if content.reason:
         return None
     text = content.text

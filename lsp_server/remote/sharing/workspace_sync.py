@@ -1,8 +1,5 @@
-"""Keeps the copy of one workspace at a server in line with its files.
-
-Everything here is background work: no request waits for it, and what is not there yet is not
-drafted from. Contents that the server has are not sent again; open documents are sent as edits.
-"""
+"""Keeps the copy of one workspace at a server in line with its files, in the background. Open
+documents are sent as edits."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""Activations quantised to int8 in blocks of 32, for products with quantised weights.
-
-A block takes a line of the cache: its codes, their scale, and what the sum of the codes takes from
-products with weights that are stored without a sign. It depends on nothing but its 32 numbers.
-(``block_q8_1`` of llama.cpp is much the same.)
-"""
+"""Activations quantised to int8 in blocks of 32, each a line of the cache: codes, scale, and what
+the sum of the codes takes from products with unsigned weights (as ``block_q8_1`` of llama.cpp)."""
 
 from __future__ import annotations
 

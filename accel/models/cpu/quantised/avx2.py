@@ -1,9 +1,5 @@
-"""Sums of products of bytes with AVX2, which most processors of the last ten years have.
-
-One instruction multiplies weights without a sign by values with one and adds two neighbours, in 16
-bits. As many of these as surely fit are added there: all eight words of a block of four bits, four
-of five, two of six. Weights of eight bits have their signs moved to the values, word by word.
-"""
+"""Sums of products of bytes with AVX2: unsigned weights by signed values, two neighbours added in
+16 bits, and as many of these as surely fit. Weights of eight bits have their signs moved."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""Blocks of weights as GGUF files have them, unpacked into codes and scales.
-
-After ``ggml-common.h`` and ``ggml-quants.c`` of llama.cpp. A row of a matrix is a row of blocks; a
-block has 32 weights, or 256 in the K types. What two numbers make, as a scale of a K type and that
-of its part do, is rounded to fp16, an eighth of a thousandth of the step between two codes or less.
-"""
+"""Blocks of weights as GGUF files have them, unpacked into codes and scales, after
+``ggml-common.h`` and ``ggml-quants.c`` of llama.cpp. Products of two scales are rounded to fp16."""
 
 from __future__ import annotations
 

@@ -1,10 +1,5 @@
-"""Products of rows of activations with quantised weights.
-
-Rows are computed in tiles whose sums stand in registers. What is written for a row depends on that
-row and the weights alone, whatever else is computed with it, and it is the same to the last bit
-with every instruction set. Each layout of weights is compiled by itself, and called by its address:
-so it is compiled once, not again with everything that uses it.
-"""
+"""Products of rows of activations with quantised weights. What is written for a row depends on that
+row and the weights alone, and is the same to the last bit with every instruction set."""
 
 from __future__ import annotations
 
