@@ -15,10 +15,10 @@ from accel.models.cpu.gguf_model import can_be_computed, open_file
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.device import is_on_cpu
 from accel.models.fingerprint import fingerprint
-from accel.models.hub import find_folder
+from accel.models.hub import find_model_path
 from accel.models.known_folder import open_known
 from accel.models.llama_cpp.places import is_installed
-from accel.models.room import check_room
+from accel.models.memory_fit import check_fits
 from accel.text.tokenizer import Tokenizer
 from operating_system.machine import cores
 
@@ -54,7 +54,7 @@ def open_backend(
     """
     options = part_of(options, ModelOptions)
     options.check()
-    folder = find_folder(options.path or None, download=download)
+    folder = find_model_path(options.path or None, download=download)
     about = model_file(folder)
     about.check(options.backend)
     found = _open(about, options, measures_later)
@@ -83,7 +83,7 @@ def _open(about: ModelFile, options: ModelOptions, measures_later: bool) -> Back
         return _by_llama_cpp(opened, tokenizer)
     if on_cpu:
         computed_in = INT8 if wants_int8 else "bf16" if dtype == "auto" else dtype
-        check_room(folder, about.size(computed_in, kv_type))
+        check_fits(folder, about.size(computed_in, kv_type))
     if on_cpu and wants_int8 and isinstance(about, GgufModel) and can_be_computed(folder):
         store = ProfileStore(fingerprint(folder, "cpu"))
         model, execution_path = open_file(folder, kv_type), "compiled"

@@ -26,7 +26,7 @@ from accel.models.gguf.rope_frequencies import read_rope_frequencies
 from accel.models.gguf.vocabulary import read_vocabulary
 from accel.models.gguf.weights import GgufWeights
 from accel.models.llama_cpp.places import INSTALL, is_installed
-from accel.models.room import BYTES_OF, Size, token_bytes
+from accel.models.memory_fit import BYTES_OF, Size, token_bytes
 from accel.text.families import FAMILIES
 from accel.text.gguf_tokenizer import KeptTokenizer, kept_tokenizer, tokenizer_of
 from accel.text.tokenizer import Tokenizer
@@ -303,11 +303,9 @@ class FolderModel(ModelFile):
 
 
 def model_file(path: Path) -> ModelFile:
-    """The model at a path, as ``find_folder`` gives it. Those that were asked for last are at hand
-    as long as their files are the same.
-
-    Raises ModelNotFound, BrokenModel or UnsupportedModel where a GGUF file has no sound header.
-    """
+    """The model at a path, as ``find_model_path`` gives it; those asked for last are at hand as
+    long as their files are the same. Raises ModelNotFound, BrokenModel or UnsupportedModel where a
+    GGUF file has no sound header."""
     state = state_of(path)
     with _lock:
         found = _open.pop((path, state), None)

@@ -25,7 +25,7 @@ _ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".xz", ".bz2", ".7z", ".zst")
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
-def find_folder(model: str | Path | None) -> Path:
+def find_model_path(model: str | Path | None) -> Path:
     """Folder of a model: a folder, or that of a hub id which was fetched before; or its GGUF file.
     Never uses the network. Raises ModelNotFound, also where no model is named, BrokenModel or
     UnsupportedModel."""

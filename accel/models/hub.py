@@ -11,7 +11,7 @@ from accel.model_path import is_hub_id
 _FILES = ["*.json", "*.safetensors", "*.jinja", "tokenizer.model", "*.txt"]
 
 
-def find_folder(model: str | Path | None, *, download: bool = False) -> Path:
+def find_model_path(model: str | Path | None, *, download: bool = False) -> Path:
     """Folder of a model: a folder, a GGUF file, or a hub id already on this machine. The network is
     used only with ``download``. Raises ModelNotFound, BrokenModel or UnsupportedModel."""
     if download and model is not None and is_hub_id(model) and not Path(model).is_dir():
@@ -23,4 +23,4 @@ def find_folder(model: str | Path | None, *, download: bool = False) -> Path:
             raise ModelNotFound(
                 f"model {model} is not on this machine", "check the name and the network"
             ) from error
-    return model_path.find_folder(model)
+    return model_path.find_model_path(model)

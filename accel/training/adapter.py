@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from accel.model_file import model_file
 from accel.models.gguf.adapter import FIM_TOKENS
-from accel.models.hf_loading import end_tokens, find_folder, load_module
+from accel.models.hf_loading import end_tokens, find_model_path, load_module
 from accel.text.special_tokens import file_format_of
 from accel.text.tokenizer import Tokenizer
 from accel.training.adapter_file import save_adapter
@@ -131,7 +131,7 @@ def _repository_tokens(tokenizer: Tokenizer) -> str:
 
 
 def _base_path(beside: Path, name: str) -> Path:
-    return beside if beside.exists() else find_folder(name)
+    return beside if beside.exists() else find_model_path(name)
 
 
 def _device(wanted: str) -> torch.device:

@@ -83,9 +83,9 @@ def started(
 def why_no_peer(model: str | None) -> str:
     """Why llama.cpp cannot be measured beside us; empty if it can."""
     from accel.models.gguf.file import is_gguf
-    from accel.models.hub import find_folder
+    from accel.models.hub import find_model_path
     from accel.models.llama_cpp.places import is_installed
 
-    if not is_gguf(find_folder(model)):
+    if not is_gguf(find_model_path(model)):
         return "llama.cpp reads GGUF files alone"
     return "" if is_installed() else "`pip install 'redraft[llama-cpp]'` brings llama.cpp"

@@ -15,7 +15,7 @@ from lsp_server.errors import ModelUnavailable
 
 if TYPE_CHECKING:
     from accel.model_file import ModelFile
-    from accel.models.room import Size
+    from accel.models.memory_fit import Size
 
 _EIGHT_BITS = ("x86_64", "AMD64")
 """Machines that compute eight bits quickly, which ``auto`` means there."""
@@ -47,7 +47,7 @@ def _needed(options: EngineOptions, model: str) -> int:
     from accel.errors import ModelError
     from accel.model_path import weights_files
     from accel.models.device import is_on_cpu
-    from accel.models.room import REST_BYTES
+    from accel.models.memory_fit import REST_BYTES
 
     path = model_folder(model)
     if not is_on_cpu(options.device):

@@ -15,10 +15,10 @@ def model_folder(model: str | Path | None) -> Path:
     """The folder of a model, or its GGUF file. Raises ModelUnavailable, also where none is
     named."""
     from accel.errors import ModelError
-    from accel.model_path import find_folder
+    from accel.model_path import find_model_path
 
     try:
-        return find_folder(model)
+        return find_model_path(model)
     except ModelError as error:
         raise ModelUnavailable(error.cause, error.remedy) from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from accel.models.room import has_room
+from accel.models.memory_fit import fits_in_memory
 
 OPEN_LICENCES = frozenset({"apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "mpl-2.0", "isc"})
 """A model with one of these comes before one whose licence forbids some uses or is not known."""
@@ -72,4 +72,4 @@ class ModelCard:
         """Whether ``free`` bytes of memory, or what is free now, have room for it and ``beside``
         bytes of another model. Where its bytes are not known, its parameters say about how many."""
         nbytes = self.nbytes or round(self.parameters * self.bits / 8)
-        return has_room(nbytes + beside, self.kv_bytes, free)
+        return fits_in_memory(nbytes + beside, self.kv_bytes, free)

@@ -56,7 +56,7 @@ def fetch(model: OfferedModel, report: Report = unheard, source: Path | None = N
             _check_name(model)
             model = _sized(model, source)
             staged = [folder / "unfinished" / part.sha256[:16] for part in model.parts]
-            _check_room(folder, model, staged)
+            _check_disk_space(folder, model, staged)
             arrived = _all_arrived(model, staged, report, source)
             made = _made(arrived, model, report)
             # The first part is what a model is found by.
@@ -165,7 +165,7 @@ def _copied(source: Path, target: Path) -> Path:
         raise RedraftError(f"{source} cannot be copied ({reason}); give another file") from error
 
 
-def _check_room(folder: Path, model: OfferedModel, staged: Sequence[Path]) -> None:
+def _check_disk_space(folder: Path, model: OfferedModel, staged: Sequence[Path]) -> None:
     missing = SPARE_BYTES + (model.nbytes if model.base else 0)
     for part, place in zip(model.parts, staged, strict=True):
         unfinished = place / UNFINISHED

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from accel.engine import Engine
 from accel.model_options import DType
-from accel.models.hf_loading import find_folder
+from accel.models.hf_loading import find_model_path
 from lsp_server.errors import BenchError
 from tests.benchmarks.dtypes import FASTEST
 from tests.benchmarks.methods import PLAIN
@@ -54,10 +54,10 @@ class HfPeers:
         if dtype not in self._loaded:
             draft = self._draft_model
             peer = HfGenerate(
-                find_folder(self._args.model),
+                find_model_path(self._args.model),
                 dtype="bf16" if dtype == "bf16" else "fp32",
                 device=str(self._engine.model.device),
-                draft_folder=find_folder(Path(draft)) if draft else None,
+                draft_folder=find_model_path(Path(draft)) if draft else None,
             )
             peer.settle(self._args.threads)
             self._loaded[dtype] = peer

@@ -16,7 +16,7 @@ from accel.engine import Engine
 from accel.errors import ModelError
 from accel.model_file import model_file
 from accel.model_folder import check_folder, known_kinds
-from accel.model_path import find_folder, state_of
+from accel.model_path import find_model_path, state_of
 
 LONGEST_S = 1.0
 """Of this thread's own time: what else runs on the machine is no fault of ours."""
@@ -42,7 +42,7 @@ def test_each_kind_has_its_cause_and_its_remedy(broken: Broken, tmp_path: Path) 
     model = made(broken, tmp_path)
     started = time.thread_time()
     with pytest.raises(ModelError) as caught:
-        model_file(find_folder(model)).check()
+        model_file(find_model_path(model)).check()
     assert time.thread_time() - started < LONGEST_S
     error = caught.value
     assert broken.cause in error.cause
@@ -63,12 +63,12 @@ def test_the_kinds_are_told_apart(tmp_path: Path) -> None:
 
 def test_sound_folders_pass(tmp_path: Path, hub: Path) -> None:
     model = Path(sound(tmp_path / "model"))
-    assert check_folder(find_folder(model))["model_type"] == "llama"
+    assert check_folder(find_model_path(model))["model_type"] == "llama"
     assert check_folder(SMALL_MODEL)["model_type"] == "llama"
     snapshot = hub / "models--some--model" / "snapshots" / "0123"
     sound(snapshot)
     for written in ("some/model", str(hub / "models--some--model"), str(snapshot)):
-        assert find_folder(written) == snapshot
+        assert find_model_path(written) == snapshot
         check_folder(snapshot)
 
 

@@ -18,7 +18,7 @@ from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_m
 from gguf_writer import Stored, write_gguf, write_parts
 
 from accel.errors import ModelNotFound
-from accel.model_path import find_folder
+from accel.model_path import find_model_path
 from accel.models.file_identity import identity_of, sample
 from accel.models.fingerprint import fingerprint
 from lsp_server.engine.kv_folder import kv_name
@@ -193,9 +193,9 @@ def test_the_id_of_a_model_is_that_of_the_snapshot_with_weights(home: Path) -> N
 
     before, constants.HF_HUB_CACHE = constants.HF_HUB_CACHE, str(hub.model.parent)
     try:
-        assert find_folder("ann/coder") == hub.model / "snapshots" / "aaa"
+        assert find_model_path("ann/coder") == hub.model / "snapshots" / "aaa"
         with pytest.raises(ModelNotFound):
-            find_folder("ann/none")
+            find_model_path("ann/none")
     finally:
         constants.HF_HUB_CACHE = before
 

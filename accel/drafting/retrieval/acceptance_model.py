@@ -127,7 +127,7 @@ class AcceptanceBuffers(NamedTuple):
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _logarithm(count: float) -> float:
+def logarithm(count: float) -> float:
     return _LOGARITHMS[min(int(count + 0.5), len(_LOGARITHMS) - 1)]
 
 
@@ -138,53 +138,17 @@ def node_inputs(evidence: Evidence, state: Floats, inputs: Floats) -> None:
     totals = evidence.totals
     for group in range(MATCHED_GROUPS):
         for level in range(LEVELS):
-            inputs[group * LEVELS + level] = _logarithm(totals[group, level])
+            inputs[group * LEVELS + level] = logarithm(totals[group, level])
     for place in range(len(state)):
         inputs[MATCHED_GROUPS * LEVELS + place] = state[place]
-
-
-@compiled_with(evidence_of, borrows=True)
-def matched_inputs(
-    evidence: Evidence, slot: int, indices: NDArray[np.int16], values: Floats
-) -> int:
-    """Write the inputs of a candidate that matches give and are not zero; returns how many."""
-    count = 0
-    counts, totals = evidence.counts, evidence.totals
-    for group in range(MATCHED_GROUPS):
-        for level in range(LEVELS):
-            occurrences = counts[slot, group, level]
-            if occurrences <= 0:
-                break  # no longer match either
-            place = group * LEVELS + level
-            indices[count] = place
-            values[count] = _logarithm(occurrences)
-            indices[count + 1] = COUNT_INPUTS + place
-            values[count + 1] = occurrences / max(totals[group, level], np.float32(1))
-            count += 2
-    return count
-
-
-@compiled_with(evidence_of, borrows=True)
-def near_inputs(evidence: Evidence, item: int, indices: NDArray[np.int16], values: Floats) -> int:
-    """Write the inputs, not zero, of a token for where it stands near; returns how many."""
-    count = 0
-    counts = evidence.near_counts
-    for group in range(GROUPS - MATCHED_GROUPS):
-        for level in range(LEVELS):
-            occurrences = counts[item, group, level]
-            if occurrences > 0:
-                indices[count] = (MATCHED_GROUPS + group) * LEVELS + level
-                values[count] = _logarithm(occurrences)
-                count += 1
-    return count
 
 
 @compiled_with(evidence_of, simd, forceinline=True, borrows=True)
 def hidden_of_near(
     weights: AcceptanceWeights, evidence: Evidence, near: int, scratch: AcceptanceBuffers
 ) -> None:
-    """Write what standing near adds to the hidden layer of each of ``near`` tokens, once a tree.
-    The inputs are those of ``near_inputs``, without writing them down."""
+    """Write what standing near adds to the hidden layer of each of ``near`` tokens, once a
+    tree."""
     matrix, counts, near_hidden = weights.candidate, evidence.near_counts, scratch.near_hidden
     for item in range(near):
         hidden = splat(np.float32(0))
@@ -193,7 +157,7 @@ def hidden_of_near(
                 occurrences = counts[item, group, level]
                 if occurrences > 0:
                     row = (MATCHED_GROUPS + group) * LEVELS + level
-                    value = splat(_logarithm(occurrences))
+                    value = splat(logarithm(occurrences))
                     hidden = multiply_add(value, load(matrix, row * HIDDEN), hidden)
         store(near_hidden, item * HIDDEN, hidden)
 
@@ -236,32 +200,6 @@ def fetch_weights(weights: AcceptanceWeights) -> None:
     prefetch_all(weights.pair, SHAPES * SHAPES)
 
 
-@compiled_with(evidence_of, fastmath=True, borrows=True)
-def score_of(
-    weights: AcceptanceWeights,
-    start: Floats,
-    last_shape: int,
-    shape: int,
-    indices: NDArray[np.int16],
-    values: Floats,
-    count: int,
-    hidden: Floats,
-) -> float:
-    """Score of a candidate: ``start`` of its hidden layer, and ``count`` more inputs. hidden:
-    float32 [HIDDEN], written, before the threshold."""
-    matrix, of_shape, out = weights.candidate, weights.shape, weights.out
-    for h in range(HIDDEN):
-        hidden[h] = start[h] + of_shape[shape, h]
-    for i in range(count):
-        value, row = values[i], indices[i]
-        for h in range(HIDDEN):
-            hidden[h] += value * matrix[row, h]
-    score = weights.pair[last_shape, shape]
-    for h in range(HIDDEN):
-        score += max(hidden[h], np.float32(0)) * out[h]
-    return score
-
-
 @compiled_with(evidence_of, simd, error_model="numpy", forceinline=True, borrows=True)
 def _scores_of(
     weights: AcceptanceWeights,
@@ -272,8 +210,7 @@ def _scores_of(
     last_shape: int,
     scratch: AcceptanceBuffers,
 ) -> float:
-    """Write the scores of the candidates and return the highest. As ``matched_inputs`` and
-    ``score_of``, a candidate's hidden layer in one register."""
+    """Write the scores of the candidates and return the highest."""
     tokens, best, sources = evidence.tokens, evidence.best, evidence.sources
     counts, totals, reach = evidence.counts, evidence.totals, evidence.reach
     near_items, near_hidden = evidence.near_items, scratch.near_hidden
@@ -295,7 +232,7 @@ def _scores_of(
             for level in range(reach[slot, group]):
                 occurrences = counts[slot, group, level]
                 row = group * LEVELS + level
-                value = splat(_logarithm(occurrences))
+                value = splat(logarithm(occurrences))
                 hidden = multiply_add(value, load(matrix, row * HIDDEN), hidden)
                 value = splat(occurrences * parts[group, level])
                 hidden = multiply_add(value, load(matrix, (COUNT_INPUTS + row) * HIDDEN), hidden)

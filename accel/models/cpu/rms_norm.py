@@ -20,36 +20,31 @@ def add_residual(x: Floats, added: Floats, rows: int, first: int, last: int) -> 
 
 
 @compiled_with(simd, borrows=True)
+def _normalise(x: Floats, at: int, weight: Floats, eps: float, normed: Stored) -> None:
+    size, zero = len(weight), splat(np.float32(0))
+    even, odd = zero, zero
+    for i in range(0, size, 2 * LANES):
+        first, second = load(x, at + i), load(x, at + i + LANES)
+        even, odd = multiply_add(first, first, even), multiply_add(second, second, odd)
+    mean = reduce_add(even + odd) / np.float32(size)
+    scale = splat(np.float32(1) / np.sqrt(mean + np.float32(eps)))
+    for i in range(0, size, LANES):
+        store(normed, at + i, load(x, at + i) * scale * load(weight, i))
+
+
+@compiled_with(simd, borrows=True)
 def rms_norm(x: Floats, first: int, last: int, weight: Floats, eps: float, normed: Stored) -> None:
     """Normalise the rows from ``first`` to before ``last`` of the residual stream."""
-    hidden_size, zero = x.shape[1], splat(np.float32(0))
     for row in range(first, last):
-        start = row * hidden_size
-        even, odd = zero, zero
-        for i in range(0, hidden_size, 2 * LANES):
-            first, second = load(x, start + i), load(x, start + i + LANES)
-            even, odd = multiply_add(first, first, even), multiply_add(second, second, odd)
-        mean = reduce_add(even + odd) / np.float32(hidden_size)
-        scale = splat(np.float32(1) / np.sqrt(mean + np.float32(eps)))
-        for i in range(0, hidden_size, LANES):
-            store(normed, start + i, load(x, start + i) * scale * load(weight, i))
+        _normalise(x, row * x.shape[1], weight, eps, normed)
 
 
 @compiled_with(simd, borrows=True)
 def rms_norm_head(vectors: Floats, at: int, weight: Floats, eps: float) -> None:
     """Normalise a head's vector in place, from flat place ``at`` on. An empty weight means that
     the model has no such norm."""
-    head_dim, zero = len(weight), splat(np.float32(0))
-    if head_dim == 0:
-        return
-    even, odd = zero, zero
-    for i in range(0, head_dim, 2 * LANES):
-        first, second = load(vectors, at + i), load(vectors, at + i + LANES)
-        even, odd = multiply_add(first, first, even), multiply_add(second, second, odd)
-    mean = reduce_add(even + odd) / np.float32(head_dim)
-    scale = splat(np.float32(1) / np.sqrt(mean + np.float32(eps)))
-    for i in range(0, head_dim, LANES):
-        store(vectors, at + i, load(vectors, at + i) * scale * load(weight, i))
+    if len(weight):
+        _normalise(vectors, at, weight, eps, vectors)
 
 
 __all__ = ["add_residual", "rms_norm", "rms_norm_head"]

@@ -177,9 +177,9 @@ def _replayed(
     args: argparse.Namespace, cases: list[Any], part: str, progress: Progress
 ) -> tuple[list[Measurement], dict[str, CountingMaker]]:
     from accel.model_file import model_file
-    from accel.models.hf_loading import find_folder
+    from accel.models.hf_loading import find_model_path
 
-    tokenizer = model_file(find_folder(args.model)).tokenizer
+    tokenizer = model_file(find_model_path(args.model)).tokenizer
     datastores = load_datastores(args, tokenizer, progress)
     makers = _makers(args, tokenizer, part)
     return replayed(args, cases, makers, datastores, tokenizer, progress), makers

@@ -40,13 +40,13 @@ def measure_replay(
 ) -> tuple[dict[str, Any], list[Measurement], Tokenizer]:
     """Document, measurements and tokenizer of a replay."""
     from accel.model_file import model_file
-    from accel.models.hf_loading import find_folder
+    from accel.models.hf_loading import find_model_path
     from tests.benchmarks import report
     from tests.benchmarks.completion.replay import PROMPT_TOKENS
     from tests.benchmarks.methods import MethodSetup
     from tests.benchmarks.tolerance import Tolerance
 
-    folder = find_folder(args.model)
+    folder = find_model_path(args.model)
     tokenizer = model_file(folder).tokenizer
     datastores = load_datastores(args, tokenizer, progress)
     planner = _planner(args, progress) if args.shape else None

@@ -184,11 +184,11 @@ def _replayed(
     args: argparse.Namespace, cases: list[EditCase], progress: Progress
 ) -> tuple[dict[str, Any], list[Measurement]]:
     from accel.model_file import model_file
-    from accel.models.hf_loading import find_folder
+    from accel.models.hf_loading import find_model_path
     from tests.benchmarks import report
     from tests.benchmarks.edits.replay import replay_edits
 
-    folder = find_folder(args.model)
+    folder = find_model_path(args.model)
     tokenizer = model_file(folder).tokenizer
     common, index = common_code(args, tokenizer, progress)
     names = args.methods or REPLAY_METHODS

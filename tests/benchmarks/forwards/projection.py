@@ -196,7 +196,7 @@ def costs_of(document: Any, engine: str) -> Any:
 def _texts(args: argparse.Namespace, progress: Progress) -> dict[str, ProjectedTexts]:
     """By name of the file."""
     from accel.model_file import model_file
-    from accel.models.hub import find_folder
+    from accel.models.hub import find_model_path
     from repo_index.datastore import Datastore
     from tests.benchmarks.cases import load_completion_cases, load_edit_cases
     from tests.benchmarks.completion.targets import load_datastores
@@ -204,7 +204,7 @@ def _texts(args: argparse.Namespace, progress: Progress) -> dict[str, ProjectedT
     from tests.benchmarks.forwards import projection_texts
     from tests.benchmarks.methods import DRAFTERS, MethodSetup
 
-    tokenizer = model_file(find_folder(args.model)).tokenizer
+    tokenizer = model_file(find_model_path(args.model)).tokenizer
     datastores = load_datastores(args, tokenizer, progress)
     setup = MethodSetup(tokenizer, datastores.common)
     found = {}

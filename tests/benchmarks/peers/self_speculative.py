@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from accel.draft_tree import TokenArray
 from accel.engine import Engine
 from accel.model_file import model_file
-from accel.models.hf_loading import find_folder, load_module
+from accel.models.hf_loading import find_model_path, load_module
 from tests.benchmarks.peers.errors import PeerUnavailable
 
 MOST_TOKENS = 12
@@ -41,7 +41,7 @@ class SelfSpeculativeModel:
 
         Raises PeerUnavailable for a model whose layers are not where Llama's are.
         """
-        folder = find_folder(model)
+        folder = find_model_path(model)
         module: Any = load_module(folder, torch.float32, torch.device("cpu"), "eager")
         count = len(_layers_of(module))
         if keep is None or isinstance(keep, int):

@@ -71,10 +71,10 @@ def run(args: argparse.Namespace) -> int:
     from accel.drafting.retrieval.acceptance_model import AcceptanceWeights
     from accel.drafting.retrieval.drafter import RetrievalDrafter
     from accel.model_file import model_file
-    from accel.models.hf_loading import find_folder
+    from accel.models.hf_loading import find_model_path
     from tests.benchmarks.training.acceptance_fit import Examples, fit, observe
 
-    tokenizer = model_file(find_folder(args.model)).tokenizer
+    tokenizer = model_file(find_model_path(args.model)).tokenizer
     rng = random.Random(args.seed)
     texts = list(texts_of(tokenizer, args.packages.split(), args.per_package, rng))
     rng.shuffle(texts)

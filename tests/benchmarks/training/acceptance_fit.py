@@ -26,10 +26,7 @@ from accel.drafting.retrieval.acceptance_model import (
     AcceptanceWeights,
     Floats,
     hidden_of_node,
-    matched_inputs,
-    near_inputs,
     node_inputs,
-    score_of,
     score_of_none,
 )
 from accel.drafting.retrieval.candidate_features import (
@@ -45,6 +42,8 @@ from accel.drafting.retrieval.nearby_tokens import note_surroundings
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.drafting.retrieval.tree_search import WIDE, describe, write_path
 from accel.native.numba_cache import compiled_with
+from tests.benchmarks.training import acceptance_inputs
+from tests.benchmarks.training.acceptance_inputs import matched_inputs, near_inputs, score_of
 
 BATCH = 64
 
@@ -82,7 +81,7 @@ class Examples(NamedTuple):
         )
 
 
-@compiled_with(acceptance, best_first, evidence_of)
+@compiled_with(acceptance, acceptance_inputs, best_first, evidence_of)
 def _note_path(
     text: TextView,
     rows: MatchRows,
@@ -185,7 +184,7 @@ def observe(
     return noted
 
 
-@compiled_with(acceptance, fastmath=True)
+@compiled_with(acceptance, acceptance_inputs, fastmath=True)
 def _learn_none(
     marginal_cost: float,
     last: int,
@@ -205,7 +204,7 @@ def _learn_none(
                 marginal.escape_node[i, h] += inputs[i] * into
 
 
-@compiled_with(acceptance, fastmath=True)
+@compiled_with(acceptance, acceptance_inputs, fastmath=True)
 def _learn_from(
     examples: Examples,
     chosen: NDArray[np.int64],

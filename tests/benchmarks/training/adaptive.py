@@ -18,7 +18,7 @@ from torch import Tensor
 
 from accel.model_file import model_file
 from accel.models.adaptive_tokens import FILE, save_embeddings, sha256_of_weights
-from accel.models.hf_loading import check_folder, find_folder, load_module
+from accel.models.hf_loading import check_folder, find_model_path, load_module
 from accel.text.tokenizer import Tokenizer
 from accel.training.bar import Bar
 from accel.training.errors import TrainingError
@@ -90,7 +90,7 @@ def texts_of(corpus: Path | None) -> AdaptiveTexts:
 
 def run(args: argparse.Namespace) -> int:
     """Run `tests.benchmarks train adaptive`; gives the exit status."""
-    folder = find_folder(args.model)
+    folder = find_model_path(args.model)
     check_folder(folder)
     args.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(args.threads)

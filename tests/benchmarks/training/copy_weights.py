@@ -84,9 +84,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Collect edits, fit, write. Raises TrainingError."""
     from accel.drafting.copy.drafter import CopyDrafter
-    from accel.models.hf_loading import find_folder
+    from accel.models.hf_loading import find_model_path
 
-    tokenizer = model_file(find_folder(args.model)).tokenizer
+    tokenizer = model_file(find_model_path(args.model)).tokenizer
     rng = random.Random(args.seed)
     pairs = [
         pair for folder in args.history for pair in history_pairs(folder, args.per_history, rng)

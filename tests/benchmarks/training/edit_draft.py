@@ -92,11 +92,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Regenerate, tune, merge, export. Raises AccelError."""
     from accel.engine import Engine
-    from accel.models.hf_loading import find_folder
+    from accel.models.hf_loading import find_model_path
 
     started = time.monotonic()
     target = Engine.load(args.target, dtype="fp32", threads=args.threads)
-    folder = find_folder(args.draft)
+    folder = find_model_path(args.draft)
     _check_tokenizers(target, folder)
     requests = read_requests(args.edits) if args.edits else made_requests(args.limit, args.seed)
     random.Random(args.seed).shuffle(requests)
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
     export(module, folder, args.out)
     counted = sum(int((example.labels != IGNORED).sum()) for example in examples)
     made_of = {
-        "target_sha256": _weights_hash(find_folder(args.target)),
+        "target_sha256": _weights_hash(find_model_path(args.target)),
         "edits": args.edits.name if args.edits else "functions of the standard library",
         "examples": len(examples),
         "tokens_that_count": counted,

@@ -1,4 +1,4 @@
-"""Whether a model has room in the memory of this machine, judged before it is loaded."""
+"""Whether a model fits into the memory of this machine, judged before it is loaded."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Size:
         return ""
 
 
-def check_room(path: Path, size: Size, *, free: int | None = None) -> None:
+def check_fits(path: Path, size: Size, *, free: int | None = None) -> None:
     """Raises OutOfMemory, with what would fit, for a model of this size that does not. ``free``:
     bytes; what this machine has where None."""
     free = free_bytes() if free is None else free
@@ -72,7 +72,7 @@ def check_room(path: Path, size: Size, *, free: int | None = None) -> None:
     )
 
 
-def has_room(nbytes: float, token_bytes: int, free: int | None = None) -> bool:
+def fits_in_memory(nbytes: float, token_bytes: int, free: int | None = None) -> bool:
     """Whether weights of ``nbytes`` and a KV cache with ``token_bytes`` a token have room in
     ``free`` bytes; in what this machine has now where None."""
     return Size(0, nbytes, token_bytes).needed <= (free_bytes() if free is None else free)

@@ -13,8 +13,8 @@ from accel import backends
 from accel.engine import Engine
 from accel.errors import OutOfMemory
 from accel.model_file import FolderModel, model_file
-from accel.models import room
-from accel.models.room import REPACKED, REST_BYTES, check_room
+from accel.models import memory_fit
+from accel.models.memory_fit import REPACKED, REST_BYTES, check_fits
 from operating_system.machine import free_bytes
 
 
@@ -32,32 +32,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_model_with_room_is_no_matter(file: Path, folder: Path) -> None:
     for model in (file, folder):
         for dtype in ("int8", "bf16", "fp32"):
-            check_room(model, model_file(model).size(dtype), free=1 << 34)
+            check_fits(model, model_file(model).size(dtype), free=1 << 34)
 
 
 def test_the_refusal_is_a_sentence_that_says_what_would_fit(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "REST_BYTES", 0)
-    monkeypatch.setattr(room, "FEWEST_TOKENS", 0)
+    monkeypatch.setattr(memory_fit, "REST_BYTES", 0)
+    monkeypatch.setattr(memory_fit, "FEWEST_TOKENS", 0)
     weights = file.stat().st_size / 2
     with pytest.raises(OutOfMemory) as caught:
-        check_room(file, model_file(file).size("bf16"), free=int(weights * REPACKED * 0.9))
+        check_fits(file, model_file(file).size("bf16"), free=int(weights * REPACKED * 0.9))
     message = str(caught.value)
     assert "\n" not in message
     assert "a GGUF file of it in Q6_K" in message
     with pytest.raises(OutOfMemory, match="; no model would fit"):
-        check_room(file, model_file(file).size("bf16"), free=int(weights * 0.1))
+        check_fits(file, model_file(file).size("bf16"), free=int(weights * 0.1))
 
 
 def test_what_fits_is_never_a_model_of_no_weights() -> None:
-    size = room.Size(7_000_000_000, 14e9, 0)
+    size = memory_fit.Size(7_000_000_000, 14e9, 0)
     assert size.what_fits(2 << 30) == "a model of 2,870 million weights in Q4_0 would fit"
-    assert size.what_fits(room.REST_BYTES) == "no model would fit"
+    assert size.what_fits(memory_fit.REST_BYTES) == "no model would fit"
 
 
 def test_wider_weights_need_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "REST_BYTES", 0)
+    monkeypatch.setattr(memory_fit, "REST_BYTES", 0)
     sizes = [model_file(folder).size(dtype).needed for dtype in ("int8", "bf16", "fp32")]
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[2] / 2
@@ -92,7 +92,7 @@ def test_a_config_in_other_words_counts_without_a_cache(folder: Path, tmp_path: 
 
 
 def test_the_engine_refuses_before_it_reads(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "free_bytes", lambda: REST_BYTES // 2)
+    monkeypatch.setattr(memory_fit, "free_bytes", lambda: REST_BYTES // 2)
     monkeypatch.setattr(backends, "open_file", lambda *_: pytest.fail("it was read"))
     with pytest.raises(OutOfMemory, match=r"needs .* MB of memory"):
         Engine.load(file)
