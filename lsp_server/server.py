@@ -30,7 +30,7 @@ from lsp_server.errors import ModelUnavailable
 from lsp_server.index.client import WorkspaceState
 from lsp_server.models.choices import Choices, read_choices
 from lsp_server.models.used import NOTHING, used_models
-from lsp_server.next_edits.asking import WindowAsker
+from lsp_server.next_edits.model import NextEditModel
 from lsp_server.next_edits.provider import NextEditProvider
 from lsp_server.notices.first_start import offer_models, tell_once
 from lsp_server.notices.indexing_progress import IndexingProgress
@@ -101,7 +101,9 @@ class RedraftServer(LanguageServer):
             self.documents,
             self.folders,
             self.counts_elsewhere,
-            WindowAsker(self.client_name, lambda: self.settings.next_edits, self.next_edit_engine),
+            NextEditModel(
+                self.client_name, lambda: self.settings.next_edits, self.next_edit_engine
+            ),
             self._tell_next_edits,
         )
         self.indexing = IndexingProgress(

@@ -121,6 +121,12 @@ class OpenDocument:
         self.text = self.text[:offset] + text + self.text[offset:]
         self._change({"range": {"start": place, "end": place}, "text": text})
 
+    def delete(self, start: int, end: int) -> None:
+        """Delete a stretch."""
+        where = {"start": self._place(start), "end": self._place(end)}
+        self.text = self.text[:start] + self.text[end:]
+        self._change({"range": where, "text": ""})
+
     def replace(self, text: str) -> None:
         """Another text altogether."""
         self.text = text
@@ -130,6 +136,10 @@ class OpenDocument:
         """Ask for a suggestion, unasked (2) or by a key (1); its id and its answer."""
         asked = {**self._at(offset), "context": {"triggerKind": kind}}
         return self._client.start("textDocument/inlineCompletion", asked)
+
+    def ask_next_edit(self, offset: int) -> Future[Any]:
+        """Ask for next edits; their answer."""
+        return self._client.start("redraft/nextEdit", self._at(offset))[1]
 
     def explain(self, offset: int, *, plain: bool = False) -> dict[str, Any]:
         """A completion by the model alone, and where its text came from."""

@@ -20,7 +20,7 @@ _LONGEST_LEAD = 80
 """Characters before the window in an answer that has tags or markers."""
 
 
-class Taken(NamedTuple):
+class AnswerPart(NamedTuple):
     """So many characters of the window's new text stand in the answer."""
 
     start: int
@@ -35,7 +35,7 @@ class AnsweredWindow:
     """The window as it becomes, and which parts of it are the answer's, in order."""
 
     text: str
-    taken: tuple[Taken, ...] = ()
+    taken: tuple[AnswerPart, ...] = ()
 
     def answered_at(self, place: int) -> int | None:
         """Where in the answer a character of the text stands; None where it is none of its."""
@@ -50,38 +50,36 @@ class NoWindow(Exception):
 
 
 def read_answer(
-    answer: str, window: Window, form: NextEditFormat, *, is_whole: bool
+    answer: str, window: Window, fmt: NextEditFormat, *, is_whole: bool
 ) -> AnsweredWindow:
     """The window of an answer, or as much of it as was written so far. Raises NoWindow."""
-    if form.answer == "markers":
-        made = _between_markers(answer, window, form, is_whole=is_whole)
+    if fmt.answer == "markers":
+        made = _between_markers(answer, window, fmt, is_whole=is_whole)
     else:
-        made = _one_text(answer, window, form, is_whole=is_whole)
+        made = _one_text(answer, window, fmt, is_whole=is_whole)
     if is_whole:
         _check(made.text, window)
     return made
 
 
 def _one_text(
-    answer: str, window: Window, form: NextEditFormat, *, is_whole: bool
+    answer: str, window: Window, fmt: NextEditFormat, *, is_whole: bool
 ) -> AnsweredWindow:
     start = 0
-    if form.answer == "tagged":
-        found = answer.find(form.opens)
+    if fmt.answer == "tagged":
+        found = answer.find(fmt.opens)
         if found < 0:
             if is_whole or len(answer) > _LONGEST_LEAD:
                 raise NoWindow("the answer lacks the tag before the window")
             return AnsweredWindow("")
-        start = found + len(form.opens)
+        start = found + len(fmt.opens)
         start += answer.startswith("\n", start)
-    end = answer.find(form.closes, start) if form.closes else -1
+    end = answer.find(fmt.closes, start) if fmt.closes else -1
     end = end if end >= 0 else len(answer)
-    if form.nothing and answer[start:end].strip() == form.nothing:
+    if fmt.nothing and answer[start:end].strip() == fmt.nothing:
         return AnsweredWindow(window.text)
-    ahead = prefill(window, form)
-    made = _without_marks(
-        answer, start, end, ahead, [re.escape(form.cursor)] if form.cursor else []
-    )
+    ahead = prefill(window, fmt)
+    made = _without_marks(answer, start, end, ahead, [re.escape(fmt.cursor)] if fmt.cursor else [])
     if is_whole and made.text and not made.text.endswith("\n"):
         return AnsweredWindow(f"{made.text}\n", made.taken)
     return made
@@ -97,16 +95,16 @@ def _without_marks(
     if joined:
         places += [found.span() for found in re.compile(joined).finditer(answer, start, end)]
     for (_, first), (last, _) in zip(places, [*places[1:], (end, end)], strict=True):
-        taken.append(Taken(len(text), first, last - first))
+        taken.append(AnswerPart(len(text), first, last - first))
         text += answer[first:last]
     return AnsweredWindow(text, tuple(taken))
 
 
 def _between_markers(
-    answer: str, window: Window, form: NextEditFormat, *, is_whole: bool
+    answer: str, window: Window, fmt: NextEditFormat, *, is_whole: bool
 ) -> AnsweredWindow:
     borders = [*block_borders(window.lines), len(window.lines)]
-    pattern = re.escape(form.marker.format(number="0")).replace("0", r"(\d+)")
+    pattern = re.escape(fmt.marker.format(number="0")).replace("0", r"(\d+)")
     marks = list(re.finditer(pattern, answer))
     if not marks:
         if is_whole or len(answer) > _LONGEST_LEAD:
@@ -119,7 +117,7 @@ def _between_markers(
         return AnsweredWindow(window.text)
     head = "".join(f"{line}\n" for line in window.lines[: borders[first - 1]])
     end = marks[-1].start() if is_whole else len(answer)
-    made = _without_marks(answer, marks[0].end(), end, head, [pattern, re.escape(form.cursor)])
+    made = _without_marks(answer, marks[0].end(), end, head, [pattern, re.escape(fmt.cursor)])
     tail = "".join(f"{line}\n" for line in window.lines[borders[last - 1] :]) if is_whole else ""
     return AnsweredWindow(made.text + tail, made.taken)
 

@@ -19,81 +19,85 @@ _NEAR = 5
 _NO_BORDER = re.compile(r"\s*(?:[)\]}]|end\b|break\b|return\b|else\b|elif\b|except\b|finally\b)")
 
 
-def prompt_pieces(window: Window, form: NextEditFormat) -> list[Piece]:
+def prompt_pieces(window: Window, fmt: NextEditFormat) -> list[Piece]:
     """The prompt, one piece after another."""
     edits: list[Piece] = []
     for number, edit in enumerate(window.edits):
-        edits += [(form.between_edits, False)] if number and form.between_edits else []
-        edits += _filled(form.edit, _fields_of(edit))
+        edits += [(fmt.between_edits, False)] if number and fmt.between_edits else []
+        edits += _filled(fmt.edit, _fields_of(edit))
     before: list[Piece] = [(_text(window.before), True)]
-    if form.file_start and window.at_start:
-        before.insert(0, (form.file_start, False))
+    if fmt.file_start and window.at_start:
+        before.insert(0, (fmt.file_start, False))
     fields: dict[str, list[Piece]] = {
         "path": [(window.path, True)],
         "edits": edits,
         "original": [(_text(window.original), True)],
-        "window": window_pieces(window, form),
+        "window": window_pieces(window, fmt),
         "before": before,
         "after": [(_text(window.after), True)],
         "start": [(str(window.first + 1), False)],
         "end": [(str(window.first + len(window.lines)), False)],
         "file": [(_text(window.file), True)],
-        "prefill": [(prefill(window, form), True)],
+        "prefill": [(prefill(window, fmt), True)],
     }
-    return _joined(_filled(form.prompt, fields))
+    return _joined(_filled(fmt.prompt, fields))
 
 
-def holds_marks(window: Window, form: NextEditFormat) -> bool:
+def holds_marks(window: Window, fmt: NextEditFormat) -> bool:
     """Whether something of the user's text could be taken for a part of the format."""
-    shown = "".join(text for text, is_users in prompt_pieces(window, form) if is_users)
+    shown = "".join(text for text, is_users in prompt_pieces(window, fmt) if is_users)
     text = f"{shown}{window.text}"
-    return any(mark in text for mark in form.marks) or bool(
-        form.marker and re.search(form.marker.format(number=r"\d+").replace("|", r"\|"), text)
+    return any(mark in text for mark in fmt.marks) or bool(
+        fmt.marker and re.search(fmt.marker.format(number=r"\d+").replace("|", r"\|"), text)
     )
 
 
-def prefill(window: Window, form: NextEditFormat) -> str:
+def prefill(window: Window, fmt: NextEditFormat) -> str:
     """What of the answer stands in the prompt already: the lines above the cursor."""
-    if not form.writes_ahead or window.cursor is None:
+    if not fmt.writes_ahead or window.cursor is None:
         return ""
     return _text(window.lines[: window.cursor[0]])
 
 
-def window_pieces(window: Window, form: NextEditFormat) -> list[Piece]:
+def window_pieces(window: Window, fmt: NextEditFormat) -> list[Piece]:
     """The window as the prompt shows it: with the cursor, and with markers."""
-    borders = set(block_borders(window.lines)) if form.marker else set()
+    borders = set(block_borders(window.lines)) if fmt.marker else set()
     pieces: list[Piece] = []
     number = 0
     for at, line in enumerate(window.lines):
         if at in borders:
             number += 1
-            pieces.append((form.marker.format(number=number), False))
-        if form.cursor and window.cursor is not None and window.cursor[0] == at:
+            pieces.append((fmt.marker.format(number=number), False))
+        if fmt.cursor and window.cursor is not None and window.cursor[0] == at:
             column = window.cursor[1]
-            pieces += [(line[:column], True), (form.cursor, False), (f"{line[column:]}\n", True)]
+            pieces += [
+                (line[:column], True),
+                (fmt.cursor, False),
+                (f"{line[column:]}\n", True),
+            ]
         else:
             pieces.append((f"{line}\n", True))
-    if form.marker:
-        pieces.append((form.marker.format(number=number + 1), False))
+    if fmt.marker:
+        pieces.append((fmt.marker.format(number=number + 1), False))
     return pieces
 
 
-def expected_answer(window: Window, form: NextEditFormat) -> str:
+def expected_answer(window: Window, fmt: NextEditFormat) -> str:
     """The answer that changes nothing, as the model would write it: what drafts start from."""
-    if form.answer == "tagged":
-        return f"{form.opens}\n{window.text}{form.closes}"
-    if form.answer == "conflict":
-        return f"{window.text}{form.closes}"
-    if form.answer == "markers":
+    if fmt.answer == "tagged":
+        return f"{fmt.opens}\n{window.text}{fmt.closes}"
+    if fmt.answer == "conflict":
+        return f"{window.text}{fmt.closes}"
+    if fmt.answer == "markers":
         marks = set(block_borders(window.lines))
         found, number = "", 0
         for at, line in enumerate(window.lines):
             if at in marks:
                 number += 1
-                found += form.marker.format(number=number)
+                found += fmt.marker.format(number=number)
             found += f"{line}\n"
-        return found + form.marker.format(number=number + 1)
-    return window.text.removeprefix(prefill(window, form))
+        return found + fmt.marker.format(number=number + 1)
+    return window.text.removeprefix(prefill(window, fmt))
 
 
 def block_borders(lines: Sequence[str]) -> list[int]:

@@ -22,9 +22,9 @@ from lsp_server.documents.document import Document, Documents, Edit, Position, s
 from lsp_server.documents.workspace_folders import DocumentLocation, Folders
 from lsp_server.editing.region import TrackedRegion
 from lsp_server.engine.next_edits.formats import NextEditFormat
-from lsp_server.next_edits.asking import AskedWindow, Sure, WindowAsker
 from lsp_server.next_edits.finding import LARGEST_TEXT, Elsewhere, next_edits
 from lsp_server.next_edits.history import EditHistory, RecordedEdit
+from lsp_server.next_edits.model import ConfidentChanges, NextEditModel, WindowRequest
 from lsp_server.next_edits.places import files_touched, places_touched
 from lsp_server.next_edits.proposal import Proposal
 from lsp_server.next_edits.window_hunks import DocumentChange
@@ -116,11 +116,11 @@ class NextEditProvider:
         documents: Documents,
         folders: Folders,
         may_be_read: Callable[[Document], bool],
-        asker: WindowAsker | None = None,
-        tell_more: Callable[[str], None] = lambda uri: None,
+        model: NextEditModel | None = None,
+        on_more: Callable[[str], None] = lambda uri: None,
     ) -> None:
-        """``may_be_read``: whether a document counts for others, see ``EditHistory``; ``asker``:
-        asks the model, where there is one; ``tell_more``: told the URI of a document of which more
+        """``may_be_read``: whether a document counts for others, see ``EditHistory``; ``model``:
+        asks the model, where there is one; ``on_more``: told the URI of a document of which more
         is known than the last answer had."""
         self._documents = documents
         self._folders = folders
@@ -130,14 +130,14 @@ class NextEditProvider:
         self._made_for: tuple[RecordedEdit | None, float] = (None, 0.0)
         self._dismissed: set[tuple[str, str, str | None]] = set()
         self._search: asyncio.Task[None] | None = None
-        self.asker = asker
-        self._tell_more = tell_more
-        self._asking: _Asking | None = None
-        self._answered: list[AskedWindow] = []
+        self.model = model
+        self._on_more = on_more
+        self._running: _RunningRequest | None = None
+        self._answered: list[WindowRequest] = []
         """Windows that the model answered since the last edit."""
         self._taken_texts: deque[tuple[str, str, str]] = deque(maxlen=32)
         """What was taken of the model's: document, old and new text."""
-        self._asked = 0
+        self._request_number = 0
         self.shown = 0
         self.accepted = 0
         self.rejected = 0
@@ -153,7 +153,7 @@ class NextEditProvider:
 
     def changed(self, document: Document, edits: list[Edit]) -> None:
         """A document was changed."""
-        self._stop_asking()
+        self._stop_model()
         taken = self._taken(document, edits)
         self._pending = [one for one in self._pending if one not in taken]
         self._taken_texts += [
@@ -203,19 +203,19 @@ class NextEditProvider:
         """For the status: the format that the model is asked in (empty without one), the gate by
         its name and as a joint probability, how many were shown, accepted and rejected, why the
         model's last answer brought nothing, and what is wrong."""
-        asker = self.asker
-        form = asker.form if asker is not None else None
+        model = self.model
+        fmt = model.format if model is not None else None
         return {
             "enabled": settings.enabled,
             "model": settings.model,
-            "format": form.name if form is not None else "",
+            "format": fmt.name if fmt is not None else "",
             "gate": settings.gate,
-            "threshold": asker.threshold if asker is not None else None,
+            "threshold": model.threshold if model is not None else None,
             "shown": self.shown,
             "accepted": self.accepted,
             "rejected": self.rejected,
-            "reason": asker.reason if asker is not None else "",
-            "trouble": asker.trouble if asker is not None else "",
+            "reason": model.reason if model is not None else "",
+            "trouble": model.trouble if model is not None else "",
         }
 
     def _taken(self, document: Document, edits: list[Edit]) -> list[PendingNextEdit]:
@@ -246,26 +246,26 @@ class NextEditProvider:
     ) -> list[PendingNextEdit] | None:
         """Next edits, those of ``document`` first from the cursor on; None when a newer request
         came. Waits until a name that is being typed is finished."""
-        self._asked += 1
-        asked = self._asked
+        self._request_number += 1
+        number = self._request_number
         last = self.history.last
         if last is not None and last.document is document and _is_inside(last, cursor):
             if self.history.quiet_s() < PAUSE_S:
                 self._prepare(document, cursor)
             while (left := PAUSE_S - self.history.quiet_s()) > 0:
                 await asyncio.sleep(left)
-                if asked != self._asked:
+                if number != self._request_number:
                     return None
         self._renew()
         if self._search is not None:
             # A cancelled request does not end the search: the next one waits for it, too.
             await asyncio.shield(self._search)
-        if asked != self._asked:
+        if number != self._request_number:
             return None
         self._drop_invalid()
         if not any(one.document is document for one in self._pending):
             await self._ask_model(document, cursor)
-            if asked != self._asked:
+            if number != self._request_number:
                 return None
             self._drop_invalid()
         return sorted(self._pending, key=lambda one: _order(one, document.uri, cursor))
@@ -279,79 +279,83 @@ class NextEditProvider:
     async def _ask_model(self, document: Document, cursor: Position) -> None:
         """Ask for the window at the cursor, unless that was done since the last edit. Returns with
         the first change, or when there is none."""
-        form = self.asker.form if self.asker is not None else None
-        if form is None or not self.history or not self._may_be_shown(document):
+        fmt = self.model.format if self.model is not None else None
+        if fmt is None or not self.history or not self._may_be_shown(document):
             return
         if not any(one.holds(document, cursor) for one in self._answered) and not (
-            self._asking is not None and self._asking.window.holds(document, cursor)
+            self._running is not None and self._running.window.holds(document, cursor)
         ):
-            asked = self._window(document, cursor, form)
-            if asked is None:
+            request = self._window(document, cursor, fmt)
+            if request is None:
                 return
-            self._stop_asking()
-            self._asking = _Asking(asked, asyncio.Event())
-            self._asking.task = asyncio.create_task(self._ask(self._asking, self.history.last))
-        if self._asking is not None:
-            await self._asking.found.wait()
+            self._stop_model()
+            self._running = _RunningRequest(request, asyncio.Event())
+            self._running.task = asyncio.create_task(self._ask(self._running, self.history.last))
+        if self._running is not None:
+            await self._running.found.wait()
 
     def _prepare(self, document: Document, cursor: Position) -> None:
         """The model reads the window while it is seen whether the user goes on."""
-        form = self.asker.form if self.asker is not None else None
-        if form is None or self._asking is not None or not self._may_be_shown(document):
+        fmt = self.model.format if self.model is not None else None
+        if fmt is None or self._running is not None or not self._may_be_shown(document):
             return
         if any(one.holds(document, cursor) for one in self._answered):
             return
-        asked = self._window(document, cursor, form)
-        if asked is not None:
-            assert self.asker is not None
-            self.asker.prefill(asked)
+        request = self._window(document, cursor, fmt)
+        if request is not None:
+            assert self.model is not None
+            self.model.prefill(request)
 
     def _may_be_shown(self, document: Document) -> bool:
         return self._may_be_read(document) and sum(map(len, document.lines)) <= LARGEST_TEXT
 
-    def _stop_asking(self) -> None:
+    def _stop_model(self) -> None:
         """Something was typed: nobody waits for an answer any more."""
-        if self._asking is not None and self._asking.task is not None:
-            self._asking.task.cancel()
-            self._asking.found.set()
-        if self.asker is not None:
-            self.asker.cancel()
-        self._asking = None
+        if self._running is not None and self._running.task is not None:
+            self._running.task.cancel()
+            self._running.found.set()
+        if self.model is not None:
+            self.model.cancel()
+        self._running = None
 
-    async def _ask(self, asking: _Asking, last: RecordedEdit | None) -> None:
+    async def _ask(self, running: _RunningRequest, last: RecordedEdit | None) -> None:
         """The window at the cursor, and where it brings nothing those around names that the last
         edit touched, here and, when the user rests, in other files."""
-        document, window = asking.window.document, asking.window.window
+        document, window = running.window.document, running.window.window
         try:
-            await self._ask_window(asking.window, asking, EDIT)
-            asking.found.set()
+            await self._ask_window(running.window, running, EDIT)
+            running.found.set()
             if last is None:
                 return
             text = Document(document.uri, document.language, 0, document.text)
             if any(one.is_of_model for one in self._pending):
                 return
             for place in await asyncio.to_thread(places_touched, last, text, window):
-                if await self._has_found(document, place, asking):
+                if await self._has_found(document, place, running):
                     return
             await asyncio.sleep(REST_S)
             for other in await self._files_touched(last):
                 for place in (await asyncio.to_thread(places_touched, last, other))[:1]:
-                    if await self._has_found(other, place, asking):
+                    if await self._has_found(other, place, running):
                         return
         finally:
-            asking.found.set()
+            running.found.set()
 
-    async def _ask_window(self, asked: AskedWindow, asking: _Asking, priority: int) -> None:
-        assert self.asker is not None
-        await self.asker.ask(asked, partial(self._found, asked, asking), priority)
-        self._answered.append(asked)
+    async def _ask_window(
+        self, request: WindowRequest, running: _RunningRequest, priority: int
+    ) -> None:
+        assert self.model is not None
+        await self.model.ask(request, partial(self._propose, request, running), priority)
+        self._answered.append(request)
 
-    async def _has_found(self, document: Document, place: Position, asking: _Asking) -> bool:
+    async def _has_found(
+        self, document: Document, place: Position, running: _RunningRequest
+    ) -> bool:
         """Whether the model has proposed anything, asked for a place where the cursor is not."""
         if not any(one.holds(document, place) for one in self._answered):
-            further = self._window(document, place, asking.window.form, is_elsewhere=True)
+            further = self._window(document, place, running.window.format, is_elsewhere=True)
             if further is not None:
-                await self._ask_window(further, asking, PREFETCH)
+                await self._ask_window(further, running, PREFETCH)
         return any(one.is_of_model for one in self._pending)
 
     async def _files_touched(self, edit: RecordedEdit) -> list[Document]:
@@ -369,10 +373,10 @@ class NextEditProvider:
         self,
         document: Document,
         cursor: Position,
-        form: NextEditFormat,
+        fmt: NextEditFormat,
         *,
         is_elsewhere: bool = False,
-    ) -> AskedWindow | None:
+    ) -> WindowRequest | None:
         """The window around a place of a document."""
         recent = [one for one in self.history if self._may_be_read(one.document)]
         paths = {one.document.uri: self._path(one.document) for one in recent}
@@ -384,28 +388,31 @@ class NextEditProvider:
             and _is_unfinished(last, cursor)
         )
         window = window_at(
-            *(document, cursor, form, self._path(document), recent, paths), is_typing=is_typing
+            *(document, cursor, fmt, self._path(document), recent, paths),
+            is_typing=is_typing,
         )
         if window is None:
             return None
         place = self._folders.place(document.uri)
-        asked = window, form, document, recent, place.folder
-        return AskedWindow(*asked, is_elsewhere=is_elsewhere)
+        parts = window, fmt, document, recent, place.folder
+        return WindowRequest(*parts, is_elsewhere=is_elsewhere)
 
     def _path(self, document: Document) -> str:
         place = self._folders.place(document.uri)
         return place.path if place.folder else PurePosixPath(place.path).name
 
-    def _found(self, asked: AskedWindow, asking: _Asking, sure: Sure) -> None:
+    def _propose(
+        self, request: WindowRequest, running: _RunningRequest, confident: ConfidentChanges
+    ) -> None:
         """Changes of a window: those that overlap nothing that is proposed already."""
         last = self.history.last
-        if last is None or self._asking is not asking:
+        if last is None or self._running is not running:
             return
         made = []
-        document = self._documents.find(asked.document.uri)
-        for change, likely in sure.changes:
+        document = self._documents.find(request.document.uri)
+        for change, likely in confident.changes:
             one = PendingNextEdit(
-                document=document or asked.document,
+                document=document or request.document,
                 is_open=document is not None,
                 region=TrackedRegion(change.start, change.end),
                 old_text=change.old,
@@ -422,9 +429,9 @@ class NextEditProvider:
         before = len(self._pending)
         self._add(made)
         if len(self._pending) > before:
-            if asking.found.is_set():
-                self._tell_more(asking.window.document.uri)
-            asking.found.set()
+            if running.found.is_set():
+                self._on_more(running.window.document.uri)
+            running.found.set()
 
     # What the history settles
 
@@ -511,11 +518,11 @@ class NextEditProvider:
 
 
 @dataclass(slots=True, eq=False)
-class _Asking:
+class _RunningRequest:
     """What the model is asked just now: the window at the cursor, and what follows from it.
     ``found`` is set with the first change, and when that window is answered."""
 
-    window: AskedWindow
+    window: WindowRequest
     found: asyncio.Event
     task: asyncio.Task[None] | None = None
 

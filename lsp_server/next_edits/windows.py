@@ -65,7 +65,7 @@ class Window:
 def window_at(
     document: Document,
     cursor: Position,
-    form: NextEditFormat,
+    fmt: NextEditFormat,
     path: str,
     recent: Sequence[RecordedEdit],
     path_of: dict[str, str],
@@ -81,19 +81,19 @@ def window_at(
     if len(lines) > 1 and not lines[-1]:
         lines.pop()
     at = min(cursor.line, len(lines) - 1)
-    first, end = _span(lines, at, form)
+    first, end = _span(lines, at, fmt)
     inside = lines[first:end]
     if not any(line.strip() for line in inside) or max(map(len, inside)) > LONGEST_LINE:
         return None
     unfinished = None
-    if recent and recent[0].document is document and (is_typing or not form.original_of_unfinished):
+    if recent and recent[0].document is document and (is_typing or not fmt.original_of_unfinished):
         unfinished = recent[0]
-    told = [one for one in recent if one.document.uri in path_of]
-    if form.original_of_unfinished and unfinished is not None:
-        told = [one for one in told if one is not unfinished]
-    edits = [_shown_edit(one, path_of[one.document.uri], form) for one in told]
-    edits = [one for one in edits if max(len(one.old), len(one.new)) <= form.most_edit_lines]
-    budget = max(form.context_tokens, 1) * BYTES_PER_TOKEN
+    shown = [one for one in recent if one.document.uri in path_of]
+    if fmt.original_of_unfinished and unfinished is not None:
+        shown = [one for one in shown if one is not unfinished]
+    edits = [_shown_edit(one, path_of[one.document.uri], fmt) for one in shown]
+    edits = [one for one in edits if max(len(one.old), len(one.new)) <= fmt.most_edit_lines]
+    budget = max(fmt.context_tokens, 1) * BYTES_PER_TOKEN
     above = _nearest(lines[max(first - MOST_CONTEXT_LINES, 0) : first][::-1], budget)[::-1]
     below = _nearest(lines[end : end + MOST_CONTEXT_LINES], budget)
     return Window(
@@ -102,12 +102,12 @@ def window_at(
         first=first,
         lines=tuple(inside),
         cursor=(at - first, min(cursor.column, len(lines[at]))),
-        before=tuple(above) if form.context_tokens else (),
-        after=tuple(below) if form.context_tokens else (),
+        before=tuple(above) if fmt.context_tokens else (),
+        after=tuple(below) if fmt.context_tokens else (),
         original=_original(inside, first, end, unfinished),
-        edits=tuple(edits[: form.most_edits][::-1]),
+        edits=tuple(edits[: fmt.most_edits][::-1]),
         at_start=len(above) == first,
-        file=tuple(_chunk(lines, at, form.file_lines)),
+        file=tuple(_chunk(lines, at, fmt.file_lines)),
         ends_open=end == len(document.lines) and not document.lines[-1].endswith(("\r", "\n")),
         changes=tuple(replacements(recent)),
     )
@@ -118,12 +118,12 @@ def shown_line(line: str) -> str:
     return line.rstrip("\r\n").removeprefix(_BOM)
 
 
-def _span(lines: Sequence[str], at: int, form: NextEditFormat) -> tuple[int, int]:
+def _span(lines: Sequence[str], at: int, fmt: NextEditFormat) -> tuple[int, int]:
     """The first line of the window and the one behind its last."""
-    if not form.window_tokens:
-        return max(at - form.lines_above, 0), min(at + form.lines_below + 1, len(lines))
+    if not fmt.window_tokens:
+        return max(at - fmt.lines_above, 0), min(at + fmt.lines_below + 1, len(lines))
     first, end = at, at + 1
-    left = form.window_tokens * BYTES_PER_TOKEN - _size(lines[at])
+    left = fmt.window_tokens * BYTES_PER_TOKEN - _size(lines[at])
     while left > 0 and (first > 0 or end < len(lines)):
         # By turns, so that the cursor stays in the middle.
         is_above = first > 0 and (at - first <= end - at - 1 or end == len(lines))
@@ -169,11 +169,11 @@ def _original(
     return (*inside[:start], *old, *inside[stop:])
 
 
-def _shown_edit(edit: RecordedEdit, path: str, form: NextEditFormat) -> RecentEdit:
+def _shown_edit(edit: RecordedEdit, path: str, fmt: NextEditFormat) -> RecentEdit:
     lines = edit.document.lines
-    above = [shown_line(one) for one in lines[max(edit.line - form.edit_context, 0) : edit.line]]
-    below = [shown_line(one) for one in lines[edit.end : edit.end + form.edit_context]]
-    if edit.end + form.edit_context >= len(lines) and below and not below[-1]:
+    above = [shown_line(one) for one in lines[max(edit.line - fmt.edit_context, 0) : edit.line]]
+    below = [shown_line(one) for one in lines[edit.end : edit.end + fmt.edit_context]]
+    if edit.end + fmt.edit_context >= len(lines) and below and not below[-1]:
         below.pop()
     old, new = ([shown_line(one) for one in part] for part in (edit.old, edit.new))
     return RecentEdit(path, edit.line - len(above), (*above, *old, *below), (*above, *new, *below))

@@ -135,8 +135,8 @@ ZETA_2_1 = f"""\
 <[fim-middle]>"""
 
 
-def prompt_of(form: NextEditFormat, typing: bool = True) -> str:
-    return "".join(text for text, _ in prompt_pieces(shown(form, typing=typing), form))
+def prompt_of(fmt: NextEditFormat, typing: bool = True) -> str:
+    return "".join(text for text, _ in prompt_pieces(shown(fmt, typing=typing), fmt))
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ ANSWERS = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_answers_are_read_back_as_windows(name: str) -> None:
-    form = FORMATS[name]
-    window = shown(form)
-    made = read_answer(ANSWERS[name], window, form, is_whole=True)
+    fmt = FORMATS[name]
+    window = shown(fmt)
+    made = read_answer(ANSWERS[name], window, fmt, is_whole=True)
     assert made.text == (EDITED if name != "sweep-b" else EDITED.removeprefix("import math\n"))
     place = made.text.index("radius")
     answered = made.answered_at(place)
@@ -180,28 +180,28 @@ def test_answers_are_read_back_as_windows(name: str) -> None:
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_answer_that_is_expected_changes_nothing(name: str) -> None:
-    form = FORMATS[name]
-    window = shown(form)
-    made = read_answer(expected_answer(window, form), window, form, is_whole=True)
+    fmt = FORMATS[name]
+    window = shown(fmt)
+    made = read_answer(expected_answer(window, fmt), window, fmt, is_whole=True)
     assert made.text == window.text
 
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_beginning_of_an_answer_is_the_beginning_of_a_window(name: str) -> None:
-    form = FORMATS[name]
-    window, whole = shown(form), ANSWERS[name]
+    fmt = FORMATS[name]
+    window, whole = shown(fmt), ANSWERS[name]
     for end in range(len(whole)):
-        part = read_answer(whole[:end], window, form, is_whole=False).text
+        part = read_answer(whole[:end], window, fmt, is_whole=False).text
         lines = part[: part.rfind("\n") + 1]
         wanted = EDITED if name != "sweep-b" else EDITED.removeprefix("import math\n")
         assert wanted.startswith(lines.replace("<|user_cursor|>", ""))
 
 
 def test_the_cursor_is_no_part_of_an_answer() -> None:
-    form = FORMATS["zeta-2"]
-    window = shown(form)
+    fmt = FORMATS["zeta-2"]
+    window = shown(fmt)
     answer = EDITED.replace("disc(radius", "disc(<|user_cursor|>radius")
-    made = read_answer(f"{answer}>>>>>>> UPDATED", window, form, is_whole=True)
+    made = read_answer(f"{answer}>>>>>>> UPDATED", window, fmt, is_whole=True)
     assert made.text == EDITED
     place = made.answered_at(made.text.index("radius):"))
     assert place is not None
@@ -209,27 +209,27 @@ def test_the_cursor_is_no_part_of_an_answer() -> None:
 
 
 def test_words_for_nothing_change_nothing() -> None:
-    form = FORMATS["zeta-2"]
-    window = shown(form)
-    made = read_answer("NO_EDITS\n>>>>>>> UPDATED", window, form, is_whole=True)
+    fmt = FORMATS["zeta-2"]
+    window = shown(fmt)
+    made = read_answer("NO_EDITS\n>>>>>>> UPDATED", window, fmt, is_whole=True)
     assert made.text == window.text
-    form = FORMATS["zeta-2.1"]
-    made = read_answer("<|marker_2|><|marker_2|>", shown(form), form, is_whole=True)
+    fmt = FORMATS["zeta-2.1"]
+    made = read_answer("<|marker_2|><|marker_2|>", shown(fmt), fmt, is_whole=True)
     assert made.text == window.text
 
 
 def test_only_the_blocks_between_markers_change() -> None:
-    form = FORMATS["zeta-2.1"]
+    fmt = FORMATS["zeta-2.1"]
     lines = [f"value_{n} = {n}" for n in range(40)]
     lines[19] = ""
-    window = shown(form, "".join(f"{line}\n" for line in lines), (20, 0))
+    window = shown(fmt, "".join(f"{line}\n" for line in lines), (20, 0))
     borders = block_borders(window.lines)
     assert len(borders) > 2
     assert all(6 <= two - one <= 16 for one, two in pairwise(borders))
     block = [*window.lines[borders[1] : borders[2]]]
     block[1] = "changed = True"
     text = "".join(f"{line}\n" for line in block)
-    made = read_answer(f"<|marker_2|>{text}<|marker_3|>", window, form, is_whole=True)
+    made = read_answer(f"<|marker_2|>{text}<|marker_3|>", window, fmt, is_whole=True)
     wanted = list(window.lines)
     wanted[borders[1] + 1] = "changed = True"
     assert made.text == "".join(f"{line}\n" for line in wanted)
@@ -247,18 +247,18 @@ def test_only_the_blocks_between_markers_change() -> None:
     ],
 )
 def test_an_answer_in_another_format_is_no_window(name: str, answer: str) -> None:
-    form = FORMATS[name]
+    fmt = FORMATS[name]
     with pytest.raises(NoWindow):
-        read_answer(answer, shown(form), form, is_whole=True)
+        read_answer(answer, shown(fmt), fmt, is_whole=True)
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_text_with_a_mark_of_the_format_is_known(name: str) -> None:
-    form = FORMATS[name]
-    assert not holds_marks(shown(form), form)
-    for mark in form.marks:
+    fmt = FORMATS[name]
+    assert not holds_marks(shown(fmt), fmt)
+    for mark in fmt.marks:
         text = TEXT.replace("import math", f"import math  # {mark}")
-        assert holds_marks(shown(form, text), form), mark
+        assert holds_marks(shown(fmt, text), fmt), mark
 
 
 @pytest.mark.parametrize(

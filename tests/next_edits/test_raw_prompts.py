@@ -14,12 +14,12 @@ from lsp_server.next_edits.prompts import expected_answer, prompt_pieces
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_answer_that_changes_nothing_is_what_is_expected(name: str) -> None:
-    form = FORMATS[name]
-    window = shown(form, typing=False)
-    prompt = "".join(text for text, _ in prompt_pieces(window, form))
+    fmt = FORMATS[name]
+    window = shown(fmt, typing=False)
+    prompt = "".join(text for text, _ in prompt_pieces(window, fmt))
     found = raw_window(prompt)
     assert found is not None
-    assert found.expected == expected_answer(window, form)
+    assert found.expected == expected_answer(window, fmt)
     assert found.rewrites == [("radius", "outer")]
 
 

@@ -13,7 +13,7 @@ from lsp_server.contract.jobs import Span
 from lsp_server.documents.document import Document, Position
 from lsp_server.editing.hunks import apply_hunks
 from lsp_server.engine.next_edits.formats import FORMATS
-from lsp_server.next_edits.answers import AnsweredWindow, Taken, read_answer
+from lsp_server.next_edits.answers import AnsweredWindow, AnswerPart, read_answer
 from lsp_server.next_edits.window_hunks import (
     all_hunks,
     first_hunks,
@@ -89,7 +89,7 @@ def expected(document: Document, first: int, count: int, new: list[str], end: st
 
 def read_answer_of(lines: list[str]) -> AnsweredWindow:
     text = "".join(f"{line}\n" for line in lines)
-    return AnsweredWindow(text, (Taken(0, 0, len(text)),))
+    return AnsweredWindow(text, (AnswerPart(0, 0, len(text)),))
 
 
 def test_not_a_byte_changes_outside_of_the_hunks() -> None:

@@ -28,14 +28,15 @@ def ring_edit(document: Document) -> RecordedEdit:
 
 
 def shown(
-    form: NextEditFormat, text: str = TEXT, cursor: tuple[int, int] = (3, 15), typing: bool = True
+    fmt: NextEditFormat,
+    text: str = TEXT,
+    cursor: tuple[int, int] = (3, 15),
+    typing: bool = True,
 ) -> Window:
     """The window of a file ``shapes.py``, in which one edit was made."""
     document = Document("file:///project/shapes.py", "python", 1, text)
     edits = [ring_edit(document)] if text == TEXT else []
     paths = {document.uri: "shapes.py"}
-    found = window_at(
-        document, Position(*cursor), form, "shapes.py", edits, paths, is_typing=typing
-    )
+    found = window_at(document, Position(*cursor), fmt, "shapes.py", edits, paths, is_typing=typing)
     assert found is not None
     return found

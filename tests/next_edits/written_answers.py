@@ -16,7 +16,7 @@ from lsp_server.contract.status import EngineStatus
 class WrittenAnswers:
     """``asked`` holds the jobs; ``write`` and ``end`` answer the latest of them."""
 
-    form: str = "redraft"
+    format: str = "redraft"
     asked: list[GenerateJob] = field(default_factory=list)
     prefilled: list[GenerateJob] = field(default_factory=list)
     cancelled: int = 0
@@ -25,7 +25,10 @@ class WrittenAnswers:
     @property
     def status(self) -> EngineStatus:
         return EngineStatus(
-            state="ready", model="m", next_edit_format=self.form, next_edit_formats=(self.form,)
+            state="ready",
+            model="m",
+            next_edit_format=self.format,
+            next_edit_formats=(self.format,),
         )
 
     def ask(self, job: GenerateJob, client: str, on_spans: OnSpans | None, priority: int) -> Call:

@@ -22,10 +22,16 @@ CAPABILITIES = {
 class PrivateDaemon:
     """A daemon of its own, with everything that it writes below one folder."""
 
-    def __init__(self, folder: Path, workspace: Path, model: str | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        workspace: Path,
+        model: str | None,
+        settings: dict[str, Any] | None = None,
+    ) -> None:
         self.environment = private_environment(folder)
         self.workspace = workspace
-        self.model = model
+        self.settings = {"model": {"path": model or ""}, **(settings or {})}
         self._logs = folder
         self.clients = 0
 
@@ -76,7 +82,7 @@ class TypingClient:
                 "rootUri": uri,
                 "workspaceFolders": [{"uri": uri, "name": "typing"}],
                 "capabilities": CAPABILITIES,
-                "initializationOptions": {"settings": {"model": {"path": daemon.model or ""}}},
+                "initializationOptions": {"settings": daemon.settings},
             },
         )
         self.initialized_s = time.monotonic() - started

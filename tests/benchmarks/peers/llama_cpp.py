@@ -21,6 +21,7 @@ from accel.models.llama_cpp.places import DISTRIBUTION, INSTALL, has_package
 from accel.statistics import Statistics
 from tests.benchmarks.peers.errors import PeerUnavailable
 from tests.benchmarks.peers.judged import Judged, judge
+from tests.benchmarks.peers.ngram_simple import NgramSimple
 
 CHAINS = (3, 7, 15)
 """Tokens of its n-gram lookup: with the pending one they fill 4, 8 or 16 rows."""
@@ -86,10 +87,11 @@ class LlamaCpp:
         return {"threads": self._threads, "type": kind, "version": self._api.__version__}
 
     def generate(
-        self, prompt: TokenArray, max_tokens: int, draft_tokens: int = 0
+        self, prompt: TokenArray, max_tokens: int, draft_tokens: int | tuple[int, int] = 0
     ) -> LlamaCppAnswer:
         """Generate ``max_tokens`` greedily after ``prompt``, past end tokens, with chains of
-        ``draft_tokens`` of its n-gram lookup (llama-cpp-python's, with its defaults).
+        ``draft_tokens`` of its n-gram lookup (llama-cpp-python's, with its defaults), or of
+        ``ngram-simple`` where that is a pair of the match and the draft.
 
         What the context holds of the prompt is used again. Raises InvalidRequest where the text
         does not fit.
@@ -161,7 +163,9 @@ class LlamaCpp:
         self._trim(0)
         return Judged.joined(parts)
 
-    def _lookup(self, draft_tokens: int) -> Any:
+    def _lookup(self, draft_tokens: int | tuple[int, int]) -> Any:
+        if isinstance(draft_tokens, tuple):
+            return NgramSimple(*draft_tokens)
         speculative = importlib.import_module("llama_cpp.llama_speculative")
         return speculative.LlamaPromptLookupDecoding(num_pred_tokens=draft_tokens)
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from accel.drafting.base import DraftRequest
 from lsp_server.engine.next_edits.formats import FORMATS
-from tests.benchmarks.next_edits.command import wanted_window, window_of
 from tests.benchmarks.next_edits.commits import steps_of
+from tests.benchmarks.next_edits.windows import wanted_window, window_of
 from tests.benchmarks.peers.ngram_simple import NgramSimpleDrafter
 
 BEFORE = "".join(f"line {number}\n" for number in range(60))

@@ -45,11 +45,11 @@ ANSWER_FACTOR, ANSWER_TOKENS = 2, 128
 
 
 @dataclass(slots=True, eq=False)
-class AskedWindow:
+class WindowRequest:
     """A window that the model is asked for, and the document that it is of."""
 
     window: Window
-    form: NextEditFormat
+    format: NextEditFormat
     document: Document
     recent: Sequence[RecordedEdit]
     """Edits of all documents, the latest first."""
@@ -95,24 +95,24 @@ class AskedWindow:
         return GenerateJob(
             self.workspace,
             self.window.path,
-            pieces=prompt_pieces(self.window, self.form),
-            prediction=expected_answer(self.window, self.form),
+            pieces=prompt_pieces(self.window, self.format),
+            prediction=expected_answer(self.window, self.format),
             rewrites=list(self.window.changes),
             likely=True,
-            stop=list(self.form.stops),
+            stop=list(self.format.stops),
             secret=self.is_secret,
             max_tokens=ANSWER_FACTOR * len(self.window.text.encode()) // 3 + ANSWER_TOKENS,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Sure:
+class ConfidentChanges:
     """Changes that are shown, and the joint probability of each."""
 
     changes: list[tuple[DocumentChange, float]]
 
 
-class WindowAsker:
+class NextEditModel:
     """Asks the model of next edits of one client. ``engine`` gives it, None where there is none."""
 
     def __init__(
@@ -133,7 +133,7 @@ class WindowAsker:
         """Of answers; for measurements, which empty it."""
 
     @property
-    def form(self) -> NextEditFormat | None:
+    def format(self) -> NextEditFormat | None:
         """The format that the model is asked in; None where it is not asked."""
         engine = self._engine()
         wanted = self._settings().format
@@ -163,29 +163,32 @@ class WindowAsker:
             )
         return ""
 
-    def _is_misread(self, model: str, form: str) -> bool:
-        return self._misread.get((model, form), 0) >= MOST_MISREAD
+    def _is_misread(self, model: str, fmt: str) -> bool:
+        return self._misread.get((model, fmt), 0) >= MOST_MISREAD
 
     @property
     def threshold(self) -> float:
         """The joint probability below which nothing is shown."""
         return THRESHOLDS[self._settings().gate]
 
-    def prefill(self, asked: AskedWindow) -> None:
+    def prefill(self, request: WindowRequest) -> None:
         """Have the prompt of a window computed, which will be asked for if nothing is typed."""
         engine = self._engine()
         self.cancel()
-        if engine is not None and not holds_marks(asked.window, asked.form):
-            self._call = engine.prefill(asked.job(), self._client)
+        if engine is not None and not holds_marks(request.window, request.format):
+            self._call = engine.prefill(request.job(), self._client)
 
     def cancel(self) -> None:
-        """Stop what is asked."""
+        """Stop what runs."""
         if self._call is not None:
             self._call.cancel()
             self._call = None
 
     async def ask(
-        self, asked: AskedWindow, found: Callable[[Sure], None], priority: int = EDIT
+        self,
+        request: WindowRequest,
+        found: Callable[[ConfidentChanges], None],
+        priority: int = EDIT,
     ) -> None:
         """Ask for a window; ``found`` is told the first change once the answer is back in the
         window, and all of them at its end. An earlier request is cancelled."""
@@ -193,20 +196,20 @@ class WindowAsker:
         self.cancel()
         if engine is None:
             return
-        if holds_marks(asked.window, asked.form):
+        if holds_marks(request.window, request.format):
             self.reason = "the text holds marks of the model's format"
             return
         spans: list[Span] = []
-        is_told = False
+        is_reported = False
 
         def on_spans(new: list[Span]) -> None:
-            nonlocal is_told
+            nonlocal is_reported
             spans.extend(new)
-            if not is_told and (sure := self._first(asked, spans)) is not None:
-                is_told = True
-                found(sure)
+            if not is_reported and (confident := self._first(request, spans)) is not None:
+                is_reported = True
+                found(confident)
 
-        call = engine.ask(asked.job(), self._client, on_spans, priority)
+        call = engine.ask(request.job(), self._client, on_spans, priority)
         self._call = call
         try:
             result: JobResult = await call.future
@@ -221,53 +224,53 @@ class WindowAsker:
             if self._call is call:
                 self._call = None
         self.results.append(result)
-        found(self._all(asked, spans, result, engine.status.model))
+        found(self._all(request, spans, result, engine.status.model))
 
-    def _first(self, asked: AskedWindow, spans: Sequence[Span]) -> Sure | None:
+    def _first(self, request: WindowRequest, spans: Sequence[Span]) -> ConfidentChanges | None:
         """The changes up to where the answer is back in the window; None until it is."""
         text = "".join(span.text for span in spans)
         try:
-            made = read_answer(text, asked.window, asked.form, is_whole=False)
+            made = read_answer(text, request.window, request.format, is_whole=False)
         except NoWindow:
             return None
-        hunks = first_hunks(asked.window, made)
-        return self._sure(asked, hunks, made, spans) if hunks else None
+        hunks = first_hunks(request.window, made)
+        return self._confident(request, hunks, made, spans) if hunks else None
 
     def _all(
-        self, asked: AskedWindow, spans: Sequence[Span], result: JobResult, model: str
-    ) -> Sure:
+        self, request: WindowRequest, spans: Sequence[Span], result: JobResult, model: str
+    ) -> ConfidentChanges:
         if result.stopped_by not in ("end", "stop"):
             self.reason = f"the answer was not finished ({result.stopped_by})"
-            return Sure([])
-        place = model, asked.form.name
+            return ConfidentChanges([])
+        place = model, request.format.name
         try:
-            made = read_answer(result.text, asked.window, asked.form, is_whole=True)
+            made = read_answer(result.text, request.window, request.format, is_whole=True)
         except NoWindow as error:
             self._misread[place] = self._misread.get(place, 0) + 1
             self.reason = str(error)
-            return Sure([])
+            return ConfidentChanges([])
         self._misread[place] = 0
-        hunks = all_hunks(asked.window, made)
+        hunks = all_hunks(request.window, made)
         if not hunks:
             self.reason = "the model leaves the text as it is"
-        return self._sure(asked, hunks, made, spans)
+        return self._confident(request, hunks, made, spans)
 
-    def _sure(
+    def _confident(
         self,
-        asked: AskedWindow,
+        request: WindowRequest,
         hunks: Sequence[WindowHunk],
         made: AnsweredWindow,
         spans: Sequence[Span],
-    ) -> Sure:
+    ) -> ConfidentChanges:
         """Those of the changes that are shown: from the first on as long as the model is sure of
         all of them together."""
-        if not asked.is_current:
+        if not request.is_current:
             self.reason = "the text has changed"
-            return Sure([])
+            return ConfidentChanges([])
         left: list[tuple[Hunk, float]] = []
         logprob = 0.0
         for one in hunks:
-            reason = asked.refusal(one.hunk)
+            reason = request.refusal(one.hunk)
             logprob += logprob_of(one, made, spans)
             likely = math.exp(logprob)
             if not reason and likely < self.threshold:
@@ -276,18 +279,18 @@ class WindowAsker:
                 self.reason = reason
             else:
                 left.append((one.hunk, likely))
-        if left and (problem := self._problem(asked, [hunk for hunk, _ in left])):
+        if left and (problem := self._problem(request, [hunk for hunk, _ in left])):
             self.reason = f"the text would not parse ({problem})"
-            return Sure([])
-        first = asked.region.start.line
-        return Sure(
+            return ConfidentChanges([])
+        first = request.region.start.line
+        return ConfidentChanges(
             [
-                (in_document(asked.window, hunk, asked.document, first), likely)
+                (in_document(request.window, hunk, request.document, first), likely)
                 for hunk, likely in left
             ]
         )
 
-    def _problem(self, asked: AskedWindow, hunks: list[Hunk]) -> str:
-        text = asked.version_text
-        start = sum(map(len, text.split("\n")[: asked.window.first])) + asked.window.first
-        return does_not_parse(asked.window, hunks, text, start)
+    def _problem(self, request: WindowRequest, hunks: list[Hunk]) -> str:
+        text = request.version_text
+        start = sum(map(len, text.split("\n")[: request.window.first])) + request.window.first
+        return does_not_parse(request.window, hunks, text, start)

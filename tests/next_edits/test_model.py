@@ -14,7 +14,7 @@ from written_answers import WrittenAnswers
 from lsp_server.documents.document import Document, Position
 from lsp_server.engine.client import EngineClient
 from lsp_server.next_edits import provider
-from lsp_server.next_edits.asking import WindowAsker
+from lsp_server.next_edits.model import NextEditModel
 from lsp_server.next_edits.provider import PendingNextEdit
 from lsp_server.settings import NextEditSettings
 
@@ -46,8 +46,8 @@ class Setting:
         self.provider = self.typist.provider
         shown = NextEditSettings(**settings)
         engine = cast(EngineClient, self.engine)
-        self.provider.asker = WindowAsker("test", lambda: shown, lambda: engine)
-        self.provider._tell_more = self.more.append
+        self.provider.model = NextEditModel("test", lambda: shown, lambda: engine)
+        self.provider._on_more = self.more.append
         self.document = self.typist.open(TEXT)
         self.cursor = self.type(1, 28, ", height")
 
@@ -176,8 +176,8 @@ def test_the_gate_lets_through_what_the_model_is_sure_of(
 ) -> None:
     async def steps(one: Setting) -> None:
         assert bool(await one.answered(NEXT, likely)) is shown
-        assert one.provider.asker is not None
-        assert ("not sure" in one.provider.asker.reason) is not shown
+        assert one.provider.model is not None
+        assert ("not sure" in one.provider.model.reason) is not shown
 
     in_setting(steps, gate=gate)
 
@@ -203,21 +203,21 @@ def test_it_is_not_shown(name: str) -> None:
         await one.engine.write(answer)
         await one.engine.end(stopped_by)
         assert await task == []
-        assert one.provider.asker is not None
-        assert any(part in one.provider.asker.reason for part in reason.split("|"))
+        assert one.provider.model is not None
+        assert any(part in one.provider.model.reason for part in reason.split("|"))
 
     in_setting(steps, gate="off")
 
 
 def test_a_model_that_answers_no_windows_is_not_asked_any_more_and_the_status_says_so() -> None:
     async def steps(one: Setting) -> None:
-        assert one.provider.asker is not None
+        assert one.provider.model is not None
         for times in range(3):
-            assert one.provider.asker.trouble == ""
+            assert one.provider.model.trouble == ""
             assert await one.answered("Here is your code.\n") == []
             one.cursor = one.type(1, one.cursor.column, "s")
             assert len(one.engine.asked) == times + 1
-        assert "redraft.nextEdits.format" in one.provider.asker.trouble
+        assert "redraft.nextEdits.format" in one.provider.model.trouble
         assert await (await one.ask()) == []
         assert len(one.engine.asked) == 3
 

@@ -1,0 +1,61 @@
+"""Replay of windows: the commit's own text stands in for the model's answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from accel.drafting.base import Drafter, DraftRequest
+from accel.drafting.copy.drafter import CopyDrafter
+from accel.text.tokenizer import Tokenizer
+from lsp_server.engine.next_edits.formats import NextEditFormat
+from lsp_server.next_edits.prompts import expected_answer, holds_marks, prompt_pieces
+from tests.benchmarks.next_edits.commits import CommitStep
+from tests.benchmarks.next_edits.windows import wanted_window, window_of
+from tests.benchmarks.peers.ngram_simple import NgramSimpleDrafter
+from tests.benchmarks.peers.prompt_lookup import PromptLookupDrafter
+from tests.benchmarks.replay import replay
+
+MOST_NODES = 256
+
+
+def print_replay(fmt: NextEditFormat, steps: Sequence[CommitStep], tokenizer: Tokenizer) -> None:
+    """Tokens per forward of each drafter over all windows."""
+    makers: dict[str, Callable[[], Drafter]] = {
+        "redraft": lambda: CopyDrafter(tokenizer, end=(0,)),
+        "redraft, no rewriting ahead": lambda: CopyDrafter(tokenizer, end=(0,)),
+        "prompt lookup of 32": lambda: PromptLookupDrafter(draft_tokens=32),
+        "ngram-simple 3/8": lambda: NgramSimpleDrafter(3, 8),
+        "ngram-simple 12/48": lambda: NgramSimpleDrafter(12, 48),
+    }
+    tokens: Counter[str] = Counter()
+    forwards: Counter[str] = Counter()
+    windows = 0
+    for step in steps:
+        window = window_of(step, fmt)
+        wanted = wanted_window(step, window) if window is not None else None
+        if window is None or wanted is None or holds_marks(window, fmt):
+            continue
+        windows += 1
+        prompt = tokenizer.encode_with_controls(prompt_pieces(window, fmt))
+        expected = expected_answer(window, fmt)
+        answer = expected.replace(window.text, wanted) if window.text in expected else wanted
+        if fmt.writes_ahead:
+            ahead = "".join(f"{line}\n" for line in window.lines[: (window.cursor or (0, 0))[0]])
+            if not wanted.startswith(ahead):
+                windows -= 1
+                continue
+            answer = wanted.removeprefix(ahead)
+        reference = np.append(tokenizer.encode(answer), np.int32(0)).astype(np.int32)
+        for name, make in makers.items():
+            request = DraftRequest(prompt, original=tokenizer.encode(expected))
+            request.rewrites = () if "no rewriting" in name else window.changes
+            statistics = replay(make(), request, reference, MOST_NODES)
+            tokens[name] += statistics.tokens
+            forwards[name] += statistics.forwards
+    print(f"{fmt.name}: {windows} windows, {tokens['redraft']} tokens")
+    for name in makers:
+        rate = tokens[name] / max(forwards[name], 1)
+        print(f"  {name}: {rate:.2f} tokens per forward, {forwards[name]} forwards")

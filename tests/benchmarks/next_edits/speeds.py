@@ -1,0 +1,88 @@
+"""Tokens a second of windows by the model, beside llama.cpp on the same file and prompts: plain,
+with its ``ngram-simple`` and with the prompt lookup of Sweep's server."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from accel.native.cpu_features import cores
+from accel.text.gguf_tokenizer import tokenizer_folder
+from accel.text.tokenizer import Tokenizer
+from lsp_server.contract.jobs import EDIT, JobResult
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.next_edits.formats import NextEditFormat
+from lsp_server.next_edits.model import WindowRequest
+from lsp_server.next_edits.prompts import prompt_pieces
+from tests.benchmarks.methods import LLAMA_CPP
+from tests.benchmarks.next_edits.commits import CommitStep
+from tests.benchmarks.next_edits.model import ready_engine, request_of
+from tests.benchmarks.peers.child_process import ChildProcess
+from tests.benchmarks.peers.llama_cpp import LlamaCpp
+
+CONTEXT = 4096
+LOOKUPS = {
+    "plain": 0,
+    "ngram-simple 3/8": (3, 8),
+    "prompt lookup of 32": 32,
+}
+
+
+def print_speeds(
+    args: argparse.Namespace, fmt: NextEditFormat, steps: Sequence[CommitStep]
+) -> None:
+    """The same windows, by turns, for so long as ``args.seconds``."""
+    tokens: defaultdict[str, int] = defaultdict(int)
+    seconds: defaultdict[str, float] = defaultdict(float)
+    threads = args.threads or cores()
+    with ChildProcess(LLAMA_CPP, LlamaCpp, Path(args.model), threads, CONTEXT) as peer:
+        asyncio.run(_by_turns(args, fmt, steps, peer, tokens, seconds))
+    speeds = {name: tokens[name] / seconds[name] for name in tokens}
+    for name, speed in speeds.items():
+        print(f"{name}: {tokens[name]} tokens, {speed:.0f} a second of decoding")
+    fastest = max((name for name in speeds if name in LOOKUPS), key=speeds.__getitem__)
+    print(f"redraft is {speeds['redraft'] / speeds[fastest]:.2f} times as fast as {fastest} (>= 3)")
+
+
+async def _by_turns(
+    args: argparse.Namespace,
+    fmt: NextEditFormat,
+    steps: Sequence[CommitStep],
+    peer: ChildProcess,
+    tokens: defaultdict[str, int],
+    seconds: defaultdict[str, float],
+) -> None:
+    tokenizer = Tokenizer.from_folder(tokenizer_folder(Path(args.model)))
+    engine = await ready_engine(args)
+    ends = time.monotonic() + args.seconds
+    for number, step in enumerate(random.Random(args.seed).sample(steps, len(steps))):
+        request = request_of(step, fmt)
+        prompt = (
+            tokenizer.encode_with_controls(prompt_pieces(request.window, fmt)) if request else ()
+        )
+        if request is None or len(prompt) > CONTEXT // 2:
+            continue
+        result = await _answer(engine, request)
+        if result.stopped_by not in ("end", "stop") or not result.tokens:
+            continue
+        if number:
+            # The first one loads what is loaded at the first request.
+            tokens["redraft"] += result.tokens
+            seconds["redraft"] += result.seconds
+            for name, lookup in LOOKUPS.items():
+                answer = peer.call("generate", prompt, result.tokens, lookup)
+                tokens[name] += result.tokens
+                seconds[name] += answer.statistics.decode_s
+        if time.monotonic() > ends and tokens:
+            break
+    await engine.close()
+
+
+async def _answer(engine: EngineClient, request: WindowRequest) -> JobResult:
+    result: JobResult = await engine.ask(request.job(), "bench", None, EDIT).future
+    return result
