@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 PAUSE_S = 0.25
 """A name is finished when nothing was typed for so long, or when the cursor has left it."""
+PREFILL_S = 0.05
+"""After so long without a key the model reads the window around what was typed."""
 REST_S = 1.0
 """Other files are looked at after so long without a key."""
 
@@ -133,6 +135,8 @@ class NextEditProvider:
         self.model = model
         self._on_more = on_more
         self._running: _RunningRequest | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        """For the next prefill."""
         self._answered: list[WindowRequest] = []
         """Windows that the model answered since the last edit."""
         self._taken_texts: deque[tuple[str, str, str]] = deque(maxlen=32)
@@ -175,6 +179,11 @@ class NextEditProvider:
             if one.is_typed and one.is_of_model and self.history.last is not None:
                 one.source = self.history.last
             one.is_typed = False
+        self._answered.clear()
+        if self._request_number and self.model is not None and edits:
+            # This editor shows next edits.
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(PREFILL_S, self._prefill, document, edits[-1])
 
     def closed(self, uri: str) -> None:
         """A document was closed."""
@@ -251,7 +260,8 @@ class NextEditProvider:
         last = self.history.last
         if last is not None and last.document is document and _is_inside(last, cursor):
             if self.history.quiet_s() < PAUSE_S:
-                self._prepare(document, cursor)
+                # The answer is there sooner, but nobody sees it before the pause.
+                self._start_model(document, cursor)
             while (left := PAUSE_S - self.history.quiet_s()) > 0:
                 await asyncio.sleep(left)
                 if number != self._request_number:
@@ -279,32 +289,37 @@ class NextEditProvider:
     async def _ask_model(self, document: Document, cursor: Position) -> None:
         """Ask for the window at the cursor, unless that was done since the last edit. Returns with
         the first change, or when there is none."""
-        fmt = self.model.format if self.model is not None else None
-        if fmt is None or not self.history or not self._may_be_shown(document):
-            return
-        if not any(one.holds(document, cursor) for one in self._answered) and not (
-            self._running is not None and self._running.window.holds(document, cursor)
-        ):
-            request = self._window(document, cursor, fmt)
-            if request is None:
-                return
-            self._stop_model()
-            self._running = _RunningRequest(request, asyncio.Event())
-            self._running.task = asyncio.create_task(self._ask(self._running, self.history.last))
+        self._start_model(document, cursor)
         if self._running is not None:
             await self._running.found.wait()
 
-    def _prepare(self, document: Document, cursor: Position) -> None:
-        """The model reads the window while it is seen whether the user goes on."""
-        fmt = self.model.format if self.model is not None else None
-        if fmt is None or self._running is not None or not self._may_be_shown(document):
-            return
-        if any(one.holds(document, cursor) for one in self._answered):
-            return
-        request = self._window(document, cursor, fmt)
+    def _start_model(self, document: Document, cursor: Position) -> None:
+        request = self._request_at(document, cursor)
         if request is not None:
+            self._stop_model()
+            self._running = _RunningRequest(request, asyncio.Event())
+            self._running.task = asyncio.create_task(self._ask(self._running, self.history.last))
+
+    def _prefill(self, document: Document, edit: Edit) -> None:
+        """The model reads the window behind what was typed while it is seen whether the user goes
+        on."""
+        lines = edit.text.split("\n")
+        column = len(lines[-1]) + (edit.start.column if len(lines) == 1 else 0)
+        cursor = Position(edit.start.line + len(lines) - 1, column)
+        request = self._request_at(document, cursor) if document.is_open else None
+        if request is not None and self._running is None:
             assert self.model is not None
             self.model.prefill(request)
+
+    def _request_at(self, document: Document, cursor: Position) -> WindowRequest | None:
+        """What the model is asked at a place; None where it is not, or was since the last edit."""
+        fmt = self.model.format if self.model is not None else None
+        if fmt is None or not self.history or not self._may_be_shown(document):
+            return None
+        known = [*self._answered, *([self._running.window] if self._running is not None else [])]
+        if any(one.holds(document, cursor) for one in known):
+            return None
+        return self._window(document, cursor, fmt)
 
     def _may_be_shown(self, document: Document) -> bool:
         return self._may_be_read(document) and sum(map(len, document.lines)) <= LARGEST_TEXT
@@ -316,7 +331,9 @@ class NextEditProvider:
             self._running.found.set()
         if self.model is not None:
             self.model.cancel()
-        self._running = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._running = self._timer = None
 
     async def _ask(self, running: _RunningRequest, last: RecordedEdit | None) -> None:
         """The window at the cursor, and where it brings nothing those around names that the last
@@ -327,6 +344,7 @@ class NextEditProvider:
             running.found.set()
             if last is None:
                 return
+            await asyncio.sleep(max(0.0, PAUSE_S - self.history.quiet_s()))
             text = Document(document.uri, document.language, 0, document.text)
             if any(one.is_of_model for one in self._pending):
                 return
@@ -441,7 +459,6 @@ class NextEditProvider:
         state = (last, last.changed_s if last is not None else 0.0)
         if state == self._made_for:
             return
-        self._answered.clear()
         if last is not self._made_for[0]:
             self._dismissed.clear()
         self._made_for = state
@@ -453,6 +470,7 @@ class NextEditProvider:
         self._pending = [one for one in self._pending if one.is_of_model or one.source is not last]
         if made:
             self._pending = []
+            self._stop_model()
         self._add(made)
         if found.elsewhere is not None:
             self._search = asyncio.create_task(self._look_elsewhere(found.elsewhere, last))

@@ -244,15 +244,34 @@ def test_it_is_not_asked_without_an_edit_nor_for_a_file_that_may_not_be_read() -
     in_setting(steps)
 
 
-def test_the_prompt_is_computed_while_it_is_seen_whether_the_user_goes_on() -> None:
+def test_it_is_asked_while_it_is_seen_whether_the_user_goes_on_and_shown_behind_the_pause() -> None:
     async def steps(one: Setting) -> None:
         one.typist.now_s -= 3
         task = await one.ask()
-        assert len(one.engine.prefilled) == 1
-        assert one.engine.asked == []
+        assert len(one.engine.asked) == 1
+        await one.engine.write(NEXT)
+        await one.engine.end()
+        assert not task.done()
         one.typist.now_s += 3
-        await asyncio.sleep(0.3)
-        assert [job.pieces for job in one.engine.asked] == [one.engine.prefilled[0].pieces]
+        assert texts(await task) == ["        self.height = height\n"]
+        assert len(one.engine.asked) == 1
+
+    in_setting(steps)
+
+
+def test_the_prompt_is_computed_behind_each_key_once_next_edits_are_asked_for() -> None:
+    async def steps(one: Setting) -> None:
+        one.type(1, one.cursor.column, "s")
+        await asyncio.sleep(2 * provider.PREFILL_S)
+        assert one.engine.prefilled == []
+        await one.answered(NOW)
+        one.cursor = one.type(1, one.cursor.column + 1, "x")
+        one.typist.now_s -= 3
+        await asyncio.sleep(2 * provider.PREFILL_S)
+        (prefilled,) = one.engine.prefilled
+        task = await one.ask()
+        assert one.engine.asked[-1].pieces == prefilled.pieces
+        one.typist.now_s += 3
         await one.engine.end("cancelled")
         await task
 
