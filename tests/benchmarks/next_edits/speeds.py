@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from accel.native.cpu_features import cores
 from accel.text.gguf_tokenizer import tokenizer_folder
 from accel.text.tokenizer import Tokenizer
 from lsp_server.contract.jobs import EDIT, JobResult
@@ -19,6 +18,7 @@ from lsp_server.engine.client import EngineClient
 from lsp_server.engine.next_edits.formats import NextEditFormat
 from lsp_server.next_edits.model import WindowRequest
 from lsp_server.next_edits.prompts import prompt_pieces
+from operating_system.machine import cores
 from tests.benchmarks.methods import LLAMA_CPP
 from tests.benchmarks.next_edits.commits import CommitStep
 from tests.benchmarks.next_edits.model import ready_engine, request_of
