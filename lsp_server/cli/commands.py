@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from lsp_server.network import use_certificates
 from lsp_server.user_files.user_folders import replaced_message, settle
 from lsp_server.version import VERSION
 
@@ -153,6 +154,7 @@ def run_command(
     try:
         if replaced := settle():
             print(f"redraft: {replaced_message(replaced)}", file=sys.stderr)
+        use_certificates()
         args = parser.parse_args(arguments[len(words) :])
         if getattr(args, "model", None) in ("", None) and (
             commands is not COMMANDS or words[0] in ("bench", "train")

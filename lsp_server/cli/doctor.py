@@ -23,6 +23,7 @@ from accel.native.processor import processor
 from lsp_server.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.models.choices import choices_file, read_choices
 from lsp_server.models.used import WRITTEN_MODEL, command_model, used_models
+from lsp_server.network import network_settings
 from lsp_server.settings import Settings
 from operating_system.file_systems import most_watches
 from operating_system.folders import data_folder
@@ -94,6 +95,7 @@ def examine(
         _memory,
         _disk,
         _watches,
+        lambda: Finding("network", *network_settings()),
         _llama_cpp,
         _chosen,
         lambda: _server(server),

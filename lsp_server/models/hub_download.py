@@ -17,6 +17,7 @@ from lsp_server.errors import RedraftError
 from lsp_server.models.http_download import download
 from lsp_server.models.manifest import HubSource, Part
 from lsp_server.models.progress import Report
+from lsp_server.network import network_remedy
 
 UNFINISHED = "weights.incomplete"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -90,11 +91,13 @@ def hub_errors(source: HubSource, path: str = "", *, begun: bool = False) -> Ite
     except EntryNotFoundError as error:
         raise RedraftError(f"{path} is not in {source.shown}") from error
     except Exception as error:  # its HTTP library has another name from version to version
-        raise RedraftError(_reason(error, begun)) from error
+        from huggingface_hub.constants import ENDPOINT
+
+        raise RedraftError(_reason(error, begun, network_remedy(error, ENDPOINT))) from error
 
 
-def _reason(error: Exception, begun: bool) -> str:
-    """Why a request failed, and what to do."""
+def _reason(error: Exception, begun: bool, remedy: str) -> str:
+    """Why a request failed, and what to do; ``remedy``: about proxy and certificates."""
     said = _first_line(error)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk is full ({said}); free some space and try again, it goes on there"
@@ -106,8 +109,8 @@ def _reason(error: Exception, begun: bool) -> str:
     if begun:
         return f"the download broke off ({said}); try again, it goes on there"
     return (
-        f"the server cannot be reached ({said}); check the network, the proxy and HF_ENDPOINT, or "
-        "give the file with --from"
+        f"the server cannot be reached ({said}); {remedy or 'check the network and HF_ENDPOINT'}, "
+        "or give the file with --from"
     )
 
 

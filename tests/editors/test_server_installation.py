@@ -26,11 +26,13 @@ def run(
     packed: PackedServer, installed: Installed, *arguments: str, cwd: Path | None = None,
     **surroundings: str,
 ) -> subprocess.CompletedProcess[str]:  # fmt: skip
-    """Run the installer with uv and pipx on PATH, as an editor does."""
+    """Run the installer with uv and pipx on PATH, as an editor does; from a file where the kernel
+    gives no network."""
     path = f"{installed.folder / 'python/bin'}:/usr/bin:/bin"
     environment = {**os.environ, "PATH": path, **packed.surroundings, **surroundings}
+    without_network = ["unshare", "--map-root-user", "--net"] if "--from" in arguments else []
     return subprocess.run(
-        [sys.executable, "-I", str(packed.folder / "install.py"), *arguments],
+        [*without_network, sys.executable, "-I", str(packed.folder / "install.py"), *arguments],
         env=environment, cwd=cwd, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 

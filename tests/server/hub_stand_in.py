@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -141,9 +142,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def served_repository(repository: Repository) -> Iterator[str]:
-    """The address of a server that has it."""
-    with _serving(type("OneHandler", (_Handler,), {"repository": repository})) as address:
+def served_repository(repository: Repository, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """The address of a server that has it; tls: of one that speaks https."""
+    with _serving(type("OneHandler", (_Handler,), {"repository": repository}), tls) as address:
         yield address
 
 
@@ -221,19 +222,21 @@ class _IndexHandler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def served_index(index: Index) -> Iterator[str]:
-    """The address of a server that has it."""
-    with _serving(type("OneIndex", (_IndexHandler,), {"index": index})) as address:
+def served_index(index: Index, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """The address of a server that has it; tls: of one that speaks https."""
+    with _serving(type("OneIndex", (_IndexHandler,), {"index": index}), tls) as address:
         yield f"{address}/simple"
 
 
 @contextmanager
-def _serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+def _serving(handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()

@@ -128,19 +128,22 @@ def event(name: str, data: Any) -> str:
 
 
 @asynccontextmanager
-async def served(app: Any, port: int = 0) -> AsyncIterator[str]:
-    """The address of ``app`` on loopback while the context lasts."""
+async def served(app: Any, port: int = 0, **tls: str) -> AsyncIterator[str]:
+    """The address of ``app`` on loopback while the context lasts; tls: uvicorn's options of
+    https."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
-    config = uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=0)
+    config = uvicorn.Config(
+        app, log_level="critical", lifespan="off", timeout_graceful_shutdown=0, **tls
+    )
     server = uvicorn.Server(config)
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     running = asyncio.ensure_future(server.serve(sockets=[listener]))
     while not server.started:
         await asyncio.sleep(0.005)
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"http{'s' if tls else ''}://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         server.force_exit = True

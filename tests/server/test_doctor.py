@@ -81,3 +81,18 @@ def test_it_says_how_the_model_is_asked_and_what_is_wrong_with_that(
     assert broken.remedy == "take another file of this model"
     nothing = doctor_command._formats(str(tmp_path / "nothing"))
     assert "cannot be opened" in nothing.found
+
+
+def test_it_says_which_proxy_and_which_certificates_count(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in os.environ:
+        if name.lower().endswith("_proxy") or name == "SSL_CERT_DIR":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("https_proxy", "http://me:secret@proxy.company.test:3128")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "gone.pem"))
+    finding = found("network", None)
+    assert finding.found.startswith("https by http://proxy.company.test:3128; certificates of ")
+    assert "gone.pem cannot be read" in finding.remedy
+    monkeypatch.delenv("SSL_CERT_FILE")
+    assert found("network", None).found.endswith("certificates of the system")

