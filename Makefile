@@ -2,14 +2,20 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEVELOPMENT := $(VENV)/.development
 
 .PHONY: demo test test-bench test-long test-model test-editors lint format bench serve vsix clean
 
-# The environment is made once and again whenever the dependencies change.
+# The environment is made once and again whenever the dependencies change. Redraft runs without
+# torch; tests compare with it.
+INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench,train]'
-	touch $(READY)
+	$(INSTALL) --editable .
+	touch $@
+$(DEVELOPMENT): $(READY)
+	$(INSTALL) --editable '.[dev,bench,train]'
+	touch $@
 
 demo: $(READY)
 	$(BIN)/redraft demo
@@ -18,32 +24,32 @@ demo: $(READY)
 # files in turn; what measures time runs alone.
 WORKERS ?= 2
 BESIDE := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
-test: $(READY)
+test: $(DEVELOPMENT)
 	$(BIN)/python -c "from lsp_server.contract.options import EngineOptions as Options; from lsp_server.engine.service import EngineService; service = EngineService(Options(path='tests/data/small_model')); service.load(print); service.warm_up()"
 	$(BIN)/python -m pytest $(BESIDE) --ignore tests/benchmarks --ignore tests/editors -m "not long and not editors and not model and not alone"
 	$(BIN)/python -m pytest -m alone $$(grep -rl --include='test_*.py' mark.alone tests)
 
 # The laboratory: peers, replays, tables.
-test-bench: $(READY)
+test-bench: $(DEVELOPMENT)
 	$(BIN)/python -m pytest $(BESIDE) tests/benchmarks
 
-test-long: $(READY)
+test-long: $(DEVELOPMENT)
 	$(BIN)/python -m pytest -m "long" --timeout 1800
 
 # REDRAFT_TEST_DEFAULT names the default model's file; without it the model is fetched once.
-test-model: $(READY)
+test-model: $(DEVELOPMENT)
 	file="$${REDRAFT_TEST_DEFAULT:-$$($(BIN)/python -c 'from lsp_server.models.fetching import fetch_default; print(fetch_default())')}" && \
 	REDRAFT_TEST_DEFAULT="$$file" $(BIN)/python -m pytest -m model --timeout 900
 
-test-editors: $(READY)
+test-editors: $(DEVELOPMENT)
 	tests/editors/run.sh
 
-lint: $(READY)
+lint: $(DEVELOPMENT)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(READY)
+format: $(DEVELOPMENT)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -52,7 +58,7 @@ CASES ?= ../shared/cases
 # Replays need its tokenizer alone.
 MODEL ?= tests/data/small_model
 RESULTS ?= build/bench
-bench: $(READY)
+bench: $(DEVELOPMENT)
 	mkdir -p $(RESULTS)
 	$(BIN)/python -m tests.benchmarks completion --cases $(CASES)/completion_repoeval.jsonl --target replay --model $(MODEL) --json $(RESULTS)/completion-64.json
 	$(BIN)/python -m tests.benchmarks completion --cases $(CASES)/completion_repoeval.jsonl --target replay --max-nodes 8 --model $(MODEL) --json $(RESULTS)/completion-8.json

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from accel import torch_extra
+from accel.errors import UnsupportedModel
 from accel.model_file import GgufModel, ModelFile, model_file
 from accel.model_options import ModelOptions, part_of
 from accel.models.autotune import INT8, RunSettings, may_use_more, profile
 from accel.models.base import Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
-from accel.models.cpu.gguf_model import can_be_computed, open_file
+from accel.models.cpu.gguf_model import open_file
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.device import is_on_cpu
 from accel.models.fingerprint import fingerprint
@@ -72,7 +74,8 @@ def _open(about: ModelFile, options: ModelOptions, measures_later: bool) -> Back
     dtype, kv_type, threads = options.dtype, options.kv_type, options.threads or None
     tokenizer, later = about.tokenizer, None
     on_cpu = is_on_cpu(options.device)
-    wants_int8 = dtype == INT8 or (dtype == "auto" and is_fast())
+    has_torch = torch_extra.is_installed()
+    wants_int8 = dtype == INT8 or (dtype == "auto" and (is_fast() or not has_torch))
     by_llama_cpp = replace(options, path="", threads=threads or cores())
     if options.device == "cpu":
         by_llama_cpp = replace(by_llama_cpp, gpu_layers=0)
@@ -84,7 +87,7 @@ def _open(about: ModelFile, options: ModelOptions, measures_later: bool) -> Back
     if on_cpu:
         computed_in = INT8 if wants_int8 else "bf16" if dtype == "auto" else dtype
         check_fits(folder, about.size(computed_in, kv_type))
-    if on_cpu and wants_int8 and isinstance(about, GgufModel) and can_be_computed(folder):
+    if on_cpu and wants_int8 and isinstance(about, GgufModel) and about.has_compiled_forward:
         store = ProfileStore(fingerprint(folder, "cpu"))
         model, execution_path = open_file(folder, kv_type), "compiled"
         settings = RunSettings(INT8, threads or 1, may_use_more(threads), kv_type)
@@ -101,6 +104,11 @@ def _open(about: ModelFile, options: ModelOptions, measures_later: bool) -> Back
     elif on_cpu and (known := open_known(folder, dtype=dtype, threads=threads, kv_type=kv_type)):
         model, settings, costs, store = known
         execution_path = "compiled"
+    elif not has_torch:
+        raise UnsupportedModel(
+            f"{folder} in {dtype} on {options.device} is computed by torch, which is not here",
+            torch_extra.INSTALL,
+        )
     else:
         from accel.models.torch_registry import open_by_torch
 

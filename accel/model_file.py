@@ -16,9 +16,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from accel import torch_extra
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.model_folder import check_folder
 from accel.model_path import state_of, weights_files
+from accel.models.cpu.quantised.packed_layouts import BLOCK
+from accel.models.folder_architecture import folder_architecture
 from accel.models.gguf.architecture import Architecture, read_architecture
 from accel.models.gguf.file import SETTLED_NS, GgufFile, is_gguf
 from accel.models.gguf.metadata import AGAIN, StringArray
@@ -37,6 +40,8 @@ MOST_OPEN = 2
 COMPUTED_AS_STORED = frozenset({"Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"})
 """Types of blocks that our forward on a CPU does not change; those of ``quantised.file_blocks``,
 which loads a compiler."""
+_UNBIASED = "self_attn.o_proj", "mlp.down_proj", "mlp.gate_proj", "mlp.up_proj"
+"""Matrices to which our forward on a CPU adds nothing."""
 _LICENCE = re.compile(r"^license:\s*(\S+)", re.MULTILINE)
 _HEAD_OF_CARD = 4096
 """Characters of a model card in which its licence stands."""
@@ -61,10 +66,25 @@ class ModelFile(ABC):
         """Raises ModelNotFound, BrokenModel or UnsupportedModel for what ``backend`` (see
         ``ModelOptions``) cannot load, without running foreign code."""
 
+    def _needs_torch(self) -> str:
+        """What torch or transformers alone has of the model; empty where our own side has all."""
+        return "" if self.has_compiled_forward else "a model that torch computes"
+
+    def _check_torch(self) -> None:
+        """Raises UnsupportedModel for a model that needs torch, where there is none."""
+        if not torch_extra.is_installed() and (what := self._needs_torch()):
+            raise UnsupportedModel(f"{self.path} is {what}, which is not here", torch_extra.INSTALL)
+
     @property
     def is_known(self) -> bool:
         """Whether our own side may compute it, as far as its header says."""
         return True
+
+    @property
+    @abstractmethod
+    def has_compiled_forward(self) -> bool:
+        """Whether our own forward on a CPU has all parts of the model. Raises BrokenModel, or
+        UnsupportedModel for one that is not ``is_known``."""
 
     @property
     def files(self) -> list[Path]:
@@ -181,6 +201,20 @@ class GgufModel(ModelFile):
                 raise UnsupportedModel(error.cause, f"llama.cpp may know it; {INSTALL}") from error
         if backend == "llama-cpp" and not is_installed():
             raise UnsupportedModel("llama.cpp is not installed", INSTALL)
+        if backend == "own" or not is_installed():
+            self._check_torch()
+
+    @cached_property
+    def has_compiled_forward(self) -> bool:
+        found = self.architecture
+        biased = [f"model.layers.0.{name}.bias" for name in _UNBIASED]
+        sizes = (
+            *(found.head_dim, found.hidden_size, found.intermediate_size),
+            found.heads * found.head_dim,
+        )
+        return not any(size % BLOCK for size in sizes) and not any(
+            name in self.weights for name in biased
+        )
 
     @property
     def parameters(self) -> int:
@@ -261,6 +295,16 @@ class FolderModel(ModelFile):
                 f"{self.path} is no GGUF file, which llama.cpp needs", "give one"
             )
         assert self._is_sound
+        self._check_torch()
+
+    @cached_property
+    def has_compiled_forward(self) -> bool:
+        return folder_architecture(self.path) is not None
+
+    def _needs_torch(self) -> str:
+        if not (self.path / "tokenizer.json").is_file():
+            return "a model with an older tokenizer, for transformers"
+        return super()._needs_torch()
 
     @cached_property
     def _is_sound(self) -> bool:

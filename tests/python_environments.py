@@ -26,10 +26,31 @@ def python_environment(folder: Path, *first: Path, start: str = "") -> Path:
         (packages / "start_of_tests.py").write_text(start)
         (packages / "0.pth").write_text("import start_of_tests\n")
     (packages / "1.pth").write_text("".join(f"{one}\n" for one in first))
-    ours = [entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
-    added = "".join(f"import site; site.addsitedir({entry!r})\n" for entry in ours)
+    added = "".join(f"import site; site.addsitedir({str(one)!r})\n" for one in package_folders())
     (packages / "2.pth").write_text(f"{added}{REPOSITORY}\n")
     return folder / "bin" / "python"
+
+
+def python_environment_without(folder: Path, *missing: str) -> Path:
+    """The interpreter of a new environment that has the packages of this one, some of which are
+    ``missing``."""
+    python = python_environment(folder)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "2.pth").write_text(f"{REPOSITORY}\n")
+    described = tuple(f"{name}-" for name in missing)
+    for place in package_folders():
+        for entry in sorted(place.iterdir()):
+            link = packages / entry.name
+            is_missing = entry.name in missing or entry.name.startswith(described)
+            if not (is_missing or entry.suffix == ".pth" or link.exists()):
+                link.symlink_to(entry)
+    return python
+
+
+def package_folders() -> list[Path]:
+    """Where the packages of this interpreter lie."""
+    found = map(Path, sys.path)
+    return [entry for entry in found if entry.name in ("site-packages", "dist-packages")]
 
 
 def use_modules_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,6 +109,9 @@ def test_the_front_needs_the_standard_library_alone(module: str) -> None:
 
 
 TORCH_ROOMS = ("accel.models", "accel.training", LABORATORY)
+TORCH = ("torch.", "transformers.")
+GUARDED = {"accel.backends", "accel.models.cpu.llama", "accel.precompile"}
+"""These import what needs torch within functions, which run where it is installed."""
 TRAINING_ROOMS = ("accel.training", "lsp_server.cli.commands", LABORATORY)
 """Where torch and transformers may be imported, and where ``accel.training`` may."""
 
@@ -202,7 +205,45 @@ def importers(prefixes: tuple[str, ...], rooms: tuple[str, ...]) -> set[str]:
 
 
 def test_torch_is_imported_where_models_are_computed_alone() -> None:
-    assert importers(("torch.", "transformers."), TORCH_ROOMS) == set()
+    assert importers(TORCH, TORCH_ROOMS) == set()
+
+
+def imported_at_once(path: Path) -> set[str]:
+    """Dotted names that a file imports when it is imported itself."""
+    found = set()
+    waiting: list[ast.AST] = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif not isinstance(node, ast.FunctionDef) and "TYPE_CHECKING" not in ast.dump(node):
+            waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def test_what_needs_torch_is_imported_by_its_like_alone() -> None:
+    """Torch is an extra: all other modules are imported without it."""
+    names = {module: imported_at_once(path) for module, path in modules().items()}
+    needing = {
+        module for module, found in names.items() if any(f"{n}.".startswith(TORCH) for n in found)
+    }
+    while more := {
+        module
+        for module, found in names.items()
+        if module not in needing
+        and any(name in needing or name.rpartition(".")[0] in needing for name in found)
+    }:
+        needing |= more
+    ours = {module for module in needing if not module.startswith(LABORATORY)}
+    assert "accel.models.torch_registry" in ours
+    assert sorted(one for one in ours if not one.startswith(TORCH_ROOMS)) == []
+    assert sorted(
+        module
+        for module, found in import_graph().items()
+        if found & ours and module not in needing and not module.startswith(LABORATORY)
+    ) == sorted(GUARDED)
 
 
 def test_nothing_that_serves_needs_training() -> None:

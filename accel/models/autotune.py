@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from accel.model_file import model_file
 from accel.model_options import KvType
 from accel.models.base import Model
 from accel.models.costs.forward_costs import ForwardCosts
@@ -17,6 +15,10 @@ from operating_system.machine import cores
 INT8 = "int8"
 """Weights rounded to eight bits, activations too where they are multiplied: for the compiled
 forward alone."""
+
+INT8_FROM = 200_000_000
+"""Bytes of weights, 100 million in bf16, from which int8 is taken on a CPU where nothing else is
+asked for: reading them takes most of a forward's time."""
 
 LARGE = 300_000_000
 """Parameters from which formats are compared on one matrix instead of the whole model."""
@@ -38,17 +40,6 @@ class RunSettings:
 def profile_key(name: str, kv_type: KvType) -> str:
     """The name of a profile's value for a model with such keys and values."""
     return name if kv_type == "f16" else f"{name}/kv {kv_type}"
-
-
-def thread_counts(folder: Path) -> list[int]:
-    """Counts worth trying. A small model leaves one core free: its threads meet dozens of times in
-    a millisecond, and when another program takes a core all of them wait."""
-    import torch
-
-    most = min(torch.get_num_threads(), cores())
-    if model_file(folder).weight_bytes("bf16") <= 2 * LARGE:
-        most = max(most - 1, 1)
-    return sorted({1, max(most // 2, 1), most})
 
 
 def can_be_stored(threads: int) -> bool:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import ctypes
 import platform
 
+from accel import torch_extra
 from operating_system.system import is_macos, is_windows
 
 
 def is_on_cpu(device: str) -> bool:
-    """Whether ``device`` means the CPU, ``auto`` on a machine that has nothing else among it."""
+    """Whether ``device`` means the CPU: ``auto`` does where there is nothing else, or no torch."""
     return device == "cpu" or (device == "auto" and not _may_have_accelerator())
 
 
 def _may_have_accelerator() -> bool:
     """Whether this machine may have a device that torch computes on."""
+    if not torch_extra.is_installed():
+        return False
     if is_macos():
         return platform.machine() == "arm64"
     try:

@@ -7,6 +7,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from accel import torch_extra
 from accel.models.file_identity import identity_of
 from accel.models.gguf.file import parts_of
 from accel.native.processor import compiled_for
@@ -17,15 +18,19 @@ VERSION = 12
 
 
 @cache
-def _version(package: str) -> str:
-    return metadata.version(package)
+def version_of(package: str) -> str:
+    """The version of an installed package; empty where it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def fingerprint(folder: Path, device: str) -> str:
     """Names a model's folder or file as it is now, on this kind of machine with these libraries."""
     parts = [
         str(VERSION),
-        *map(_version, ("torch", "transformers", "numba", "llvmlite")),
+        *map(version_of, (*torch_extra.PACKAGES, "numba", "llvmlite")),
         # A home folder may be that of several machines.
         *compiled_for(),
         str(cores()),

@@ -8,7 +8,8 @@ from accel.errors import ModelNotFound
 
 
 def converted(folder: Path) -> str:
-    """``tokenizer.json`` made by transformers from an older format."""
+    """``tokenizer.json`` made by transformers from an older format. Raises ModelNotFound where it
+    cannot be."""
     from transformers import AutoTokenizer
 
     try:

@@ -21,6 +21,7 @@ from accel.models.adaptive_tokens import add_adaptive_tokens
 from accel.models.attention_windows import attention_windows
 from accel.models.autotune import (
     INT8,
+    INT8_FROM,
     LARGE,
     RunSettings,
     can_be_stored,
@@ -30,16 +31,15 @@ from accel.models.autotune import (
     profile_key,
     rate,
     score,
-    thread_counts,
 )
 from accel.models.base import BatchKind, Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
-from accel.models.cpu.gguf_model import can_be_computed, open_file
+from accel.models.cpu.gguf_model import open_file
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.matmul_timing import product_costs
 from accel.models.cpu.quantised.instruction_sets import is_fast
-from accel.models.cpu.safetensors_model import can_be_read, open_folder
+from accel.models.cpu.safetensors_model import open_folder
 from accel.models.cpu.torch_weights import can_be_compiled, pack_weights
 from accel.models.cuda_graphs import CudaGraphLlama
 from accel.models.fingerprint import fingerprint
@@ -50,13 +50,10 @@ from accel.models.llama_torch import FusedLlama
 from accel.models.packed_linear import Linear
 from accel.models.probe import Probe
 from accel.models.torch_names import DTYPES
+from operating_system.machine import cores
 
 STORED = {**DTYPES, INT8: torch.bfloat16}
 """What weights are read as."""
-
-INT8_FROM = 200_000_000
-"""Bytes of weights, 100 million in bf16, from which int8 is taken on a CPU where nothing else is
-asked for: reading them takes most of a forward's time."""
 
 SMALL = 100_000_000
 """Bytes up to which formats are compared on the products of a compiled forward: to compile all of
@@ -135,7 +132,7 @@ def open_model(
     module, adaptive = read()
     ends = end_tokens(module)
     if verdict in paths:
-        model = _build(verdict, module, dtype, kv_type)
+        model = _build(verdict, module, folder, dtype, kv_type)
         if model is not None:
             return opened(model, verdict)
         module, adaptive = read()
@@ -143,7 +140,7 @@ def open_model(
     for path in paths:
         model, is_emptied = None, path in ("compiled", "static", "lean")
         try:
-            model = _build(path, module, dtype, kv_type)
+            model = _build(path, module, folder, dtype, kv_type)
             is_emptied = is_emptied and model is not None
             found = model is not None and probe.agrees(model, model.capability.kind)
             if found and model is not None and path == "compiled" and dtype != INT8:
@@ -166,12 +163,16 @@ def open_model(
     )
 
 
-def _build(path: str, module: nn.Module, dtype: str, kv_type: KvType) -> Model | None:
+def _build(path: str, module: nn.Module, folder: Path, dtype: str, kv_type: KvType) -> Model | None:
     """The model of an execution path, None where the module does not suit it."""
     if path == "compiled":
+        weight: Any = next(module.parameters())
+        if weight.device.type == "cpu" and (model := open_folder(folder, dtype, kv_type)):
+            # As it is opened without torch, to the last bit.
+            return model
         return CompiledLlama.from_module(module, quantised=dtype == INT8, kv_type=kv_type)
     if path == "static":
-        weight: Any = next(module.parameters())
+        weight = next(module.parameters())
         return CudaGraphLlama.from_module(module) if weight.device.type == "cuda" else None
     if path == "lean":
         return FusedLlama.from_module(module)
@@ -198,7 +199,7 @@ def choose_settings(
     if device.type != "cpu":
         return RunSettings("bf16" if dtype == "auto" else dtype, threads or torch.get_num_threads())
     may_share = may_use_more(threads)
-    if dtype == INT8 or (dtype == "auto" and _suits_int8(folder, store)):
+    if dtype == INT8 or (dtype == "auto" and _suits_int8(folder)):
         return RunSettings(INT8, threads or 1, may_share)
     counts = [threads] if threads else thread_counts(folder)
     names = list(DTYPES) if dtype == "auto" else [dtype]
@@ -218,20 +219,23 @@ def choose_settings(
     return RunSettings(best[0], best[1], may_share)
 
 
-def _suits_int8(folder: Path, store: ProfileStore) -> bool:
-    """Whether a model is so large that int8 is the fastest, and computed in it; stored in
-    ``store``. Of a GGUF file whether it is computed as it is stored."""
+def thread_counts(folder: Path) -> list[int]:
+    """Counts worth trying. A small model leaves one core free: its threads meet dozens of times in
+    a millisecond, and when another program takes a core all of them wait."""
+    most = min(torch.get_num_threads(), cores())
+    if model_file(folder).weight_bytes("bf16") <= 2 * LARGE:
+        most = max(most - 1, 1)
+    return sorted({1, max(most // 2, 1), most})
+
+
+def _suits_int8(folder: Path) -> bool:
+    """Whether a model is so large that int8 is the fastest, and computed in it. Of a GGUF file
+    whether it is computed as it is stored."""
     if not is_fast():
         return False
-    if is_gguf(folder):
-        return can_be_computed(folder)
-    if model_file(folder).weight_bytes("bf16") < INT8_FROM:
-        return False
-    known = store.get("suits_int8")
-    if not isinstance(known, bool):
-        known = can_be_read(folder, INT8)
-        store.put("suits_int8", known)
-    return known
+    about = model_file(folder)
+    is_large = is_gguf(folder) or about.weight_bytes("bf16") >= INT8_FROM
+    return is_large and about.has_compiled_forward
 
 
 def _scores(

@@ -112,6 +112,17 @@ def _known_errors() -> tuple[type[Exception], ...]:
     return (AccelError, RedraftError, RepoIndexError, OSError)
 
 
+def _without_torch(error: ModuleNotFoundError, command: str) -> int:
+    """Say that a command needs the extra; the exit code. Raises ``error`` where another package is
+    missing."""
+    from accel.torch_extra import INSTALL, PACKAGES
+
+    if error.name not in PACKAGES:
+        raise error
+    print(f"redraft: `{command}` needs {error.name}; {INSTALL}", file=sys.stderr)
+    return 1
+
+
 def _chosen_model() -> str | None:
     """What the user chose with ``redraft models use``, where benches and training are told no
     model."""
@@ -144,7 +155,10 @@ def run_command(
     if command is None:
         _overview(words, commands, program).parse_args(arguments[len(words) :])
         raise AssertionError("an unfinished command was accepted")
-    module = importlib.import_module(command.module)
+    try:
+        module = importlib.import_module(command.module)
+    except ModuleNotFoundError as error:
+        return _without_torch(error, " ".join([program, *words]))
     parser = argparse.ArgumentParser(
         prog=" ".join([program, *words]),
         description=command.summary[0].upper() + command.summary[1:] + ".",
@@ -167,6 +181,8 @@ def run_command(
         # The reader of our output left, as `| head` does; nobody is there to be told.
         sys.stderr.close()
         return 1
+    except ModuleNotFoundError as error:
+        return _without_torch(error, " ".join([program, *words]))
     except Exception as error:
         if not isinstance(error, _known_errors()):
             raise

@@ -29,7 +29,7 @@ from operating_system.file_systems import most_watches
 from operating_system.folders import data_folder
 from operating_system.machine import cores
 
-PACKAGES = ("torch", "transformers", "tokenizers", "pygls", "lsprotocol", "watchdog", "numba")
+PACKAGES = ("tokenizers", "pygls", "lsprotocol", "watchdog", "numba")
 ANOTHER_MODEL = "choose another one: redraft models"
 LOW_DISK_BYTES = 1 << 30
 LOW_MEMORY_BYTES = 1 << 30
@@ -96,6 +96,7 @@ def examine(
         _disk,
         _watches,
         lambda: Finding("network", *network_settings()),
+        _torch,
         _llama_cpp,
         _chosen,
         lambda: _server(server),
@@ -167,6 +168,17 @@ def _watches() -> Finding:
         else ""
     )
     return Finding("file watching", f"inotify, at most {limit} folders", remedy)
+
+
+def _torch() -> Finding:
+    """Not needed for what our own forward computes."""
+    from accel import torch_extra
+
+    if not torch_extra.is_installed():
+        found = f"not installed; for GPUs, training and other folders {torch_extra.INSTALL}"
+        return Finding("torch", found)
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in torch_extra.PACKAGES]
+    return Finding("torch", ", ".join(versions))
 
 
 def _llama_cpp() -> Finding:

@@ -8,7 +8,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -161,9 +160,11 @@ class _CardCache:
 
 def _versions() -> list[Any]:
     """What decides beside its files whether a model can be opened."""
+    from accel import torch_extra
+    from accel.models.fingerprint import version_of
     from accel.models.llama_cpp.places import is_installed
 
-    return [VERSION, metadata.version("transformers"), is_installed()]
+    return [VERSION, version_of("transformers"), torch_extra.is_installed(), is_installed()]
 
 
 def _state(path: Path) -> list[list[Any]]:

@@ -20,8 +20,9 @@ from tiny_models import MemoryStore
 
 from accel.batch import chain_batch
 from accel.errors import BrokenModel
+from accel.model_file import model_file
 from accel.models.base import BatchKind
-from accel.models.cpu.gguf_decoder import can_be_computed, read_decoder
+from accel.models.cpu.gguf_decoder import read_decoder
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.gguf.module import read_module
 from accel.models.probe import Probe
@@ -84,7 +85,7 @@ def test_a_file_gives_what_its_slow_forward_gives(kind: str, matrices: str, tmp_
     changes = {"attention_bias": False} if kind == "llama-scaled" else {}
     module = random_module(kind, **SIZE, **changes)
     path = save_gguf(tmp_path / "m.gguf", module, matrices)
-    assert can_be_computed(path)
+    assert model_file(path).has_compiled_forward
     slow = read_module(path, torch.float32)
     assert Probe(slow).agrees(compiled(path), BatchKind.TREE)
 

@@ -26,7 +26,6 @@ from accel.models.cpu.decoder import (
     descriptors_of,
     weight_of,
 )
-from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.weights import Weights as ForwardWeights
@@ -49,28 +48,15 @@ def read_decoder(path: Path, *, layers: int | None = None) -> Decoder | None:
     a forward. Raises BrokenModel or UnsupportedModel."""
     about = model_file(path)
     assert isinstance(about, GgufModel)
+    if not about.has_compiled_forward:
+        return None
     with GgufFile(path) as file:
         found = about.architecture
         weights = GgufWeights(file, found)
-        if not _has_all_parts(found, weights):
-            return None
         read = found if layers is None else replace(found, layers=min(layers, found.layers))
         return _Reader(path, read, weights).decoder(
             read_rope_frequencies(file, found), about.end_tokens
         )
-
-
-def can_be_computed(path: Path) -> bool:
-    """Whether ``read_decoder`` has a decoder for a file. Raises BrokenModel or UnsupportedModel."""
-    about = model_file(path)
-    assert isinstance(about, GgufModel)
-    return _has_all_parts(about.architecture, about.weights)
-
-
-def _has_all_parts(found: Architecture, weights: GgufWeights) -> bool:
-    biased = [f"model.layers.0.{name}.bias" for name in (*OUTPUT, *DOWN, *GATE_UP)]
-    sizes = found.head_dim, found.hidden_size, found.intermediate_size, found.heads * found.head_dim
-    return not any(size % BLOCK for size in sizes) and not any(name in weights for name in biased)
 
 
 class _Reader:
@@ -175,6 +161,3 @@ class _Reader:
     def _biases(self) -> NDArray[np.float32]:
         parts = [self._of_all_layers(f"{name}.bias") for name in QKV]
         return np.concatenate(parts, 1)
-
-
-__all__ = ["can_be_computed", "read_decoder"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from accel.errors import UnsupportedModel
 from accel.model_options import KvType
 from accel.models.base import Model
-from accel.models.cpu.gguf_decoder import can_be_computed, read_decoder
+from accel.models.cpu.gguf_decoder import read_decoder
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.fingerprint import fingerprint
 
@@ -20,6 +20,3 @@ def open_file(path: Path, kv_type: KvType = "f16") -> Model:
     model = CompiledLlama(decoder, kv_type)
     model.end_tokens, model.fingerprint = decoder.end_tokens, fingerprint(path, "cpu")
     return model
-
-
-__all__ = ["can_be_computed", "open_file"]

@@ -1,17 +1,16 @@
-"""A folder's Llama for the compiled forward, read without torch and transformers: to import these
-takes most of a start."""
+"""A folder's decoder for the compiled forward, read without torch and transformers."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.errors import ModelError
+from accel import torch_extra
 from accel.models.cpu.attention import Floats, Shape
 from accel.models.cpu.decoder import (
     ATTENTION_NORM,
@@ -26,111 +25,81 @@ from accel.models.cpu.decoder import (
     weight_of,
 )
 from accel.models.cpu.layer_matrices import Matrices
-from accel.models.cpu.matmul import BLOCK, packed, rounded_bits
+from accel.models.cpu.matmul import packed, rounded_bits
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.weights import Weights
-from accel.models.end_tokens import named_ends
-from accel.models.rope import rope_frequencies, rope_table
+from accel.models.folder_architecture import (
+    EMBEDDING,
+    HEAD,
+    NORM,
+    FolderArchitecture,
+    folder_architecture,
+)
+from accel.models.rope import rope_table
 from accel.native.aligned_memory import empty
 from accel.native.deterministic_sum import MOST_SUMMED
-from accel.weights_file import first_byte, read_header
+from accel.weights_file import first_byte
 
-_WEIGHTS = "model.safetensors"
-_ADAPTIVE = "adaptive.safetensors"
-
-_TYPES: dict[str, np.dtype[Any]] = {"BF16": np.dtype(np.int16), "F32": np.dtype(np.float32)}
+_TYPES: dict[str, np.dtype[Any]] = {
+    "BF16": np.dtype(np.int16),
+    "F16": np.dtype(np.float16),
+    "F32": np.dtype(np.float32),
+}
 """The dtype of stored numbers: bf16 as bits."""
 _WANTED = {"bf16": "BF16", "fp32": "F32", "int8": "BF16"}
 
-_EMBEDDING, _HEAD, _NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
 
-
-def read_decoder(folder: Path, dtype: str) -> Decoder | None:
+def read_decoder(folder: Path, dtype: str, *, layers: int | None = None) -> Decoder | None:
     """The decoder of a folder in ``fp32``, ``bf16`` or ``int8``; None where it is another model, or
-    has something about it that only transformers knows: that reads it, or says what is wrong."""
-    try:
-        file = _SafetensorsLlama(folder, dtype)
-        return file.decoder() if file.is_known() else None
-    except (OSError, ValueError, TypeError, KeyError, ModelError):
+    has something about it that only transformers knows: that reads it, or says what is wrong.
+    ``layers``: the first so many of it alone."""
+    found = _readable(folder, dtype)
+    if found is None:
         return None
+    if layers is not None:
+        found = replace(found, layers=min(layers, found.layers))
+    return _Reader(found, dtype).decoder()
 
 
 def can_be_read(folder: Path, dtype: str) -> bool:
     """Whether ``read_decoder`` has a decoder for a folder."""
-    try:
-        return _SafetensorsLlama(folder, dtype).is_known()
-    except (OSError, ValueError, TypeError, KeyError, ModelError):
-        return False
+    return _readable(folder, dtype) is not None
 
 
-class _SafetensorsLlama:
-    """The configuration and the weights of a folder."""
+def _readable(folder: Path, dtype: str) -> FolderArchitecture | None:
+    found = folder_architecture(folder)
+    if found is None or dtype == "int8" or found.nbytes <= MOST_BYTES:
+        return found
+    return None if torch_extra.is_installed() else found
 
-    def __init__(self, folder: Path, dtype: str) -> None:
-        self._folder, self._dtype = folder, dtype
-        self._config: dict[str, Any] = json.loads((folder / "config.json").read_text("utf-8"))
-        file = folder / _WEIGHTS
-        self._entries = read_header(file)
-        self._bytes = np.memmap(file, np.uint8, "r", offset=first_byte(file))
-        if self._config["tie_word_embeddings"]:
-            self._entries[_HEAD] = self._entries[_EMBEDDING]
-        self._layers = range(self._config["num_hidden_layers"])
 
-    def is_known(self) -> bool:
-        """Whether there is all that a Llama has, and nothing else, in numbers that are read."""
-        config, head_dim = self._config, self._config["head_dim"]
-        matrices = [name for name in self._names() if name not in self._norms()]
-        size = sum(entry.end - entry.start for entry in self._entries.values())
-        return (
-            config["model_type"] == "llama"
-            and config["hidden_act"] == "silu"
-            and config["rope_parameters"]["rope_type"] == "default"
-            and "partial_rotary_factor" not in config["rope_parameters"]
-            and not (config["attention_bias"] or config["mlp_bias"])
-            and "quantization_config" not in config
-            and not (self._folder / _ADAPTIVE).exists()
-            and self._entries.keys() == set(self._names())
-            and all(entry.dtype in _TYPES for entry in self._entries.values())
-            and (self._dtype == "int8" or size <= MOST_BYTES)
-            and head_dim % BLOCK == 0
-            and all(self._entries[name].shape[1] % BLOCK == 0 for name in matrices)
-        )
+class _Reader:
+    """The weights of a folder, matrix by matrix."""
 
-    def _names(self) -> list[str]:
-        parts = (*QKV, *OUTPUT, *GATE_UP, *DOWN)
-        matrices = [weight_of(layer, part) for layer in self._layers for part in parts]
-        return [*matrices, *self._norms(), _EMBEDDING, _HEAD]
-
-    def _norms(self) -> list[str]:
-        parts = ATTENTION_NORM, MLP_NORM
-        return [weight_of(layer, part) for layer in self._layers for part in parts] + [_NORM]
+    def __init__(self, found: FolderArchitecture, dtype: str) -> None:
+        self._found, self._dtype, self._layers = found, dtype, range(found.layers)
+        self._files = {
+            file: np.memmap(file, np.uint8, "r", offset=first_byte(file))
+            for file in {file for file, _ in found.tensors.values()}
+        }
 
     def decoder(self) -> Decoder:
         """All of it."""
-        config, first, head_dim = self._config, self._layers[0], self._config["head_dim"]
-        heads, kv_heads = (
-            self._entries[weight_of(first, part)].shape[0] // head_dim for part in QKV[:2]
-        )
-        frequencies = rope_frequencies(config["rope_parameters"]["rope_theta"], head_dim)
+        found = self._found
         matrices: dict[str, QuantisedMatrix] = {}
         weights = self._quantised(matrices) if self._dtype == "int8" else self._packed()
         return Decoder(
-            shape=Shape(heads, kv_heads, head_dim, config["rms_norm_eps"], head_dim**-0.5),
+            shape=Shape(
+                found.heads, found.kv_heads, found.head_dim, found.eps, found.head_dim**-0.5
+            ),
             weights=weights,
-            vocabulary_size=self._entries[_HEAD].shape[0],
-            max_positions=min(config["max_position_embeddings"], MOST_SUMMED),
+            vocabulary_size=found.vocabulary,
+            max_positions=min(found.positions, MOST_SUMMED),
             dtype=self._dtype,
-            cos_sin=lambda positions: rope_table(frequencies, 1.0, positions),
+            cos_sin=lambda positions: rope_table(found.frequencies, 1.0, positions),
             matrices=tuple(matrices.values()),
-            end_tokens=self._end_tokens(),
+            end_tokens=found.end_tokens,
         )
-
-    def _end_tokens(self) -> frozenset[int]:
-        """Ids that end a text, from the generation config and the config."""
-        file = self._folder / "generation_config.json"
-        generation = json.loads(file.read_text("utf-8")) if file.exists() else {}
-        ids = [config.get("eos_token_id") for config in (generation, self._config)]
-        return named_ends(ids, self._entries[_HEAD].shape[0], self._folder)
 
     def _packed(self) -> Weights:
         def stacked(parts: Sequence[str]) -> Matrices:
@@ -145,8 +114,8 @@ class _SafetensorsLlama:
             assert whole is not None
             return whole
 
-        embedding = self._numbers(_EMBEDDING).copy()
-        return self._weights(embedding, packed(self._numbers(_HEAD))[None], stacked)
+        embedding = self._numbers(EMBEDDING).copy()
+        return self._weights(embedding, packed(self._numbers(HEAD))[None], stacked)
 
     def _quantised(self, matrices: dict[str, QuantisedMatrix]) -> Weights:
         """The weights rounded to eight bits. Adds the matrices to ``matrices``."""
@@ -163,52 +132,63 @@ class _SafetensorsLlama:
                 [[matrix_of(weight_of(layer, part)) for part in parts] for layer in self._layers]
             )
 
-        head = descriptors_of([[matrix_of(_HEAD)]])
-        is_tied = self._entries[_HEAD] is self._entries[_EMBEDDING]
+        head = descriptors_of([[matrix_of(HEAD)]])
+        is_tied = self._found.tensors[HEAD] == self._found.tensors[EMBEDDING]
         return self._weights(
-            head if is_tied else descriptors_of([[matrix_of(_EMBEDDING)]]), head, stacked
+            head if is_tied else descriptors_of([[matrix_of(EMBEDDING)]]), head, stacked
         )
 
     def _weights(self, embedding: Matrices, head: Matrices, stacked: Any) -> Weights:
         """stacked: has the matrices of all layers that consist of parts of these names."""
-        none = np.empty((len(self._layers), 0), np.float32)
-
-        def norms(part: str) -> Floats:
-            names = (weight_of(layer, part) for layer in self._layers)
-            return np.stack([_widened(self._numbers(name)) for name in names])
-
         return Weights(
             embedding=embedding,
-            attention_norm=norms(ATTENTION_NORM),
+            attention_norm=self._of_all_layers(ATTENTION_NORM),
             qkv=stacked(QKV),
-            qkv_bias=none,
-            query_norm=none,
-            key_norm=none,
+            qkv_bias=self._biases(),
+            query_norm=self._of_all_layers("self_attn.q_norm"),
+            key_norm=self._of_all_layers("self_attn.k_norm"),
             output=stacked(OUTPUT),
-            mlp_norm=norms(MLP_NORM),
+            mlp_norm=self._of_all_layers(MLP_NORM),
             gate_up=stacked(GATE_UP),
             down=stacked(DOWN),
-            norm=_widened(self._numbers(_NORM)),
+            norm=_widened(self._numbers(NORM)),
             head=head,
+        )
+
+    def _of_all_layers(self, part: str) -> Floats:
+        """float32 [layers, size], [layers, 0] where the model has none."""
+        names = [weight_of(layer, part) for layer in self._layers]
+        if names[0] not in self._found.tensors:
+            return np.empty((len(names), 0), np.float32)
+        return np.stack([_widened(self._numbers(name)) for name in names])
+
+    def _biases(self) -> Floats:
+        """float32 [layers, queries + 2 * keys], [layers, 0] where the model has none."""
+        names = [[f"model.layers.{layer}.{part}.bias" for part in QKV] for layer in self._layers]
+        if names[0][0] not in self._found.tensors:
+            return np.empty((len(names), 0), np.float32)
+        return np.stack(
+            [np.concatenate([_widened(self._numbers(name)) for name in each]) for each in names]
         )
 
     def _numbers(self, name: str) -> NDArray[Any]:
         """Of a tensor, as the forward wants them: float32, or the bits of bf16 as int16."""
-        entry = self._entries[name]
-        stored = self._bytes[entry.start : entry.end].view(_TYPES[entry.dtype])
+        file, entry = self._found.tensors[name]
+        stored = self._files[file][entry.start : entry.end].view(_TYPES[entry.dtype])
         return _as(_WANTED[self._dtype], stored.reshape(entry.shape))
 
 
 def _as(wanted: str, numbers: NDArray[Any]) -> NDArray[Any]:
     if numbers.dtype == _TYPES[wanted]:
         return numbers
-    return _widened(numbers) if wanted == "F32" else rounded_bits(numbers)
+    wide = _widened(numbers)
+    return wide if wanted == "F32" else rounded_bits(wide)
 
 
 def _widened(numbers: NDArray[Any]) -> Floats:
-    """float32 copies of float32, or of bits of bf16."""
-    if numbers.dtype == np.float32:
-        return np.array(numbers)
+    """float32 copies of float32 or float16, or of bits of bf16."""
+    if numbers.dtype != np.int16:
+        return numbers.astype(np.float32)
     return (numbers.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 

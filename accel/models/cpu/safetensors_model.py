@@ -7,7 +7,7 @@ from pathlib import Path
 from accel.model_options import KvType
 from accel.models.base import Model
 from accel.models.cpu.llama import CompiledLlama
-from accel.models.cpu.safetensors_decoder import can_be_read, read_decoder
+from accel.models.cpu.safetensors_decoder import read_decoder
 from accel.models.fingerprint import fingerprint
 
 
@@ -20,6 +20,3 @@ def open_folder(folder: Path, dtype: str, kv_type: KvType = "f16") -> Model | No
     model = CompiledLlama(decoder, kv_type)
     model.end_tokens, model.fingerprint = decoder.end_tokens, fingerprint(folder, "cpu")
     return model
-
-
-__all__ = ["can_be_read", "open_folder"]
