@@ -37,7 +37,7 @@ class Backend:
     costs: ForwardCosts
     threads: int
     execution_path: str
-    """How forwards are computed: compiled, static, lean, tree, chain, plain or llama.cpp."""
+    """How forwards are computed: compiled, pooled, lean, tree, chain, plain or llama.cpp."""
     store: ProfileStore
     later: Later | None = None
     """Measures what was left for later."""

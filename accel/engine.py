@@ -72,7 +72,7 @@ class Engine(ModelRunner):
         self.threads = threads
         self._later: Later | None = None
         self.execution_path = ""
-        """How forwards are computed: compiled, static, lean, tree, chain, plain or llama.cpp."""
+        """How forwards are computed: compiled, pooled, lean, tree, chain, plain or llama.cpp."""
         self.fim_order: Order | None = None
         """Order of fill-in-the-middle prompts, None without such tokens."""
         self.suffix_budget: int | None = None
@@ -121,7 +121,7 @@ class Engine(ModelRunner):
             _planner(opened.model, opened.costs, opened.store),
             name=options.path,
             threads=opened.threads,
-            kv_budget=kv_budget if opened.model.device != "cpu" else _affordable(kv_budget),
+            kv_budget=_affordable(opened.model, kv_budget),
         )
         engine.execution_path = opened.execution_path
         engine._later = opened.later
@@ -284,6 +284,9 @@ def _planner(model: Model, costs: ForwardCosts, store: ProfileStore | None) -> P
     return AdaptivePlanner(costs, widths=model.capability.widths)
 
 
-def _affordable(kv_budget: int) -> int:
-    """The most memory for KV caches that leaves as much free for other programs."""
+def _affordable(model: Model, kv_budget: int) -> int:
+    """The memory for KV caches: a pool's, or the most that leaves as much free for other
+    programs."""
+    if model.kv_bytes is not None or model.device != "cpu":
+        return model.kv_bytes or kv_budget
     return min(kv_budget, max(free_bytes() // 2, LEAST_KV_BYTES))

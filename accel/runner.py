@@ -77,12 +77,22 @@ class ModelRunner:
         """
         self._evict(session)
         reused = session.reuse(prompt)
-        coming = min(len(prompt) + ROWS_BEHIND, self.max_positions) - reused
-        try:
-            session.cache.reserve(coming)
-        except MemoryError as error:
-            raise self._out_of_memory(coming, session) from error
+        self._reserve(session, min(len(prompt) + ROWS_BEHIND, self.max_positions) - reused)
         return reused
+
+    def _reserve(self, session: Session, rows: int) -> None:
+        """Make sure that ``rows`` more rows fit, where sessions used longest ago hold them, by
+        dropping these. Raises OutOfMemory."""
+        while True:
+            try:
+                session.cache.reserve(rows)
+                return
+            except MemoryError as error:
+                others = (s for ref in self._sessions if (s := ref()) is not None)
+                unused = next((s for s in others if s is not session and s.nbytes), None)
+                if unused is None:
+                    raise self._out_of_memory(rows, session) from error
+                unused.drop()
 
     def extend(self, session: Session, tokens: TokenArray, cancelled: Callable[[], bool]) -> bool:
         """Compute ``tokens`` from where the session stands, in chunks. False when cancelled."""
@@ -105,6 +115,7 @@ class ModelRunner:
 
         ``again``: an interrupted forward begins again. Raises Interrupted without, and OutOfMemory.
         """
+        self._reserve(session, len(batch))
         while True:
             try:
                 return self.model.forward(batch, [session.cache])

@@ -4,7 +4,7 @@ confirmed by comparing logits, never from its name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
@@ -35,6 +35,11 @@ between plain products are faster."""
 COLUMN_STEP = 128
 """oneDNN compiles a bf16 product for every new shape, which takes a millisecond: columns come in
 steps, so that shapes recur while the text grows."""
+
+
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""Attention output [T, heads * D] of a layer by its number, and of rows' query [T, heads, D], key
+and value [T, kv_heads, D], which are to be attended, too."""
 
 
 class LlamaCache(TorchKVCache):
@@ -136,56 +141,43 @@ class FusedLlama(Model):
         tokens = torch.from_numpy(rows.tokens).to(self._embedding.device)
         x = embedding(tokens, self._embedding)
         places = slice(past, past + len(rows))
-        x = self._through_layers(x, cos, sin, cache, columns, places, mask)
+
+        def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            keys, values = (each[:, :columns] for each in cache.layers[layer])
+            keys[:, places], values[:, places] = key.transpose(0, 1), value.transpose(0, 1)
+            grouped = query.unflatten(1, (self._kv_heads, -1)).permute(1, 2, 0, 3)
+            output = self._weigh(grouped.flatten(1, 2), keys, values, mask)
+            return output.unflatten(1, (-1, len(rows))).permute(2, 0, 1, 3).flatten(1)
+
+        x = self._through_layers(x, cos, sin, attend)
         if rows.logits_from == len(rows):
             return x.new_empty(0, self.vocabulary_size)
         return self._head(self._norm(x[rows.logits_from :]))
 
-    def _through_layers(
-        self,
-        x: Tensor,
-        cos: Tensor,
-        sin: Tensor,
-        cache: LlamaCache,
-        columns: int,
-        places: slice | Tensor,
-        mask: Tensor | None,
-    ) -> Tensor:
-        """Rows [T, hidden_size] after all layers; their keys and values are written to ``places``
-        of the cache, whose first ``columns`` they attend to."""
-        for layer, kv in zip(self._layers, cache.layers, strict=True):
-            qkv = layer.qkv(layer.attention_norm(x))
-            keys, values = kv[0][:, :columns], kv[1][:, :columns]
-            h = self._attend(layer, qkv, cos, sin, keys, values, places, mask)
-            x = x + layer.output(h)
-            x = x + layer.down(self._gated(layer.gate_up(layer.mlp_norm(x))))
+    def _through_layers(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
+        """Rows [T, hidden_size] after all layers."""
+        for index, layer in enumerate(self._layers):
+            query, key, value = self._before_attention(layer, x, cos, sin)
+            x = self._after_attention(layer, x, attend(index, query, key, value))
         return x
 
-    def _attend(
-        self,
-        layer: _Layer,
-        qkv: Tensor,
-        cos: Tensor,
-        sin: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        places: slice | Tensor,
-        mask: Tensor | None,
-    ) -> Tensor:
-        """Attention output [T, heads * D] of projected rows [T, (heads + 2 * kv_heads) * D], which
-        also write theirs to ``places`` of keys and values [kv_heads, columns, D]."""
-        rows, heads, kv_heads, head_dim = len(qkv), self._heads, self._kv_heads, self._head_dim
-        qkv = qkv.view(rows, heads + 2 * kv_heads, head_dim)
+    def _before_attention(
+        self, layer: _Layer, x: Tensor, cos: Tensor, sin: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Query [T, heads, D], key and value [T, kv_heads, D] of rows [T, hidden_size]."""
+        heads, kv_heads, head_dim = self._heads, self._kv_heads, self._head_dim
+        qkv = layer.qkv(layer.attention_norm(x)).view(len(x), heads + 2 * kv_heads, head_dim)
         rotated = qkv[:, : heads + kv_heads]
         if layer.head_norms is not None:
             query_norm, key_norm = layer.head_norms
             rotated = torch.cat([query_norm(rotated[:, :heads]), key_norm(rotated[:, heads:])], 1)
         rotated = torch.addcmul(rotated * cos, rotated.roll(head_dim // 2, -1), sin)
-        keys[:, places] = rotated[:, heads:].transpose(0, 1)
-        values[:, places] = qkv[:, heads + kv_heads :].transpose(0, 1)
-        query = rotated[:, :heads].unflatten(1, (kv_heads, -1)).permute(1, 2, 0, 3)
-        output = self._weigh(query.flatten(1, 2), keys, values, mask)
-        return output.unflatten(1, (-1, rows)).permute(2, 0, 1, 3).reshape(rows, heads * head_dim)
+        return rotated[:, :heads], rotated[:, heads:], qkv[:, heads + kv_heads :]
+
+    def _after_attention(self, layer: _Layer, x: Tensor, attended: Tensor) -> Tensor:
+        """Rows after a layer. attended: [T, heads * D]."""
+        x = x + layer.output(attended)
+        return x + layer.down(self._gated(layer.gate_up(layer.mlp_norm(x))))
 
     def _columns(self, rows: int, past: int) -> int:
         """Columns of keys that ``rows`` rows look at, some of them blocked by the mask."""

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from accel.errors import InvalidRequest, UnsupportedModel
+from accel.errors import InvalidRequest, OutOfMemory, UnsupportedModel
 from accel.model_file import model_file
 from accel.model_options import KvType
 from accel.models import tree_attention
@@ -41,7 +41,7 @@ from accel.models.cpu.matmul_timing import product_costs
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.cpu.safetensors_model import open_folder
 from accel.models.cpu.torch_weights import can_be_compiled, pack_weights
-from accel.models.cuda_graphs import CudaGraphLlama
+from accel.models.cuda.pooled_llama import PooledLlama
 from accel.models.fingerprint import fingerprint
 from accel.models.gguf.file import is_gguf
 from accel.models.hf_loading import end_tokens, load_module
@@ -64,7 +64,7 @@ PRODUCTS_S = 0.12
 
 _log = logging.getLogger(__name__)
 
-_EXECUTION_PATHS = ("compiled", "static", "lean", "tree", "chain", "plain")
+_EXECUTION_PATHS = ("compiled", "pooled", "lean", "tree", "chain", "plain")
 
 
 def open_by_torch(
@@ -104,7 +104,7 @@ def open_model(
     """The fastest execution path that computes what the module itself does, and its name, which is
     stored in ``store``.
 
-    compiled, static, lean and tree verify trees, chain one branch, plain nothing. ``may_share``:
+    compiled, pooled, lean and tree verify trees, chain one branch, plain nothing. ``may_share``:
     a compiled forward may take more threads. ``kv_type`` is for that one alone. With
     int8 there is but the first. Raises BrokenModel, UnsupportedModel or OutOfMemory.
     """
@@ -138,7 +138,7 @@ def open_model(
         module, adaptive = read()
     probe = Probe(module)
     for path in paths:
-        model, is_emptied = None, path in ("compiled", "static", "lean")
+        model, is_emptied = None, path in ("compiled", "pooled", "lean")
         try:
             model = _build(path, module, folder, dtype, kv_type)
             is_emptied = is_emptied and model is not None
@@ -171,9 +171,14 @@ def _build(path: str, module: nn.Module, folder: Path, dtype: str, kv_type: KvTy
             # As it is opened without torch, to the last bit.
             return model
         return CompiledLlama.from_module(module, quantised=dtype == INT8, kv_type=kv_type)
-    if path == "static":
+    if path == "pooled":
         weight = next(module.parameters())
-        return CudaGraphLlama.from_module(module) if weight.device.type == "cuda" else None
+        if weight.device.type != "cuda":
+            return None
+        try:
+            return PooledLlama.from_module(module)
+        except MemoryError as error:
+            raise OutOfMemory(f"no room on {weight.device}; use a smaller model") from error
     if path == "lean":
         return FusedLlama.from_module(module)
     if not hasattr(module, "set_attn_implementation"):

@@ -15,7 +15,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from accel.models.cuda_graphs import CudaGraphLlama, StaticCache, StaticStep
+from accel.models.cuda.fixed_forward import FixedForward
+from accel.models.cuda.pooled_llama import PooledLlama
 
 NOT_PERMITTED = "CUDA error: operation not permitted when stream is capturing (function reset)"
 INVALIDATED = (
@@ -99,7 +100,7 @@ class StandInGraph:
             self._cuda.is_invalid = True
 
 
-class RecordingLlama(CudaGraphLlama):
+class RecordingLlama(PooledLlama):
     """Records on a CPU what is recorded on a GPU."""
 
     cuda: CudaStandIn
@@ -108,20 +109,18 @@ class RecordingLlama(CudaGraphLlama):
     def records_graphs(self) -> bool:
         return not self._records_nothing
 
-    def compute(self, step: StaticStep, cache: StaticCache) -> Tensor:
-        output = super().compute(step, cache)
+    def compute(self, forward: FixedForward) -> Tensor:
+        output = super().compute(forward)
         graph = self.cuda.recording
         if graph is not None:
             self.cuda.on_compute()
-            graph.compute = _replay_of(
-                weakref.ref(self), weakref.ref(step), weakref.ref(cache), output
-            )
+            graph.compute = _replay_of(weakref.ref(self), weakref.ref(forward), output)
         return output
 
 
-def _replay_of(model: Any, step: Any, cache: Any, output: Tensor) -> Callable[[], None]:
+def _replay_of(model: Any, forward: Any, output: Tensor) -> Callable[[], None]:
     def replay() -> None:
         with torch.inference_mode():
-            output.copy_(CudaGraphLlama.compute(model(), step(), cache()))
+            output.copy_(PooledLlama.compute(model(), forward()))
 
     return replay
