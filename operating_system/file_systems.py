@@ -32,7 +32,7 @@ def remote_file_system(folder: Path) -> str | None:
     return kind if kind.startswith((*_REMOTE, "remote")) else None
 
 
-def path_below(root: Path, place: str) -> str | None:
+def path_below(root: Path | str, place: str) -> str | None:
     """The path of a place in a folder, with ``/``; None for the folder itself and what lies
     elsewhere. Other systems than Linux spell a folder as it was made, not as it was asked for."""
     above = str(root).rstrip(os.sep) + os.sep

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operating_system import folders
+from operating_system.system import is_windows
 from repo_index.errors import DamagedStore, StoreLocked
 from repo_index.file_layer import FileLayer, checksum
 from repo_index.manifest import NAME, Manifest, SegmentEntry
 from repo_index.segment import Segment
 from repo_index.segment_file import read_segment
+from repo_index.store_lock import NAME as LOCK
 from repo_index.store_lock import StoreLock
 
 _UNUSED_SECONDS = 60 * 24 * 3600
@@ -151,11 +153,7 @@ def remove_old_stores(layer: FileLayer, *, now: float, keep: frozenset[Path]) ->
             if folder in keep or not folder.is_dir() or not _outlived(folder, now):
                 continue
             try:
-                with StoreLock(folder):
-                    names = sorted(os.listdir(folder), key=lambda name: name != NAME)
-                    for name in names:
-                        layer.remove(folder / name)
-                folder.rmdir()
+                _remove(folder, layer)
                 removed.append(folder)
             except (OSError, StoreLocked):
                 continue
@@ -168,17 +166,25 @@ def remove_stores_of(workspace: Path, layer: FileLayer) -> bool:
     try:
         stores = [Path(one.path) for one in os.scandir(folder) if one.is_dir()]
         for store in stores:
-            with StoreLock(store):
-                # First what makes a store of it.
-                for name in sorted(os.listdir(store), key=lambda name: name != NAME):
-                    layer.remove(store / name)
-            store.rmdir()
+            _remove(store, layer)
         folder.rmdir()
     except FileNotFoundError:
         return True
     except (OSError, StoreLocked):
         return False
     return True
+
+
+def _remove(store: Path, layer: FileLayer) -> None:
+    """Raises OSError, StoreLocked."""
+    with StoreLock(store):
+        # First what makes a store of it.
+        for name in sorted(os.listdir(store), key=lambda name: name != NAME):
+            layer.remove(store / name)
+    if is_windows():
+        # It gives up the file of the lock no sooner.
+        layer.remove(store / LOCK)
+    store.rmdir()
 
 
 def _outlived(folder: Path, now: float) -> bool:

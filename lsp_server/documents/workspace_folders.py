@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from pygls.uris import to_fs_path
 
+from operating_system.file_systems import path_below
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentLocation:
@@ -75,8 +77,8 @@ def _innermost(folders: dict[str, str], path: str) -> tuple[str, str] | None:
     if not around:
         return None
     best = max(around, key=lambda folder: len(folders[folder]))
-    return best, os.path.relpath(path, folders[best]).replace(os.sep, "/")
+    return best, path_below(folders[best], path) or "."
 
 
 def _holds(folder: str, path: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+    return path == folder or path_below(folder, path) is not None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from lsp_server.errors import ModelUnavailable
+from operating_system.container_host import HOST_NAMES, is_container_host
 
 WHERE = "correct the setting redraft.server.url"
 
@@ -19,7 +20,8 @@ class ServerAddress:
     """Scheme, host and port: what the key is bound to."""
     path: str
     """What stands before the path of every request; empty or with a slash at its start."""
-    is_loopback: bool
+    is_local: bool
+    """Whether what is sent stays on this machine."""
 
     @classmethod
     def of(cls, url: str) -> ServerAddress:
@@ -39,8 +41,13 @@ class ServerAddress:
             )
         if parts.query or parts.fragment:
             raise ModelUnavailable("the server's address contains a query or a fragment", WHERE)
-        loopback = is_loopback(host)
-        if parts.scheme == "http" and not loopback:
+        is_local = is_loopback(host) or is_container_host(host)
+        if parts.scheme == "http" and not is_local and host in HOST_NAMES:
+            raise ModelUnavailable(
+                f"{host} is not known here as the machine around a container",
+                f"start the container with --add-host={host}:host-gateway",
+            )
+        if parts.scheme == "http" and not is_local:
             raise ModelUnavailable(
                 f"the server {host} is on another machine and must not be used without encryption",
                 "use https in redraft.server.url",
@@ -48,7 +55,7 @@ class ServerAddress:
         named = f"[{host}]" if ":" in host else host
         origin = f"{parts.scheme}://{named}" + ("" if port is None else f":{port}")
         path = parts.path.rstrip("/").removesuffix("/v1")
-        return cls(origin, path, loopback)
+        return cls(origin, path, is_local)
 
     @property
     def url(self) -> str:

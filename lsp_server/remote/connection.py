@@ -61,7 +61,7 @@ class ServerConnection:
                 # Without https there is nothing to verify, and no certificates are read.
                 verify=address.origin.startswith("https:") and httpx2.create_ssl_context(),
                 # A proxy of the environment is for other machines.
-                trust_env=not address.is_loopback,
+                trust_env=not address.is_local,
                 timeout=httpx2.Timeout(ASK_S, connect=CONNECT_S),
                 limits=httpx2.Limits(keepalive_expiry=KEEPALIVE_S),
             )

@@ -33,7 +33,7 @@ def check_origin(key: str, address: ServerAddress) -> None:
     stored = _read()
     name = hashlib.blake2b(key.encode(), key=bytes.fromhex(stored["salt"])).hexdigest()
     known = stored["origins"].get(name)
-    if known == address.origin or (known is None and address.is_loopback):
+    if known == address.origin or (known is None and address.is_local):
         return
     if known is not None:
         raise ServerUnavailable(

@@ -39,7 +39,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    options = ("--dtype", DTYPE, "--threads", str(THREADS))
+    options = ("--dtype", DTYPE, "--threads", str(THREADS), "--name", "host.docker.internal")
     with serving(tmp_path_factory.mktemp("served"), model, *options) as served:
         yield served
 

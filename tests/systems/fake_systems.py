@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
+import watchdog.observers  # noqa: F401 - it chooses by the system when it is imported
 
 LK_UNLCK, LK_NBLCK = 0, 2
 GONE_ON_WINDOWS = ("getuid", "geteuid", "nice", "uname", "sysconf", "pread", "getloadavg")
