@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from string import Formatter
 
 from lsp_server.engine.next_edits.formats import NextEditFormat
@@ -89,14 +90,15 @@ def expected_answer(window: Window, fmt: NextEditFormat) -> str:
     if fmt.answer == "conflict":
         return f"{window.text}{fmt.closes}"
     if fmt.answer == "markers":
-        marks = set(block_borders(window.lines))
-        found, number = "", 0
-        for at, line in enumerate(window.lines):
-            if at in marks:
-                number += 1
-                found += fmt.marker.format(number=number)
-            found += f"{line}\n"
-        return found + fmt.marker.format(number=number + 1)
+        # Blocks that stay are not written: the first of an answer is most likely the cursor's.
+        at = window.cursor[0] if window.cursor is not None else 0
+        borders = [*block_borders(window.lines), len(window.lines)]
+        first = max(number for number, line in enumerate(borders[:-1]) if line <= at)
+        blocks = (_text(window.lines[one:end]) for one, end in pairwise(borders[first:]))
+        marked = (
+            f"{block}{fmt.marker.format(number=n)}" for n, block in enumerate(blocks, first + 2)
+        )
+        return fmt.marker.format(number=first + 1) + "".join(ends)
     return window.text.removeprefix(prefill(window, fmt))
 
 

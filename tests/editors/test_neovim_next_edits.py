@@ -110,6 +110,22 @@ def test_a_rejected_one_stays_away(neovim: OpenNeovim, project: Path) -> None:
     assert editor.text.count("prices") == 2
 
 
+def test_one_of_several_is_taken_alone(neovim: OpenNeovim, project: Path) -> None:
+    editor = neovim()
+    opened(editor, project)
+    rename(editor)
+    wait_proposal(editor, 4)
+    editor.keys("<Esc>")
+    wait_proposal(editor, 5)
+    editor.keys("<Tab><Tab>")
+    wait_for(lambda: "sum(amounts)" in editor.lines[5], "taken next edit")
+    wait_for(lambda: not proposals(editor), "nothing more to propose")
+    assert editor.lines[4] == "    kept = prices"
+    editor.keys("u")
+    wait_for(lambda: "sum(prices)" in editor.lines[5], "one step back")
+    assert editor.lines[3] == "def total(amounts, tax):"
+
+
 def test_keys_are_the_users_own_where_nothing_is_shown(neovim: OpenNeovim, project: Path) -> None:
     editor = neovim()
     opened(editor, project)

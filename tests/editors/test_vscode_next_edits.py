@@ -9,7 +9,9 @@ import pytest
 from browser import Browser
 from code_server import CodeServer
 from drive_vscode import Window
+from installed import Server
 from next_edit_files import BASKET, CALLS, RENAMED, SHOP
+from prepared import prepared_place
 from projects import make_project
 
 pytestmark = pytest.mark.editors
@@ -78,6 +80,23 @@ def test_a_rejected_one_stays_away(window: Window) -> None:
     assert window.next_edit() is None
     assert "".join(window.lines()).count("prices") == 2
     window.command("Notifications: Clear All Notifications")
+
+
+def test_one_of_several_is_taken_alone(window: Window) -> None:
+    opened(window)
+    rename(window)
+    wait_proposal(window, 5)
+    window.keys("Escape")
+    wait_proposal(window, 6)
+    window.keys("Tab")
+    window.wait_cursor(6, 16)
+    wait_proposal(window, 6)
+    window.keys("Tab")
+    window.wait(lambda: "sum(amounts)" in window.lines()[5], "taken next edit")
+    assert window.lines()[4] == "    kept = prices"
+    window.keys("Control+z")
+    window.wait(lambda: "sum(prices)" in window.lines()[5], "one step back")
+    assert window.lines()[3] == "def total(amounts, tax):"
 
 
 def test_what_is_typed_of_it_stays(window: Window) -> None:
@@ -189,6 +208,21 @@ def test_quiet_mode_shows_the_sign_until_the_key(
     window.wait(lambda: window.signs() == 1, "the next sign")
     assert window.next_edit() is None
     window.page.close()
+
+
+def test_a_suggestion_wins_until_it_is_sent_away(window: Window, server: Server) -> None:
+    place = prepared_place(server, window.folder, NAME, after="")
+    text = BASKET + "\n\n" + place.text
+    opened(window, text)
+    rename(window)
+    wait_proposal(window, 5)
+    window.keys("Control+End")
+    window.type(place.key)
+    window.wait_ghost()
+    assert window.next_edit() is None
+    window.keys("Escape")
+    window.wait(lambda: window.next_edit() is not None, "next edit in its place")
+    assert not window.ghost()
 
 
 def test_keys_are_the_users_own_where_nothing_is_shown(window: Window) -> None:

@@ -74,6 +74,9 @@ def _zeta_2_1(prompt: str) -> str:
     start = prompt.rfind(_FIRST_MARKER)
     if start < 0 or not prompt.endswith(_MIDDLE):
         return ""
+    # Blocks that stay are not written: the first of an answer is most likely the cursor's.
+    if cursor := _CURSORS.search(prompt, start):
+        start = prompt.rfind("<|marker_", start, cursor.start())
     return prompt[start : -len(_MIDDLE)].removesuffix("\n")
 
 

@@ -13,7 +13,7 @@ from accel.text.tokenizer import Tokenizer
 from lsp_server.engine.next_edits.formats import NextEditFormat
 from lsp_server.next_edits.prompts import expected_answer, holds_marks, prompt_pieces
 from tests.benchmarks.next_edits.commits import CommitStep
-from tests.benchmarks.next_edits.windows import wanted_window, window_of
+from tests.benchmarks.next_edits.windows import reference_answer, wanted_window, window_of
 from tests.benchmarks.peers.ngram_simple import NgramSimpleDrafter
 from tests.benchmarks.peers.prompt_lookup import PromptLookupDrafter
 from tests.benchmarks.replay import replay
@@ -38,16 +38,12 @@ def print_replay(fmt: NextEditFormat, steps: Sequence[CommitStep], tokenizer: To
         wanted = wanted_window(step, window) if window is not None else None
         if window is None or wanted is None or holds_marks(window, fmt):
             continue
+        answer = reference_answer(fmt, window, wanted)
+        if answer is None:
+            continue
         windows += 1
         prompt = tokenizer.encode_with_controls(prompt_pieces(window, fmt))
         expected = expected_answer(window, fmt)
-        answer = expected.replace(window.text, wanted) if window.text in expected else wanted
-        if fmt.writes_ahead:
-            ahead = "".join(f"{line}\n" for line in window.lines[: (window.cursor or (0, 0))[0]])
-            if not wanted.startswith(ahead):
-                windows -= 1
-                continue
-            answer = wanted.removeprefix(ahead)
         reference = np.append(tokenizer.encode(answer), np.int32(0)).astype(np.int32)
         for name, make in makers.items():
             request = DraftRequest(prompt, original=tokenizer.encode(expected))

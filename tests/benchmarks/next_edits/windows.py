@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lsp_server.engine.next_edits.formats import NextEditFormat
+from lsp_server.next_edits.prompts import block_borders, expected_answer, prefill
 from lsp_server.next_edits.windows import Window, shown_line, window_at
 from tests.benchmarks.next_edits.commits import CommitStep
 
@@ -35,3 +36,45 @@ def wanted_window(step: CommitStep, window: Window) -> str | None:
         then[len(then) - behind :] == now[len(now) - behind :]
     )
     return "".join(f"{line}\n" for line in inside) if outside else None
+
+
+def reference_answer(fmt: NextEditFormat, window: Window, wanted: str) -> str | None:
+    """What a perfect model answers; None where it cannot: what is written ahead is no part of it.
+
+    With markers that is the blocks that change alone, with every marker between them.
+    """
+    if fmt.answer == "markers":
+        return _changed_blocks(fmt, window, wanted.splitlines(keepends=True))
+    ahead = prefill(window, fmt)
+    if not wanted.startswith(ahead):
+        return None
+    expected = expected_answer(window, fmt)
+    # Where something is written ahead, the answer has no tags.
+    return wanted.removeprefix(ahead) if ahead else expected.replace(window.text, wanted)
+
+
+def _changed_blocks(fmt: NextEditFormat, window: Window, new: list[str]) -> str:
+    old = [f"{line}\n" for line in window.lines]
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    borders = [*block_borders(window.lines), len(old)]
+    if old == new:
+        at = window.cursor[0] if window.cursor is not None else 0
+        first = max(n for n, line in enumerate(borders[:-1]) if line <= at)
+        return fmt.marker.format(number=first + 1) * 2
+    last = next(n for n, at in enumerate(borders) if at >= max(len(old) - tail, 1))
+    first = (
+        max(n for n, at in enumerate(borders[:-1]) if at <= head) if head < len(old) else last - 1
+    )
+    text = fmt.marker.format(number=first + 1)
+    for number in range(first, last):
+        start, end = (
+            at if at <= head else max(at + len(new) - len(old), head)
+            for at in borders[number : number + 2]
+        )
+        text += "".join(new[start:end]) + fmt.marker.format(number=number + 2)
+    return text

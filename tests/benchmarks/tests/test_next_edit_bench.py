@@ -8,8 +8,10 @@ import numpy as np
 
 from accel.drafting.base import DraftRequest
 from lsp_server.engine.next_edits.formats import FORMATS
+from lsp_server.next_edits.answers import read_answer
+from lsp_server.next_edits.windows import Window
 from tests.benchmarks.next_edits.commits import steps_of
-from tests.benchmarks.next_edits.windows import wanted_window, window_of
+from tests.benchmarks.next_edits.windows import reference_answer, wanted_window, window_of
 from tests.benchmarks.peers.ngram_simple import NgramSimpleDrafter
 
 BEFORE = "".join(f"line {number}\n" for number in range(60))
@@ -34,6 +36,22 @@ def test_the_wanted_window_is_that_of_the_commit() -> None:
     window = window_of(step, FORMATS["sweep-a"])
     assert window is not None
     assert wanted_window(step, window) == window.text.replace("line 5\n", "fifth\nmore\n")
+
+
+def test_the_reference_of_a_format_with_markers_is_read_as_the_wanted_window() -> None:
+    fmt = FORMATS["zeta-2.1"]
+    for seed in range(40):
+        rng = random.Random(seed)
+        lines = [f"line {number}" if rng.random() < 0.8 else "" for number in range(30)]
+        window = Window("a.py", "python", 0, tuple(lines), (4, 0))
+        place, size = rng.randrange(30), rng.randrange(3)
+        new = [f"{line}\n" for line in lines]
+        new[place : place + size] = [f"new {number}\n" for number in range(rng.randrange(3))]
+        wanted = "".join(new)
+        answer = reference_answer(fmt, window, wanted)
+        assert answer is not None
+        assert read_answer(answer, window, fmt, is_whole=True).text == wanted, seed
+        assert len(answer) < len(wanted)
 
 
 def test_ngram_simple_copies_what_followed_the_last_tokens_when_they_stood_before() -> None:
