@@ -94,11 +94,10 @@ def expected_answer(window: Window, fmt: NextEditFormat) -> str:
         at = window.cursor[0] if window.cursor is not None else 0
         borders = [*block_borders(window.lines), len(window.lines)]
         first = max(number for number, line in enumerate(borders[:-1]) if line <= at)
-        blocks = (_text(window.lines[one:end]) for one, end in pairwise(borders[first:]))
-        marked = (
-            f"{block}{fmt.marker.format(number=n)}" for n, block in enumerate(blocks, first + 2)
-        )
-        return fmt.marker.format(number=first + 1) + "".join(ends)
+        found = fmt.marker.format(number=first + 1)
+        for number, (start, end) in enumerate(pairwise(borders[first:]), first + 2):
+            found += _text(window.lines[start:end]) + fmt.marker.format(number=number)
+        return found
     return window.text.removeprefix(prefill(window, fmt))
 
 
