@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from real_control_groups import limited_groups
 
 from operating_system import control_groups
 from operating_system.control_groups import memory_limits, processor_quotas
@@ -151,44 +151,20 @@ def test_a_process_on_one_processor_uses_one() -> None:
     assert in_a_process(CORES, f"os.sched_setaffinity(0, [{one}])") == [1]
 
 
-@pytest.fixture
-def made_groups() -> Iterator[dict[str, Path]]:
-    """New control groups of this machine by controller, removed at the end."""
-    root, name = control_groups.GROUPS, f"redraft-test-{os.getpid()}"
-    second = (root / "cgroup.controllers").is_file()
-    made = {one: (root if second else root / one) / name for one in ("memory", "cpu")}
-    try:
-        for folder in made.values():
-            folder.mkdir(exist_ok=True)
-        for controller, folder in made.items():
-            if not list(folder.glob(f"{controller}.*max" if second else f"{controller}.*")):
-                pytest.skip(f"this machine hands out no groups of {controller}")
-    except OSError as error:
-        pytest.skip(f"this machine lets nobody make control groups ({error})")
-    yield made
-    for folder in set(made.values()):
-        folder.rmdir()
+def join(files: list[Path]) -> list[str]:
+    """Lines of Python that put a process into groups."""
+    return [f"open({str(file)!r}, 'w').write(str(os.getpid()))" for file in files]
 
 
-def test_a_real_limit_of_memory_counts(made_groups: dict[str, Path]) -> None:
-    folder = made_groups["memory"]
-    limit = next(
-        file for file in (folder / "memory.max", folder / "memory.limit_in_bytes") if file.exists()
-    )
-    limit.write_text(str(GIGABYTE))
-    joins = f"open({str(folder / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))"
-    most, free = in_a_process(MEMORY, joins)
+def test_a_real_limit_of_memory_counts() -> None:
+    with limited_groups(memory_bytes=GIGABYTE) as files:
+        most, free = in_a_process(MEMORY, *join(files))
     assert most == GIGABYTE
     # It holds a block of 200 MiB, which was touched.
     assert 600 << 20 < free < GIGABYTE - (200 << 20)
 
 
-def test_a_real_quota_of_processors_counts(made_groups: dict[str, Path]) -> None:
-    folder = made_groups["cpu"]
-    if (folder / "cpu.max").exists():
-        (folder / "cpu.max").write_text("100000 100000")
-    else:
-        (folder / "cpu.cfs_quota_us").write_text("100000")
-    joins = f"open({str(folder / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))"
-    assert in_a_process(CORES, joins) == [1]
+def test_a_real_quota_of_processors_counts() -> None:
+    with limited_groups(processors=1.5) as files:
+        assert in_a_process(CORES, *join(files)) == [1]
     assert in_a_process(CORES) == [len(os.sched_getaffinity(0))]
