@@ -12,10 +12,6 @@ from lsp_server.contract.codec import Problem, camel_case, read_with_problems
 from lsp_server.contract.options import EngineSettings
 from lsp_server.engine.next_edits.formats import FORMATS
 
-EMBEDDED = "embedded"
-"""What settings called a model that earlier versions brought along. It reads as none."""
-NOT_EMBEDDED = "there is no embedded model any more; `redraft models get default` fetches one"
-
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings(EngineSettings):
@@ -124,16 +120,6 @@ class EditSettings:
         "",
         "Folder, GGUF file or id of a small model with the tokenizer of the model of edits: it "
         "proposes the new text of edits, which the large one verifies. Empty: none.",
-    )
-    verification: str = option(
-        "exact",
-        "Which tokens of the draft model are taken: those that the large model writes itself "
-        "(exact), or, where it is unsure, any of its likeliest (entropy, as in EfficientEdit; "
-        "faster, but the text is not the large model's own).",
-        choices=("exact", "entropy"),
-    )
-    entropy_k: int = option(
-        3, "With `entropy`: how many of the likeliest tokens count at most.", low=2, high=50
     )
 
 
@@ -278,35 +264,16 @@ class Read:
 
 def read_settings(values: Any) -> Read:
     """Settings from a client's JSON; problems never raise."""
-    problems: list[str] = []
     if values is None:
-        return Read(Settings(), problems)
-    if isinstance(values, dict):
-        values = _without_embedded(values, problems)
+        return Read(Settings(), [])
     found: list[Problem] = []
     settings = read_with_problems(Settings, values, "redraft", found) or Settings()
-    return Read(settings, [*problems, *map(_told, found)])
+    return Read(settings, [*map(_sentence, found)])
 
 
-def _told(problem: Problem) -> str:
+def _sentence(problem: Problem) -> str:
     what = "unknown setting, ignored" if problem.is_unknown else f"{problem.what}; default used"
     return f"{problem.where}: {what}"
-
-
-def _without_embedded(values: dict[str, Any], problems: list[str]) -> dict[str, Any]:
-    """``embedded`` names a model that earlier versions brought along. It reads as none."""
-    read = dict(values)
-    for section, name, none in (
-        ("model", "path", ""),
-        ("completion", "model", ""),
-        ("edit", "model", ""),
-        ("server", "fallback", "none"),
-    ):
-        part = read.get(section)
-        if isinstance(part, dict) and part.get(name) == EMBEDDED:
-            read[section] = {**part, name: none}
-            problems.append(f"redraft.{section}.{name}: {NOT_EMBEDDED}")
-    return read
 
 
 def with_own_server(values: Any, started_with: Any, environment: dict[str, str]) -> Any:

@@ -12,9 +12,11 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 
-from lsp_server.cli.model_arguments import model_options
+from accel.model_options import ModelOptions
+from lsp_server.cli.model_arguments import add_field_arguments, model_options
 from lsp_server.cli.serve_http import add_engine_arguments
 from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import DeployError
@@ -37,11 +39,12 @@ OBJECT_STORE_BYTES = 200_000_000
 """Requests are small, and none is kept."""
 SHORT_PATHS = "/tmp" if is_linux() else None
 """A socket's path has at most 108 characters."""
+_OF_MODEL = {one.name for one in fields(ModelOptions)}
+_FIELDS = [one for one in fields(DeployOptions) if one.name not in {*_OF_MODEL, "names"}]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    default = DeployOptions()
     parser.add_argument("--ray", action="store_true", help="deploy on Ray Serve")
     parser.add_argument(
         "--address",
@@ -53,32 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8000, help="port that every node listens on")
     parser.add_argument("--certificate", help="PEM file on every node, for https")
     parser.add_argument("--private-key", help="PEM file on every node, for https")
-    parser.add_argument("--keys", type=Path, help="file of the keys that may use the server")
     parser.add_argument(
         "--name", action="append", default=[], help="a host name that clients use for this server"
     )
-    parser.add_argument(
-        "--data",
-        type=Path,
-        help="folder that all nodes share, for repositories and their indexes; none: none are "
-        "taken, and drafts come from prompts",
-    )
-    parser.add_argument("--replicas", type=int, default=default.replicas, help="engines")
-    parser.add_argument("--ingresses", type=int, default=default.ingresses, help="HTTP processes")
-    parser.add_argument(
-        "--surge-percent",
-        type=int,
-        default=default.surge_percent,
-        help="this many more replicas while an update runs; 0: old ones end first",
-    )
-    parser.add_argument("--cpus", type=float, default=default.cpus, help="cores of a replica")
-    parser.add_argument("--gpus", type=float, default=default.gpus, help="GPUs of a replica")
-    parser.add_argument(
-        "--requests-per-minute", type=float, default=default.requests_per_minute, help="of one key"
-    )
-    parser.add_argument(
-        "--concurrent", type=int, default=default.concurrent, help="requests of one key at once"
-    )
+    add_field_arguments(parser, DeployOptions, _FIELDS)
     add_engine_arguments(parser)
 
 
@@ -103,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     use(EVERYWHERE)
     if args.down:
         return _end(args.address)
-    if args.keys is None or not args.keys.is_file():
+    if not os.path.isfile(args.keys):
         raise DeployError(
             "--keys FILE says who may ask; redraft keys add NAME --keys FILE makes one"
         )
@@ -140,16 +121,10 @@ def _options(args: argparse.Namespace) -> DeployOptions:
         {
             "model": str(Path(model).resolve()),
             **model_options(args),
-            "replicas": args.replicas,
-            "surge_percent": args.surge_percent,
-            "ingresses": args.ingresses,
-            "cpus": args.cpus,
-            "gpus": args.gpus,
-            "keys": str(args.keys.resolve()),
+            **{one.name: getattr(args, one.name) for one in _FIELDS},
+            "keys": str(Path(args.keys).resolve()),
             "names": ",".join(args.name),
-            "data": str(args.data.resolve()) if args.data else "",
-            "requests_per_minute": args.requests_per_minute,
-            "concurrent": args.concurrent,
+            "data": str(Path(args.data).resolve()) if args.data else "",
         }
     )
 

@@ -23,7 +23,7 @@ from lsp_server.editing.renames import EditedPart, rename_changes
 from lsp_server.errors import RedraftError
 from lsp_server.models.choices import read_choices
 from lsp_server.models.used import WRITTEN_MODEL, used_models
-from lsp_server.settings import EMBEDDED, NOT_EMBEDDED, Settings
+from lsp_server.settings import Settings
 from lsp_server.syntax.languages import language_of_path
 from operating_system.files import replace_file
 
@@ -51,20 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="a small model with the same tokenizer, which proposes new text",
     )
-    parser.add_argument(
-        "--verification",
-        choices=("exact", "entropy"),
-        default="exact",
-        help="which proposals are taken: what the model writes itself, or what it finds likely "
-        "where it is unsure (not the model's own text, faster)",
-    )
-    parser.add_argument(
-        "--entropy-k",
-        type=int,
-        default=3,
-        metavar="K",
-        help="with entropy: accept one of this many likeliest tokens",
-    )
     add_model_arguments(parser)
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"
@@ -85,8 +71,6 @@ def run(args: argparse.Namespace) -> int:
     if not args.model:
         used = used_models(Settings(), read_choices())
         args.model, args.draft_model = used.edits.path, args.draft_model or used.drafts.path
-    elif args.model == EMBEDDED:
-        raise RedraftError(NOT_EMBEDDED)
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
     text = read_text(path)
@@ -198,10 +182,6 @@ def _offsets(text: str, lines: str, path: Path) -> tuple[int, int]:
 def _job(
     args: argparse.Namespace, path: Path, workspace: Path, text: str, start: int, end: int
 ) -> EditJob:
-    if args.verification == "entropy" and not args.draft_model:
-        raise RedraftError("--verification entropy is for a draft model; give --draft-model PATH")
-    if args.entropy_k < 2:
-        raise RedraftError(f"--entropy-k {args.entropy_k} is below 2; give 2 or more")
     if not args.instruction.strip():
         raise RedraftError("the instruction is empty; say what should change")
     selection = text[start:end]
@@ -225,7 +205,6 @@ def _job(
         temperature=args.temperature,
         seed=args.seed,
         plain=args.plain,
-        entropy_top_k=args.entropy_k if args.verification == "entropy" else 0,
     )
 
 

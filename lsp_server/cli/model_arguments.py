@@ -1,4 +1,4 @@
-"""Options of commands for how a model is computed: those that the settings have."""
+"""Options of commands that are fields of a dataclass: those of a model, and of a deployment."""
 
 from __future__ import annotations
 
@@ -15,15 +15,22 @@ _FIELDS = [one for one in fields(ModelOptions) if one.name != "path"]
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Those that ``model_options`` reads."""
-    for one in _FIELDS:
+    add_field_arguments(parser, ModelOptions, _FIELDS)
+
+
+def add_field_arguments(
+    parser: argparse.ArgumentParser, kind: type[Any], chosen: list[Field[Any]]
+) -> None:
+    """An option for each of some fields of a dataclass of options."""
+    for one in chosen:
         choices = one.metadata["choices"]
         parser.add_argument(
             f"--{one.name.replace('_', '-')}",
             choices=choices or None,
             default=one.default,
-            type=partial(_value, one),
+            type=partial(_value, kind, one),
             metavar=None if choices else one.name.rpartition("_")[2].upper(),
-            help=one.metadata["doc"].replace("`", ""),
+            help=one.metadata["doc"].replace("`", "").replace("%", "%%"),
         )
 
 
@@ -32,9 +39,14 @@ def model_options(args: argparse.Namespace) -> dict[str, Any]:
     return {one.name: getattr(args, one.name) for one in _FIELDS}
 
 
-def _value(item: Field[Any], text: str) -> Any:
-    value = int(text) if text.lstrip("-").isdecimal() else text
+def _value(kind: type[Any], item: Field[Any], text: str) -> Any:
+    value: Any = int(text) if text.lstrip("-").isdecimal() else text
+    if item.type == "float":
+        try:
+            value = float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{item.name} is a number") from None
     try:
-        return getattr(read(ModelOptions, {item.name: value}), item.name)
+        return getattr(read(kind, {item.name: value}), item.name)
     except Unreadable as error:
         raise argparse.ArgumentTypeError(str(error)) from None

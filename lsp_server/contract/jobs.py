@@ -99,9 +99,6 @@ class EditJob(_WritingJob):
     language: str = ""
     _: KW_ONLY
     max_tokens: int = _from(1, MOST_TOKENS, 4096)
-    entropy_top_k: int = _from(0, 1000, 0)
-    """Above 1, tokens of the draft model are taken that are among so many of the likeliest, where
-    the model is unsure: EfficientEdit's lossy verification."""
 
 
 @dataclass(frozen=True, slots=True)

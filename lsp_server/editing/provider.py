@@ -211,7 +211,6 @@ class EditProvider:
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
             secret=request.secret or bool(request.withheld),
-            entropy_top_k=settings.entropy_k if settings.verification == "entropy" else 0,
             plain=request.plain,
         )
 

@@ -173,7 +173,6 @@ class EngineService(EnginePrompts):
             request = self._request(job, prompt, EDIT_NODES, watch.cancelled)
             request.max_tokens = answer_tokens(self.engine, job, prompt)
             request.stop_rule = stopping.fence(prompt.fence) if prompt.fence else None
-            request.entropy_top_k = job.entropy_top_k
             plain = job.plain or not self._drafts_edits()
             steps = self._generate(edit_key(job), request, plain, self._reuse)
             result = yield from watch.over(steps)

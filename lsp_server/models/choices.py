@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from lsp_server.errors import RedraftError
-from lsp_server.settings import EMBEDDED
 from operating_system.files import write_private
 from operating_system.folders import config_folder
 
@@ -44,8 +43,7 @@ def read_choices() -> Choices:
         found = {name: values.get(name, "") for name in names}
     except (OSError, ValueError, AttributeError):
         return Choices()
-    known = {name: path for name, path in found.items() if isinstance(path, str)}
-    return Choices(**{name: path for name, path in known.items() if path != EMBEDDED})
+    return Choices(**{name: path for name, path in found.items() if isinstance(path, str)})
 
 
 def write_choice(purpose: str, path: str) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lsp_server.errors import RedraftError
 from lsp_server.models.choices import Choices, read_choices
-from lsp_server.settings import EMBEDDED, NOT_EMBEDDED, Settings
+from lsp_server.settings import Settings
 
 CHOICE = "redraft models use"
 NOTHING = "nothing was chosen"
@@ -88,9 +87,7 @@ def used_models(settings: Settings, choices: Choices) -> UsedModels:
 
 def command_model(written: str | None) -> str:
     """The model of suggestions on the command line: what was written there, else what the user
-    chose; empty for none. Raises RedraftError."""
-    if written == EMBEDDED:
-        raise RedraftError(NOT_EMBEDDED)
+    chose; empty for none."""
     return written or used_models(Settings(), read_choices()).completion.path
 
 

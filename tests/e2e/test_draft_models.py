@@ -82,20 +82,6 @@ def test_a_draft_model_changes_nothing_but_the_speed(
     assert drafted(helped) > drafted(alone) == 0
 
 
-def test_entropy_takes_tokens_of_the_draft_model_that_are_likely(
-    environment: dict[str, str], file: Path, model: Path
-) -> None:
-    options = ("--draft-model", str(DRAFT_MODEL), "--verification", "entropy", "--entropy-k", "8")
-    assert drafted(edited(environment, file, model, *options)) > 0
-
-
-def test_entropy_without_a_draft_model_is_refused(environment: dict[str, str], file: Path) -> None:
-    words = ("edit", str(file), "--lines", LINES, "--instruction", INSTRUCTION)
-    done = command(environment, *words, "--verification", "entropy")
-    assert done.returncode == 1
-    assert "give --draft-model PATH" in done.stderr
-
-
 def edit(driver: Driver, uri: str) -> dict[str, Any]:
     """The server's answer."""
     where = {
@@ -108,20 +94,18 @@ def edit(driver: Driver, uri: str) -> dict[str, Any]:
     return answer
 
 
-@pytest.mark.parametrize("verification", ["exact", "entropy"])
-def test_settings_name_the_draft_model_and_what_is_taken_of_it(
-    connect: Connect, workspace: Path, settings: dict[str, Any], verification: str
+def test_settings_name_the_draft_model(
+    connect: Connect, workspace: Path, settings: dict[str, Any]
 ) -> None:
-    drafts = {"draftModel": str(DRAFT_MODEL), "verification": verification, "entropyK": 8}
+    drafts = {"draftModel": str(DRAFT_MODEL)}
     driver = connect(initializationOptions={"settings": settings | {"edit": drafts}})
     uri = (workspace / "drafted.py").as_uri()
     driver.open(uri, FUNCTION)
     result = edit(driver, uri)["result"]
     assert drafted(result["statistics"]) > 0
-    if verification == "exact":
-        plain = connect(initializationOptions={"settings": settings})
-        plain.open(uri, FUNCTION)
-        assert edit(plain, uri)["result"]["text"] == result["text"]
+    plain = connect(initializationOptions={"settings": settings})
+    plain.open(uri, FUNCTION)
+    assert edit(plain, uri)["result"]["text"] == result["text"]
 
 
 def test_a_draft_model_with_another_tokenizer_is_refused_with_the_reason(

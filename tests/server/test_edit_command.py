@@ -186,19 +186,6 @@ def test_of_a_file_with_secrets_the_model_is_told_the_lines_alone(engine, tmp_pa
     assert "held back" in shown.err
 
 
-def test_verification_by_entropy_is_told_to_the_engine(engine, tmp_path, capsys):
-    path = tmp_path / "notes.txt"
-    path.write_text("one\ntwo\n")
-    drafted = ("--lines", "2:2", "--draft-model", "small")
-    assert edit(path, *drafted) == 0
-    assert edit(path, *drafted, "--verification", "entropy") == 0
-    assert edit(path, *drafted, "--verification", "entropy", "--entropy-k", "8") == 0
-    assert [job.entropy_top_k for job in engine.jobs] == [0, 3, 8]
-    for wrong in (("--verification", "entropy"), ("--draft-model", "small", "--entropy-k", "1")):
-        assert edit(path, "--lines", "2:2", *wrong) == 1
-    assert len(engine.jobs) == 3
-
-
 @pytest.mark.parametrize(("written", "threads"), [([], 0), (["0"], 0), (["2"], 2)])
 def test_no_threads_are_the_fastest_number(engine, tmp_path, written, threads):
     path = tmp_path / "notes.txt"

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from lsp_server.daemon.hub import Hub
-from lsp_server.errors import RedraftError
-from lsp_server.models.choices import Choices, choices_file, write_choice
+from lsp_server.models.choices import Choices, write_choice
 from lsp_server.models.used import CHOICE, NOTHING, UsedModel, command_model, used_models
 from lsp_server.notices.status import Condition, Performance, status_message
 from lsp_server.settings import read_settings
@@ -32,8 +31,6 @@ COMPLETION, EDIT, PATH = "redraft.completion.model", "redraft.edit.model", "redr
             ("p", PATH),
             ("e", EDIT),
         ),
-        ({"edit": {"model": "embedded"}}, Choices("a", "b"), ("a", CHOICE), ("b", CHOICE)),
-        ({"model": {"path": "embedded"}}, Choices(), ("", NOTHING), ("", NOTHING)),
     ],
 )
 def test_a_setting_goes_before_a_choice_and_what_is_of_the_purpose_before_what_is_not(
@@ -91,10 +88,6 @@ def test_a_command_is_for_what_was_chosen_unless_it_names_a_model(
     write_choice("completion", "a.gguf")
     assert command_model(None) == "a.gguf"
     assert command_model("b.gguf") == "b.gguf"
-    with pytest.raises(RedraftError, match="no embedded model any more"):
-        command_model("embedded")
-    choices_file().write_text('{"completion": "embedded"}')
-    assert command_model(None) == ""
 
 
 def test_next_edits_have_a_model_of_their_own_where_one_was_chosen() -> None:
