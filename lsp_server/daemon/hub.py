@@ -51,13 +51,12 @@ class Hub:
 
     def __init__(
         self,
-        in_thread: bool = False,
         acceptance: AcceptanceRates | None = None,
         allowed: AllowedFiles | None = None,
         answers: SharingAnswers | None = None,
         question: SetupQuestion | None = None,
     ) -> None:
-        """``in_thread``: no child processes; ``acceptance``: as it was learnt before; ``allowed``:
+        """``acceptance``: as it was learnt before; ``allowed``:
         the files that the user allowed before; ``answers``: which workspaces may be sent to
         servers; ``question``: whether a model may be offered."""
         self.acceptance = acceptance or AcceptanceRates()
@@ -68,13 +67,12 @@ class Hub:
         self._answers = answers or SharingAnswers()
         self._shared: dict[tuple[str, str], SharedWorkspaces] = {}
         """By address and key of a server."""
-        self._in_thread = in_thread
         self._engines: dict[EngineKey, EngineInterface] = {}
         self._unload_after_s: dict[EngineKey, float] = {}
         self._memory_megabytes: dict[EngineOptions, int] = {}
         self._memory = MemoryBudget(self._local_engines)
         self._folders: Counter[str] = Counter()
-        self.indexer = IndexerClient(self._index_changed, in_thread)
+        self.indexer = IndexerClient(self._index_changed)
 
     def engine(self, settings: Settings, purpose: Purpose = "completion") -> EngineInterface:
         """The engine that these settings ask for; its process starts with the first request."""
@@ -111,9 +109,8 @@ class Hub:
 
     def _made(self, key: EngineKey, on_change: Callable[[], None]) -> EngineInterface:
         if not key.server.url:
-            engine = EngineClient(key.options, on_change, self._in_thread)
-            if not self._in_thread:
-                engine.grant_memory = lambda: self._grant_memory(engine)
+            engine = EngineClient(key.options, on_change)
+            engine.grant_memory = lambda: self._grant_memory(engine)
             return engine
         local = key.local
         made = RemoteEngine(key.server, on_change, None if local is None else self._engine(local))

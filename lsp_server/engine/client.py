@@ -62,7 +62,6 @@ class EngineClient:
         self,
         options: EngineOptions,
         on_change: Callable[[], None],
-        in_thread: bool = False,
         connect: Callable[[OnFrame, OnDeath], Child] | None = None,
     ) -> None:
         """``connect``: makes the way to an engine that is no child process of this one."""
@@ -87,7 +86,7 @@ class EngineClient:
             self._child = connect(self._receive, self._died)
         else:
             module, arguments = "lsp_server.engine.process", [json.dumps(to_json(options))]
-            self._child = Child(module, arguments, self._receive, self._died, in_thread)
+            self._child = Child(module, arguments, self._receive, self._died)
         self._starting: asyncio.Task[None] | None = None
         self._workspaces: dict[str, OpenWorkspace] = {}
         self._buffers: dict[tuple[str, str], Callable[[], str]] = {}

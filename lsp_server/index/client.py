@@ -43,10 +43,10 @@ class IndexerClient:
     """One indexer process for all workspaces; started with the first, restarted after a death.
     ``on_change(folder, what)`` is told ``progress``, ``state`` and ``written``."""
 
-    def __init__(self, on_change: Callable[[str, str], None], in_thread: bool = False) -> None:
+    def __init__(self, on_change: Callable[[str, str], None]) -> None:
         self.workspaces: dict[tuple[str, str], WorkspaceState] = {}
         self._on_change = on_change
-        self._child = Child("lsp_server.index.process", [], self._receive, self._died, in_thread)
+        self._child = Child("lsp_server.index.process", [], self._receive, self._died)
         self._closing = False
         self._starting: asyncio.Task[None] | None = None
         self._busy = False

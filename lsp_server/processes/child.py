@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import socket
 import sys
 import threading
 import time
@@ -30,7 +29,7 @@ STEADY_S = 60.0
 
 
 class Child:
-    """One child process (or a thread, for debugging) and the frames to and from it."""
+    """One child process and the frames to and from it."""
 
     def __init__(
         self,
@@ -38,13 +37,11 @@ class Child:
         arguments: list[str],
         on_frame: OnFrame,
         on_death: OnDeath,
-        in_thread: bool = False,
     ) -> None:
         self._module = module
         self._arguments = arguments
         self._on_frame = on_frame
         self._on_death = on_death
-        self._in_thread = in_thread
         self._process: asyncio.subprocess.Process | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._back_off = BackOff(FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S)
@@ -74,7 +71,7 @@ class Child:
     async def start(self) -> None:
         """Start the child; frames sent from now on reach it."""
         self._started = time.monotonic()
-        reader = await (self._start_thread() if self._in_thread else self._start_process())
+        reader = await self._start_process()
         self._reading = asyncio.ensure_future(self._read(reader))
 
     async def _start_process(self) -> asyncio.StreamReader:
@@ -90,25 +87,6 @@ class Child:
         assert self._process.stdout is not None
         self._writer = self._process.stdin
         return self._process.stdout
-
-    async def _start_thread(self) -> asyncio.StreamReader:
-        import importlib
-
-        ours, theirs = socket.socketpair()
-        reader, self._writer = await asyncio.open_connection(sock=ours)
-        main = importlib.import_module(self._module).main_on
-        pipes = theirs.makefile("rb"), theirs.makefile("wb")
-
-        def run() -> None:
-            try:
-                main(self._arguments, *pipes)
-            finally:
-                # As the end of a process would.
-                with contextlib.suppress(OSError):
-                    theirs.shutdown(socket.SHUT_RDWR)
-
-        threading.Thread(target=run, daemon=True).start()
-        return reader
 
     def send(self, frame: Frame) -> bool:
         """Send a frame; whether there was somebody to send it to."""
@@ -152,7 +130,7 @@ class Child:
         self.kill()
         if self._process is not None:
             await self._process.wait()
-        if self._reading is not None and not self._in_thread:
+        if self._reading is not None:
             await self._reading
 
 

@@ -53,14 +53,12 @@ class HostedRepositories:
         self,
         store: RepositoryStore,
         engine: EngineClient,
-        in_thread: bool = False,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``in_thread``: the indexer is no process of its own."""
         self.store = store
         self._engine = engine
         self._now = now
-        self._indexer = IndexerClient(self._index_changed, in_thread)
+        self._indexer = IndexerClient(self._index_changed)
         self._indexed: dict[str, float] = {}
         """Repositories whose index is kept in line, and when they were used last."""
         self._views: OrderedDict[tuple[str, str, str], RepositoryView] = OrderedDict()

@@ -135,9 +135,9 @@ def made(broken: Broken, tmp_path: Path, environment: dict[str, str]) -> str:
 
 
 def check_kind(
-    broken: Broken, connect: Connect, tmp_path: Path, environment: dict[str, str], *arguments: str
+    broken: Broken, connect: Connect, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    driver = connect(made(broken, tmp_path, environment), *arguments)
+    driver = connect(made(broken, tmp_path, environment))
     assert ask(driver, tmp_path)[0] == []
     press_keys(driver, tmp_path)
     status = driver.request("redraft/status", {})
@@ -165,13 +165,6 @@ def test_every_kind_is_told_once_and_nobody_waits(
     broken: Broken, connect: Connect, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     check_kind(broken, connect, tmp_path, environment)
-
-
-def test_the_same_without_a_daemon(
-    connect: Connect, tmp_path: Path, environment: dict[str, str]
-) -> None:
-    broken = next(one for one in KINDS if one.name == "missing_folder")
-    check_kind(broken, connect, tmp_path, environment, "--in-process")
 
 
 def test_a_changed_file_is_tried_at_once(connect: Connect, tmp_path: Path) -> None:

@@ -362,14 +362,3 @@ def test_status_and_stop(environment: dict[str, str]) -> None:
     assert command(environment, "stop").stdout == "stopped\n"
     wait_until(lambda: gone(pid))
     driver.process.wait(10)
-
-
-def test_everything_runs_in_one_process_for_debugging(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
-    driver = Driver(environment, ("--in-process",))
-    result = driver.initialize(profile("vscode"), tmp_path)
-    assert result["capabilities"]["inlineCompletionProvider"] == {}
-    assert driver.request("redraft/status", {})["state"] in ("loading", "indexing", "ready")
-    assert driver.close() == 0
-    assert not status(environment)["running"]

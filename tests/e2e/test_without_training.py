@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -56,17 +57,20 @@ def test_the_server_completes_without_training(
     )  # fmt: skip
     assert str(copy) in looked.stdout, "the copy is what is imported"
     assert "No module named 'accel.training'" in looked.stdout
-    driver = Driver(made, ("--in-process",), cwd=tmp_path)
+    # The daemon of the other tests indexes its workspace.
+    own = Path(shutil.copytree(workspace, tmp_path / "workspace"))
+    driver = Driver(made, cwd=tmp_path)
     try:
-        driver.initialize(profile("vscode"), workspace)
+        driver.initialize(profile("vscode"), own)
         driver.wait_for_state("ready", timeout=240)
-        uri = (workspace / "total.py").as_uri()
+        uri = (own / "total.py").as_uri()
         driver.open(uri, TEXT)
         asked = inline(uri, 3, len("        result += "))
         result = driver.request("textDocument/inlineCompletion", asked)
         assert result["items"][0]["insertText"]
     finally:
         driver.kill()
+        command(made, "stop")
 
 
 @pytest.mark.timeout(300)
