@@ -83,7 +83,7 @@ def _measured(
     args: argparse.Namespace, folder: Path
 ) -> tuple[dict[str, list[float]], dict[str, int]]:
     """Seconds of every round by kind, and the lengths of the prompt in tokens."""
-    service = started(args, kept_in=folder)
+    service = started(args, cache_folder=folder)
     job = job_in(service, source_text(args.file), args.tokens, args.seconds)
     longest = service.status().prompt_length.tokens(args.seconds)
     rounds = [replace(job, path=f"{number}.py") for number in range(args.rounds)]
@@ -95,13 +95,13 @@ def _measured(
         placed = replace(one, path=f"placed-{one.path}")
         service.prefill(placed)
         times.setdefault("placed", []).append(first_text_s(service, placed))
-    held = service.prefill(job) + 1
+    prefilled = service.prefill(job) + 1
     service.save_caches()
     service.close()
-    service = started(args, kept_in=folder)
+    service = started(args, cache_folder=folder)
     times["restarted"] = [first_text_s(service, one) for one in rounds]
     service.close()
-    return times, {"prompt_tokens": held, "longest_prompt_tokens": longest}
+    return times, {"prompt_tokens": prefilled, "longest_prompt_tokens": longest}
 
 
 def first_texts(service: EngineService, rounds: list[CompletionJob]) -> dict[str, list[float]]:

@@ -65,16 +65,16 @@ def options_of(args: argparse.Namespace, backend: Any = "auto") -> EngineOptions
 
 
 def started(
-    args: argparse.Namespace, backend: str = "auto", kept_in: Path | None = None
+    args: argparse.Namespace, backend: str = "auto", cache_folder: Path | None = None
 ) -> EngineService:
-    """An engine with its model loaded. ``kept_in``: where its KV caches are kept for the next
+    """An engine with its model loaded. ``cache_folder``: where its KV caches are kept for the next
     start. Raises AccelError."""
     from lsp_server.engine.service import EngineService
 
     options = options_of(args, backend)
-    if kept_in is not None:
+    if cache_folder is not None:
         options = replace(options, disk_cache_megabytes=KV_MEGABYTES)
-    service = EngineService(options, caches=kept_in)
+    service = EngineService(options, caches=cache_folder)
     service.load()
     service.warm_up()
     return service

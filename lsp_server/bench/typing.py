@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TimedRequest:
     """One request that was answered."""
 
     msg_id: int
@@ -95,9 +95,9 @@ class TypingTally:
 
     requests: int = 0
     along: int = 0
-    typed: list[Asked] = field(default_factory=list)
-    cold: list[Asked] = field(default_factory=list)
-    waited: list[Asked] = field(default_factory=list)
+    typed: list[TimedRequest] = field(default_factory=list)
+    cold: list[TimedRequest] = field(default_factory=list)
+    waited: list[TimedRequest] = field(default_factory=list)
     late: int = 0
     """Requests that the next key came before."""
     errors: list[str] = field(default_factory=list)
@@ -179,7 +179,7 @@ class Typist:
             msg_id, future = document.ask(len(place.before) + key + WAIT_EVERY)
             if (text := self._answer(future, PATIENCE_S)) is not None and number:
                 took_ms = (time.monotonic() - started) * 1000
-                self.tally.waited.append(Asked(msg_id, took_ms, text, "", False))
+                self.tally.waited.append(TimedRequest(msg_id, took_ms, text, "", False))
         document.close()
 
     def open(self, text: str) -> OpenDocument:
@@ -224,7 +224,7 @@ class Typist:
         if text is not None:
             took_ms = (time.monotonic() - started) * 1000
             group = self.tally.cold if due is None else self.tally.typed
-            group.append(Asked(msg_id, took_ms, text, place.typed[typed:], along))
+            group.append(TimedRequest(msg_id, took_ms, text, place.typed[typed:], along))
         return text
 
     def _answer(self, future: Future[Any], patience_s: float) -> str | None:
@@ -277,8 +277,8 @@ def matches(text: str, next_text: str) -> bool:
     return bool(next_text) and text.startswith(word)
 
 
-def _took(asked: list[Asked], percent: float) -> float | None:
-    return percentile([one.took_ms for one in asked], percent)
+def _took(requests: list[TimedRequest], percent: float) -> float | None:
+    return percentile([one.took_ms for one in requests], percent)
 
 
 def percentile(values: list[float], percent: float) -> float | None:

@@ -283,8 +283,12 @@ def _formats(model: str | None) -> Finding:
         tokenizer = Tokenizer.from_folder(tokenizer_folder(model))
     except ModelUnavailable:
         return Finding("prompt formats", "not known, since the model cannot be opened")
-    form = fim_format_of(tokenizer)
-    filling = "from the left alone" if form is None else f"holes as {form.family or 'metadata'}"
+    fim_format = fim_format_of(tokenizer)
+    filling = (
+        "from the left alone"
+        if fim_format is None
+        else f"holes as {fim_format.family or 'metadata'}"
+    )
     edits = "edits by its chat template" if tokenizer.chat_template else "no chat template"
     problems = list(dict.fromkeys([*format_problems(tokenizer), *template_problems(tokenizer)]))
     found = "; ".join([f"{filling}, {edits}", *problems])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.cli.output import add_json_argument, show_notes, write_json
 from lsp_server.cli.source_file import read_text, workspace_of
-from lsp_server.contract.jobs import EditJob, JobResult, kept
+from lsp_server.contract.jobs import EditJob, JobResult, unchanged
 from lsp_server.contract.options import EngineOptions
 from lsp_server.documents.document import line_end, split_lines
 from lsp_server.documents.secret_documents import file_reason, withheld_warning
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     where = EditedPart(text, start, end, job.language, job.path)
     renamed = rename_changes(args.instruction, where)
     if renamed is not None:
-        result = kept(apply_hunks(where.code, renamed))
+        result = unchanged(apply_hunks(where.code, renamed))
         new = result.text
     else:
         result = _generated(args, job, workspace, console)

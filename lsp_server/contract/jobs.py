@@ -203,7 +203,7 @@ class Span:
     logprob: float | None = None
     """Of the one token that the text is of, given what stands before it, in nats; None where
     nobody asked."""
-    chance: TokenLogprob | None = None
+    token_logprob: TokenLogprob | None = None
     """The same with the likeliest tokens in its place."""
 
 
@@ -244,7 +244,7 @@ def is_scope_of(scope: str, workspace: str) -> bool:
     return scope == workspace or scope.endswith(f"\0{workspace}")
 
 
-def kept(text: str) -> JobResult:
+def unchanged(text: str) -> JobResult:
     """Text that no model wrote, as a result that cost nothing."""
     spans = [Span(text, "original")]
     return JobResult(text, spans, 0, 0, 0.0, 0.0, {}, "end")

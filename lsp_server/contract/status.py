@@ -73,5 +73,5 @@ class EngineStatus:
     @property
     def of_model(self) -> dict[str, Any]:
         """What the clients of a server are told, as JSON."""
-        told = [one.name for one in fields(self) if one.metadata.get("of_model")]
-        return {name: to_json(getattr(self, name)) for name in told}
+        names = [one.name for one in fields(self) if one.metadata.get("of_model")]
+        return {name: to_json(getattr(self, name)) for name in names}

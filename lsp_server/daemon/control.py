@@ -30,17 +30,19 @@ def ask_daemon(command: str, path: Path | None = None) -> dict[str, Any] | None:
 def running_daemons() -> dict[Path, dict[str, Any]]:
     """The status of every daemon of this user, those of other builds too, by its address."""
     places = [path for folder in runtime_folders() for path in sorted(folder.glob("*.sock"))]
-    asked = {path: ask_daemon("status", path) for path in places}
-    return {path: status for path, status in asked.items() if status is not None}
+    answers = {path: ask_daemon("status", path) for path in places}
+    return {path: status for path, status in answers.items() if status is not None}
 
 
 def stop_daemon(path: Path) -> None:
     """End a daemon and wait until it and what it started are gone. Raises RedraftError."""
-    told = ask_daemon("stop", path)
-    if told is None:
+    answer = ask_daemon("stop", path)
+    if answer is None:
         return
     # It lets its lock go last.
     lock = LockFile(path.with_suffix(".lock"))
     if not lock.acquire(STOP_S):
-        raise RedraftError(f"the daemon, process {told['stopped']}, does not end; end it yourself")
+        raise RedraftError(
+            f"the daemon, process {answer['stopped']}, does not end; end it yourself"
+        )
     lock.release()

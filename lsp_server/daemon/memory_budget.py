@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.memory import Need, held_by, need_of
+from lsp_server.engine.memory import Need, need_of, used_by
 from lsp_server.errors import MemoryTaken, ModelUnavailable
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class MemoryBudget:
         from operating_system.machine import free_bytes
 
         others = [one for one in list(self._engines()) if one is not beside and _holds(one)]
-        measured = {one: held_by(one.pid) for one in others}
+        measured = {one: used_by(one.pid) for one in others}
         whole = free_bytes() + sum(measured.values())
         most = min(megabytes * 1_000_000, whole) if megabytes else whole // 2
         used = sum(max(one.memory_bytes, measured[one]) for one in others)
@@ -71,7 +71,7 @@ class MemoryBudget:
                 self._changed.clear()
                 if (idle := self._longest_idle(engine)) is not None:
                     logger.info("engine %s gives way to %s", idle.status.model, engine.status.model)
-                    await idle.give_way(engine.status.model)
+                    await idle.unload_for(engine.status.model)
                 elif self._others_load(engine):
                     # Whether it is idle shows afterwards, and a first load compiles for long.
                     await self._changed.wait()

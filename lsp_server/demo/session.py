@@ -134,8 +134,8 @@ class OpenDocument:
 
     def ask(self, offset: int, kind: int = 2) -> tuple[int, Future[Any]]:
         """Ask for a suggestion, unasked (2) or by a key (1); its id and its answer."""
-        asked = {**self._at(offset), "context": {"triggerKind": kind}}
-        return self._client.start("textDocument/inlineCompletion", asked)
+        params = {**self._at(offset), "context": {"triggerKind": kind}}
+        return self._client.start("textDocument/inlineCompletion", params)
 
     def ask_next_edit(self, offset: int) -> Future[Any]:
         """Ask for next edits; their answer."""
@@ -143,8 +143,8 @@ class OpenDocument:
 
     def explain(self, offset: int, *, plain: bool = False) -> dict[str, Any]:
         """A completion by the model alone, and where its text came from."""
-        asked = {**self._at(offset), "plain": plain}
-        explained: dict[str, Any] = self._client.request("redraft/explain", asked)
+        params = {**self._at(offset), "plain": plain}
+        explained: dict[str, Any] = self._client.request("redraft/explain", params)
         return explained
 
     def edited(
@@ -158,13 +158,13 @@ class OpenDocument:
         """What becomes of lines by an instruction: ``text``, ``diff`` and ``statistics``. Lines
         count from 0, the second one excluded. Raises ServerFailed where the server refuses."""
         start, end = ({"line": line, "character": 0} for line in lines)
-        asked = {
+        params = {
             "textDocument": {**self._document, "version": self._version},
             "range": {"start": start, "end": end},
             "instruction": instruction,
             "plain": plain,
         }
-        answer: dict[str, Any] = self._client.request("redraft/edit", asked, limit_s)
+        answer: dict[str, Any] = self._client.request("redraft/edit", params, limit_s)
         return answer
 
     def close(self) -> None:

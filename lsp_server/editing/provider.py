@@ -12,7 +12,7 @@ from pathlib import PurePath
 
 from lsp_server.contract.calls import Call
 from lsp_server.contract.engine import EngineInterface
-from lsp_server.contract.jobs import EDIT, EditJob, JobResult, Span, kept
+from lsp_server.contract.jobs import EDIT, EditJob, JobResult, Span, unchanged
 from lsp_server.documents.document import Document, Edit, Position
 from lsp_server.documents.invisible_characters import hidden_warning
 from lsp_server.documents.secret_documents import withheld_warning
@@ -162,7 +162,7 @@ class EditProvider:
     async def _finished(self, pending: PendingEdit, on_text: OnText | None) -> EditResult:
         if pending.renamed is not None:
             # Syntax tells what a rename makes of the code: a model could only spoil it.
-            result = kept(apply_hunks(pending.code, pending.renamed))
+            result = unchanged(apply_hunks(pending.code, pending.renamed))
         else:
             result = await self._generate(pending.job, on_text)
         document, region = pending.request.document, pending.region

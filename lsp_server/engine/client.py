@@ -263,7 +263,7 @@ class EngineClient:
             self.failure = None
             self._change("idle", "")
 
-    async def give_way(self, other: str) -> None:
+    async def unload_for(self, other: str) -> None:
         """End the process, and wait for its end, so that ``other`` has room."""
         self._why_unloaded = f"unloaded to make room for {other}; the next request loads it again"
         await self.close()
@@ -327,7 +327,7 @@ class EngineClient:
         self.last_heard = time.monotonic()
         event = frame["event"]
         if event == "status":
-            self._told(frame["status"])
+            self._updated(frame["status"])
             return
         call = self.calls.find(frame["id"]) if frame["id"] is not None else None
         if event == "spans" and call is not None and call.on_spans is not None:
@@ -340,7 +340,7 @@ class EngineClient:
         elif event == "error":
             self.calls.finish(call, error=_error_of(frame))
 
-    def _told(self, changes: dict[str, Any]) -> None:
+    def _updated(self, changes: dict[str, Any]) -> None:
         values = {**to_json(self.status), "message": "", **changes}
         status = read(EngineStatus, values, unknown="ignored")
         if status.state == "failed":

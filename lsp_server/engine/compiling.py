@@ -40,10 +40,10 @@ class CompileTask:
     seconds: float
 
 
-def compile_at_once(tasks: list[CompileTask], told: Callable[[str], None]) -> None:
+def compile_at_once(tasks: list[CompileTask], report: Callable[[str], None]) -> None:
     """Compile tasks, in a process for every core, each about as long as the others.
 
-    ``told`` is told how far it is. A task that fails is left to who calls it: that is slow, but
+    ``report`` is told how far it is. A task that fails is left to who calls it: that is slow, but
     says what is wrong.
     """
     most = min(cores(), MOST_PROCESSES)
@@ -57,7 +57,7 @@ def compile_at_once(tasks: list[CompileTask], told: Callable[[str], None]) -> No
             running[names] = _start(share)
         while running:
             left = sum(len(shares[names]) for names in running)
-            told(
+            report(
                 f"compiling for this machine, this once: {len(tasks) - left} of {len(tasks)} parts"
             )
             if not _wait_for_one(running, ends):

@@ -190,9 +190,9 @@ def edit_prompt(engine: Engine, job: EditJob) -> Prompt:
 
 def answer_tokens(engine: Engine, job: EditJob, prompt: Prompt) -> int:
     """How many tokens an answer may have before it is cut."""
-    room = engine.max_positions - len(prompt.tokens) - 1
+    left = engine.max_positions - len(prompt.tokens) - 1
     longest = LONGEST_ANSWER * len(prompt.tokens) + ANSWER_TOKENS
-    return min(job.max_tokens, room, longest)
+    return min(job.max_tokens, left, longest)
 
 
 def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) -> Prompt:

@@ -99,19 +99,19 @@ class EngineLoading:
         assert self._engine is not None
         return self._engine
 
-    def load(self, told: Callable[[str], None] = lambda message: None) -> None:
-        """Load the model; ``told`` what takes long. Raises AccelError."""
+    def load(self, report: Callable[[str], None] = lambda message: None) -> None:
+        """Load the model; ``report`` what takes long. Raises AccelError."""
         if self._engine is None:
             with no_collection():
-                self._load(told)
+                self._load(report)
 
-    def _load(self, told: Callable[[str], None]) -> None:
+    def _load(self, report: Callable[[str], None]) -> None:
         from accel.engine import Engine
 
         parts = self._parts_to_compile()
         edits = [part for part in parts if part.name == "edits" and self._defers]
         sampling = [part for part in parts if part.name == "sampling" and self._defers]
-        compile_at_once([part for part in parts if part not in edits + sampling], told)
+        compile_at_once([part for part in parts if part not in edits + sampling], report)
         options = self._options
         self._engine = Engine.open(options, measures_later=self._measures_later)
         self._share_tokenizer(self._engine.tokenizer)
@@ -123,7 +123,7 @@ class EngineLoading:
         self._prompt_length = prompt_length(self._engine)
         self._edits_behind = CompilingBehind(edits, self.on_change)
         self._sampling_behind = CompilingBehind(sampling)
-        self._open_learnt_state()
+        self._open_saved_state()
 
     def _parts_to_compile(self) -> list[CompileTask]:
         return warming.parts_to_compile(self._options, self.indexes.compiled_parts)
@@ -135,7 +135,7 @@ class EngineLoading:
         size = tokenizer.vocabulary_size
         self.indexes.share(TextTokenizer.sharing(tokenizer.fast, tokenizer.sha256, size))
 
-    def _open_learnt_state(self) -> None:
+    def _open_saved_state(self) -> None:
         from accel.drafting.history import History
         from accel.drafting.retrieval.calibration import Calibration
 

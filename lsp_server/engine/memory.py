@@ -70,17 +70,17 @@ def _dtype(options: EngineOptions) -> str:
     return "int8" if platform.machine() in _EIGHT_BITS else "bf16"
 
 
-def held_by(pid: int | None) -> int:
+def used_by(pid: int | None) -> int:
     """Bytes that a process and its children hold, without what they share with files."""
     import psutil
 
     if pid is None:
         return 0
-    held = 0
+    used = 0
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
         for one in [process, *process.children(recursive=True)]:
             with contextlib.suppress(psutil.Error):
                 memory = one.memory_info()
-                held += memory.rss - getattr(memory, "shared", 0)
-    return held
+                used += memory.rss - getattr(memory, "shared", 0)
+    return used

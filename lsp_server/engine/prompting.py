@@ -146,9 +146,9 @@ class EnginePrompts(EngineLoading):
     def prefill(self, job: AnyJob, cancelled: Cancelled = never) -> int:
         """Compute the prompt of a request that may come. Returns the tokens held."""
         if isinstance(job, GenerateJob):
-            asked = generation_prompt(self.engine, job, self._prompt_length)
+            generated = generation_prompt(self.engine, job, self._prompt_length)
             key = generate_key(job, drafts_edits=bool(job.prediction) and self._drafts_edits())
-            return self._prefill(key, asked.tokens, cancelled)
+            return self._prefill(key, generated.tokens, cancelled)
         if isinstance(job, EditJob):
             prompt = edit_prompt(self.engine, shown_job(self.engine, job)[1])
             return self._prefill(edit_key(job), prompt.tokens, cancelled)
@@ -157,10 +157,10 @@ class EnginePrompts(EngineLoading):
             return self._read_opened(job, cancelled)
         key = ("complete", job.scope, job.path)
         prompt = self._completion_prompt(job)
-        held = self._prefill(key, prompt.tokens, cancelled)
-        if held == len(prompt.tokens) - 1:
+        prefilled = self._prefill(key, prompt.tokens, cancelled)
+        if prefilled == len(prompt.tokens) - 1:
             self._bring_up_to_date(job, key, cancelled)
-        return held
+        return prefilled
 
     def _prefill(self, key: tuple[str, ...], tokens: TokenArray, cancelled: Cancelled) -> int:
         with self._sessions.acquire(key, self.engine.session) as session:

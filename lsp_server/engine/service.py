@@ -16,7 +16,7 @@ from lsp_server.contract.jobs import (
     EditJob,
     GenerateJob,
     JobResult,
-    kept,
+    unchanged,
 )
 from lsp_server.engine import warming
 from lsp_server.engine.completion import stopping
@@ -64,8 +64,8 @@ TYPICAL_CONTEXT = 512
 class EngineService(EnginePrompts):
     """Completions, edits and generations. Not thread-safe: one thread decodes."""
 
-    def _load(self, told: Callable[[str], None]) -> None:
-        super()._load(told)
+    def _load(self, report: Callable[[str], None]) -> None:
+        super()._load(report)
         self._cold_parts = self._parts_to_warm()
 
     def warm_up(self, interrupted: Cancelled = never) -> None:
@@ -95,7 +95,7 @@ class EngineService(EnginePrompts):
         if isinstance(job, EditJob) and not self._edits_behind.is_over:
             return
         names = ("_calibration", "_history", "_kv_store", "_sessions", "_drafters")
-        held = {name: getattr(self, name) for name in names}
+        saved = {name: getattr(self, name) for name in names}
         self._calibration = self._history = self._kv_store = None
         self._sessions, self._drafters = Pool(MAX_SESSIONS), Pool(MAX_DRAFTERS)
         try:
@@ -107,7 +107,7 @@ class EngineService(EnginePrompts):
             # A model without the special tokens of this job says so when it is asked for it.
             return
         finally:
-            for name, value in held.items():
+            for name, value in saved.items():
                 setattr(self, name, value)
 
     def complete(
@@ -162,11 +162,11 @@ class EngineService(EnginePrompts):
 
     def edit_steps(self, job: EditJob, cancelled: Cancelled = never) -> Steps:
         """An edit that yields after every forward, part by part."""
-        shown, asked = shown_job(self.engine, job)
+        shown, shown_edit = shown_job(self.engine, job)
         results: list[JobResult] = []
-        for text, prompt in edit_parts(self.engine, asked, self._fits):
+        for text, prompt in edit_parts(self.engine, shown_edit, self._fits):
             if prompt is None:
-                results.append(kept(text))
+                results.append(unchanged(text))
                 yield results[-1].spans
                 continue
             watch = LoopWatch(text, cancelled)
@@ -176,7 +176,7 @@ class EngineService(EnginePrompts):
             plain = job.plain or not self._drafts_edits()
             steps = self._generate(edit_key(job), request, plain, self._reuse)
             result = yield from watch.over(steps)
-            results.append(answer(result, prompt, asked, text))
+            results.append(answer(result, prompt, shown_edit, text))
             if result.stopped_by in CUT:
                 break
         return put_in(shown, job, joined(results))
@@ -194,8 +194,8 @@ class EngineService(EnginePrompts):
         if drafts_edits and job.rewrites is not None:
             nodes = WINDOW_NODES
         request = self._request(job, prompt, nodes, cancelled)
-        room = self.engine.max_positions - len(prompt.tokens) - 1
-        request.max_tokens = max(min(job.max_tokens, room), 1)
+        left = self.engine.max_positions - len(prompt.tokens) - 1
+        request.max_tokens = max(min(job.max_tokens, left), 1)
         request.stop_tokens |= frozenset(job.stop_tokens)
         request.stop_rule = generation_end(job)
         request.logprobs, request.confidences = job.logprobs, job.likely

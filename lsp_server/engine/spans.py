@@ -35,17 +35,17 @@ class SpanBuilder:
             _append(self.spans, span.text, span.source)
         return added
 
-    def add_one_by_one(self, chances: Sequence[Logprob], sources: Iterable[str]) -> list[Span]:
+    def add_one_by_one(self, logprobs: Sequence[Logprob], sources: Iterable[str]) -> list[Span]:
         """A span for each token, with how likely it was; its text may be empty."""
         added: list[Span] = []
-        for chance, source in zip(chances, sources, strict=True):
-            text = "".join(span.text for span in self.add([chance.token], [source]))
-            told = TokenLogprob(
-                list(self._bytes_of(chance.token)),
-                chance.logprob,
-                [(list(self._bytes_of(token)), logprob) for token, logprob in chance.likeliest],
+        for found, source in zip(logprobs, sources, strict=True):
+            text = "".join(span.text for span in self.add([found.token], [source]))
+            token_logprob = TokenLogprob(
+                list(self._bytes_of(found.token)),
+                found.logprob,
+                [(list(self._bytes_of(token)), logprob) for token, logprob in found.likeliest],
             )
-            added.append(Span(text, source, chance=told))
+            added.append(Span(text, source, token_logprob=token_logprob))
         return added
 
     def add_likely(
@@ -65,13 +65,13 @@ class SpanBuilder:
 
 def first_spans(spans: Sequence[Span], length: int) -> list[Span]:
     """Spans cut to the first ``length`` characters."""
-    kept: list[Span] = []
+    shortened: list[Span] = []
     for span in spans:
         if length <= 0:
             break
-        kept.append(Span(span.text[:length], span.source))
+        shortened.append(Span(span.text[:length], span.source))
         length -= len(span.text)
-    return kept
+    return shortened
 
 
 def _append(spans: list[Span], text: str, source: str) -> None:

@@ -33,7 +33,7 @@ class AnswerText:
         """What may be told now that these have come."""
         for span in spans:
             self._text += span.text
-            if span.chance is not None:
+            if span.token_logprob is not None:
                 self._waiting.append((len(self._text), span))
         return self._tell(self._certain())
 

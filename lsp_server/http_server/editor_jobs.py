@@ -20,7 +20,7 @@ from lsp_server.http_server.fields import Fields
 MOST_ACCEPTED_CHARACTERS = 1 << 16
 """Of a suggestion that was taken, and of what stood before it: it is encoded between forwards."""
 PRIORITIES = COMPLETION, EDIT, PREFETCH, PREFILL
-Asked = TypeVar("Asked", CompletionJob, EditJob, CompletionJob | EditJob, AcceptedText)
+Job = TypeVar("Job", CompletionJob, EditJob, CompletionJob | EditJob, AcceptedText)
 
 
 def editor_job(kind: type[CompletionJob | EditJob], fields: Fields) -> CompletionJob | EditJob:
@@ -36,19 +36,19 @@ def accepted_text(fields: Fields) -> AcceptedText:
     return taken
 
 
-def _read(kind: type[Asked], fields: Fields, name: str) -> Asked:
+def _read(kind: type[Job], fields: Fields, name: str) -> Job:
     values = fields.take(name)
     if isinstance(values, dict):
         if "owner" in values:
             raise invalid(f"{name}.owner: the key says whose it is")
         values = {"workspace": "", **values}
     try:
-        asked = read(kind, values, name)
+        job = read(kind, values, name)
     except Unreadable as error:
         raise invalid(str(error)) from None
-    if asked.secret:
+    if job.secret:
         raise RequestRefused(400, "what may hold secrets must not be sent", "secret")
-    path = asked.path
+    path = job.path
     if path.startswith(("/", "\\")) or "\0" in path or len(path) > 4096:
         raise invalid("path must be relative to the repository")
-    return asked
+    return job

@@ -63,8 +63,8 @@ class EditorRoutes:
 
     async def model(self, _request: Request) -> Response:
         """What the daemon must know to make prompts."""
-        told = {**self._engine.status.of_model, "model": model_name(self._engine)}
-        return JSONResponse({"protocol": PROTOCOL, **told})
+        described = {**self._engine.status.of_model, "model": model_name(self._engine)}
+        return JSONResponse({"protocol": PROTOCOL, **described})
 
     async def complete(self, request: Request) -> ASGIApp:
         """Complete; the answer streams."""
@@ -109,15 +109,15 @@ class EditorRoutes:
             raise invalid(f"this server speaks protocol {PROTOCOL}")
         return fields
 
-    def _owned(self, asked: Owned, request: Request) -> Owned:
+    def _owned(self, job: Owned, request: Request) -> Owned:
         """It with its owner and, in place of the repository's id, the engine's workspace."""
         holder = str(request.scope["holder"])
         known = ""
-        if asked.workspace and self._repositories is not None:
-            known = self._repositories.workspace(asked.workspace, holder) or ""
-        if asked.workspace and not known:
+        if job.workspace and self._repositories is not None:
+            known = self._repositories.workspace(job.workspace, holder) or ""
+        if job.workspace and not known:
             raise not_found("there is no such repository for this key")
-        return replace(asked, owner=holder, workspace=known)
+        return replace(job, owner=holder, workspace=known)
 
 
 def _priority(fields: Fields, usual: int) -> int:

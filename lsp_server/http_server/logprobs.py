@@ -46,7 +46,7 @@ def chat_logprobs(tokens: Sequence[Span]) -> dict[str, Any]:
 
 
 def _chances(tokens: Sequence[Span]) -> list[TokenLogprob]:
-    return [span.chance for span in tokens if span.chance is not None]
+    return [span.token_logprob for span in tokens if span.token_logprob is not None]
 
 
 def _chat_token(token: list[int], logprob: float) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def download_from_hub(source: HubSource, part: Part, folder: Path, report: Repor
     if file.is_file() and file.stat().st_size > nbytes:
         file.unlink()
     headers = {"authorization": f"Bearer {token}"} if token else None
-    with hub_errors(source, part.path, begun=True):
+    with hub_errors(source, part.path, answered=True):
         download(url, file, report, nbytes=nbytes, headers=headers)
     return file
 
@@ -63,8 +63,8 @@ def size_in_hub(source: HubSource, part: Part) -> int:
 
 
 @contextmanager
-def hub_errors(source: HubSource, path: str = "", *, begun: bool = False) -> Iterator[None]:
-    """Errors of the hub and of the network become RedraftError, with what to do; ``begun``: the
+def hub_errors(source: HubSource, path: str = "", *, answered: bool = False) -> Iterator[None]:
+    """Errors of the hub and of the network become RedraftError, with what to do; ``answered``: the
     server had answered before."""
     # It would tell the server about this machine, and ask it for more than the file.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -93,10 +93,10 @@ def hub_errors(source: HubSource, path: str = "", *, begun: bool = False) -> Ite
     except Exception as error:  # its HTTP library has another name from version to version
         from huggingface_hub.constants import ENDPOINT
 
-        raise RedraftError(_reason(error, begun, network_remedy(error, ENDPOINT))) from error
+        raise RedraftError(_reason(error, answered, network_remedy(error, ENDPOINT))) from error
 
 
-def _reason(error: Exception, begun: bool, remedy: str) -> str:
+def _reason(error: Exception, answered: bool, remedy: str) -> str:
     """Why a request failed, and what to do; ``remedy``: about proxy and certificates."""
     said = _first_line(error)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -106,7 +106,7 @@ def _reason(error: Exception, begun: bool, remedy: str) -> str:
         return "the server has had too many requests (429); try again later, or set HF_TOKEN"
     if status in (401, 403):
         return f"the server refuses ({status}); set HF_TOKEN to a token that may read it"
-    if begun:
+    if answered:
         return f"the download broke off ({said}); try again, it goes on there"
     return (
         f"the server cannot be reached ({said}); {remedy or 'check the network and HF_ENDPOINT'}, "

@@ -62,5 +62,5 @@ def _run(command: list[str]) -> None:
         process.kill()
     if process.returncode:
         lines = [line for line in complaints.splitlines() if line.strip()]
-        told = lines[-1].removeprefix("ERROR: ") if lines else f"code {process.returncode}"
-        raise OSError(f"pip failed: {told}")
+        complaint = lines[-1].removeprefix("ERROR: ") if lines else f"code {process.returncode}"
+        raise OSError(f"pip failed: {complaint}")

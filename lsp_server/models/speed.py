@@ -52,10 +52,10 @@ def _speed(one: float, many: float, *, measured: bool) -> Speed:
 
 def _measured(path: Path) -> tuple[float, float] | None:
     try:
-        kept = ProfileStore(fingerprint(path, "cpu")).values()
+        profiles = ProfileStore(fingerprint(path, "cpu")).values()
     except OSError:  # the file has just gone
         return None
-    for costs in kept:
+    for costs in profiles:
         try:
             rows = ForwardCosts.from_json(costs).by_rows(PROMPT_TOKENS, _ROWS_AT_ONCE)
         except (TypeError, KeyError, ValueError):

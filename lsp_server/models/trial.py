@@ -27,9 +27,9 @@ class Trial:
     problems: list[str] = field(default_factory=list)
 
 
-def try_model(path: str, told: Callable[[str], None]) -> Trial:
-    """Load a model and have it complete and edit. ``told`` hears how far it is; the first time on a
-    machine that takes a minute. Raises RedraftError or AccelError where it cannot be loaded."""
+def try_model(path: str, report: Callable[[str], None]) -> Trial:
+    """Load a model and have it complete and edit. ``report`` hears how far it is. Raises
+    RedraftError or AccelError where it cannot be loaded."""
     from accel.errors import AccelError
     from accel.text.format_check import format_problems, template_problems
     from lsp_server.engine.service import EngineService
@@ -37,9 +37,9 @@ def try_model(path: str, told: Callable[[str], None]) -> Trial:
     service = EngineService(EngineOptions(path=path, common=False))
     trial = Trial()
     try:
-        service.load(told)
+        service.load(report)
         service.warm_up()
-        told("trying the model")
+        report("trying the model")
         tokenizer = service.engine.tokenizer
         problems = [*format_problems(tokenizer), *template_problems(tokenizer)]
         trial.problems += dict.fromkeys(problems)
@@ -49,8 +49,8 @@ def try_model(path: str, told: Callable[[str], None]) -> Trial:
         if not trial.text.strip():
             trial.problems.append("it wrote nothing into a hole that wants an expression")
         if tokenizer.chat_template is not None:
-            asked = _INSTRUCTION, _EDITED
-            edit = EditJob("", "limit.py", *asked, language="python", max_tokens=_TOKENS)
+            words = _INSTRUCTION, _EDITED
+            edit = EditJob("", "limit.py", *words, language="python", max_tokens=_TOKENS)
             trial.edit = service.edit(edit).text
     except (RedraftError, AccelError) as error:
         if not trial.text:

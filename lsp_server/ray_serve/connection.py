@@ -104,46 +104,46 @@ class ReplicasConnection(Child):
             self._views.take(note)
         return self._alive
 
-    async def _answer(self, asked: Frame) -> None:
-        told: list[Frame] = []
+    async def _answer(self, request: Frame) -> None:
+        passed_on: list[Frame] = []
         try:
-            await self._ask(asked, told)
+            await self._ask(request, passed_on)
         except asyncio.CancelledError:
-            self._tell(asked, {"event": "result", "result": _cut(told), "forward_s": 0.0})
+            self._tell(request, {"event": "result", "result": _cut(passed_on), "forward_s": 0.0})
         except Exception as error:
             if not isinstance(error, EngineUnavailable):
                 logger.exception("a request failed")
             kind = EngineUnavailable.__name__
-            self._tell(asked, {"event": "error", "kind": kind, "message": str(error)})
+            self._tell(request, {"event": "error", "kind": kind, "message": str(error)})
         finally:
-            del self._tasks[asked["id"]]
+            del self._tasks[request["id"]]
 
-    async def _ask(self, asked: Frame, told: list[Frame]) -> None:
-        """Pass on a request, and again while nothing of its answer was ``told``. Raises
+    async def _ask(self, request: Frame, passed_on: list[Frame]) -> None:
+        """Pass on a request, and again while nothing of its answer was ``passed_on``. Raises
         EngineUnavailable where the replica died."""
-        workspace = asked["job"].get("workspace", "")
+        workspace = request["job"].get("workspace", "")
         handle = self._handle.options(
-            method_name="answer", stream=True, session_id=session_of(asked["job"], self._secret)
+            method_name="answer", stream=True, session_id=session_of(request["job"], self._secret)
         )
         lacking: list[str] = []
         deaths = 0
         for _ in range(TRIES + VIEW_TRIES):
-            answer = handle.remote(asked, self._views.part(workspace, lacking))
+            answer = handle.remote(request, self._views.part(workspace, lacking))
             lacking = []
             try:
                 async for frames in answer:
                     if frames[0]["event"] == "lacking":
                         lacking = frames[0]["paths"]
                         break
-                    told += frames
+                    passed_on += frames
                     for frame in frames:
-                        self._tell(asked, frame)
-                if told and told[-1]["event"] != "spans":
+                        self._tell(request, frame)
+                if passed_on and passed_on[-1]["event"] != "spans":
                     return
             except (RayError, RayServeException) as error:
                 logger.warning("a replica was lost: %s", type(error).__name__)
                 deaths += 1
-                if told or deaths == TRIES:
+                if passed_on or deaths == TRIES:
                     break
             finally:
                 # Ends the forward where the frames were not read to their end.
@@ -158,8 +158,8 @@ class ReplicasConnection(Child):
             # Another replica will answer, which knows no past outputs either.
             logger.warning("a replica was lost: %s", type(error).__name__)
 
-    def _tell(self, asked: Frame, frame: Frame) -> None:
-        self._on_frame({**frame, "id": asked["id"]})
+    def _tell(self, request: Frame, frame: Frame) -> None:
+        self._on_frame({**frame, "id": request["id"]})
 
 
 async def _described(handle: DeploymentHandle[Any]) -> Frame:
@@ -174,9 +174,9 @@ def session_of(job: dict[str, Any], secret: bytes) -> str:
     return session_id(secret, job["owner"], repository or job.get("path", ""))
 
 
-def _cut(told: list[Frame]) -> dict[str, Any]:
-    spans = [span for frame in told if frame["event"] == "spans" for span in frame["spans"]]
+def _cut(passed_on: list[Frame]) -> dict[str, Any]:
+    spans = [span for frame in passed_on if frame["event"] == "spans" for span in frame["spans"]]
     text = "".join(span["text"] for span in spans)
-    told_spans = [Span(span["text"], span["source"]) for span in spans]
-    cut: dict[str, Any] = to_json(JobResult(text, told_spans, 0, 0, 0.0, 0.0, {}, "cancelled"))
+    spans_so_far = [Span(span["text"], span["source"]) for span in spans]
+    cut: dict[str, Any] = to_json(JobResult(text, spans_so_far, 0, 0, 0.0, 0.0, {}, "cancelled"))
     return cut

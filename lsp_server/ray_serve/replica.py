@@ -59,7 +59,7 @@ class EngineReplica:
         """See ``EngineInterface.tell``."""
         self._engine.tell(note)
 
-    async def answer(self, asked: Frame, view: ViewPart | None) -> AsyncIterator[list[Frame]]:
+    async def answer(self, request: Frame, view: ViewPart | None) -> AsyncIterator[list[Frame]]:
         """The frames that the engine answers a request with. A cancel of the stream ends the
         forward. ``view``: the workspace of the request; what is lacking of it is the answer."""
         if view is not None and (lacking := self._take(view)):
@@ -70,8 +70,8 @@ class EngineReplica:
         def told(spans: list[Span]) -> None:
             frames.put_nowait({"event": "spans", "spans": to_json(spans)})
 
-        job, client, priority = job_of(asked), asked["client"], asked["urgency"]
-        if asked["op"] == "prefill":
+        job, client, priority = job_of(request), request["client"], request["urgency"]
+        if request["op"] == "prefill":
             call = self._engine.prefill(job, client, priority)
         else:
             call = self._engine.ask(job, client, told, priority)

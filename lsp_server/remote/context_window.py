@@ -119,28 +119,28 @@ class ContextWindow:
             wanted = min(wanted, self.tokens - self.tokens_of(prompt) - OVERHEAD_TOKENS)
         return wanted
 
-    def learn(self, message: str, numbers: dict[str, int], prompt: str, asked_for: int) -> None:
+    def learn(self, message: str, numbers: dict[str, int], prompt: str, wanted: int) -> None:
         """A server refused a prompt with an answer of so many tokens as too long: know better how
         much fits, so that less is asked for."""
         window = _number(numbers, SERVED) or _first(_WINDOWS, message)
         if not window and (written := _first(_WRITTEN, message)):
-            self.answer_tokens = max(min(written, asked_for - 1), SHORTEST_ANSWER)
+            self.answer_tokens = max(min(written, wanted - 1), SHORTEST_ANSWER)
             return
         prompt_tokens = _number(numbers, ("n_prompt_tokens", "prompt_tokens"))
         prompt_tokens = prompt_tokens or _first(_PROMPTS, message)
         total = _first([_REQUESTED], message)
-        if not prompt_tokens and total > asked_for:
-            prompt_tokens = total - asked_for
-        known, before = self.tokens, self.answer_tokens_left(prompt, asked_for)
+        if not prompt_tokens and total > wanted:
+            prompt_tokens = total - wanted
+        known, before = self.tokens, self.answer_tokens_left(prompt, wanted)
         if prompt_tokens:
             self._denser(len(prompt) / prompt_tokens * MARGIN)
         if window >= SHORTEST_ANSWER:
             self.tokens = window
         else:
             # Nothing is told: what was asked for is too much.
-            asked = self.tokens_of(prompt) + asked_for
-            self.tokens = max(int(min(known or asked, asked) * SHRINKING), SHORTEST_WINDOW)
-        if known and self.tokens >= known and self.answer_tokens_left(prompt, asked_for) >= before:
+            requested = self.tokens_of(prompt) + wanted
+            self.tokens = max(int(min(known or requested, requested) * SHRINKING), SHORTEST_WINDOW)
+        if known and self.tokens >= known and self.answer_tokens_left(prompt, wanted) >= before:
             # It fits by our count and not by the server's: its tokens are shorter than we thought.
             self._denser(self._characters_per_token * DENSER)
 

@@ -177,10 +177,10 @@ class OpenAiModel:
         if (cannot or self._refusals[name] >= REFUSED_OFTEN) and strategy in self._strategies:
             self._strategies.remove(strategy)
 
-    def _learns(self, error: ServerRefused, prompt: str, asked_for: int) -> bool:
+    def _learns(self, error: ServerRefused, prompt: str, answer_tokens: int) -> bool:
         """Whether a refusal tells how to ask better."""
         if is_about_length(error.details, error.kind):
-            self._window.learn(error.details, error.numbers, prompt, asked_for)
+            self._window.learn(error.details, error.numbers, prompt, answer_tokens)
             return True
         if error.kind not in ("400", "422"):
             return False

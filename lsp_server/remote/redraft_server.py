@@ -30,11 +30,11 @@ class RedraftServerModel:
 
     drafts = True
 
-    def __init__(self, connection: ServerConnection, told: dict[str, Any]) -> None:
-        """``told``: what the server says of its model (``GET /redraft/v1/model``). Raises
+    def __init__(self, connection: ServerConnection, description: dict[str, Any]) -> None:
+        """``description``: what the server says of its model (``GET /redraft/v1/model``). Raises
         Unreadable."""
         self._connection = connection
-        self.status = read(EngineStatus, told, unknown="ignored")
+        self.status = read(EngineStatus, description, unknown="ignored")
 
     async def ask(
         self,

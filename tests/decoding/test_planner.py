@@ -16,6 +16,7 @@ from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.measuring import FEW_ROWS, ROWS, measure
 from accel.planning.acceptance_rate import AcceptanceRate
 from accel.planning.cost_table import CostTable
+from accel.planning.planner import AdaptivePlanner
 
 
 def tree_of(probabilities: list[float]) -> DraftTree:
@@ -268,3 +269,18 @@ def test_a_tree_keeps_to_so_many_leaves() -> None:
     assert tree.with_leaves(4) is tree
     chain = DraftTree.chain(np.arange(5, dtype=np.int32), Source.PROMPT)
     assert chain.with_leaves(1) is chain
+
+
+def test_requests_of_an_adaptive_planner_share_costs_and_no_acceptance() -> None:
+    costs = ForwardCosts([256], [1, 2, 8, 16], np.array([[9.0, 2.0, 2.0, 7.0]]))
+    planner = AdaptivePlanner(costs, 16, widths=(1, 2, 8, 16))
+    table = CostTable(costs, 16, widths=(1, 2, 8, 16))
+    assert [planner.costs.padding(rows, 0) for rows in range(1, 18)] == [
+        table.padding(rows, 0) for rows in range(1, 18)
+    ]
+    assert [planner.seconds(rows, 0) for rows in (1, 8, 16, 40)] == [2.0, 2.0, 7.0, 7.0]
+    assert planner.prefill_seconds(40, 0) == 7.0 * 40 / 16
+    one, other = planner.begin(), planner.begin(is_edit=True)
+    assert one.costs is other.costs is planner.costs
+    assert one.log is None
+    assert one.acceptance is not other.acceptance

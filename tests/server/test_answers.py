@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lsp_server.contract.jobs import EditJob, JobResult
+from lsp_server.engine.editing.answer_blocks import fenced_blocks
 from lsp_server.engine.editing.answers import code_of_answer, code_so_far
 from lsp_server.engine.editing.shown_text import ShownText
 from lsp_server.engine.generating import fitted, put_in
@@ -383,3 +384,17 @@ def test_only_the_first_block_outside_of_thinking_is_shown_while_it_is_written()
     assert all(NEW.startswith(text) for text in shown)
     assert shown[-1] == NEW
     assert "def total(prices):\n" in shown
+
+
+@pytest.mark.parametrize(("deeper", "closes"), [(3, True), (4, False)])
+def test_a_closing_fence_stands_three_columns_deeper_at_most(deeper: int, closes: bool) -> None:
+    answer = f"```python\nx = 1\n{' ' * deeper}```\ny = 2\n```\n"
+    block = fenced_blocks(answer)[0]
+    assert block.text == ("x = 1\n" if closes else f"x = 1\n{' ' * deeper}```\ny = 2\n")
+
+
+@pytest.mark.parametrize(("fence", "closes"), [("````", True), ("```", False)])
+def test_a_fence_is_closed_by_one_as_long(fence: str, closes: bool) -> None:
+    answer = f"````python\nx = 1\n{fence}\ny = 2\n````\n"
+    block = fenced_blocks(answer)[0]
+    assert block.text == ("x = 1\n" if closes else f"x = 1\n{fence}\ny = 2\n")

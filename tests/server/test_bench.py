@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from lsp_server.bench.first_text import KINDS
-from lsp_server.bench.typing import Asked, TypingTally, matches, typing_figures, typing_places
+from lsp_server.bench.typing import (
+    TimedRequest,
+    TypingTally,
+    matches,
+    typing_figures,
+    typing_places,
+)
 from lsp_server.cli.main import main
 
 CODE = "".join(
@@ -86,8 +92,8 @@ def test_a_person_types_the_bodies_of_functions() -> None:
 
 def test_typing_counts_what_needed_no_model_and_was_right() -> None:
     tally = TypingTally(requests=3, along=2)
-    tally.typed = [Asked(1, 2.0, "ab", "ab", True), Asked(2, 4.0, "x", "ab", True)]
-    tally.waited = [Asked(3, 30.0, "text", "", False)]
+    tally.typed = [TimedRequest(1, 2.0, "ab", "ab", True), TimedRequest(2, 4.0, "x", "ab", True)]
+    tally.waited = [TimedRequest(3, 30.0, "text", "", False)]
     moments = {"p95": 0.001, "p999": 0.002, "max": 0.003}
     answers = [{"id": n, "seconds": 0.001, "withoutModel": n < 3} for n in (1, 2, 3)]
     measured = {"answers": answers, "loopLate": moments, "loopBusy": moments, "didChange": moments}

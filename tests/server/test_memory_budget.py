@@ -22,7 +22,7 @@ from lsp_server.daemon.hub import Hub
 from lsp_server.engine import client
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.key import EngineKey
-from lsp_server.engine.memory import Need, held_by, need_of
+from lsp_server.engine.memory import Need, need_of, used_by
 from lsp_server.errors import MemoryTaken, ModelUnavailable
 from lsp_server.processes.child import Child
 from lsp_server.settings import Settings, read_settings
@@ -206,7 +206,7 @@ def test_half_of_what_is_free_and_held_is_the_budget_by_default(
         engine = made(hub, "/a", 0)
         assert hub.status()["memory"] == {"held_bytes": 0, "budget_bytes": 500 * MEGABYTE}
         await ready(engine)
-        held = held_by(engine.pid)
+        held = used_by(engine.pid)
         assert held > 50 * MEGABYTE
         assert hub.status()["memory"]["budget_bytes"] == pytest.approx(
             (1000 * MEGABYTE + held) / 2, rel=0.05
@@ -232,5 +232,5 @@ def test_a_model_needs_what_its_header_says_and_its_draft_model_too(tmp_path: Pa
 
 
 def test_a_process_that_has_gone_holds_nothing() -> None:
-    assert held_by(None) == 0
-    assert held_by(2**22 + 1) == 0
+    assert used_by(None) == 0
+    assert used_by(2**22 + 1) == 0

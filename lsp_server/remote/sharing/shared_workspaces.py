@@ -45,7 +45,7 @@ class SharedWorkspaces:
         """Folders that are open."""
         self._syncs: dict[str, WorkspaceSync] = {}
         self._buffers: dict[tuple[str, str], Callable[[], str]] = {}
-        self._asked_about: set[str] = set()
+        self._questions_sent: set[str] = set()
 
     @property
     def host(self) -> str:
@@ -82,18 +82,18 @@ class SharedWorkspaces:
         if (sync := self._syncs.get(folder)) is not None:
             self._answers.ended(self._origin, folder, sync.repository)
             # Asked again in this session, too.
-            self._asked_about.discard(folder)
+            self._questions_sent.discard(folder)
             self._end(folder)
 
     # The user's answers
 
     def to_ask(self, folder: str) -> bool:
         """Whether the user is to be asked about a folder: once, and from now on no more."""
-        if self._address is None or folder not in self._used or folder in self._asked_about:
+        if self._address is None or folder not in self._used or folder in self._questions_sent:
             return False
         if self._answers.may(self._origin, folder) is not None:
             return False
-        self._asked_about.add(folder)
+        self._questions_sent.add(folder)
         return True
 
     def allow(self, folder: str) -> None:

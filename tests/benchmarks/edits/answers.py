@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from accel.text.prompts import Prompt
-from lsp_server.contract.jobs import EditJob, kept
+from lsp_server.contract.jobs import EditJob, unchanged
 from lsp_server.engine.generating import answer
 
 
 def served_text(text: str, prompt: Prompt, job: EditJob) -> str:
     """The code of a whole answer. Raises EditRefused where that is not clear."""
-    return answer(kept(text), prompt, job, job.selection).text
+    return answer(unchanged(text), prompt, job, job.selection).text

@@ -299,3 +299,18 @@ def test_no_drafts_without_index_or_context() -> None:
         assert not len(drafter.draft(64))
     drafter.begin(DraftRequest(array(1, 2)))
     assert not len(drafter.draft(64))
+
+
+def test_the_heaviest_prefixes_that_the_cut_leaves_come_first_with_their_share() -> None:
+    """Prefixes (1), (1 2), (3), (3 4) cost 1, 2, 1 and 2: of 4 just the last goes."""
+    rows = np.array([[1, 2], [3, 4]], np.int32)
+    sources = np.array([Source.REPOSITORY, Source.COMMON], np.int8)
+    trie = Trie.build(rows, np.array([2.0, 1.0]), sources)
+    tree = trie.best(4, 64)
+    assert paths(tree) == [(1,), (1, 2), (3,)]
+    np.testing.assert_allclose(tree.probabilities, [2 / 3, 2 / 3, 1 / 3], rtol=1e-6)
+    assert tree.sources.tolist() == [Source.REPOSITORY, Source.REPOSITORY, Source.COMMON]
+    assert paths(trie.best(4, 2)) == [(1,), (1, 2)]
+    assert paths(trie.best(6, 64)) == [(1,), (1, 2), (3,), (3, 4)], "six are as many as may be"
+    equal = Trie.build(np.array([[5], [6]], np.int32), np.ones(2), sources)
+    assert equal.tokens.tolist() == [5, 6], "of equal weight the one met first"
