@@ -1,13 +1,14 @@
 """Everything of the datastore that is slow the first time, done before the first lookup.
 
-Run as a module with PART FOLDER, the latter the folder of a model or its ``tokenizer.json``.
+Run as a module with PART VOCABULARY_SIZE.
 """
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
+
+from tokenizers import Tokenizer, models
 
 from repo_index import datastore, lookup, ordering
 from repo_index.ordering import stream_type
@@ -52,9 +53,10 @@ def parts_of(vocabulary_size: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Compile one part of what ``warm_up`` loads."""
-    part, folder = sys.argv[1:]
-    _warm_up_part(part, TextTokenizer.from_file(Path(folder)))
+    """Compile one part of what ``warm_up`` loads. A tokenizer that knows no word will do."""
+    part, vocabulary_size = sys.argv[1:]
+    words: Any = models.WordLevel({"": 0}, unk_token="")
+    _warm_up_part(part, TextTokenizer.sharing(Tokenizer(words), "", int(vocabulary_size)))
 
 
 if __name__ == "__main__":

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from lsp_server.cli.fetch_and_compile import fetch_and_compile
 from lsp_server.cli.fetch_progress import shown_progress
 from lsp_server.demo import answers, show
 from lsp_server.demo.places import EditPlace, TypingPlace, bakery_copy, bakery_places, places_in
 from lsp_server.demo.session import EditorSession
 from lsp_server.errors import RedraftError
-from lsp_server.models.fetching import fetch_default
-from lsp_server.models.manifest import DEFAULT
+from lsp_server.models.manifest import DEFAULT, find_offered, read_manifest
 
 NOT_COPIED = (".*", "node_modules", "build", "dist", "__pycache__", "*.safetensors", "*.gguf")
 
@@ -79,4 +79,4 @@ def shown_model(console: Console, wanted: str) -> str:
     if wanted != DEFAULT:
         return wanted
     with shown_progress(console) as report:
-        return str(fetch_default(report))
+        return str(fetch_and_compile(find_offered(read_manifest(), DEFAULT), report))

@@ -15,14 +15,16 @@ from rich.progress import (
     BarColumn,
     DownloadColumn,
     Progress,
+    Task,
     TaskID,
     TextColumn,
     TransferSpeedColumn,
 )
+from rich.text import Text
 
 from lsp_server.errors import RedraftError
 from lsp_server.models.manifest import OfferedModel
-from lsp_server.models.progress import Report
+from lsp_server.models.progress import COMPILING, Report
 
 Ask = Callable[[str], str]
 _BETWEEN_LINES_S = 0.2
@@ -77,10 +79,26 @@ def progress_lines() -> Iterator[Report]:
     yield report
 
 
+class _Done(DownloadColumn):
+    """Bytes of how many, or parts that are compiled."""
+
+    def render(self, task: Task) -> Text:
+        if task.description != COMPILING:
+            return super().render(task)
+        return Text(f"{task.completed:.0f}/{task.total or 0:.0f} parts, this once")
+
+
+class _Speed(TransferSpeedColumn):
+    """Bytes a second."""
+
+    def render(self, task: Task) -> Text:
+        return super().render(task) if task.description != COMPILING else Text("")
+
+
 @contextmanager
 def shown_progress(console: Console) -> Iterator[Report]:
     """A bar for each step of a fetch."""
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
+    columns = TextColumn("{task.description}"), BarColumn(), _Done(), _Speed()
     with Progress(*columns, console=console) as progress:
         tasks: dict[str, TaskID] = {}
 

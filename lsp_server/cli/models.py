@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from lsp_server.cli.fetch_and_compile import fetch_and_compile
 from lsp_server.cli.fetch_progress import (
     agree_to_licence,
     offer_line,
@@ -36,7 +37,7 @@ from lsp_server.models.choices import (
 )
 from lsp_server.models.document import WORDS, chosen_models, models_document
 from lsp_server.models.fetched import models_folder, note_fetched, remove_fetched
-from lsp_server.models.fetching import fetch, file_here
+from lsp_server.models.fetching import file_here
 from lsp_server.models.hub_files import find_in_hub, names_a_repository
 from lsp_server.models.manifest import MANIFEST, OfferedModel, find_offered, read_manifest
 from lsp_server.models.sha256 import sha256_of
@@ -238,7 +239,7 @@ def _get(args: argparse.Namespace) -> int:
     shown = shown_progress(console) if args.progress == "bar" else progress_lines()
     try:
         with shown as report:
-            file = here or fetch(model, report, args.source)
+            file = fetch_and_compile(model, report, args.source)
     except KeyboardInterrupt:
         console.print(f"\nstopped; `redraft models get {model.name}` goes on there")
         raise

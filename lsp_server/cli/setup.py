@@ -14,6 +14,7 @@ from rich.console import Console
 
 from accel.errors import HOW_TO_CHOOSE
 from lsp_server.cli.editor_snippets import SNIPPETS, EditorSnippet, snippets_here
+from lsp_server.cli.fetch_and_compile import fetch_and_compile
 from lsp_server.cli.fetch_progress import Ask, agree_to_licence, shown_progress, typed_answer
 from lsp_server.cli.model_facts import model_facts
 from lsp_server.cli.output import add_json_argument, write_json
@@ -23,7 +24,6 @@ from lsp_server.models.card import ModelCard
 from lsp_server.models.catalogue import known_models
 from lsp_server.models.choices import choices_file, read_choices, write_choice
 from lsp_server.models.document import models_document, not_here
-from lsp_server.models.fetching import fetch
 from lsp_server.models.manifest import MANIFEST, OfferedModel, read_manifest
 from lsp_server.models.recommendation import (
     FEWEST_TOKENS_OF_EDITS_PER_S,
@@ -171,7 +171,7 @@ def _fetched(option: ModelCard, console: Console, ask: Ask | None) -> str:
     if option.limits_use:
         agree_to_licence(option, ask or typed_answer)
     with shown_progress(console) as report:
-        return str(fetch(option, report))
+        return str(fetch_and_compile(option, report))
 
 
 def _choose_for_edits(

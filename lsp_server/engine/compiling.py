@@ -40,33 +40,65 @@ class CompileTask:
     seconds: float
 
 
-def compile_at_once(tasks: list[CompileTask], report: Callable[[str], None]) -> None:
-    """Compile tasks, in a process for every core, each about as long as the others.
+class ParallelCompile:
+    """Tasks that are compiled in a process for every core, each about as long as the others. A task
+    that fails is left to who calls it: that is slow, but says what is wrong."""
 
-    ``report`` is told how far it is. A task that fails is left to who calls it: that is slow, but
-    says what is wrong.
-    """
-    most = min(cores(), MOST_PROCESSES)
-    if most < 2 or len(tasks) < 2:
-        return
-    running: dict[str, subprocess.Popen[bytes]] = {}
-    shares = {", ".join(task.name for task in share): share for share in _shared(tasks, most)}
-    ends = time.monotonic() + LONGEST_S
-    try:
-        for names, share in shares.items():
-            running[names] = _start(share)
-        while running:
-            left = sum(len(shares[names]) for names in running)
-            report(
-                f"compiling for this machine, this once: {len(tasks) - left} of {len(tasks)} parts"
-            )
-            if not _wait_for_one(running, ends):
-                logger.warning("compiling %s takes too long", " and ".join(running))
-                return
-    finally:
-        for process in running.values():
+    def __init__(self, tasks: list[CompileTask]) -> None:
+        self.total = len(tasks)
+        shares = _shared(tasks, min(cores(), MOST_PROCESSES))
+        self._left = {", ".join(task.name for task in share): len(share) for share in shares}
+        self._ends = time.monotonic() + LONGEST_S
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        for names, share in zip(self._left, shares, strict=True):
+            self._running[names] = _start(share)
+
+    @property
+    def done(self) -> int:
+        """How many tasks are compiled, or have failed."""
+        for name, process in list(self._running.items()):
+            if process.poll() is not None:
+                _let_go(self._running.pop(name))
+                if process.returncode:
+                    logger.warning("compiling %s ended with code %d", name, process.returncode)
+        return self.total - sum(self._left[name] for name in self._running)
+
+    def wait(self, report: Callable[[int, int], None]) -> None:
+        """Wait until all are compiled; ``report`` hears of how many how many are, again and
+        again."""
+        while (done := self.done) < self.total and time.monotonic() < self._ends:
+            report(done, self.total)
+            time.sleep(LOOK_S)
+        report(done, self.total)
+        if self._running:
+            logger.warning("compiling %s takes too long", " and ".join(self._running))
+
+    def close(self) -> None:
+        """End what still runs."""
+        while self._running:
+            process = self._running.popitem()[1]
             process.kill()
-            process.wait()
+            _let_go(process)
+
+
+def compile_at_once(tasks: list[CompileTask], report: Callable[[str], None]) -> None:
+    """Compile tasks by ``ParallelCompile``, where several cores do. ``report`` is told how far it
+    is."""
+    if min(cores(), MOST_PROCESSES) < 2 or len(tasks) < 2:
+        return
+    said = ""
+
+    def tell(done: int, total: int) -> None:
+        nonlocal said
+        before, said = said, f"compiling for this machine, this once: {done} of {total} parts"
+        if said != before and done < total:
+            report(said)
+
+    compiling = ParallelCompile(tasks)
+    try:
+        compiling.wait(tell)
+    finally:
+        compiling.close()
 
 
 class CompilingBehind:
@@ -92,9 +124,7 @@ class CompilingBehind:
         """End it."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
-            if self._process.stdin is not None:
-                self._process.stdin.close()
+            _let_go(self._process)
 
 
 def _shared(tasks: list[CompileTask], most: int) -> list[list[CompileTask]]:
@@ -116,19 +146,10 @@ def _start(share: list[CompileTask], *, patient: bool = False) -> subprocess.Pop
     )
 
 
-def _wait_for_one(running: dict[str, subprocess.Popen[bytes]], ends: float) -> bool:
-    while all(process.poll() is None for process in running.values()):
-        if time.monotonic() > ends:
-            return False
-        time.sleep(LOOK_S)
-    for name, process in list(running.items()):
-        if process.poll() is not None:
-            del running[name]
-            if process.stdin is not None:
-                process.stdin.close()
-            if process.returncode:
-                logger.warning("compiling %s ended with code %d", name, process.returncode)
-    return True
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
 
 
 def _end_with_parent() -> None:

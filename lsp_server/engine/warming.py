@@ -4,6 +4,7 @@ of the vocabulary, kernels for the usual numbers of rows."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from accel.model_options import ModelOptions
@@ -32,21 +33,49 @@ def parts_to_compile(
     record = CompiledRecord((state, *chosen))
     if record.is_complete:
         return []
-    from accel import precompile
-    from accel.native.numba_cache import index_of, is_cached
-
     folder = model_folder(options.path)
     as_stored = options.backend != "llama-cpp" and options.dtype in ("auto", "int8")
-    arguments = str(folder), options.kv_type
+    from accel import precompile
+
     ours = precompile.parts_of(folder, options.device, as_stored=as_stored)
-    parts = [
+    parts = [*_tasks_of(ours, options.kv_type, folder), *lookups().values()]
+    return _missing(parts, record)
+
+
+def parts_for_any_model(vocabulary_size: int) -> list[CompileTask]:
+    """What nearly every model and lookups call, and was never compiled on this machine: before the
+    model is here. vocabulary_size: about its tokens."""
+    record = CompiledRecord(("any model", vocabulary_size))
+    if record.is_complete:
+        return []
+    from accel import precompile
+    from lsp_server.engine.workspaces import lookup_parts
+
+    ours = _tasks_of(precompile.parts_of(), ModelOptions().kv_type)
+    return _missing([*ours, *lookup_parts(vocabulary_size).values()], record)
+
+
+def _tasks_of(
+    functions: dict[str, Any], kv_type: str, file: Path | None = None
+) -> list[tuple[Any, CompileTask]]:
+    from accel import precompile
+
+    of_file = [str(file)] if file is not None else []
+    return [
         (
             function,
-            CompileTask(name, "accel.precompile", (name, *arguments), precompile.SECONDS[name]),
+            CompileTask(
+                *(name, "accel.precompile", (name, kv_type, *of_file)), precompile.SECONDS[name]
+            ),
         )
-        for name, function in ours.items()
+        for name, function in functions.items()
     ]
-    parts += lookups().values()
+
+
+def _missing(parts: list[tuple[Any, CompileTask]], record: CompiledRecord) -> list[CompileTask]:
+    """Those of parts that were never compiled; where there are none, the record says so."""
+    from accel.native.numba_cache import index_of, is_cached
+
     missing = [task for function, task in parts if not is_cached(function)]
     if not missing:
         record.write([index_of(function) for function, _ in parts])

@@ -22,6 +22,21 @@ def tokenizer_of(model: str | Path | None = None) -> TextTokenizer:
     return TextTokenizer.from_file(tokenizer_folder(model))
 
 
+def lookup_parts(vocabulary_size: int) -> dict[str, tuple[Any, CompileTask]]:
+    """What lookups call, by part: a compiled function, and what compiles it."""
+    from repo_index import warming
+
+    return {
+        name: (
+            function,
+            CompileTask(
+                *(name, "repo_index.warming", (name, str(vocabulary_size))), warming.SECONDS[name]
+            ),
+        )
+        for name, function in warming.parts_of(vocabulary_size).items()
+    }
+
+
 class WorkspaceIndexes:
     """Datastores by folder, for the tokenizer of one model. Used by one thread."""
 
@@ -43,18 +58,8 @@ class WorkspaceIndexes:
             self.tokenizer = tokenizer
 
     def compiled_parts(self) -> dict[str, tuple[Any, CompileTask]]:
-        """What lookups call, by part: a compiled function, and what compiles it."""
-        from repo_index import warming
-
-        tokens = str(tokenizer_folder(self._model))
-        parts = warming.parts_of(self.tokenizer.vocabulary_size)
-        return {
-            name: (
-                function,
-                CompileTask(name, "repo_index.warming", (name, tokens), warming.SECONDS[name]),
-            )
-            for name, function in parts.items()
-        }
+        """See ``lookup_parts``."""
+        return lookup_parts(self.tokenizer.vocabulary_size)
 
     def warm_up(self) -> None:
         """Compile, or load the compiled form of, what lookups call."""

@@ -8,8 +8,12 @@ from typing import Any
 from lsp_server.errors import RedraftError
 
 Report = Callable[[str, int, int], None]
-"""Hears what is done ("fetching", "checking", …), and how much of how much; a total of 0 is not
-known. It may raise ``Stopped``, which ends the fetch: what has come stays for the next one."""
+"""Hears what is done ("fetching", "checking", …), and how much of how much: bytes, and parts of
+``COMPILING``; a total of 0 is not known. It may raise ``Stopped``, which ends the fetch: what has
+come stays for the next one."""
+
+COMPILING = "compiling"
+"""What is done while a model is fetched, and behind it: parts of what every model calls."""
 
 
 class Stopped(RedraftError):

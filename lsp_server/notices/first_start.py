@@ -8,6 +8,7 @@ from accel.errors import HOW_TO_CHOOSE, NO_MODEL
 from lsp_server.errors import RedraftError
 from lsp_server.models.choices import write_choice
 from lsp_server.models.fetching_process import fetch_in_process
+from lsp_server.models.progress import COMPILING
 from lsp_server.notices.asking import pressed
 from lsp_server.protocol.progress import Progress
 
@@ -67,6 +68,9 @@ async def fetch_default_model(editor: OfferedEditor) -> None:
     await progress.begin("Redraft: fetching the default model")
 
     def report(step: str, done: int, total: int) -> None:
+        if step == COMPILING:
+            progress.report(f"compiling for this machine, this once: {done} of {total} parts")
+            return
         size = f" {done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else ""
         progress.report(step + size, 100 * done // total if total else None)
 

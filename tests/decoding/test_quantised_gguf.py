@@ -22,8 +22,9 @@ from accel.batch import chain_batch
 from accel.errors import BrokenModel
 from accel.model_file import model_file
 from accel.models.base import BatchKind
-from accel.models.cpu.gguf_decoder import read_decoder
+from accel.models.cpu.gguf_decoder import layouts_of, read_decoder
 from accel.models.cpu.llama import CompiledLlama
+from accel.models.cpu.smallest_decoder import smallest_decoder
 from accel.models.gguf.module import read_module
 from accel.models.probe import Probe
 from accel.models.torch_registry import choose_settings, open_model
@@ -179,13 +180,14 @@ def test_no_torch_is_imported_for_a_file(tmp_path: Path) -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_one_layer_is_enough_to_compile_the_forward_of_all(tmp_path: Path) -> None:
+def test_the_forward_of_every_file_is_compiled_without_one(tmp_path: Path) -> None:
     path = save_mixed(tmp_path / "model.gguf", random_module("qwen2", **SIZE))
-    whole, first = read_decoder(path), read_decoder(path, layers=1)
+    whole, smallest = read_decoder(path), smallest_decoder()
     assert whole is not None
-    assert first is not None
-    assert len(first.weights.qkv) == 1 < len(whole.weights.qkv)
-    assert numba.typeof(first.weights) == numba.typeof(whole.weights)
+    assert numba.typeof(smallest.weights) == numba.typeof(whole.weights)
+    assert numba.typeof(smallest.shape) == numba.typeof(whole.shape)
+    assert numba.typeof(smallest.cos_sin(2)) == numba.typeof(whole.cos_sin(2))
+    assert layouts_of(path) == {matrix.layout for matrix in whole.matrices}
 
 
 def test_narrow_heads_are_left_to_other_forwards(tmp_path: Path) -> None:

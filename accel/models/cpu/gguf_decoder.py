@@ -6,7 +6,6 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +27,7 @@ from accel.models.cpu.decoder import (
 )
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
+from accel.models.cpu.quantised.packed_layouts import EIGHT, PackedLayout
 from accel.models.cpu.weights import Weights as ForwardWeights
 from accel.models.gguf.architecture import Architecture
 from accel.models.gguf.dequantise import dequantise
@@ -42,10 +42,9 @@ from operating_system.machine import cores
 _log = logging.getLogger(__name__)
 
 
-def read_decoder(path: Path, *, layers: int | None = None) -> Decoder | None:
+def read_decoder(path: Path) -> Decoder | None:
     """The decoder of a file, None where it has parts that the compiled forward has not: then
-    ``gguf.module`` has them. ``layers``: the first so many of it alone, which are enough to compile
-    a forward. Raises BrokenModel or UnsupportedModel."""
+    ``gguf.module`` has them. Raises BrokenModel or UnsupportedModel."""
     about = model_file(path)
     assert isinstance(about, GgufModel)
     if not about.has_compiled_forward:
@@ -53,10 +52,24 @@ def read_decoder(path: Path, *, layers: int | None = None) -> Decoder | None:
     with GgufFile(path) as file:
         found = about.architecture
         weights = GgufWeights(file, found)
-        read = found if layers is None else replace(found, layers=min(layers, found.layers))
-        return _Reader(path, read, weights).decoder(
+        return _Reader(path, found, weights).decoder(
             read_rope_frequencies(file, found), about.end_tokens
         )
+
+
+def layouts_of(path: Path) -> set[PackedLayout]:
+    """Layouts of the matrices that ``read_decoder`` makes of a file, empty where it makes none.
+    Raises BrokenModel or UnsupportedModel."""
+    about = model_file(path)
+    assert isinstance(about, GgufModel)
+    if not about.has_compiled_forward:
+        return set()
+    kinds = {
+        about.weights.stored_as(name)[0].name
+        for name, part in about.weights.parts.items()
+        if len(part.shape) == 2
+    }
+    return {BLOCK_TYPES[kind].layout if kind in BLOCK_TYPES else EIGHT for kind in kinds}
 
 
 class _Reader:

@@ -1,0 +1,54 @@
+"""The smallest decoder that the compiled forward computes: what compiles it needs no model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accel.models.cpu.attention import Shape
+from accel.models.cpu.decoder import Decoder, descriptors_of
+from accel.models.cpu.matmul import BLOCK
+from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
+from accel.models.cpu.quantised.matrix import QuantisedMatrix
+from accel.models.cpu.weights import Weights
+from accel.models.rope import rope_frequencies, rope_table
+
+_FILE_TYPE = "Q8_0"
+
+
+def smallest_decoder() -> Decoder:
+    """One layer of one head, whose weights are zeros, in blocks as files have them and in numbers
+    that were rounded."""
+    blocks = np.zeros((BLOCK, BLOCK_TYPES[_FILE_TYPE].size), np.uint8)
+    stored = QuantisedMatrix.from_file(_FILE_TYPE, blocks, BLOCK)
+    rounded = QuantisedMatrix.from_numbers(
+        lambda first, last: np.zeros((last - first, BLOCK), np.float32), BLOCK, BLOCK
+    )
+    one, norm = descriptors_of([[stored]]), np.ones((1, BLOCK), np.float32)
+    none = np.empty((1, 0), np.float32)
+    weights = Weights(
+        embedding=one,
+        attention_norm=norm,
+        qkv=descriptors_of([[stored] * 3]),
+        qkv_bias=none,
+        query_norm=none,
+        key_norm=none,
+        output=one,
+        mlp_norm=norm,
+        gate_up=descriptors_of([[stored] * 2]),
+        down=one,
+        norm=norm[0],
+        head=descriptors_of([[rounded]]),
+    )
+    frequencies = rope_frequencies(10_000.0, BLOCK)
+    return Decoder(
+        shape=Shape(heads=1, kv_heads=1, head_dim=BLOCK, eps=1e-5, scaling=1.0),
+        weights=weights,
+        vocabulary_size=BLOCK,
+        max_positions=4 * BLOCK,
+        dtype=_FILE_TYPE,
+        cos_sin=lambda positions: rope_table(frequencies, 1.0, positions),
+        matrices=(stored, rounded),
+    )
+
+
+__all__ = ["smallest_decoder"]
