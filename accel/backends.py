@@ -9,7 +9,7 @@ from accel import torch_extra
 from accel.errors import UnsupportedModel
 from accel.model_file import GgufModel, ModelFile, model_file
 from accel.model_options import ModelOptions, part_of
-from accel.models.autotune import INT8, RunSettings, may_use_more, profile
+from accel.models.autotune import INT8, Later, Profile, RunSettings, may_use_more
 from accel.models.base import Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
@@ -25,7 +25,7 @@ from accel.text.tokenizer import Tokenizer
 from operating_system.machine import cores
 
 if TYPE_CHECKING:
-    from accel.models.llama_cpp.opening import Later, Opened
+    from accel.models.llama_cpp.opening import Opened
 
 
 @dataclass(slots=True)
@@ -72,7 +72,8 @@ def _open(about: ModelFile, options: ModelOptions, measures_later: bool) -> Back
     """``open_backend`` of what was checked."""
     folder = about.path
     dtype, kv_type, threads = options.dtype, options.kv_type, options.threads or None
-    tokenizer, later = about.tokenizer, None
+    tokenizer = about.tokenizer
+    later: Later | None = None
     on_cpu = is_on_cpu(options.device)
     has_torch = torch_extra.is_installed()
     wants_int8 = dtype == INT8 or (dtype == "auto" and (is_fast() or not has_torch))
@@ -91,7 +92,7 @@ def _open(about: ModelFile, options: ModelOptions, measures_later: bool) -> Back
         store = ProfileStore(fingerprint(folder, "cpu"))
         model, execution_path = open_file(folder, kv_type), "compiled"
         settings = RunSettings(INT8, threads or 1, may_use_more(threads), kv_type)
-        costs = profile(model, settings, store)
+        costs, later = _costs(Profile(model, settings, store), measures_later)
         if options.backend == "auto" and dtype == "auto" and is_installed():
             from accel.models.llama_cpp.opening import Opened, open_where_faster
 
@@ -100,9 +101,13 @@ def _open(about: ModelFile, options: ModelOptions, measures_later: bool) -> Back
             )
             if isinstance(found, Opened):
                 return _by_llama_cpp(found, tokenizer)
-            later = found
+            if isinstance(later, Profile):
+                later.then = found
+            else:
+                later = found
     elif on_cpu and (known := open_known(folder, dtype=dtype, threads=threads, kv_type=kv_type)):
-        model, settings, costs, store = known
+        model, settings, measuring, store = known
+        costs, later = _costs(measuring, measures_later)
         execution_path = "compiled"
     elif not has_torch:
         raise UnsupportedModel(
@@ -116,6 +121,13 @@ def _open(about: ModelFile, options: ModelOptions, measures_later: bool) -> Back
             folder, dtype=dtype, threads=threads, device=options.device, kv_type=kv_type
         )
     return Backend(model, tokenizer, costs, settings.threads, execution_path, store, later)
+
+
+def _costs(measuring: Profile, measures_later: bool) -> tuple[ForwardCosts, Later | None]:
+    """What forwards cost, and what goes on measuring it."""
+    if measuring.is_known or measures_later:
+        return measuring.costs, None if measuring.is_known else measuring
+    return measuring.measure(), None
 
 
 def _by_llama_cpp(opened: Opened, tokenizer: Tokenizer) -> Backend:

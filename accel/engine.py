@@ -33,7 +33,7 @@ from accel.verification.confidence import Confidences
 from operating_system.machine import free_bytes
 
 if TYPE_CHECKING:
-    from accel.models.llama_cpp.opening import Later
+    from accel.models.autotune import Later
 
 PRELOAD_ROWS = 32
 
@@ -64,8 +64,7 @@ class Engine(ModelRunner):
         kv_budget: int = 1 << 31,
     ) -> None:
         super().__init__(model, kv_budget=kv_budget)
-        quick = (rows for rows in PREFILL_ROWS if planner.prefill_seconds(rows, 0) <= PREFILL_S)
-        self.prefill_rows = next(quick, PREFILL_ROWS[-1])
+        self.prefill_rows = _prefill_rows(planner)
         self.tokenizer = tokenizer
         self.planner = planner
         self.name = name
@@ -207,17 +206,18 @@ class Engine(ModelRunner):
         return changed
 
     def _measure_costs(self, interrupted: Callable[[], bool]) -> bool:
-        if self._later is None:
+        if (later := self._later) is None:
             return False
         try:
-            costs = self._later.go_on(interrupted)
+            costs = later.go_on(interrupted)
         except AccelError:
             # It is measured with the next start.
             costs, self._later = None, None
         if costs is None:
             return False
-        self._later = None
+        self._later = later.then
         self.planner = _planner(self.model, costs, self._store)
+        self.prefill_rows = _prefill_rows(self.planner)
         return True
 
     def _find_order(self, *, measures_later: bool) -> None:
@@ -276,6 +276,11 @@ class Engine(ModelRunner):
         cache.commit([0, 2])
         expected_hits(siblings, [1])
         self.planner.costs.verify_costs(1, 0, 1.0, 0.0)
+
+
+def _prefill_rows(planner: Planner) -> int:
+    quick = (rows for rows in PREFILL_ROWS if planner.prefill_seconds(rows, 0) <= PREFILL_S)
+    return next(quick, PREFILL_ROWS[-1])
 
 
 def _planner(model: Model, costs: ForwardCosts, store: ProfileStore | None) -> Planner:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from accel.model_options import KvType
 from accel.models.base import Model
 from accel.models.costs.forward_costs import ForwardCosts
-from accel.models.costs.measuring import Threaded, behind_long_texts, measure, share
+from accel.models.costs.measuring import Threaded, behind_long_texts, estimate, measure, share
 from accel.models.costs.profile_store import ProfileStore
 from operating_system.machine import cores
 
@@ -75,24 +78,114 @@ def score(costs: ForwardCosts) -> float:
 def profile(model: Model, settings: RunSettings, store: ProfileStore) -> ForwardCosts:
     """t(T) of an opened model, measured at its first start and stored, and again where a busy
     machine hid whether more threads pay. Sets how many do, and from how many rows on."""
-    shares = settings.may_share and isinstance(model, Threaded) and model.can_share
-    if isinstance(model, Threaded) and settings.threads > 1:
-        model.most_threads = min(model.most_threads, settings.threads)
-    name = f"forwards/{settings.dtype}/{settings.threads}" + ("/shared" if shares else "")
-    key = profile_key(name, settings.kv_type)
-    may_keep = can_be_stored(settings.threads)
-    costs = known = ForwardCosts.stored(store.get(key))
-    if costs is None or (costs.was_busy and _is_quiet()):
-        costs = measure(model, 0.8)
-        if shares:
-            costs = share(model, costs, 1.5)
-            costs = replace(costs, was_busy=not costs.shared_from and not _is_quiet())
-        _share_as_measured(model, costs)
-        costs = behind_long_texts(model, costs)
-    if may_keep and costs is not known:
-        store.put(key, costs.to_json())
-    _share_as_measured(model, costs)
-    return costs
+    measuring = Profile(model, settings, store)
+    return measuring.costs if measuring.is_known else measuring.measure()
+
+
+class Profile:
+    """t(T) of an opened model, which may be measured behind its first answers."""
+
+    then: PathComparison | None = None
+    """What goes on with the costs once they are measured."""
+
+    def __init__(self, model: Model, settings: RunSettings, store: ProfileStore) -> None:
+        self._model, self._settings, self._store = model, settings, store
+        self._shares = settings.may_share and isinstance(model, Threaded) and model.can_share
+        if isinstance(model, Threaded) and settings.threads > 1:
+            model.most_threads = min(model.most_threads, settings.threads)
+        name = f"forwards/{settings.dtype}/{settings.threads}" + ("/shared" * self._shares)
+        self._key = profile_key(name, settings.kv_type)
+        self._may_store = can_be_stored(settings.threads)
+        self._known = ForwardCosts.stored(store.get(self._key))
+        self.is_known = self._known is not None and not (self._known.was_busy and _is_quiet())
+        """Whether nothing is left to measure."""
+        self._measured: ForwardCosts | None = None
+        self._stages = [self._measure, self._share, self._behind_long_texts]
+
+    @property
+    def costs(self) -> ForwardCosts:
+        """As they are known so far, or estimated. Sets how many threads share forwards."""
+        costs = self._known or estimate(self._model)
+        _share_as_measured(self._model, costs)
+        return costs
+
+    def measure(self) -> ForwardCosts:
+        """The costs, measured now."""
+        costs = self.go_on(lambda: False)
+        assert costs is not None, "nothing interrupts it"
+        return costs
+
+    def go_on(self, interrupted: Callable[[], bool]) -> ForwardCosts | None:
+        """The costs once they are measured and stored, by which requests that begin then are
+        planned; None where something came before. What was measured until then stays."""
+        while self._stages:
+            try:
+                with _unless(interrupted, self._model):
+                    self._measured = self._stages[0](self._measured)
+            except _Interrupted:
+                return None
+            del self._stages[0]
+        costs = self._measured
+        assert costs is not None
+        if self._may_store:
+            self._store.put(self._key, costs.to_json())
+        _share_as_measured(self._model, costs)
+        if self.then is not None:
+            self.then.own = costs
+        return costs
+
+    def _measure(self, _costs: ForwardCosts | None) -> ForwardCosts:
+        return measure(self._model, 0.8)
+
+    def _share(self, costs: ForwardCosts | None) -> ForwardCosts:
+        assert costs is not None
+        if not self._shares:
+            return costs
+        costs = share(self._model, costs, 1.5)
+        return replace(costs, was_busy=not costs.shared_from and not _is_quiet())
+
+    def _behind_long_texts(self, costs: ForwardCosts | None) -> ForwardCosts:
+        assert costs is not None
+        _share_as_measured(self._model, costs)
+        return behind_long_texts(self._model, costs)
+
+
+class Later(Protocol):
+    """What measures an opened model behind its first answers."""
+
+    @property
+    def then(self) -> Later | None:
+        """What measures behind it."""
+
+    def go_on(self, interrupted: Callable[[], bool]) -> ForwardCosts | None:
+        """The costs once they are known; None where something came before, or none are found."""
+
+
+class PathComparison(Later, Protocol):
+    """What compares a model with another execution path by its ``own`` costs."""
+
+    own: ForwardCosts
+
+
+class _Interrupted(Exception):
+    """Something came while a model was measured."""
+
+
+@contextmanager
+def _unless(interrupted: Callable[[], bool], model: Model) -> Iterator[None]:
+    """Have the model's forwards raise ``_Interrupted`` once something came."""
+    forward = model.forward
+
+    def forward_unless(*arguments: Any) -> Any:
+        if interrupted():
+            raise _Interrupted
+        return forward(*arguments)
+
+    model.forward = forward_unless  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        del vars(model)["forward"]
 
 
 def _share_as_measured(model: Model, costs: ForwardCosts) -> None:

@@ -11,15 +11,14 @@ from accel.model_options import KvType
 from accel.models.autotune import (
     INT8,
     INT8_FROM,
+    Profile,
     RunSettings,
     can_be_stored,
     may_use_more,
-    profile,
     profile_key,
     score,
 )
 from accel.models.base import Model
-from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.cpu.matmul_timing import product_costs
 from accel.models.cpu.quantised.instruction_sets import is_fast
@@ -35,9 +34,9 @@ _TIMED_S = 0.12
 
 def open_known(
     folder: Path, *, dtype: str, threads: int | None, kv_type: KvType
-) -> tuple[Model, RunSettings, ForwardCosts, ProfileStore] | None:
-    """A model on the CPU, its settings and costs, and the store of these; None where torch has to
-    probe the folder first, or alone knows the model."""
+) -> tuple[Model, RunSettings, Profile, ProfileStore] | None:
+    """A model on the CPU, its settings, what forwards cost, and the store of that; None where torch
+    has to probe the folder first, or alone knows the model."""
     store = ProfileStore(fingerprint(folder, "cpu"))
     settings = _known_settings(dtype, threads, kv_type, store)
     if settings is None and not torch_extra.is_installed() and can_be_read(folder, INT8):
@@ -47,7 +46,7 @@ def open_known(
     model = open_folder(folder, settings.dtype, kv_type) if settings is not None else None
     if model is None or settings is None:
         return None
-    return model, settings, profile(model, settings, store), store
+    return model, settings, Profile(model, settings, store), store
 
 
 def _fastest(folder: Path) -> str:

@@ -23,7 +23,7 @@ SETTINGS = RunSettings(torch.bfloat16, 1, may_share=True)
 
 
 def two_threaded() -> Any:
-    made = {"can_share": True, "shared_from": 0, "threads": 2, "most_threads": 2}
+    made = {"can_share": True, "shared_from": 0, "threads": 2, "most_threads": 2, "forward": None}
     return type("Two", (), made)()
 
 
@@ -53,6 +53,48 @@ def test_costs_are_measured_at_the_first_start(
         costs = profile(model, SETTINGS, ProfileStore(store))
         assert model.shared_from == costs.shared_from == (0 if is_quiet else 8)
     assert len(done) == (1 if is_quiet else 2)
+
+
+def test_what_came_ends_the_measuring_and_what_was_measured_stays(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Until all is measured, costs are estimated."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    done: list[str] = []
+
+    def stage(name: str) -> Any:
+        def measure(model: Any, *arguments: Any) -> ForwardCosts:
+            model.forward()
+            done.append(name)
+            return replace(ONCE, shared_from=8 if name == "share" else 0)
+
+        return measure
+
+    for name in ("measure", "share", "behind_long_texts"):
+        monkeypatch.setattr(autotune, name, stage(name))
+    monkeypatch.setattr(autotune, "estimate", lambda _model: ONCE)
+    model = two_threaded()
+    type(model).forward = lambda _self: None
+    measuring, store = autotune.Profile(model, SETTINGS, ProfileStore("new")), ProfileStore("new")
+    assert (measuring.costs, measuring.is_known) == (ONCE, False)
+    came = iter([False, True, False, False])
+    assert measuring.go_on(lambda: next(came)) is None
+    assert done == ["measure"]
+    assert not store.values()
+    costs = measuring.go_on(lambda: next(came))
+    assert costs is not None
+    assert done == ["measure", "share", "behind_long_texts"]
+    assert not vars(model).get("forward"), "the model is as it was"
+    assert autotune.Profile(model, SETTINGS, ProfileStore("new")).is_known
+
+
+def test_costs_are_estimated_by_a_forward_of_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "_once", lambda _model, count, _context: 1e-2 * count)
+    model: Any = SimpleNamespace(max_positions=100)
+    costs = measuring.estimate(model)
+    assert costs.rows == [1, 8, 64]
+    assert costs.seconds[0, 0] == 1e-2
+    assert (np.diff(costs.seconds[0]) > 0).all()
 
 
 def seconds_of(rows: int, context: int) -> float:

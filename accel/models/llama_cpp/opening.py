@@ -34,6 +34,9 @@ MOST_QUIET_S = 15.0
 class LaterCosts:
     """What forwards of an opened model cost, measured behind its first answers."""
 
+    then = None
+    """Nothing is measured behind it."""
+
     def __init__(self, measuring: RowCosts, save_costs: Callable[[ForwardCosts], None]) -> None:
         self._measuring, self._save_costs = measuring, save_costs
 
@@ -98,11 +101,13 @@ class LaterComparison:
     """Whether llama.cpp writes faster than our own forward, found out behind the first answers, for
     the next start. A request that comes meanwhile ends it; it begins again later."""
 
+    then = None
+
     def __init__(
         self, path: Path, own: ForwardCosts, options: ModelOptions, save: Callable[[bool], None]
     ) -> None:
         """``own``: costs of our own forward; ``save`` is given the answer."""
-        self._path, self._own, self._options, self._save = path, own, options, save
+        self._path, self.own, self._options, self._save = path, own, options, save
         self._quiet_s = 0.0
         """For so long nothing comes before it begins."""
         self._is_finished = False
@@ -122,7 +127,7 @@ class LaterComparison:
                 self._quiet_s = min(2 * self._quiet_s + 1.0, MOST_QUIET_S)
                 return
         self._is_finished = True
-        self._save(typical_rate(found.result()) > typical_rate(self._own))
+        self._save(typical_rate(found.result()) > typical_rate(self.own))
 
     def _is_quiet(self, interrupted: Callable[[], bool]) -> bool:
         began = time.monotonic()
@@ -139,9 +144,6 @@ class LaterComparison:
             found.set_exception(error)
         finally:
             worker.end()
-
-
-Later = LaterCosts | LaterComparison
 
 
 def open_where_faster(
