@@ -13,7 +13,8 @@ import types
 from collections.abc import Sequence
 
 NUMBA_SETTINGS = {"NUMBA_CACHE_DIR", "NUMBA_CPU_FEATURES", "NUMBA_CPU_NAME"}
-"""Those that stay: where compiled code lies, and for which processor it is compiled."""
+"""Those that stay: where compiled code lies, and for which processor it is compiled. Where they are
+not set, ``accel.native`` sets them."""
 
 
 def use(folders: list[str]) -> None:
@@ -45,6 +46,9 @@ def override_numba_settings() -> None:
     for name in os.environ.keys() - NUMBA_SETTINGS:
         if name.startswith("NUMBA_"):
             del os.environ[name]
+    from accel.native.levels import use_level
+
+    use_level()
     sys.meta_path.insert(0, _NumbaConfig())
 
 
@@ -61,6 +65,9 @@ class _NumbaConfig(importlib.machinery.PathFinder):
         read = spec.loader.exec_module
 
         def read_elsewhere(module: types.ModuleType) -> None:
+            from accel.native.machine_code import use_cache
+
+            use_cache()
             here = os.getcwd()
             os.chdir(os.path.dirname(module.__file__ or here))
             try:

@@ -293,8 +293,7 @@ MAY_ASK = {
     "accel.python_process": {"os.name"},
     # Which code is compiled, and for what processor.
     "accel.models.cpu.barrier": {"sys.platform"},
-    "accel.native.cpu_features": {"/sys/"},
-    "accel.native.processor": {"platform.system", "/proc/"},
+    "accel.native.processor": {"/proc/"},
     # What other programs do on each system.
     "repo_index.secret_paths": {"/proc/"},
     # The load average is the machine's, not the container's.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import llvmlite.binding as llvm
 from numba.core import config
 
@@ -26,20 +24,6 @@ def _features() -> set[str]:
         return set()
 
 
-def first_level(caches: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int | None:
-    """Bytes of a core's first level of caches for data, None where the system does not say."""
-    for cache in caches.glob("index*"):
-        try:
-            level, kind, size = (
-                (cache / name).read_text().strip() for name in ("level", "type", "size")
-            )
-        except OSError:
-            continue
-        if (level, kind) == ("1", "Data") and size.endswith("K") and size[:-1].isdigit():
-            return int(size[:-1]) << 10
-    return None
-
-
 FEATURES = _features()
 """As LLVM names them."""
 
@@ -51,5 +35,6 @@ HAS_TILES = (
 )
 """Products of tiles of bf16, see ``accel.models.cpu.amx``."""
 
-FIRST_LEVEL = first_level() or 48 << 10
-"""Bytes of a core's first level of caches for data."""
+FIRST_LEVEL = (48 if "avxvnni" in FEATURES else 32) << 10
+"""Bytes of a core's first level of caches for data, or fewer: it is part of what is compiled, so it
+follows from features alone."""

@@ -21,6 +21,7 @@ from numba.core.registry import CPUDispatcher
 from accel.errors import InvalidEnvironment
 from accel.native.cpu_features import HAS_TILES
 from accel.native.link_time import optimise_at_link_time
+from accel.native.machine_code import code_folder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -77,6 +78,17 @@ class _Index(IndexDataCacheFile):
             return super()._load_index()
         except (AttributeError, ImportError, EOFError, TypeError, pickle.UnpicklingError):
             return {}
+
+
+@contextmanager
+def _in_user_folder() -> Iterator[None]:
+    """Have Numba keep code in the user's cache folder, where the process does not say: in those of
+    others, Numba's own functions stay where they would be."""
+    before, config.CACHE_DIR = config.CACHE_DIR, config.CACHE_DIR or str(code_folder())
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
 
 
 def _with_those_they_use(modules: tuple[ModuleType, ...]) -> list[ModuleType]:
@@ -157,7 +169,8 @@ def compiled_with(
             "no_cfunc_wrapper": not callable_from_c,
         }
         inlined = njit(nogil=True, no_cpython_wrapper=True, **options)
-        dispatcher = njit(nogil=True, cache=True, no_cpython_wrapper=inner, **options)(function)
+        with _in_user_folder():
+            dispatcher = njit(nogil=True, cache=True, no_cpython_wrapper=inner, **options)(function)
         _have_callers_inline(dispatcher, partial(inlined, function))
         if inner:
             dispatcher.__class__ = _Inner

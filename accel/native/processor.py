@@ -3,12 +3,11 @@ Loads no compiler, so that it answers at once."""
 
 from __future__ import annotations
 
-import ctypes
 import os
-import platform
-import subprocess
 from functools import cache
 from pathlib import Path
+
+from operating_system.system import is_linux, is_linux_on_x86, is_macos
 
 INSTRUCTIONS = "REDRAFT_INSTRUCTIONS"
 """The environment variable that names other instructions than the fastest."""
@@ -25,11 +24,14 @@ _REQUEST_PERMISSION, _TILE_DATA, _ARCH_PRCTL = 0x1023, 18, 158
 @cache
 def processor(file: Path = Path("/proc/cpuinfo")) -> str:
     """The first processor: its model and its features, in the words of the system."""
-    if platform.system() == "Linux":
+    import platform
+    import subprocess
+
+    if is_linux():
         first = file.read_text("utf-8", "replace").split("\n\n")[0] if file.is_file() else ""
         lines = [line for line in first.splitlines() if line.split(":")[0].strip() in _LINES]
         return "\n".join([platform.machine(), *lines])
-    if platform.system() == "Darwin":
+    if is_macos():
         command = ["sysctl", "-n", "machdep.cpu.brand_string"]
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
         return f"{platform.machine()} {answer.stdout.strip()}"
@@ -45,7 +47,9 @@ def compiled_for() -> list[str]:
 def permits_tiles() -> bool:
     """Ask the kernel for tile registers (AMX), which make a thread's state larger by 8 KB: Linux
     gives them to a process that asks, unless some thread's stack for signals is too small."""
-    if platform.system() != "Linux" or platform.machine() != "x86_64":
+    if not is_linux_on_x86():
         return False
+    import ctypes
+
     system_call = ctypes.CDLL(None).syscall
     return bool(system_call(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0)

@@ -318,7 +318,7 @@ def reduce(builder: Any, lanes: Any, join: Any) -> Any:
     return builder.extract_element(lanes, I32(0))
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def prefetch_all(array: Any, items: int) -> None:
     """Prefetch the first items of an array that is read soon."""
     address, size = array.ctypes.data, min(items, array.size) * array.itemsize

@@ -28,7 +28,7 @@ _ALL = np.float32(-np.inf)
 """What all scores that count are larger than."""
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _mix(value: np.uint64) -> np.uint64:
     """The SplitMix64 finaliser (Steele et al. 2014) of value plus its increment."""
     mixed = value + np.uint64(0x9E3779B97F4A7C15)
@@ -37,7 +37,7 @@ def _mix(value: np.uint64) -> np.uint64:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _noisy(score: np.float32, temperature: np.float32, key: np.uint64, token: int, best: float):  # type: ignore[no-untyped-def]
     """The scaled score with its noise, minus infinity where that is clearly below ``best``."""
     scaled = score / temperature

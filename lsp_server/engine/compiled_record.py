@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+from accel.native.machine_code import code_folder
 from accel.native.processor import compiled_for
 from operating_system.files import write_private
 from operating_system.folders import cache_folder
@@ -24,7 +25,7 @@ class CompiledRecord:
     costs only time."""
 
     def __init__(self, about: object) -> None:
-        parts = [about, compiled_for(), os.environ.get("NUMBA_CACHE_DIR")]
+        parts = [about, compiled_for(), code_folder()]
         parts += [metadata.version("numba"), metadata.version("llvmlite"), list(_sources())]
         name = hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
         self._file = cache_folder() / "compiled" / f"{name}.json"

@@ -27,6 +27,7 @@ _KINDS = {
     "common": INDEXES,
     "kv": "prompts of documents, as computed",
     "compiled": "compiled code",
+    "machine-code": "compiled code",
     "repositories": "copies of workspaces, of a team's server",
     "run": "addresses of the daemon",
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from accel.native.levels import use_level
+from accel.native.machine_code import use_cache
 from lsp_server.cli.commands import Command, run_command
 
 PROGRAM = "python -m tests.benchmarks"
@@ -48,6 +50,8 @@ COMMANDS["train"] = Command(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command, by default that of the command line; its exit code."""
+    use_level()
+    use_cache()
     return run_command(sys.argv[1:] if arguments is None else arguments, COMMANDS, PROGRAM)
 
 

@@ -8,29 +8,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+import llvmlite.binding as llvm
 import pytest
 
-from accel.native.cpu_features import FEATURES, first_level
+from accel.native.levels import CPU_FEATURES, LEVELS
 from accel.native.processor import processor
 
 FOLDER = Path(__file__).parent
 
-_AVX = "+sse4.2,+popcnt,+avx,+f16c"
-_AVX2 = f"{_AVX},+avx2,+fma,+bmi,+bmi2,+lzcnt,+movbe,+cx16"
-_AVX512 = f"{_AVX2},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
-_VNNI = f"{_AVX512},+avx512vnni"
-LEVELS = {
-    "ivybridge": _AVX,
-    "haswell": _AVX2,
-    "alderlake": f"{_AVX2},+avxvnni",
-    "skylake-avx512": _AVX512,
-    "cascadelake": _VNNI,
-    "cooperlake": f"{_VNNI},+avx512bf16",
-    "sapphirerapids": f"{_VNNI},+avx512bf16,+avxvnni,+amx-tile,+amx-int8,+amx-bf16",
+_AVX512 = ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
+PROCESSORS = {
+    "ivybridge": "+sse4.2,+popcnt,+avx,+f16c",
+    "skylake-avx512": LEVELS["avx2"].features + _AVX512,
+    **{level.cpu: level.features for level in LEVELS.values()},
 }
-"""Processors by LLVM's names, and the features that kernels ask for: haswell is what laptops have
-had since 2013, many of today among them. Without F16C, which those before ivybridge lack, numbers
-of 16 bits are not computed."""
+"""Those of the levels, and others, by LLVM's names, and the features that kernels ask for. Without
+F16C, which those before ivybridge lack, numbers of 16 bits are not computed."""
+FEATURES_HERE = {name for name, here in llvm.get_host_cpu_features().items() if here}
 TESTS = ("test_matmul.py", "test_lanes.py", "test_quantised_products.py",
          "test_quantised_tiles.py", "test_tiles.py", "test_sums.py")  # fmt: skip
 
@@ -42,7 +36,7 @@ def features_under(settings: dict[str, str]) -> set[str]:
         check=True,
         capture_output=True,
         text=True,
-        env=os.environ | settings,
+        env={name: value for name, value in os.environ.items() if name != CPU_FEATURES} | settings,
     )
     return set(found.stdout.split())
 
@@ -55,14 +49,14 @@ def test_what_numba_is_told_counts_as_what_there_is() -> None:
 
 def missing_here(level: str) -> set[str]:
     """What this processor would need, but that it has not."""
-    return {name[1:] for name in LEVELS[level].split(",")} - FEATURES
+    return {name[1:] for name in PROCESSORS[level].split(",")} - FEATURES_HERE
 
 
 def run_held_to(level: str, cache: Path, *tests: str) -> str:
     """What pytest says of tests that are compiled for a processor of a level."""
     settings = {
         "NUMBA_CPU_NAME": level,
-        "NUMBA_CPU_FEATURES": LEVELS[level],
+        "NUMBA_CPU_FEATURES": PROCESSORS[level],
         "NUMBA_CACHE_DIR": str(cache),
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "1800"]
@@ -76,7 +70,7 @@ def run_held_to(level: str, cache: Path, *tests: str) -> str:
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="another family")
 @pytest.mark.long
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", PROCESSORS)
 def test_kernels_of_every_level_that_this_processor_can_be_held_to(
     level: str, tmp_path: Path
 ) -> None:
@@ -96,7 +90,7 @@ def test_a_level_has_those_kernels_alone() -> None:
         "print(here()[0], HAS_BF16, HAS_TILES)"
     )
     chosen = {}
-    for level, features in LEVELS.items():
+    for level, features in PROCESSORS.items():
         if not missing_here(level):
             settings = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": features}
             ran = subprocess.run(
@@ -131,18 +125,3 @@ def test_a_processor_is_known_by_its_model_and_features_alone(tmp_path: Path) ->
     assert told("EPYC", "avx2 fma", "3100") == before
     assert len({before, told("EPYC", "avx2", "2445"), told("Xeon", "avx2 fma", "2445")}) == 3
     assert processor(tmp_path / "none") == platform.machine()
-
-
-def test_the_first_level_of_caches_is_what_the_system_says(tmp_path: Path) -> None:
-    for place, (level, kind, size) in enumerate(
-        [("1", "Instruction", "64K"), ("2", "Unified", "1024K"), ("1", "Data", "32K")]
-    ):
-        folder = tmp_path / f"index{place}"
-        folder.mkdir()
-        for name, said in (("level", level), ("type", kind), ("size", size)):
-            (folder / name).write_text(f"{said}\n")
-    assert first_level(tmp_path) == 32 << 10
-    (tmp_path / "index2" / "size").write_text("48\n")
-    assert first_level(tmp_path) is None
-    (tmp_path / "index2" / "size").unlink()
-    assert first_level(tmp_path) is None

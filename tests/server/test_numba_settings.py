@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from small_model import choose_small_model
 
+from accel.native.levels import LEVELS, level_here
 from accel.python_process import python_command
 
 SETTINGS = {
@@ -41,10 +42,13 @@ names = ["DISABLE_JIT", "OPT", "BOUNDSCHECK", "DEBUG", "ENABLE_CUDASIM", "CPU_NA
 config.reload_config()
 print(json.dumps([os.getcwd(), {name: getattr(config, name) for name in names}]))
 """
+LEVEL = level_here()
 USUAL = {
     "DISABLE_JIT": 0, "OPT": 3, "BOUNDSCHECK": None, "DEBUG": 0, "ENABLE_CUDASIM": 0,
-    "CPU_NAME": None, "CACHE_DIR": "",
+    "CPU_NAME": LEVELS[LEVEL].cpu if LEVEL is not None else None,
+    "CACHE_DIR": str(Path(os.environ["XDG_CACHE_HOME"], "redraft", "machine-code")),
 }  # fmt: skip
+"""Where code lies and what it is for, as a process chooses by itself."""
 
 
 def plain() -> dict[str, str]:
@@ -94,14 +98,14 @@ def test_a_process_that_is_not_ours_obeys_both(tmp_path: Path) -> None:
 def test_a_completion_is_the_same_with_all_of_them(tmp_path: Path) -> None:
     choose_small_model(tmp_path, Path(os.environ["XDG_CACHE_HOME"]))
     (tmp_path / "code.py").write_text(CODE)
-    texts = []
+    texts, kept = [], {"NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"]}
     for more, config in (({}, ""), (SETTINGS, YAML)):
         (tmp_path / ".numba_config.yaml").write_text(config)
         program = "import sys; from lsp_server.cli.main import main; main()"
         done = subprocess.run(
             [sys.executable, "-c", program, "complete", "code.py", "--line", "3", "--character",
              "18", "--threads", "1"],
-            cwd=tmp_path, env={**plain(), "XDG_CONFIG_HOME": str(tmp_path), **more},
+            cwd=tmp_path, env={**plain(), **kept, "XDG_CONFIG_HOME": str(tmp_path), **more},
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         texts.append(done.stdout)

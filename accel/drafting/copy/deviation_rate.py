@@ -48,13 +48,13 @@ def mark_places(pool: NDArray[np.int32], places: NDArray[np.int8], start: int, s
         first = last
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def copy_rate(slips: NDArray[np.float64], place: int) -> float:
     """Chance of going on as the original does at a place of a class."""
     return 1.0 - slips[place, 0] / slips[place, 1]
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def odds(slips: NDArray[np.float64], place: int) -> float:
     """Odds of going on, to the chance of not doing so."""
     return (slips[place, 1] - slips[place, 0]) / slips[place, 0]

@@ -126,7 +126,7 @@ class AcceptanceBuffers(NamedTuple):
         )
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def logarithm(count: float) -> float:
     return _LOGARITHMS[min(int(count + 0.5), len(_LOGARITHMS) - 1)]
 

@@ -34,7 +34,7 @@ _SOURCES = max(Source) + 1
 logger = logging.getLogger(__name__)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def depth_group(depth: int) -> int:
     """Which of the ``DEPTHS`` a node at ``depth`` (1 for children of the root) belongs to."""
     return 0 if depth <= 1 else (1 if depth <= 4 else 2)

@@ -144,7 +144,7 @@ class Evidence(NamedTuple):
         )
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _begin_candidate(evidence: Evidence, token: int, slot: int) -> None:
     """Let ``slot`` be the candidate of ``token``, without evidence: its counts are zero."""
     evidence.tokens[slot] = token

@@ -120,7 +120,7 @@ class NodeContext(NamedTuple):
     first_row: int
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def describe(
     state: Floats, depth: int, path: float, conditional: float, wide: bool, accepted: int
 ) -> None:

@@ -1,0 +1,84 @@
+"""Levels of instructions: what code is compiled for is one of few, so that code compiled elsewhere
+fits.
+
+A process chooses a level by Numba's own settings before Numba is loaded. All that follows from what
+the processor has (kernels, layouts, types) follows from these settings, so from the level alone.
+Loads no compiler, so that it answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from accel.native.processor import permits_tiles, processor
+from operating_system.system import is_linux_on_x86
+
+CPU_NAME, CPU_FEATURES = "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"
+
+_AVX2 = "+sse4.2,+popcnt,+avx,+f16c,+avx2,+fma,+bmi,+bmi2,+lzcnt,+movbe,+cx16"
+_VNNI = f"{_AVX2},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+avx512vnni"
+_TILES = "+avxvnni,+amx-tile,+amx-int8,+amx-bf16"
+
+_AVX2_FLAGS = "sse4_2 popcnt avx f16c avx2 fma bmi1 bmi2 abm movbe cx16 aes pclmulqdq"
+_CLIENT_FLAGS = "adx gfni vaes vpclmulqdq sha_ni avx_vnni"
+_VNNI_FLAGS = f"{_AVX2_FLAGS} adx avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni"
+_TILES_FLAGS = (
+    f"{_CLIENT_FLAGS} avx512_bf16 avx512_fp16 avx512ifma avx512vbmi avx512_vbmi2 avx512_bitalg "
+    "avx512_vpopcntdq amx_tile amx_int8 amx_bf16"
+)
+
+
+class Level(NamedTuple):
+    """A processor by LLVM's name, the features that kernels ask for by LLVM's names, and the flags
+    by which Linux says that all are here that LLVM uses for such a processor."""
+
+    cpu: str
+    features: str
+    flags: frozenset[str]
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Numba's settings for it."""
+        return {CPU_NAME: self.cpu, CPU_FEATURES: self.features}
+
+
+LEVELS = {
+    name: Level(cpu, features, frozenset(flags.split()))
+    for name, cpu, features, flags in (
+        ("amx", "sapphirerapids", f"{_VNNI},+avx512bf16,{_TILES}", f"{_VNNI_FLAGS} {_TILES_FLAGS}"),
+        ("avx512-bf16", "cooperlake", f"{_VNNI},+avx512bf16", f"{_VNNI_FLAGS} avx512_bf16"),
+        ("avx512-vnni", "cascadelake", _VNNI, _VNNI_FLAGS),
+        ("avx-vnni", "alderlake", f"{_AVX2},+avxvnni", f"{_AVX2_FLAGS} {_CLIENT_FLAGS}"),
+        ("avx2", "haswell", _AVX2, _AVX2_FLAGS),
+    )
+}
+"""From the fastest to what laptops have had since 2013."""
+
+
+def level_here(described: str = "") -> str | None:
+    """The name of the fastest level that the processor at hand has, None for other systems and
+    processors: code is compiled for these as they are. described: another one, as ``processor``
+    describes it."""
+    if not is_linux_on_x86():
+        return None
+    lines = (line.partition(":") for line in (described or processor()).splitlines())
+    flags = next((set(rest.split()) for name, _, rest in lines if name.strip() == "flags"), set())
+    for name, level in LEVELS.items():
+        if level.flags <= flags and ("amx_tile" not in level.flags or permits_tiles()):
+            return name
+    return None
+
+
+def use_level() -> None:
+    """Choose the level of this process and those that it starts, unless the user did. Numba must
+    not be loaded yet."""
+    if CPU_NAME not in os.environ and CPU_FEATURES not in os.environ:
+        level = level_here()
+        os.environ |= LEVELS[level].settings if level is not None else {}
+
+
+def level_in_use() -> str | None:
+    """The name of the level that was chosen, None where it is none of ``LEVELS``."""
+    settings = {name: os.environ.get(name) for name in (CPU_NAME, CPU_FEATURES)}
+    return next((name for name, level in LEVELS.items() if level.settings == settings), None)

@@ -1,0 +1,97 @@
+"""Where compiled code lies: in the user's cache folder, never in the installation. Loads no
+compiler.
+
+An installation may bring code that was compiled elsewhere, in one archive for each level of
+instructions and version of Python, named LEVEL.pyXY.HASH.tar.xz. The first process that compiles
+unpacks it; then it is what this machine compiled itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import tarfile
+from pathlib import Path, PurePosixPath
+
+from filelock import FileLock
+
+from accel.native.levels import level_in_use
+from operating_system.files import replace_file
+from operating_system.folders import cache_folder
+
+CACHE_DIR = "NUMBA_CACHE_DIR"
+INSTALLATION = Path(__file__).parents[2]
+"""The folder that the packages lie in."""
+PACKED = Path(__file__).with_name("compiled")
+PYTHON = f"py{sys.version_info[0]}{sys.version_info[1]}"
+
+
+def code_folder() -> Path:
+    """The folder of compiled code."""
+    given = os.environ.get(CACHE_DIR)
+    return Path(given) if given else cache_folder() / "machine-code"
+
+
+def use_cache() -> None:
+    """Have Numba keep compiled code there, and what the installation brings, too. Numba must not be
+    loaded yet."""
+    folder = code_folder()
+    os.environ[CACHE_DIR] = str(folder)
+    # On a disk that is full or cannot be written it is compiled for this process alone.
+    with contextlib.suppress(OSError, tarfile.TarError):
+        unpack(folder)
+
+
+def unpack(cache: Path, packed: Path = PACKED, installation: Path = INSTALLATION) -> None:
+    """Unpack the archive that fits this process into a cache, once. Raises OSError or TarError."""
+    level = level_in_use()
+    archive = next(packed.glob(f"{level}.{PYTHON}.*.tar.xz"), None) if level else None
+    if archive is None:
+        return
+    done = cache / f"{_name_of(installation)}.{archive.name.removesuffix('.tar.xz')}"
+    if done.exists():
+        return
+    cache.mkdir(parents=True, exist_ok=True)
+    with FileLock(cache / "unpacking.lock"):
+        if done.exists():
+            return
+        with tarfile.open(archive) as files:
+            for each in files:
+                place, stream = installation / each.name, files.extractfile(each)
+                target = cache / folder_of(place.parent) / place.name
+                target.parent.mkdir(exist_ok=True)
+                unfinished = target.with_suffix(".unfinished")
+                assert stream is not None, "files alone"
+                unfinished.write_bytes(stream.read())
+                replace_file(unfinished, target)
+        done.touch()
+
+
+def pack(cache: Path, target: Path, level: str, installation: Path = INSTALLATION) -> Path:
+    """Pack the compiled code of an installation in a cache into an archive in a folder."""
+    target.mkdir(parents=True, exist_ok=True)
+    unnamed = target / f"{level}.tar.xz"
+    folders = {folder_of(each.parent): each.parent for each in installation.glob("*/**/*.py")}
+    with tarfile.open(unnamed, "w:xz", preset=9) as files:
+        for name, package in sorted(folders.items()):
+            # An index stands behind the files that it names.
+            for file in sorted((cache / name).glob("*.nb[ci]")):
+                place = PurePosixPath(package.relative_to(installation).as_posix()) / file.name
+                about = tarfile.TarInfo(str(place))
+                about.size, about.mode = file.stat().st_size, 0o644
+                with file.open("rb") as stream:
+                    files.addfile(about, stream)
+    digest = hashlib.sha256(unnamed.read_bytes()).hexdigest()[:16]
+    return Path(shutil.move(unnamed, target / f"{level}.{PYTHON}.{digest}.tar.xz"))
+
+
+def folder_of(package: Path) -> str:
+    """Numba's name, in its cache, for a folder of modules."""
+    return f"{package.name}_{hashlib.sha1(str(package).encode()).hexdigest()}"
+
+
+def _name_of(installation: Path) -> str:
+    return hashlib.sha256(str(installation).encode()).hexdigest()[:16]

@@ -1,0 +1,182 @@
+"""Puts compiled code into a wheel, so that nobody who installs it waits for a compiler.
+
+    python release/machine_code.py dist/redraft-1.0-py3-none-any.whl
+
+writes dist/redraft-1.0-py3-none-manylinux_2_17_x86_64.whl. What the parts of a first start call is
+compiled for this processor, in order to learn the types that it is called with, and then by these
+types, without running, for every other level of instructions. So any processor compiles for all of
+them. It is compiled by the Python that runs this, for that version of Python. Archives of one
+source stay in ``--keep``; those that other versions of Python left there come into the wheel, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hashlib
+import importlib
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("accel", "repo_index")
+COMPILED = Path("accel", "native", "compiled")
+PLATFORM = "manylinux_2_17_x86_64"
+VOCABULARIES = (1 << 15, 1 << 17)
+"""One with ids of 16 bits, and one with more."""
+
+
+def main() -> None:
+    """Compile and write the wheel."""
+    if sys.argv[1] in WORK:
+        sys.path.insert(0, sys.argv[2])
+        WORK[sys.argv[1]](Path(sys.argv[3]))
+        return
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
+    parser.add_argument("wheel", type=Path, help="a wheel for any platform")
+    parser.add_argument("--keep", type=Path, default=Path("build/machine-code"))
+    parser.add_argument("--levels", default="", help="comma-separated; default: all")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        unpacked = Path(scratch)
+        with zipfile.ZipFile(args.wheel) as files:
+            files.extractall(unpacked)
+        kept = args.keep / _digest(unpacked)
+        compile_levels(unpacked, kept, args.levels.split(",") if args.levels else None)
+        shutil.copytree(kept, unpacked / COMPILED)
+        _name_platform(unpacked)
+        name = args.wheel.name.replace("py3-none-any", f"py3-none-{PLATFORM}")
+        print(_wheel_of(unpacked, args.wheel.with_name(name)))
+
+
+def compile_levels(installation: Path, kept: Path, wanted: list[str] | None) -> None:
+    """Compile what an installation has for some levels, by default for all, where it was not."""
+    from accel.native.levels import LEVELS, level_here
+    from accel.native.machine_code import PYTHON, pack
+    from operating_system.machine import cores
+
+    here = level_here()
+    assert here is not None, "this needs Linux and a processor with AVX2"
+    left = [name for name in wanted or LEVELS if not [*kept.glob(f"{name}.{PYTHON}.*")]]
+    with tempfile.TemporaryDirectory() as scratch:
+        signatures = Path(scratch, "signatures")
+
+        def compile_level(name: str) -> None:
+            print(f"compiling for {name}", flush=True)
+            cache = Path(scratch, name)
+            settings = LEVELS[name].settings | {"NUMBA_CACHE_DIR": str(cache)}
+            plain = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA")}
+            work = "record" if name == here else "compile"
+            command = [sys.executable, "-I", __file__, work, installation, signatures]
+            subprocess.run(command, env=plain | settings, check=True)
+            if name in left:
+                print(pack(cache, kept, name, installation), flush=True)
+
+        if left:
+            compile_level(here)
+        with ThreadPoolExecutor(cores()) as pool:
+            list(pool.map(compile_level, (name for name in left if name != here)))
+
+
+def record(file: Path) -> None:
+    """Compile what a first start calls, by running it, and write the types it is called with."""
+    from accel import precompile
+
+    for part in precompile.SECONDS:
+        for kv_type in precompile.KV_TYPES:
+            sys.argv = ["accel.precompile", part, kv_type]
+            precompile.main()
+    warming: Any = importlib.import_module("repo_index.warming")
+    for part in warming.SECONDS:
+        for vocabulary_size in VOCABULARIES:
+            sys.argv = ["repo_index.warming", part, str(vocabulary_size)]
+            warming.main()
+    found = {}
+    for module, name, function in _functions():
+        if kinds := [key[0] for key in function._cache._cache_file._load_index()]:
+            found[module, name] = kinds
+    indexes = len([*Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nbi")])
+    assert indexes == len(found), f"{indexes} functions are compiled, {len(found)} have a name"
+    file.write_bytes(pickle.dumps(found))
+
+
+def compile_by_types(file: Path) -> None:
+    """Compile without running what ``record`` ran."""
+    from numba import types
+
+    from accel import precompile
+
+    for (module, name), signatures in pickle.loads(file.read_bytes()).items():
+        function = getattr(importlib.import_module(module), name)
+        for kinds in signatures:
+            # Constants follow from the level.
+            if not any(isinstance(kind, types.Literal) for kind in kinds):
+                function.compile(kinds)
+    precompile.compile_products()
+
+
+def _functions() -> Iterator[tuple[str, str, Any]]:
+    """Functions that Numba keeps compiled: module, name, and the function."""
+    from numba.core.caching import FunctionCache
+
+    for module in list(sys.modules.values()):
+        if module.__name__.split(".")[0] in PACKAGES:
+            for name, value in vars(module).items():
+                is_kept = isinstance(getattr(value, "_cache", None), FunctionCache)
+                if is_kept and value.__module__ == module.__name__:
+                    yield module.__name__, name, value
+
+
+WORK = {"record": record, "compile": compile_by_types}
+
+
+def _digest(installation: Path) -> str:
+    """Of what is compiled and by what, whatever the version of Python."""
+    digest = hashlib.sha256(metadata.version("numba").encode())
+    for package in PACKAGES:
+        for file in sorted((installation / package).rglob("*.py")):
+            digest.update(file.relative_to(installation).as_posix().encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _name_platform(unpacked: Path) -> None:
+    """Have the wheel say that it is for Linux, and which Numba reads its code."""
+    (about,) = unpacked.glob("*.dist-info")
+    wheel = (about / "WHEEL").read_text("utf-8")
+    (about / "WHEEL").write_text(wheel.replace("py3-none-any", f"py3-none-{PLATFORM}"), "utf-8")
+    lines = (about / "METADATA").read_text("utf-8").splitlines(keepends=True)
+    exact = f"Requires-Dist: numba=={metadata.version('numba')}\n"
+    lines = [exact if line.startswith("Requires-Dist: numba") else line for line in lines]
+    assert exact in lines, "the wheel needs Numba"
+    (about / "METADATA").write_text("".join(lines), "utf-8")
+
+
+def _wheel_of(unpacked: Path, target: Path) -> Path:
+    """Pack a wheel, with the hash of each file in its record."""
+    (listed,) = unpacked.glob("*.dist-info/RECORD")
+    places = sorted(file for file in unpacked.rglob("*") if file.is_file() and file != listed)
+    lines = []
+    for file in places:
+        digest = base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest())
+        name, size = file.relative_to(unpacked).as_posix(), file.stat().st_size
+        lines.append(f"{name},sha256={digest.decode().rstrip('=')},{size}")
+    lines.append(f"{listed.relative_to(unpacked).as_posix()},,")
+    listed.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as files:
+        for file in [*places, listed]:
+            files.write(file, file.relative_to(unpacked).as_posix())
+    return target
+
+
+if __name__ == "__main__":
+    main()

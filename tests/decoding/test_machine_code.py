@@ -1,0 +1,130 @@
+"""Levels of instructions, and code that an installation brings for them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import pytest
+from numba.core.caching import UserProvidedCacheLocator
+
+from accel.native.levels import LEVELS, level_here, level_in_use
+from accel.native.machine_code import folder_of, pack, unpack
+from accel.native.processor import processor
+
+PROCESSORS = {
+    "Haswell": ("avx2", "sse4_2 popcnt avx f16c avx2 fma bmi1 bmi2 abm movbe cx16 aes pclmulqdq"),
+    "Sandy Bridge": (None, "sse4_2 popcnt avx aes pclmulqdq cx16"),
+    "Alder Lake": ("avx-vnni", "gfni vaes vpclmulqdq sha_ni adx avx_vnni"),
+    "Skylake-X": ("avx2", "adx avx512f avx512bw avx512cd avx512dq avx512vl"),
+    "Cascade Lake": ("avx512-vnni", "adx avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni"),
+    "Zen 4": ("avx512-bf16", "adx avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni "
+              "avx512_bf16 gfni vaes"),
+}  # fmt: skip
+"""The level of each, and what it has besides what Haswell has."""
+
+on_linux = pytest.mark.skipif(
+    sys.platform != "linux" or level_here() is None, reason="levels are those of Linux on x86"
+)
+
+
+@on_linux
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_a_processor_has_the_fastest_level_of_which_it_has_all(name: str, tmp_path: Path) -> None:
+    level, flags = PROCESSORS[name]
+    common = "" if name == "Sandy Bridge" else PROCESSORS["Haswell"][1]
+    file = tmp_path / "cpuinfo"
+    file.write_text(
+        f"processor\t: 0\nflags\t\t: fpu {common} {flags}\n\nprocessor\t: 1\nflags\t\t: fpu\n"
+    )
+    assert level_here(processor(file)) == level
+    assert level_here(processor(tmp_path / "none")) is None
+
+
+@on_linux
+def test_linux_and_llvm_mean_the_same_by_their_names() -> None:
+    """What a level of this processor asks for is there by both."""
+    here = {name for name, has in llvm.get_host_cpu_features().items() if has}
+    names = list(LEVELS)
+    chosen = level_here()
+    assert chosen is not None
+    wider = [
+        name for name in names[names.index(chosen) :] if name != "avx-vnni" or "avxvnni" in here
+    ]
+    for name in wider:
+        assert {feature[1:] for feature in LEVELS[name].features.split(",")} <= here, name
+
+
+@on_linux
+def test_a_process_of_ours_chooses_a_level_and_the_users_choice_stands() -> None:
+    assert level_in_use() == level_here(), "the tests are held to it, too"
+
+
+def test_what_is_packed_is_unpacked_where_numba_looks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, archives, target = (tmp_path / name for name in ("cache", "archives", "target"))
+    made, installed = tmp_path / "made", tmp_path / "installed"
+    for root in (made, installed):
+        (root / "accel" / "inner").mkdir(parents=True)
+        for module in ("accel/outer.py", "accel/inner/module.py"):
+            (root / module).touch()
+    for package, name in (("accel", "outer.f.1.nbc"), ("accel/inner", "module.g.nbi")):
+        folder = cache / folder_of(made / package)
+        folder.mkdir(parents=True)
+        (folder / name).write_text(name)
+    (cache / folder_of(made / "accel") / "compiled.lock").touch()
+    archive = pack(cache, archives, "avx2", made)
+    for name, setting in LEVELS["avx2"].settings.items():
+        monkeypatch.setenv(name, setting)
+    unpack(target, archives, installed)
+    found = {file.read_text(): file for file in target.rglob("*.nb[ci]")}
+    assert set(found) == {"outer.f.1.nbc", "module.g.nbi"}
+    for name, module in (
+        ("outer.f.1.nbc", "accel/outer.py"),
+        ("module.g.nbi", "accel/inner/module.py"),
+    ):
+        subpath = UserProvidedCacheLocator.get_suitable_cache_subpath(str(installed / module))
+        assert found[name] == target / subpath / name
+
+    found["module.g.nbi"].write_text("compiled here since")
+    unpack(target, archives, installed)
+    assert found["module.g.nbi"].read_text() == "compiled here since"
+    archive.rename(archive.with_name(archive.name.replace(".tar", "0.tar")))
+    unpack(target, archives, installed)
+    assert found["module.g.nbi"].read_text() == "module.g.nbi", "another version brings its own"
+
+
+def test_another_level_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = tmp_path / "avx2.py311.0.tar.xz"
+    with tarfile.open(archive, "w:xz"):
+        pass
+    for name, setting in LEVELS["avx512-vnni"].settings.items():
+        monkeypatch.setenv(name, setting)
+    unpack(tmp_path / "cache", tmp_path)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_library_in_a_process_of_others_keeps_its_code_in_the_users_folder(
+    tmp_path: Path,
+) -> None:
+    """And leaves that of others where it would be."""
+    program = (
+        "from accel.planning import acceptance_rate\n"
+        "from numba import njit\n"
+        "from numba.core import config\n"
+        "from accel.drafting.copy.kernels import draft_in\n"
+        "print(draft_in._cache.cache_path)\n"
+        "print(config.CACHE_DIR == '')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"XDG_CACHE_HOME": str(tmp_path), "PATH": "", "HOME": str(tmp_path)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    place, is_untouched = done.stdout.split()
+    assert Path(place).is_relative_to(tmp_path / "redraft" / "machine-code")
+    assert is_untouched == "True"
