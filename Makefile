@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEVELOPMENT := $(VENV)/.development
 
-.PHONY: demo test test-bench test-long test-model test-editors lint format bench serve vsix clean
+.PHONY: demo release release-check test test-bench test-long test-model test-editors lint format bench serve vsix clean
 
 # The environment is made once and again whenever the dependencies change. Redraft runs without
 # torch; tests compare with it.
@@ -72,6 +72,16 @@ serve: $(READY)
 
 vsix:
 	editor-clients/vscode/build.sh
+
+# What is released of this version, in dist/; npm and the package indexes are needed.
+release: $(DEVELOPMENT)
+	$(BIN)/python -m release build dist
+
+# Each file in an empty environment, up to the first suggestion of a model. NEOVIM names a Neovim to try the plug-in in.
+NEOVIM ?= $(shell command -v nvim || ls .editors/nvim/nvim 2>/dev/null)
+RELEASE_MODEL ?= tests/data/small_model
+release-check: $(DEVELOPMENT)
+	$(BIN)/python -m release check dist --model $(RELEASE_MODEL) $(if $(NEOVIM),--neovim $(NEOVIM))
 
 clean:
 	rm -rf build dist $(VENV)

@@ -1,32 +1,26 @@
 #!/usr/bin/env python3
-"""Packs the server for the extensions: pack.py FOLDER.
+"""Packs the server for the extensions: pack.py FOLDER [WHEEL].
 
 FOLDER then holds our wheel, ``install.py``, ``server.json`` (version, protocol) and the pins of
-what the wheel needs: with hashes where uv and a registry are at hand, else without.
+what the wheel needs: with hashes where uv and a registry are at hand, else without. Without WHEEL
+one is built.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = (
-    "accel",
-    "repo_index",
-    "lsp_server",
-    "operating_system",
-    "pyproject.toml",
-    "README.md",
-    "LICENSE",
-)
+sys.path.insert(0, str(ROOT))
+
+from release.distributions import build_wheel, constant  # noqa: E402
+
 PINNED_FROM = [3, 11]
 """The oldest Python for which the pinned versions exist."""
 
@@ -35,7 +29,12 @@ def main() -> int:
     """Pack, and say what was packed."""
     folder = Path(sys.argv[1]).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    wheel = build_wheel(folder)
+    if len(sys.argv) > 2:
+        for old in folder.glob("redraft-*.whl"):
+            old.unlink()
+        wheel = Path(shutil.copy(sys.argv[2], folder))
+    else:
+        wheel = build_wheel(folder)
     hashed = write_pins(folder)
     told = {
         "version": constant("lsp_server/version.py", "VERSION"),
@@ -49,27 +48,6 @@ def main() -> int:
     pins = "with hashes" if hashed else "without hashes"
     print(f"{wheel.name}: {wheel.stat().st_size:,} bytes; what it needs is pinned {pins}")
     return 0
-
-
-def build_wheel(folder: Path) -> Path:
-    """Build the wheel of a copy: what an earlier build left behind does not come into it."""
-    for old in folder.glob("redraft-*.whl"):
-        old.unlink()
-    with tempfile.TemporaryDirectory() as copy:
-        for part in PARTS:
-            if (ROOT / part).is_dir():
-                shutil.copytree(
-                    ROOT / part, Path(copy) / part, ignore=shutil.ignore_patterns("__pycache__")
-                )
-            else:
-                shutil.copy(ROOT / part, copy)
-        subprocess.run(
-            [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",
-             "--no-deps", "--wheel-dir", str(folder), copy],
-            check=True, env={**os.environ, "SOURCE_DATE_EPOCH": "1577836800"},
-        )  # fmt: skip
-    (wheel,) = folder.glob("redraft-*.whl")
-    return wheel
 
 
 def write_pins(folder: Path) -> bool:
@@ -96,15 +74,6 @@ def write_pins(folder: Path) -> bool:
     else:
         requirements.unlink(missing_ok=True)
     return result.returncode == 0
-
-
-def constant(file: str, name: str) -> object:
-    """The value of a constant of a module, which is not imported for it."""
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    for statement in tree.body:
-        if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", "") == name:
-            return ast.literal_eval(statement.value)
-    raise AssertionError(f"{file} has no {name}")
 
 
 if __name__ == "__main__":

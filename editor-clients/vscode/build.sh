@@ -1,5 +1,6 @@
 #!/bin/bash
 # Checks, tests, bundles and packs the extension: build.sh [OUT.vsix]. Needs npm and Node 20 or newer, Python 3.
+# REDRAFT_WHEEL names the wheel that comes into it; without it one is built.
 set -euo pipefail
 HERE="$(cd "$(dirname "$0")" && pwd)"
 EDITORS="${REDRAFT_EDITORS:-$HERE/../../.editors}"
@@ -14,5 +15,5 @@ fi
 npm run --silent lint
 npm run --silent test
 npm run --silent bundle
-REDRAFT_UV="${REDRAFT_UV:-$(ls "$EDITORS/python/bin/uv" 2>/dev/null || true)}" python3 ../server/pack.py dist/server
+REDRAFT_UV="${REDRAFT_UV:-$(ls "$EDITORS/python/bin/uv" 2>/dev/null || true)}" python3 ../server/pack.py dist/server ${REDRAFT_WHEEL:+"$REDRAFT_WHEEL"}
 python3 scripts/package.py "$OUT"

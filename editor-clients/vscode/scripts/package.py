@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import zipfile
 from pathlib import Path
@@ -11,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 FOLDER = Path(__file__).resolve().parent.parent
 LARGEST_BYTES = 300_000
 SERVER = FOLDER / "dist/server"
-PACKED = ["README.md", "dist/extension.js", "media/icon.png", "media/*.svg", "media/*.md"]
+PACKED = ["dist/extension.js", "media/icon.png", "media/*.svg", "media/*.md"]
 TYPES = {".js": "application/javascript", ".json": "application/json", ".md": "text/markdown",
          ".png": "image/png", ".svg": "image/svg+xml", ".txt": "text/plain", ".py": "text/x-python",
          ".vsixmanifest": "text/xml", ".whl": "application/zip"}  # fmt: skip
@@ -23,6 +24,14 @@ def package_json() -> dict[str, object]:
     for name in ("devDependencies", "scripts", "private"):
         manifest.pop(name)
     return manifest
+
+
+def readme() -> str:
+    """The page without its pictures, which are larger than all else, and without links to files
+    that stay in the repository."""
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    text = re.sub(r"^!\[.*\]\(\.\./.*\)\n\n?", "", text, flags=re.MULTILINE)
+    return re.sub(r"\[([^\]]+)\]\(\.\./[^)]*\)", r"\1", text)
 
 
 def vsix_manifest(package: dict[str, object]) -> str:
@@ -80,6 +89,7 @@ def main() -> int:
         "extension.vsixmanifest": vsix_manifest(package).encode(),
         "[Content_Types].xml": content_types().encode(),
         "extension/package.json": json.dumps(package, ensure_ascii=False).encode(),
+        "extension/README.md": readme().encode(),
         "extension/LICENSE.txt": (FOLDER.parent.parent / "LICENSE").read_bytes(),
     }
     for pattern in PACKED:
