@@ -4,6 +4,7 @@ What a client sends that is unknown or unusable is reported, and its default is 
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass, field
 from typing import Any, get_type_hints
 
@@ -11,6 +12,7 @@ from accel.model_options import option
 from lsp_server.contract.codec import Problem, camel_case, read_with_problems
 from lsp_server.contract.options import EngineSettings
 from lsp_server.engine.next_edits.formats import FORMATS
+from operating_system.file_systems import holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,11 +337,11 @@ def language_enabled(settings: Settings, language: str) -> bool:
 def folder_enabled(settings: Settings, path: str) -> bool:
     """Whether the innermost folder of ``folders`` that holds ``path`` is switched on."""
     best, enabled = -1, True
-    parts = path.rstrip("/").split("/")
     for folder, on in settings.folders.items():
-        wanted = folder.rstrip("/").split("/")
-        if parts[: len(wanted)] == wanted and len(wanted) > best:
-            best, enabled = len(wanted), on
+        # On Windows they may be parted by either slash.
+        place = os.path.normpath(folder)
+        if holds(place, os.path.normpath(path)) and len(place) > best:
+            best, enabled = len(place), on
     return enabled
 
 

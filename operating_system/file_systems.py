@@ -25,20 +25,28 @@ def remote_file_system(folder: Path) -> str | None:
     best, kind = "", ""
     for mount in psutil.disk_partitions(all=True):
         point = mount.mountpoint
-        if _holds(point, str(folder)) and len(point) >= len(best):
+        if holds(point, str(folder)) and len(point) >= len(best):
             best, kind = point, mount.fstype
             if "remote" in mount.opts.split(","):
                 kind = f"remote {kind}".strip()
     return kind if kind.startswith((*_REMOTE, "remote")) else None
 
 
+def holds(folder: str, place: str) -> bool:
+    """Whether a place is a folder or lies in it. Other systems than Linux spell a folder as it was
+    made, not as it was asked for."""
+    above = folder.rstrip(os.sep) + os.sep
+    begin = (place + os.sep)[: len(above)]
+    return begin == above or (not is_linux() and begin.casefold() == above.casefold())
+
+
 def path_below(root: Path | str, place: str) -> str | None:
     """The path of a place in a folder, with ``/``; None for the folder itself and what lies
-    elsewhere. Other systems than Linux spell a folder as it was made, not as it was asked for."""
-    above = str(root).rstrip(os.sep) + os.sep
-    begin = place[: len(above)]
-    is_inside = begin == above or (not is_linux() and begin.casefold() == above.casefold())
-    return place[len(above) :].replace(os.sep, "/") or None if is_inside else None
+    elsewhere."""
+    folder = str(root).rstrip(os.sep)
+    if not holds(folder, place):
+        return None
+    return place[len(folder) + 1 :].replace(os.sep, "/") or None
 
 
 def announces_by_folder() -> bool:
@@ -55,7 +63,3 @@ def most_watches() -> int | None:
         return int(Path("/proc/sys/fs/inotify/max_user_watches").read_text("ascii"))
     except (OSError, ValueError):
         return None
-
-
-def _holds(folder: str, place: str) -> bool:
-    return place == folder or place.startswith(folder.rstrip(os.sep) + os.sep)

@@ -18,33 +18,40 @@ LONGEST_NAME = "0123456789abcdef.sock"
 
 def cache_folder() -> Path:
     """What can be made or fetched again."""
+    if (given := _given("XDG_CACHE_HOME")) is not None:
+        return given
     if is_windows():
         local = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
         return Path(local) / NAME / "Cache"
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(given) if os.path.isabs(given) else base_folder("XDG_CACHE_HOME")
-    return base / NAME
+    return base_folder("XDG_CACHE_HOME") / NAME
 
 
 def data_folder() -> Path:
     """Indexes and what was learnt."""
     import platformdirs
 
-    return platformdirs.user_data_path(NAME, appauthor=False)
+    return _given("XDG_DATA_HOME") or platformdirs.user_data_path(NAME, appauthor=False)
 
 
 def state_folder() -> Path:
     """Answers that the user gave, counts of accepted suggestions."""
     import platformdirs
 
-    return platformdirs.user_state_path(NAME, appauthor=False)
+    return _given("XDG_STATE_HOME") or platformdirs.user_state_path(NAME, appauthor=False)
 
 
 def config_folder() -> Path:
     """What the user chose."""
     import platformdirs
 
-    return platformdirs.user_config_path(NAME, appauthor=False)
+    return _given("XDG_CONFIG_HOME") or platformdirs.user_config_path(NAME, appauthor=False)
+
+
+def _given(variable: str) -> Path | None:
+    """Our folder below the one that the environment names, on every system. A relative one is
+    passed over, as the XDG Base Directory Specification says."""
+    given = os.environ.get(variable, "")
+    return Path(given) / NAME if os.path.isabs(given) else None
 
 
 def log_folder() -> Path:
@@ -57,6 +64,8 @@ def usual_log_folder() -> Path:
     """Where they write them unless the user says otherwise."""
     import platformdirs
 
+    if is_windows() and (given := _given("XDG_STATE_HOME")) is not None:
+        return given / "log"
     return platformdirs.user_log_path(NAME, appauthor=False)
 
 
@@ -81,8 +90,7 @@ _BASES = {
 def runtime_folder() -> Path:
     """For locks and sockets: below where the system has such files, or the cache; where that has
     too long a path for a socket, among the temporary files. It need not be there."""
-    given = "" if is_windows() else os.environ.get("XDG_RUNTIME_DIR")
-    folder = Path(given) / NAME if given else cache_folder() / "run"
+    folder = _given("XDG_RUNTIME_DIR") or cache_folder() / "run"
     if len(os.fsencode(folder / LONGEST_NAME)) > MAX_SOCKET_PATH and not is_windows():
         name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
         folder = Path(tempfile.gettempdir()) / f"redraft-{os.getuid()}-{name}"

@@ -45,8 +45,9 @@ class IgnoreFile:
     @classmethod
     def read(cls, path: Path, origin: str, base: str) -> IgnoreFile | None:
         """None when there is no such regular file of a sensible size."""
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         try:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            descriptor = os.open(path, flags)
             with os.fdopen(descriptor, "rb") as file:
                 data = file.read(MAX_IGNORE_FILE_BYTES + 1)
         except OSError:

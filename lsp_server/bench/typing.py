@@ -55,7 +55,9 @@ def run(args: argparse.Namespace) -> int:
     places = typing_places(source_text(args.file), args.places)
     if not places:
         raise BenchError(f"{file} has no functions to type; give a longer Python file")
-    with tempfile.TemporaryDirectory(prefix="redraft-typing-") as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="redraft-typing-", ignore_cleanup_errors=True
+    ) as folder:
         # The server takes a path as its own, wherever it was started.
         model = args.model or ""
         whole = str(Path(model).resolve()) if model and Path(model).exists() else model

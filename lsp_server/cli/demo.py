@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     if args.folder is not None and not args.folder.is_dir():
         raise RedraftError(f"{args.folder} is no folder; name one with Python code")
     model = shown_model(console, args.model)
-    with tempfile.TemporaryDirectory(prefix="redraft-demo-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="redraft-demo-", ignore_cleanup_errors=True) as scratch:
         root = Path(scratch) / "workspace"
         if args.folder is None:
             typing, edits = bakery_places(bakery_copy(root))

@@ -73,7 +73,8 @@ class Host:
 
     def _unlink(self) -> None:
         # Only our own socket: somebody may have removed it and another daemon stand there.
-        with contextlib.suppress(FileNotFoundError):
+        # A front that reads the address on Windows has the file stay, and finds nobody there.
+        with contextlib.suppress(OSError):
             if os.stat(self._path).st_ino == self._inode:
                 self._path.unlink()
 

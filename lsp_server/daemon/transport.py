@@ -53,10 +53,10 @@ def _connected(made: socket.socket, address: str | tuple[str, int]) -> socket.so
 
 def listen(path: Path) -> Dialled:
     """Take the address; what stood there is removed. The caller holds the daemon's lock."""
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()
     if uses_loopback():
         return _listen_on_loopback(path)
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
     listener = socket.socket(socket.AF_UNIX)
     previous = os.umask(0o177)
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pygls.uris import to_fs_path
 
-from operating_system.file_systems import path_below
+from operating_system.file_systems import holds, path_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,8 @@ def folder_path(uri: str) -> str | None:
 def _innermost(folders: dict[str, str], path: str) -> tuple[str, str] | None:
     """The folder (and the path in it, with slashes) that is the innermost around a path. The
     places of the folders are the values."""
-    around = [folder for folder, place in folders.items() if _holds(place, path)]
+    around = [folder for folder, place in folders.items() if holds(place, path)]
     if not around:
         return None
     best = max(around, key=lambda folder: len(folders[folder]))
     return best, path_below(folders[best], path) or "."
-
-
-def _holds(folder: str, path: str) -> bool:
-    return path == folder or path_below(folder, path) is not None

@@ -54,7 +54,11 @@ def _by_pip(source: PackageSource, folder: Path, before: RedraftError) -> Path:
 
 def _run(command: list[str]) -> None:
     process = subprocess.Popen(
-        command, stdout=sys.stderr.fileno(), stderr=subprocess.PIPE, text=True
+        command,
+        stdout=sys.stderr.fileno(),
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
     )
     try:
         _, complaints = process.communicate(timeout=TIMEOUT_S)

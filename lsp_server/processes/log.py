@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import logging.handlers
 import os
@@ -25,6 +26,11 @@ class _PrivateFile(logging.handlers.RotatingFileHandler):
         )
         assert isinstance(opened, TextIOWrapper)
         return opened
+
+    def rotate(self, source: str, dest: str) -> None:
+        """Windows refuses it while another of our processes has the file open: then it grows on."""
+        with contextlib.suppress(PermissionError):
+            super().rotate(source, dest)
 
 
 def start_log(name: str, level: str = "info") -> Path:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import logging
+import ntpath
 import os
 import signal
 import subprocess
@@ -21,6 +23,8 @@ from small_model import SMALL_MODEL
 
 from accel.models.llama_cpp.places import library_names
 from lsp_server.daemon.transport import dial, listen, uses_loopback
+from lsp_server.processes import log
+from lsp_server.settings import Settings, folder_enabled
 from lsp_server.user_files.user_folders import settle
 from operating_system import files, folders, threads
 from operating_system.file_lock import LockFile
@@ -106,6 +110,58 @@ def test_folders_are_those_of_platformdirs(
     assert folders.runtime_folder() == folders.cache_folder() / "run"
     assert folders.runtime_folders() == []
     assert settle() == []
+
+
+def test_folders_that_the_environment_names_count_as_everywhere(
+    windows: FakeWindows, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The demo runs beside the user's own daemon, caches go to another disk."""
+    for name in ("CACHE_HOME", "DATA_HOME", "STATE_HOME", "CONFIG_HOME", "RUNTIME_DIR"):
+        monkeypatch.setenv(f"XDG_{name}", str(tmp_path / name.lower()))
+    monkeypatch.delenv("REDRAFT_LOG_DIR", raising=False)
+    found = {
+        "cache_home/redraft": folders.cache_folder(),
+        "data_home/redraft": folders.data_folder(),
+        "state_home/redraft": folders.state_folder(),
+        "config_home/redraft": folders.config_folder(),
+        "runtime_dir/redraft": folders.runtime_folder(),
+        "state_home/redraft/log": folders.log_folder(),
+    }
+    assert found == {name: tmp_path / name for name in found}
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    assert folders.cache_folder() == windows.local / "redraft" / "Cache"
+
+
+def test_folders_of_settings_may_have_either_slash(
+    windows: FakeWindows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sep", "\\")
+    monkeypatch.setattr(os.path, "normpath", ntpath.normpath)
+    settings = Settings(folders={"C:/Work": False, "c:\\work\\shop\\": True})
+    assert not folder_enabled(settings, "c:\\Work\\a.py")
+    assert folder_enabled(settings, "c:\\Work\\Shop\\a.py")
+    assert folder_enabled(settings, "c:\\Workshop\\a.py")
+
+
+def test_a_log_that_two_processes_write_loses_no_line(
+    windows: FakeWindows, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("REDRAFT_LOG_DIR", str(tmp_path))
+    monkeypatch.setattr(log, "MAX_BYTES", 200)
+    before = logging.getLogger().handlers[:]
+    try:
+        path = log.start_log("engine")
+        with path.open("a"):
+            for number in range(20):
+                logging.getLogger("lsp_server").info("line %d", number)
+        assert [f"line {n}" in path.read_text() for n in range(20)] == [True] * 20
+        logging.getLogger("lsp_server").info("alone")
+        assert "alone" in path.read_text()
+        assert (tmp_path / "engine.log.1").is_file()
+    finally:
+        for handler in set(logging.getLogger().handlers) - set(before):
+            handler.close()
+        logging.getLogger().handlers[:] = before
 
 
 def test_a_folder_below_the_profile_is_private(windows: FakeWindows, tmp_path: Path) -> None:
