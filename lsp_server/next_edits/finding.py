@@ -19,20 +19,17 @@ from lsp_server.next_edits.parameters import (
 )
 from lsp_server.next_edits.proposal import Proposal
 from lsp_server.next_edits.renames import Rename, rename_in
-from lsp_server.next_edits.repetitions import places_of, repeated
+from lsp_server.next_edits.repetitions import LARGEST_TEXT, places_of, repeated
 from lsp_server.syntax.python_names import occurrences
 from lsp_server.syntax.tree import SyntaxTree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from tree_sitter import Node
 
     from lsp_server.next_edits.history import EditHistory
     from lsp_server.next_edits.parameters import SignatureChange
-
-LARGEST_TEXT = 400_000
-"""Characters of a document beyond which it is not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +104,3 @@ def _renamed_in(file: ImportingFile, rename: Rename) -> Iterator[Proposal]:
         hunk = Hunk(one.start, one.end, rename.new)
         title = f"rename {rename.old} to {rename.new}"
         yield Proposal(file.path, (hunk,), title, text=file.text)
-
-
-def in_order(proposals: Iterable[Proposal], cursor: int) -> list[Proposal]:
-    """Proposals of one document: those below the cursor first, then from the top."""
-    return sorted(proposals, key=lambda one: (one.start < cursor, one.start))

@@ -11,7 +11,7 @@ from lsp_server.errors import RedraftError
 from lsp_server.protocol.capabilities import NEXT_EDIT_ACCEPTED
 
 if TYPE_CHECKING:
-    from lsp_server.next_edits.provider import PendingNextEdit
+    from lsp_server.next_edits.pending import PendingNextEdit
     from lsp_server.server import RedraftServer
 
 

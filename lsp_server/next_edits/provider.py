@@ -22,11 +22,13 @@ from lsp_server.documents.document import Document, Documents, Edit, Position, s
 from lsp_server.documents.workspace_folders import DocumentLocation, Folders
 from lsp_server.editing.region import TrackedRegion
 from lsp_server.engine.next_edits.formats import NextEditFormat
-from lsp_server.next_edits.finding import LARGEST_TEXT, Elsewhere, next_edits
+from lsp_server.next_edits.finding import Elsewhere, next_edits
 from lsp_server.next_edits.history import EditHistory, RecordedEdit
 from lsp_server.next_edits.model import ConfidentChanges, NextEditModel, WindowRequest
+from lsp_server.next_edits.pending import PendingNextEdit
 from lsp_server.next_edits.places import files_touched, places_touched
 from lsp_server.next_edits.proposal import Proposal
+from lsp_server.next_edits.repetitions import LARGEST_TEXT
 from lsp_server.next_edits.window_hunks import DocumentChange
 from lsp_server.next_edits.windows import window_at
 
@@ -41,73 +43,6 @@ REST_S = 1.0
 """Other files are looked at after so long without a key."""
 
 _numbers = itertools.count(1)
-
-
-@dataclass(slots=True, eq=False)
-class PendingNextEdit:
-    """A proposal at its place in a document, or in a file that is not open."""
-
-    document: Document
-    """The open document, or one made of the file's text."""
-    is_open: bool
-    region: TrackedRegion
-    old_text: str
-    new_text: str | None
-    """None where the user is only led to the place."""
-    title: str
-    source: RecordedEdit
-    number: int
-    is_of_model: bool = False
-    likely: float = 1.0
-    """The model's joint probability."""
-    is_typed: bool = False
-    """The last change was its beginning."""
-
-    @property
-    def uri(self) -> str:
-        """Of its document."""
-        return self.document.uri
-
-    def is_valid(self) -> bool:
-        """Whether its text is still what it was made for."""
-        start, end = self.region.start, self.region.end
-        if self.region.touched or end.line >= len(self.document.lines):
-            return False
-        if self.is_open and not self.document.is_open:
-            return False
-        return self.document.between(start, end) == self.old_text
-
-    def follow(self, edits: list[Edit]) -> None:
-        """Its document changed. A part of it that the user typed shortens it."""
-        if len(edits) == 1 and self._is_beginning(edits[0]):
-            self.is_typed = True
-            self.region.take_in(edits[0])
-            self._leave_out_what_is_there()
-            return
-        for edit in edits:
-            self.region.touched |= self._is_joined_by(edit)
-            self.region.follow(edit)
-
-    def _leave_out_what_is_there(self) -> None:
-        """Where all of its text so far is the beginning of the new one, the rest is inserted."""
-        self.old_text = self.document.between(self.region.start, self.region.end)
-        if self.new_text is not None and self.new_text.startswith(self.old_text):
-            self.region = TrackedRegion(self.region.end, self.region.end)
-            self.new_text, self.old_text = self.new_text[len(self.old_text) :], ""
-            self.region.touched = not self.new_text
-
-    def _is_joined_by(self, edit: Edit) -> bool:
-        """Whether what was typed beside it makes one longer word of both."""
-        left, right = self.old_text[:1], self.old_text[-1:]
-        return (edit.start == self.region.end and _are_of_words(right, edit.text[:1])) or (
-            edit.end == self.region.start and _are_of_words(edit.text[-1:], left)
-        )
-
-    def _is_beginning(self, edit: Edit) -> bool:
-        start, end = self.region.start, self.region.end
-        if self.new_text is None or edit.start < start or end < edit.end:
-            return False
-        return self.new_text.startswith(self.document.between(start, edit.start) + edit.text)
 
 
 class NextEditProvider:
@@ -316,7 +251,7 @@ class NextEditProvider:
         fmt = self.model.format if self.model is not None else None
         if fmt is None or not self.history or not self._may_be_shown(document):
             return None
-        known = [*self._answered, *([self._running.window] if self._running is not None else [])]
+        known = [*self._answered, *([self._running.request] if self._running is not None else [])]
         if any(one.holds(document, cursor) for one in known):
             return None
         return self._window(document, cursor, fmt)
@@ -338,9 +273,9 @@ class NextEditProvider:
     async def _ask(self, running: _RunningRequest, last: RecordedEdit | None) -> None:
         """The window at the cursor, and where it brings nothing those around names that the last
         edit touched, here and, when the user rests, in other files."""
-        document, window = running.window.document, running.window.window
+        document, window = running.request.document, running.request.window
         try:
-            await self._ask_window(running.window, running, EDIT)
+            await self._ask_window(running.request, running, EDIT)
             running.found.set()
             if last is None:
                 return
@@ -371,7 +306,7 @@ class NextEditProvider:
     ) -> bool:
         """Whether the model has proposed anything, asked for a place where the cursor is not."""
         if not any(one.holds(document, place) for one in self._answered):
-            further = self._window(document, place, running.window.format, is_elsewhere=True)
+            further = self._window(document, place, running.request.format, is_elsewhere=True)
             if further is not None:
                 await self._ask_window(further, running, PREFETCH)
         return any(one.is_of_model for one in self._pending)
@@ -448,7 +383,7 @@ class NextEditProvider:
         self._add(made)
         if len(self._pending) > before:
             if running.found.is_set():
-                self._on_more(running.window.document.uri)
+                self._on_more(running.request.document.uri)
             running.found.set()
 
     # What the history settles
@@ -540,7 +475,7 @@ class _RunningRequest:
     """What the model is asked just now: the window at the cursor, and what follows from it.
     ``found`` is set with the first change, and when that window is answered."""
 
-    window: WindowRequest
+    request: WindowRequest
     found: asyncio.Event
     task: asyncio.Task[None] | None = None
 
@@ -567,10 +502,6 @@ def _is_unfinished(edit: RecordedEdit, cursor: Position) -> bool:
     was_there = any(line.strip() and one.startswith(line.rstrip("\r\n")) for one in edit.old)
     is_new = len(edit.new) > len(edit.old)
     return (is_new or was_there) and cursor.column >= len(line.rstrip())
-
-
-def _are_of_words(*characters: str) -> bool:
-    return all(one.isalnum() or one == "_" for one in characters)
 
 
 def _is_inside(edit: RecordedEdit, cursor: Position) -> bool:

@@ -29,7 +29,8 @@ _INNER = re.compile(r"_(?:content|fragment|start|end)$|escape_sequence")
 _ENDS = re.compile(r"(?:statement|block|module|program|definition|body)$")
 _TRANSPARENT = {"list", "tuple", "array", "parenthesized_expression"}
 _NAMING = ("name", "key", "left", "function", "property", "field")
-LARGEST_FILE = 400_000
+LARGEST_TEXT = 400_000
+"""Characters of a document beyond which it is not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def repeated(edits: Iterable[RecordedEdit]) -> RepeatedReplacement | None:
 def replacements(edit: RecordedEdit) -> Iterator[RepeatedReplacement]:
     """What an edit replaced, one by one; nothing where it did anything else."""
     document = edit.document
-    if sum(map(len, document.lines)) > LARGEST_FILE:
+    if sum(map(len, document.lines)) > LARGEST_TEXT:
         return
     pairs = _differing(edit.old_text, edit.new_text)
     if not pairs:

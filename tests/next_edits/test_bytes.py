@@ -9,7 +9,7 @@ import pytest
 from typist import Typist
 
 from lsp_server.documents.document import units_of
-from lsp_server.next_edits.provider import PendingNextEdit
+from lsp_server.next_edits.pending import PendingNextEdit
 
 ENDS = ["\n", "\r\n", "\r"]
 

@@ -15,7 +15,7 @@ from lsp_server.documents.document import Document, Position
 from lsp_server.engine.client import EngineClient
 from lsp_server.next_edits import provider
 from lsp_server.next_edits.model import NextEditModel
-from lsp_server.next_edits.provider import PendingNextEdit
+from lsp_server.next_edits.pending import PendingNextEdit
 from lsp_server.settings import NextEditSettings
 
 TEXT = """\

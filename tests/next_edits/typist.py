@@ -9,7 +9,8 @@ from pathlib import Path
 from lsp_server.documents.document import Document, Documents, Edit, Position
 from lsp_server.documents.workspace_folders import Folders
 from lsp_server.next_edits.history import EditHistory
-from lsp_server.next_edits.provider import NextEditProvider, PendingNextEdit
+from lsp_server.next_edits.pending import PendingNextEdit
+from lsp_server.next_edits.provider import NextEditProvider
 
 
 class Typist:

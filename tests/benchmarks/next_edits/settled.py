@@ -12,7 +12,8 @@ from lsp_server.documents.document import Document, Documents, Position
 from lsp_server.documents.workspace_folders import Folders
 from lsp_server.editing.hunks import minimal_hunks
 from lsp_server.next_edits.history import EditHistory
-from lsp_server.next_edits.provider import NextEditProvider, PendingNextEdit
+from lsp_server.next_edits.pending import PendingNextEdit
+from lsp_server.next_edits.provider import NextEditProvider
 from tests.benchmarks.next_edits.commits import LANGUAGES, blocks_between
 
 
