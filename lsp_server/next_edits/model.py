@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from lsp_server.engine.client import EngineClient
     from lsp_server.settings import NextEditSettings
 
-THRESHOLDS = {"eager": 0.4, "balanced": 0.7, "quiet": 0.9, "off": 0.0}
-"""Joint probabilities by the value of ``redraft.nextEdits.gate``."""
+THRESHOLDS = {"eager": 0.4, "balanced": 0.6, "quiet": 0.9, "off": 0.0}
+"""Joint probabilities by the value of ``redraft.nextEdits.gate``. From 0.4 to 0.78 at least half of
+what the default model gets exactly right is shown, and something in at most 5 % of the places where
+nothing should come."""
 MOST_MISREAD = 3
 """So many answers one after another that are no windows: the model is not asked so again."""
 _MARGIN = 3
