@@ -1,4 +1,4 @@
-"""The commands ``build`` and ``check``."""
+"""The commands ``build``, ``compile`` and ``check``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from release.artifacts import build
 from release.checking import check
+from release.machine_code import add_machine_code
 
 
 def main() -> None:
@@ -15,6 +16,14 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     builder = commands.add_parser("build", help="build what is released")
     builder.add_argument("folder", type=Path)
+    builder.add_argument(
+        "--levels", help="of instructions that the wheel brings code for: avx2,amx; default: all"
+    )
+    compiler = commands.add_parser(
+        "compile", help="compile a wheel by this Python, and add that to what is in it"
+    )
+    compiler.add_argument("wheel", type=Path)
+    compiler.add_argument("--keep", type=Path, default=Path("build/machine-code"))
     checker = commands.add_parser(
         "check", help="install each file into an empty environment, and ask for a suggestion"
     )
@@ -23,7 +32,10 @@ def main() -> None:
     checker.add_argument("--neovim", type=Path, help="a Neovim of 0.10 or newer")
     args = parser.parse_args()
     if args.command == "build":
-        build(args.folder)
+        levels = None if args.levels is None else [*filter(None, args.levels.split(","))]
+        build(args.folder, levels=levels)
+    elif args.command == "compile":
+        add_machine_code(args.wheel, args.keep)
     else:
         check(args.folder, args.model.resolve(), args.neovim)
 

@@ -16,18 +16,23 @@ import tempfile
 import venv
 from pathlib import Path
 
+from operating_system.system import is_linux_on_x86
 from release.bill_of_materials import bill_of_materials
 from release.distributions import EPOCH, ROOT, build_sdist, build_wheel, constant
+from release.machine_code import add_machine_code
 
 CLIENTS = ROOT / "editor-clients"
 SUMS = "SHA256SUMS"
 
 
-def build(folder: Path, *, with_extension: bool = True) -> None:
-    """Build into an empty or former folder of a release. The extension needs npm."""
+def build(folder: Path, *, with_extension: bool = True, levels: list[str] | None = None) -> None:
+    """Build into an empty or former folder of a release. The extension needs npm. levels: of
+    instructions, for which the wheel brings compiled code; by default all, where this is Linux."""
     folder.mkdir(parents=True, exist_ok=True)
     version = str(constant("lsp_server/version.py", "VERSION"))
     wheel, _ = build_wheel(folder), build_sdist(folder)
+    if is_linux_on_x86() and levels != []:
+        add_machine_code(wheel, ROOT / "build" / "machine-code", levels)
     with tempfile.TemporaryDirectory() as scratch:
         server = Path(scratch) / "server"
         pack_server(server, wheel)

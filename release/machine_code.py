@@ -1,17 +1,13 @@
-"""Puts compiled code into a wheel, so that nobody who installs it waits for a compiler.
+"""Puts compiled code into the wheel, so that nobody who installs it on Linux waits for a compiler.
 
-    python release/machine_code.py dist/redraft-1.0-py3-none-any.whl
-
-writes dist/redraft-1.0-py3-none-manylinux_2_17_x86_64.whl. What the parts of a first start call is
-compiled for this processor, in order to learn the types that it is called with, and then by these
-types, without running, for every other level of instructions. So any processor compiles for all of
-them. It is compiled by the Python that runs this, for that version of Python. Archives of one
-source stay in ``--keep``; those that other versions of Python left there come into the wheel, too.
+What the parts of a first start call is compiled for this processor, in order to learn the types
+that it is called with, and then by these types, without running, for every other level. So any
+processor compiles for all of them. It is compiled by the Python that runs this, for that version of
+Python. Run as a program this file does one of both.
 """
 
 from __future__ import annotations
 
-import argparse
 import base64
 import hashlib
 import importlib
@@ -30,32 +26,31 @@ from typing import Any
 
 PACKAGES = ("accel", "repo_index")
 COMPILED = Path("accel", "native", "compiled")
-PLATFORM = "manylinux_2_17_x86_64"
+HAS_CODE = 'sys_platform == "linux" and platform_machine == "x86_64"'
+HAS_NO_CODE = 'sys_platform != "linux" or platform_machine != "x86_64"'
+DATE = (2020, 1, 1, 0, 0, 0)
+"""All files are of it, as ``distributions.EPOCH`` says."""
 VOCABULARIES = (1 << 15, 1 << 17)
 """One with ids of 16 bits, and one with more."""
 
 
-def main() -> None:
-    """Compile and write the wheel."""
-    if sys.argv[1] in WORK:
-        sys.path.insert(0, sys.argv[2])
-        WORK[sys.argv[1]](Path(sys.argv[3]))
-        return
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
-    parser.add_argument("wheel", type=Path, help="a wheel for any platform")
-    parser.add_argument("--keep", type=Path, default=Path("build/machine-code"))
-    parser.add_argument("--levels", default="", help="comma-separated; default: all")
-    args = parser.parse_args()
+def add_machine_code(wheel: Path, kept: Path, levels: list[str] | None = None) -> None:
+    """Compile what is in a wheel for some levels, by default for all, and add it to the wheel.
+
+    kept: a folder in which archives stay for the next time; those of the same source that other
+    versions of Python left there come into the wheel, too.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         unpacked = Path(scratch)
-        with zipfile.ZipFile(args.wheel) as files:
+        with zipfile.ZipFile(wheel) as files:
             files.extractall(unpacked)
-        kept = args.keep / _digest(unpacked)
-        compile_levels(unpacked, kept, args.levels.split(",") if args.levels else None)
-        shutil.copytree(kept, unpacked / COMPILED)
-        _name_platform(unpacked)
-        name = args.wheel.name.replace("py3-none-any", f"py3-none-{PLATFORM}")
-        print(_wheel_of(unpacked, args.wheel.with_name(name)))
+        of_source = kept / _digest(unpacked)
+        of_source.mkdir(parents=True, exist_ok=True)
+        compile_levels(unpacked, of_source, levels)
+        shutil.rmtree(unpacked / COMPILED, ignore_errors=True)
+        shutil.copytree(of_source, unpacked / COMPILED)
+        _pin_numba(unpacked)
+        _write_wheel(unpacked, wheel)
 
 
 def compile_levels(installation: Path, kept: Path, wanted: list[str] | None) -> None:
@@ -66,7 +61,11 @@ def compile_levels(installation: Path, kept: Path, wanted: list[str] | None) -> 
 
     here = level_here()
     assert here is not None, "this needs Linux and a processor with AVX2"
-    left = [name for name in wanted or LEVELS if not [*kept.glob(f"{name}.{PYTHON}.*")]]
+    left = [
+        name
+        for name in (LEVELS if wanted is None else wanted)
+        if not [*kept.glob(f"{name}.{PYTHON}.*")]
+    ]
     with tempfile.TemporaryDirectory() as scratch:
         signatures = Path(scratch, "signatures")
 
@@ -76,7 +75,7 @@ def compile_levels(installation: Path, kept: Path, wanted: list[str] | None) -> 
             settings = LEVELS[name].settings | {"NUMBA_CACHE_DIR": str(cache)}
             plain = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA")}
             work = "record" if name == here else "compile"
-            command = [sys.executable, "-I", __file__, work, installation, signatures]
+            command = [sys.executable, "-I", __file__, work, str(installation), str(signatures)]
             subprocess.run(command, env=plain | settings, check=True)
             if name in left:
                 print(pack(cache, kept, name, installation), flush=True)
@@ -136,9 +135,6 @@ def _functions() -> Iterator[tuple[str, str, Any]]:
                     yield module.__name__, name, value
 
 
-WORK = {"record": record, "compile": compile_by_types}
-
-
 def _digest(installation: Path) -> str:
     """Of what is compiled and by what, whatever the version of Python."""
     digest = hashlib.sha256(metadata.version("numba").encode())
@@ -149,34 +145,37 @@ def _digest(installation: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _name_platform(unpacked: Path) -> None:
-    """Have the wheel say that it is for Linux, and which Numba reads its code."""
-    (about,) = unpacked.glob("*.dist-info")
-    wheel = (about / "WHEEL").read_text("utf-8")
-    (about / "WHEEL").write_text(wheel.replace("py3-none-any", f"py3-none-{PLATFORM}"), "utf-8")
-    lines = (about / "METADATA").read_text("utf-8").splitlines(keepends=True)
-    exact = f"Requires-Dist: numba=={metadata.version('numba')}\n"
-    lines = [exact if line.startswith("Requires-Dist: numba") else line for line in lines]
-    assert exact in lines, "the wheel needs Numba"
-    (about / "METADATA").write_text("".join(lines), "utf-8")
+def _pin_numba(unpacked: Path) -> None:
+    """Have the wheel ask for the Numba that reads its code, where there is such code."""
+    (file,) = unpacked.glob("*.dist-info/METADATA")
+    lines = file.read_text("utf-8").splitlines()
+    asked = [n for n, line in enumerate(lines) if line.startswith("Requires-Dist: numba")]
+    any_version = lines[asked[-1]].partition(";")[0]
+    lines[asked[0] : asked[-1] + 1] = [
+        f"Requires-Dist: numba=={metadata.version('numba')}; {HAS_CODE}",
+        f"{any_version}; {HAS_NO_CODE}",
+    ]
+    file.write_text("\n".join(lines) + "\n", "utf-8")
 
 
-def _wheel_of(unpacked: Path, target: Path) -> Path:
+def _write_wheel(unpacked: Path, target: Path) -> None:
     """Pack a wheel, with the hash of each file in its record."""
     (listed,) = unpacked.glob("*.dist-info/RECORD")
-    places = sorted(file for file in unpacked.rglob("*") if file.is_file() and file != listed)
+    files = sorted(file for file in unpacked.rglob("*") if file.is_file() and file != listed)
     lines = []
-    for file in places:
+    for file in files:
         digest = base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest())
         name, size = file.relative_to(unpacked).as_posix(), file.stat().st_size
         lines.append(f"{name},sha256={digest.decode().rstrip('=')},{size}")
     lines.append(f"{listed.relative_to(unpacked).as_posix()},,")
-    listed.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as files:
-        for file in [*places, listed]:
-            files.write(file, file.relative_to(unpacked).as_posix())
-    return target
+    listed.write_text("\n".join(lines) + "\n", "utf-8")
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for file in [*files, listed]:
+            about = zipfile.ZipInfo(file.relative_to(unpacked).as_posix(), DATE)
+            about.compress_type, about.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            wheel.writestr(about, file.read_bytes())
 
 
 if __name__ == "__main__":
-    main()
+    sys.path.insert(0, sys.argv[2])
+    {"record": record, "compile": compile_by_types}[sys.argv[1]](Path(sys.argv[3]))
