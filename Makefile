@@ -25,7 +25,7 @@ demo: $(READY)
 WORKERS ?= 2
 BESIDE := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: $(DEVELOPMENT)
-	NUMBA_CACHE_DIR=$(CURDIR)/build/compiled $(BIN)/python -c "from accel.native.levels import use_level; use_level(); from lsp_server.contract.options import EngineOptions as Options; from lsp_server.engine.service import EngineService; service = EngineService(Options(path='tests/data/small_model')); service.load(print); service.warm_up()"
+	$(BIN)/python -m tests.compiled_code
 	$(BIN)/python -m pytest $(BESIDE) --ignore tests/benchmarks --ignore tests/editors -m "not long and not editors and not model and not alone"
 	$(BIN)/python -m pytest -m alone $$(grep -rl --include='test_*.py' mark.alone tests)
 

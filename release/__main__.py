@@ -1,4 +1,4 @@
-"""The commands ``build``, ``compile`` and ``check``."""
+"""The commands ``build``, ``compile``, ``first-start`` and ``check``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from release.artifacts import build
 from release.checking import check
+from release.first_start import first_start
 from release.machine_code import add_machine_code
 
 
@@ -24,6 +25,9 @@ def main() -> None:
     )
     compiler.add_argument("wheel", type=Path)
     compiler.add_argument("--keep", type=Path, default=Path("build/machine-code"))
+    starter = commands.add_parser("first-start", help="time a first start from a wheel")
+    starter.add_argument("wheel", type=Path)
+    starter.add_argument("--model", type=Path, required=True)
     checker = commands.add_parser(
         "check", help="install each file into an empty environment, and ask for a suggestion"
     )
@@ -36,6 +40,8 @@ def main() -> None:
         build(args.folder, levels=levels)
     elif args.command == "compile":
         add_machine_code(args.wheel, args.keep)
+    elif args.command == "first-start":
+        first_start(args.wheel, args.model.resolve())
     else:
         check(args.folder, args.model.resolve(), args.neovim)
 

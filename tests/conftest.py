@@ -22,14 +22,10 @@ os.environ.pop("XDG_RUNTIME_DIR", None)
 # Workers share the cores: torch's threads would wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from compiled_code import use_code_of_tests  # noqa: E402
 from small_model import choose_small_model  # noqa: E402
 
-from accel.native.levels import use_level  # noqa: E402
-
-# What is compiled stays for the next run, and the processes that tests start use it, too.
-os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).parents[1] / "build" / "compiled"))
-use_level()
-
+use_code_of_tests()
 choose_small_model(Path(_HOME.name, "config"), Path(_HOME.name, "cache"))
 
 LAST = ("e2e", "editors")
