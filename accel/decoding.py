@@ -10,6 +10,7 @@ import numpy as np
 from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.errors import Interrupted
+from accel.forwards import Forwards, Steps, told
 from accel.output import OutputBuffer
 from accel.planning.drafting import Drafting
 from accel.planning.planner import DraftPlan
@@ -25,7 +26,8 @@ MERGED_ROWS = 32
 
 
 class Generation:
-    """A running generation. Iterate over it for chunks; the rest is complete after the end.
+    """A running generation. Iterate over it for chunks, or run its ``steps`` beside others'; the
+    rest is complete after the end.
 
     Cancel is checked before every forward, and where one is interrupted. Leaving the iteration
     early is a cancel.
@@ -53,7 +55,7 @@ class Generation:
         self._verifier = TreeVerifier(
             runner, tokenizer, plan.costs, request, self._output, self.statistics
         )
-        self._chunks = self._run()
+        self._chunks = told(self.steps())
 
     @property
     def tokens(self) -> TokenArray:
@@ -79,41 +81,45 @@ class Generation:
             pass
         return self
 
-    def _run(self) -> Iterator[Chunk]:
-        self._session.take(self)
-        pending = self._prefill()
-        if pending is not None:
-            yield from self.statistics.decoding(self._decode(pending))
-            self._drafting.end(self.tokens)
+    def steps(self) -> Steps[Chunk, None]:
+        """The generation as work that asks for its forwards, in place of iterating over it."""
+        with self._session.used_by(self):
+            pending = yield from self._prefill()
+            if pending is not None:
+                yield from self._decode(pending)
+                self._drafting.end(self.tokens)
 
-    def _decode(self, pending: TokenArray) -> Iterator[Chunk]:
+    def _decode(self, pending: TokenArray) -> Steps[Chunk, None]:
         """Chunk after chunk behind ``pending``, the last tokens of the prompt."""
         while not (self._output.is_finished or self.request.cancelled()):
+            started = time.perf_counter()
             self._session.check(self)
-            tree = self._draft(pending)
-            found = self._verify(pending, tree)
+            tree = yield from self._draft(pending)
+            found = yield from self._verify(pending, tree)
             if found is None:
                 return
-            chunk = self._commit(pending, tree, *found)
+            chunk = self._commit(pending, *found)
             pending = chunk.tokens[-1:]
+            self.statistics.decode_s += time.perf_counter() - started
             if len(chunk.tokens):
                 yield chunk
 
-    def _prefill(self) -> TokenArray | None:
+    def _prefill(self) -> Forwards[TokenArray | None]:
         """Compute the prompt but for its last rows, which are returned; None when cancelled."""
         started = time.perf_counter()
         request, runner, session = self.request, self._runner, self._session
-        self._drafting.begin(request.draft_request or DraftRequest(request.prompt))
+        drafted = request.draft_request or DraftRequest(request.prompt)
+        yield from self._drafting.begin(drafted)
         reused = runner.prepare(session, request.prompt)
         self.statistics.prompt_tokens_reused = reused
         left = len(request.prompt) - reused
         merged = left if reused and left <= MERGED_ROWS and runner.takes_chains else 1
         first = len(request.prompt) - merged
-        done = runner.extend(session, request.prompt[:first], request.cancelled)
+        done = yield from runner.extend_steps(session, request.prompt[:first], request.cancelled)
         self.statistics.prefill_s = time.perf_counter() - started
         return request.prompt[first:].copy() if done else None
 
-    def _draft(self, pending: TokenArray) -> DraftTree:
+    def _draft(self, pending: TokenArray) -> Forwards[DraftTree]:
         """What is worth verifying behind the text and ``pending``."""
         return self._drafting.tree(
             len(pending), self._session.length, self._max_nodes(len(pending)), self._output.rest
@@ -127,20 +133,23 @@ class Generation:
         left = self._runner.max_positions - self._session.length - pending
         return min(self.request.max_nodes, left)
 
-    def _verify(self, pending: TokenArray, tree: DraftTree) -> tuple[list[int], TokenArray] | None:
-        """The path that the model accepts, and the tokens that it yields; None when cancelled
-        in the middle of the forward."""
+    def _verify(
+        self, pending: TokenArray, tree: DraftTree
+    ) -> Forwards[tuple[DraftTree, list[int], TokenArray] | None]:
+        """What of the tree was verified, the path that the model accepts in it, and the tokens that
+        it yields; None when cancelled in the middle of the forward."""
         while True:
             try:
-                found = self._verifier.verify(pending, tree, self._session)
+                found = yield from self._verifier.verify(
+                    pending, tree, self._session, self._drafting.scale
+                )
                 break
             except Interrupted:
                 if self.request.cancelled():
                     return None
                 self._session.check(self)
-        self._drafting.note_forward(
-            self.statistics.verify_s[-1], len(pending) + len(tree), self._session.length
-        )
+        verifier = self._verifier
+        self._drafting.note_forward(verifier.forward_s, verifier.all_rows, self._session.length)
         return found
 
     def _commit(

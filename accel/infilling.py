@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from accel.batch import tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.forwards import Forwards
 from accel.models.base import Logits
 from accel.native.numba_cache import compiled_with
 from accel.text.token_healing import rest_after
@@ -101,32 +102,35 @@ class LineSearch:
         session: Session,
         reading: Session,
         cancelled: Callable[[], bool] = _never,
-    ) -> Line | None:
+    ) -> Forwards[Line | None]:
         """The line that is missing at the end of a prompt; None where the text is likely to go on
         behind the line, where no line is likely, or when cancelled.
 
         ``session`` holds the prompt, ``reading`` the same text read plainly.
         """
-        lines = self.candidates(prompt, session, cancelled)
+        lines = yield from self.candidates(prompt, session, cancelled)
         if not lines or lines[0].ends < SURE:
             return None
-        return self.fitting(lines, prompt.text, prompt.suffix_tokens, reading, cancelled)
+        return (
+            yield from self.fitting(lines, prompt.text, prompt.suffix_tokens, reading, cancelled)
+        )
 
     def candidates(
         self, prompt: Prompt, session: Session, cancelled: Callable[[], bool] = _never
-    ) -> list[Line]:
+    ) -> Forwards[list[Line]]:
         """Likely lines at the end of a prompt, the likeliest first; none when cancelled."""
         engine = self._engine
         ends = self._known(prompt.stop_tokens | engine.end_tokens)
         self.forwards = 0
-        engine.prefill(prompt.tokens, session, cancelled)
+        yield from engine.prefill_steps(prompt.tokens, session, cancelled)
         tree = _Tree()
         beams = [_Beam(-1, (), 0.0, prompt.required_prefix, False)]
         found: list[Line] = []
         for _ in range(LONGEST):
             if cancelled():
                 return []
-            chances = log_softmax(self._forward(prompt.tokens[-1:], tree, len(beams), session))
+            numbers = yield from self._forward(prompt.tokens[-1:], tree, len(beams), session)
+            chances = log_softmax(numbers)
             following: list[_Beam] = []
             for beam, chance in zip(beams, chances, strict=True):
                 if beam.is_visible:
@@ -148,32 +152,34 @@ class LineSearch:
         after: TokenArray,
         session: Session,
         cancelled: Callable[[], bool] = _never,
-    ) -> Line | None:
+    ) -> Forwards[Line | None]:
         """The line with which it and the beginning of ``after`` are likeliest behind ``before``,
         read from left to right; None without lines or when cancelled."""
         if not lines or not len(before):
             return None
         start = max(len(before) - READ_BEFORE, 0) // READ_STEP * READ_STEP
         before = before[start:]
-        if not self._engine.prefill(before, session, cancelled):
+        if not (yield from self._engine.prefill_steps(before, session, cancelled)):
             return None
         tree, paths = _read_tree([line.tokens for line in lines], after[:READ_AFTER].tolist())
-        chances = self._read(before[-1:], tree, session)
+        chances = yield from self._read(before[-1:], tree, session)
         totals = [float(chances[path].sum()) for path in paths]
         return lines[int(np.argmax(totals))]
 
-    def _read(self, pending: TokenArray, tree: DraftTree, session: Session) -> Floats:
+    def _read(self, pending: TokenArray, tree: DraftTree, session: Session) -> Forwards[Floats]:
         """Log-probability of every node behind its parent. float32 [nodes]."""
         self.forwards += 1
         batch = tree_batch(pending, tree, wants_numbers=True)
-        logits = _numbers(self._engine.forward(batch, session), len(tree) + 1)
-        return _chances_of(logits, tree.parents, tree.tokens)
+        logits = yield from self._engine.forward_steps(batch, session)
+        return _chances_of(_numbers(logits, len(tree) + 1), tree.parents, tree.tokens)
 
-    def _forward(self, pending: TokenArray, tree: _Tree, wanted: int, session: Session) -> Floats:
+    def _forward(
+        self, pending: TokenArray, tree: _Tree, wanted: int, session: Session
+    ) -> Forwards[Floats]:
         self.forwards += 1
         batch = tree_batch(pending, tree.as_draft(), wants_numbers=True)
         batch = replace(batch, logits_from=len(batch) - wanted)
-        return _numbers(self._engine.forward(batch, session), wanted)
+        return _numbers((yield from self._engine.forward_steps(batch, session)), wanted)
 
     def _continued(self, beam: _Beam, chance: Floats, ends: NDArray[np.int64]) -> list[_Beam]:
         chance = chance.copy()

@@ -78,7 +78,7 @@ def _compile_forward(kv_type: KvType, file: Path | None) -> None:
     engine = Engine(model, tokenizer, AdaptivePlanner(costs), name="smallest", threads=1)
     engine.preload()
     # The first request asks for these.
-    forward.num_steps(1, 1, 0, False)
+    forward.num_steps(1, 1, 0)
     infilling.warm_up()
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from accel.batch import ForwardBatch, chain_batch, tree_batch
 from accel.draft_tree import DraftTree, TokenArray
-from accel.errors import Interrupted, OutOfMemory
+from accel.errors import Interrupted
+from accel.forwards import Forward, Forwards, alone, out_of_memory
 from accel.models.base import BatchKind, Logits, Model
 from accel.session import Session
 
@@ -23,6 +25,10 @@ ROWS_BEHIND = 256
 
 FIRST_ROWS = 1024
 """Rows of a new session's cache; it grows by half when they are used up."""
+
+
+class _Prefill:
+    """Uses a session while a prompt is computed ahead."""
 
 
 class ModelRunner:
@@ -65,10 +71,16 @@ class ModelRunner:
     def prefill(
         self, tokens: TokenArray, session: Session, cancelled: Callable[[], bool] = lambda: False
     ) -> bool:
+        """``prefill_steps``, computed alone."""
+        return alone(self.prefill_steps(tokens, session, cancelled))
+
+    def prefill_steps(
+        self, tokens: TokenArray, session: Session, cancelled: Callable[[], bool] = lambda: False
+    ) -> Forwards[bool]:
         """Compute a prompt ahead of its request. False when cancelled on the way."""
-        session.take(None)
-        self.prepare(session, tokens)
-        return self.extend(session, tokens[:-1], cancelled)
+        with session.used_by(_Prefill()):
+            self.prepare(session, tokens)
+            return (yield from self.extend_steps(session, tokens[:-1], cancelled))
 
     def prepare(self, session: Session, prompt: TokenArray) -> int:
         """Trim a session to what it has in common with a prompt, and reserve rows for it.
@@ -77,24 +89,32 @@ class ModelRunner:
         """
         self._evict(session)
         reused = session.reuse(prompt)
-        self._reserve(session, min(len(prompt) + ROWS_BEHIND, self.max_positions) - reused)
+        self.reserve(session, min(len(prompt) + ROWS_BEHIND, self.max_positions) - reused)
         return reused
 
-    def _reserve(self, session: Session, rows: int) -> None:
+    def reserve(self, session: Session, rows: int) -> None:
         """Make sure that ``rows`` more rows fit, where sessions used longest ago hold them, by
-        dropping these. Raises OutOfMemory."""
+        dropping these, but none whose request is under way. Raises OutOfMemory."""
         while True:
             try:
                 session.cache.reserve(rows)
                 return
             except MemoryError as error:
                 others = (s for ref in self._sessions if (s := ref()) is not None)
-                unused = next((s for s in others if s is not session and s.nbytes), None)
+                unused = next(
+                    (s for s in others if s is not session and s.nbytes and not s.is_used), None
+                )
                 if unused is None:
-                    raise self._out_of_memory(rows, session) from error
+                    raise out_of_memory(self.model, session, rows) from error
                 unused.drop()
 
     def extend(self, session: Session, tokens: TokenArray, cancelled: Callable[[], bool]) -> bool:
+        """``extend_steps``, computed alone."""
+        return alone(self.extend_steps(session, tokens, cancelled))
+
+    def extend_steps(
+        self, session: Session, tokens: TokenArray, cancelled: Callable[[], bool]
+    ) -> Forwards[bool]:
         """Compute ``tokens`` from where the session stands, in chunks. False when cancelled."""
         while session.length < len(tokens):
             if cancelled():
@@ -103,44 +123,42 @@ class ModelRunner:
             whole = len(tokens) if not session.length else 1
             step = self.prefill_rows if self.takes_chains else whole
             chunk = tokens[session.length : session.length + step]
+            least = 1 if self.takes_chains else len(chunk)
+            self.reserve(session, len(chunk))
+            forward = Forward(
+                self.model, session, len(chunk), partial(self._prefill_batch, chunk), least
+            )
             try:
-                self.forward(self._prefill_batch(chunk), session, again=False)
+                yield forward
             except Interrupted:
                 continue
-            session.commit(chunk, list(range(len(chunk))))
+            session.commit(chunk[: forward.rows], list(range(forward.rows)))
         return True
 
-    def forward(self, batch: ForwardBatch, session: Session, *, again: bool = True) -> Logits:
-        """What the model says of ``batch`` after the session's text.
+    def forward(self, batch: ForwardBatch, session: Session) -> Logits:
+        """``forward_steps``, computed alone."""
+        return alone(self.forward_steps(batch, session))
 
-        ``again``: an interrupted forward begins again. Raises Interrupted without, and OutOfMemory.
-        """
-        self._reserve(session, len(batch))
+    def forward_steps(self, batch: ForwardBatch, session: Session) -> Forwards[Logits]:
+        """What the model says of ``batch`` after the session's text. A forward that is interrupted
+        begins again. Raises OutOfMemory."""
+        self.reserve(session, len(batch))
         while True:
             try:
-                return self.model.forward(batch, [session.cache])
-            except MemoryError as error:
-                raise self._out_of_memory(len(batch), session) from error
+                logits: Logits = yield Forward.of(self.model, session, batch)
             except Interrupted:
-                if not again:
-                    raise
+                continue
+            return logits
 
     def interrupt(self) -> None:
         """Have the forward that is computed now end: whoever wants it asks whether it still does.
         For other threads."""
         self.model.interrupt()
 
-    def _out_of_memory(self, rows: int, session: Session) -> OutOfMemory:
-        """The error for so many rows that do not fit; the session is dropped."""
-        needed = session.length + rows
-        session.drop()
-        return OutOfMemory(
-            f"no room for {needed} tokens of KV cache on "
-            f"{self.model.device}; use a shorter prompt or a smaller model"
-        )
-
-    def _prefill_batch(self, chunk: TokenArray) -> ForwardBatch:
-        """Rows whose logits nobody wants, their number one that the model computes fast."""
+    def _prefill_batch(self, chunk: TokenArray, rows: int) -> ForwardBatch:
+        """The first rows of a chunk, whose logits nobody wants, their number one that the model
+        computes fast."""
+        chunk = chunk[:rows]
         capability = self.model.capability
         # With a fixed batch size prompts have none: padding would only cost.
         widths = () if capability.fixed_batch else capability.widths or ()
@@ -151,12 +169,15 @@ class ModelRunner:
         return replace(padded, logits_from=target)
 
     def _evict(self, used: Session) -> None:
-        """Drop the caches of the sessions used longest ago until all fit the budget."""
+        """Drop the caches of the sessions used longest ago until all fit the budget, but of none
+        whose request is under way."""
         alive = [s for ref in self._sessions if (s := ref()) is not None and s is not used]
         self._sessions = [weakref.ref(session) for session in [*alive, used]]
         total = used.nbytes + sum(session.nbytes for session in alive)
         for session in alive:
             if total <= self.kv_budget:
                 break
+            if session.is_used:
+                continue
             total -= session.nbytes
             session.drop()

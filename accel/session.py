@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -50,9 +51,20 @@ class Session:
             self._cache = self._new_cache()
         return self._cache
 
-    def take(self, owner: object) -> None:
-        """Make ``owner`` the one that decodes on this session; the one before it cannot go on."""
-        self._owner = weakref.ref(owner) if owner is not None else _nobody
+    @contextmanager
+    def used_by(self, owner: object) -> Iterator[None]:
+        """Let ``owner`` decode on this session; the one before it cannot go on."""
+        self._owner = weakref.ref(owner)
+        try:
+            yield
+        finally:
+            if self._owner() is owner:
+                self._owner = _nobody
+
+    @property
+    def is_used(self) -> bool:
+        """Whether work on this session is under way."""
+        return self._owner() is not None
 
     def check(self, owner: object) -> None:
         """Raise SessionBusy unless ``owner`` still has the session."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source
-from accel.request import Chunk
 
 _NAMES = {int(source): source.name.lower() for source in Source}
 
@@ -49,16 +46,6 @@ class Statistics:
         drafted = min(len(path), token_count)
         self.accepted.append(drafted)
         self._uncounted.append((tree.sources, path[:drafted], token_count - drafted))
-
-    def decoding(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """The same chunks; the time that it takes to make them is added to ``decode_s``."""
-        while True:
-            started = time.perf_counter()
-            chunk = next(chunks, None)
-            self.decode_s += time.perf_counter() - started
-            if chunk is None:
-                return
-            yield chunk
 
     @property
     def sources(self) -> Counter[str]:

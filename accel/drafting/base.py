@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
+from accel.forwards import Forwards
 from accel.verification.sampling import Sampling
 
 
@@ -176,4 +177,17 @@ class Drafter(Protocol):
         ``tokens`` holds the accepted path and then the model's own next token, unless the request
         ended inside the path.
         """
+        ...
+
+
+@runtime_checkable
+class ComputingDrafter(Protocol):
+    """A drafter that asks a model for forwards, which may be computed beside others'."""
+
+    def begin_steps(self, request: DraftRequest) -> Forwards[None]:
+        """``Drafter.begin``."""
+        ...
+
+    def draft_steps(self, max_nodes: int) -> Forwards[DraftTree]:
+        """``Drafter.draft``."""
         ...

@@ -9,6 +9,7 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.engine import Engine
 from accel.errors import UnsupportedModel
+from accel.forwards import Forwards, alone
 
 GAMMA = 7
 
@@ -43,29 +44,47 @@ class DraftModelDrafter:
         self._context = np.empty(0, np.int32)
 
     def begin(self, request: DraftRequest) -> None:
+        """``begin_steps``, computed alone."""
+        alone(self.begin_steps(request))
+
+    def begin_steps(self, request: DraftRequest) -> Forwards[None]:
         """The context is the prompt; the cache is trimmed to what both have in common, and the
         rest is computed now, so that drafting begins with the first token."""
         prompt = request.prompt if request.model_prompt is None else request.model_prompt
         self._context = np.asarray(prompt, np.int32)
         if 1 < len(self._context) < self._engine.max_positions:
-            self._engine.prefill(self._context, self._session)
+            yield from self._engine.prefill_steps(self._context, self._session)
 
     def draft(self, max_nodes: int) -> DraftTree:
+        """``draft_steps``, computed alone."""
+        return alone(self.draft_steps(max_nodes))
+
+    def draft_steps(self, max_nodes: int) -> Forwards[DraftTree]:
         """One chain, ended early where the model itself would end the text."""
         left = self._engine.max_positions - len(self._context) - 1
         count = min(max_nodes, self._gamma, left)
         if count <= 0 or not len(self._context):
             return DraftTree.empty()
-        self._session.take(self)
+        with self._session.used_by(self):
+            tokens, chances = yield from self._chain(count)
+        return DraftTree(
+            np.array(tokens, np.int32),
+            np.arange(-1, len(tokens) - 1, dtype=np.int32),
+            np.array(chances, np.float32),
+            np.full(len(tokens), Source.DRAFT_MODEL, np.int8),
+        )
+
+    def _chain(self, count: int) -> Forwards[tuple[list[int], list[float]]]:
+        """The likeliest tokens behind the context, and how likely the text is up to each."""
         reused = self._engine.prepare(self._session, self._context)
         if len(self._context) - reused > 1:
-            self._engine.extend(self._session, self._context[:-1], lambda: False)
+            yield from self._engine.extend_steps(self._session, self._context[:-1], lambda: False)
         pending = self._context[-1:]
         tokens: list[int] = []
         chances: list[float] = []
         while len(tokens) < count:
             batch = chain_batch(pending, 0, wants_numbers=True)
-            logits = self._engine.forward(batch, self._session).row(0)
+            logits = (yield from self._engine.forward_steps(batch, self._session)).row(0)
             token = int(logits.argmax())
             chance = 1 / float(np.exp(logits - logits[token]).sum())
             self._session.commit(pending, [0])
@@ -74,12 +93,7 @@ class DraftModelDrafter:
             if token in self._engine.end_tokens or chance < self._least_confidence:
                 break
             pending = np.array([token], np.int32)
-        return DraftTree(
-            np.array(tokens, np.int32),
-            np.arange(-1, len(tokens) - 1, dtype=np.int32),
-            np.array(chances, np.float32),
-            np.full(len(tokens), Source.DRAFT_MODEL, np.int8),
-        )
+        return tokens, chances
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """Extend the context; the cache catches up at the next draft."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.drafting.base import Drafter, DraftRequest
+from accel.drafting.base import ComputingDrafter, Drafter, DraftRequest
+from accel.forwards import Forwards, alone
 
 LEAST_CHANCE = 0.5
 """Where copies of a first token are less likely than that, the draft model drafts."""
@@ -22,16 +23,31 @@ class ReuseOrGenerateDrafter:
         self._copies, self._draft_model = copies, draft_model
 
     def begin(self, request: DraftRequest) -> None:
+        """``begin_steps``, computed alone."""
+        alone(self.begin_steps(request))
+
+    def begin_steps(self, request: DraftRequest) -> Forwards[None]:
         """A new text begins for both."""
         self._copies.begin(request)
-        self._draft_model.begin(request)
+        if isinstance(self._draft_model, ComputingDrafter):
+            yield from self._draft_model.begin_steps(request)
+        else:
+            self._draft_model.begin(request)
 
     def draft(self, max_nodes: int) -> DraftTree:
+        """``draft_steps``, computed alone."""
+        return alone(self.draft_steps(max_nodes))
+
+    def draft_steps(self, max_nodes: int) -> Forwards[DraftTree]:
         """A tree of copies; where none is likely, a chain of the draft model stands in it, too."""
         copies = self._copies.draft(max_nodes)
         if float(copies.probabilities[copies.parents == -1].sum()) >= LEAST_CHANCE:
             return copies
-        return with_chain(copies, self._draft_model.draft(max_nodes)).prefix(max_nodes)
+        if isinstance(self._draft_model, ComputingDrafter):
+            chain = yield from self._draft_model.draft_steps(max_nodes)
+        else:
+            chain = self._draft_model.draft(max_nodes)
+        return with_chain(copies, chain).prefix(max_nodes)
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """Both follow the text."""

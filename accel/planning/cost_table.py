@@ -3,6 +3,8 @@ with the largest (1 + sum P) / (t(|S| + pending) + overhead) (as Sequoia and Tur
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,8 +14,27 @@ from accel.models.costs.forward_costs import ForwardCosts
 from accel.native.numba_cache import compiled_with
 from accel.step_overheads import NODE_S
 
+_MOST_KNOWN = 4096
+"""Costs that are remembered."""
+
 CONTEXT_STEP = 256
 """Contexts are rounded to this, so that few tables are made."""
+
+
+@dataclass(slots=True)
+class Company:
+    """Those whose rows one forward computes: how many requests, with how many rows in all."""
+
+    requests: int = 1
+    rows: int = 1
+
+    @property
+    def others(self) -> int:
+        """Rows of all but one of them."""
+        return self.rows * (self.requests - 1) // self.requests
+
+
+ALONE = Company()
 
 
 class CostTable:
@@ -26,7 +47,7 @@ class CostTable:
         self._costs, self._limit, self._widths = costs, limit, widths
         self._tables: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
         self._verify_costs: dict[
-            tuple[int, int, float], tuple[NDArray[np.float64], NDArray[np.float64]]
+            tuple[int, int, float, int, int], tuple[NDArray[np.float64], NDArray[np.float64]]
         ] = {}
 
     @property
@@ -54,15 +75,30 @@ class CostTable:
         return int(self._table(context)[1][rows]) - rows
 
     def verify_costs(
-        self, pending: int, context: int, acceptance_scale: float, overhead_s: float
+        self,
+        pending: int,
+        context: int,
+        acceptance_scale: float,
+        overhead_s: float,
+        company: Company = ALONE,
     ) -> VerifyCosts:
         """Costs of verifying trees behind ``pending`` rows, for a drafter that plans."""
-        key = context // CONTEXT_STEP, pending, overhead_s
+        key = context // CONTEXT_STEP, pending, overhead_s, company.requests, company.others
         known = self._verify_costs.get(key)
         if known is None:
-            seconds = self._table(context)[0][pending:] + overhead_s
+            seconds = self._shared_seconds(pending, context, company) + overhead_s
+            if len(self._verify_costs) >= _MOST_KNOWN:
+                self._verify_costs.clear()
             known = self._verify_costs[key] = seconds, _least_marginal(seconds) + NODE_S
         return VerifyCosts(*known, acceptance_scale)
+
+    def _shared_seconds(self, pending: int, context: int, company: Company) -> NDArray[np.float64]:
+        """A request's part of a forward with ``pending`` rows and 0, 1, .. nodes: what its rows
+        cost beside those of the others, and its share of what a forward costs with any rows."""
+        seconds, others = self._table(context)[0], min(company.others, self._limit // 2)
+        if not others:
+            return seconds[pending:]
+        return seconds[1] / company.requests + seconds[others + pending :] - seconds[others + 1]
 
     def fit(
         self,
@@ -71,18 +107,19 @@ class CostTable:
         context: int,
         acceptance_scale: float,
         overhead_s: float,
+        company: Company = ALONE,
     ) -> DraftTree:
         """The prefix of ``tree`` with the most expected tokens per second, empty when plain
         decoding has more."""
-        count = min(len(tree), self._limit - pending)
+        seconds = self._shared_seconds(pending, context, company)
+        count = min(len(tree), len(seconds) - 1)
         if count <= 0:
             return tree.prefix(0)
         expected = np.empty(count + 1)
         expected[0] = 1.0
         predicted = np.cumsum(tree.probabilities[:count], dtype=np.float64)
         expected[1:] = 1.0 + acceptance_scale * predicted
-        seconds = self._table(context)[0][pending : pending + count + 1]
-        chosen = int(np.argmax(expected / (seconds + overhead_s)))
+        chosen = int(np.argmax(expected / (seconds[: count + 1] + overhead_s)))
         return tree.prefix(chosen) if chosen < len(tree) else tree
 
     def saved_s(
@@ -92,13 +129,13 @@ class CostTable:
         context: int,
         acceptance_scale: float,
         overhead_s: float,
+        company: Company = ALONE,
     ) -> float:
         """Seconds that verifying a whole tree is expected to save over plain decoding."""
-        plain_s = self.seconds(pending, context)
+        seconds = self._shared_seconds(pending, context, company)
         accepted = acceptance_scale * float(tree.probabilities.sum())
-        return accepted * (plain_s + overhead_s) - (
-            self.seconds(pending + len(tree), context) - plain_s
-        )
+        whole_s = seconds[min(len(tree), len(seconds) - 1)]
+        return float(accepted * (seconds[0] + overhead_s) - (whole_s - seconds[0]))
 
     def _table(self, context: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Seconds by rows when padded to the best count, and that count."""

@@ -6,7 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.drafting.base import Drafter, DraftRequest, PlanningDrafter
+from accel.drafting.base import ComputingDrafter, Drafter, DraftRequest, PlanningDrafter
+from accel.forwards import Forwards
 from accel.models.base import BatchKind, Capability
 from accel.planning.acceptance_rate import expected_hits
 from accel.planning.planner import DraftPlan
@@ -43,7 +44,7 @@ class Drafting:
         self._log = plan.log if drafts and is_best_first else None
         drafts = drafts and (plan.costs.batch_size != 1 or self._log is not None)
         self._drafter = drafter if drafts else None
-        self._costs, self._acceptance = plan.costs, plan.acceptance
+        self._costs, self._acceptance, self._company = plan.costs, plan.acceptance, plan.company
         self._capability, self._tokenizer = capability, tokenizer
         self._statistics = statistics
         self._plans = plans
@@ -53,12 +54,19 @@ class Drafting:
         self._planning_drafter: PlanningDrafter | None = drafter if can_plan else None  # type: ignore[assignment]
         self._step_s = STEP_S if self._planning_drafter is None else self._planning_drafter.step_s
 
-    def begin(self, request: DraftRequest) -> None:
+    @property
+    def scale(self) -> float:
+        """Accepted over predicted tokens so far."""
+        return self._acceptance.scale
+
+    def begin(self, request: DraftRequest) -> Forwards[None]:
         """A new text begins."""
         if self._drafter is not None:
-            self._drafter.begin(request)
+            yield from _begun(self._drafter, request)
 
-    def tree(self, pending: int, context: int, max_nodes: int, required: bytes) -> DraftTree:
+    def tree(
+        self, pending: int, context: int, max_nodes: int, required: bytes
+    ) -> Forwards[DraftTree]:
         """The draft that pays behind ``pending`` rows and ``context`` tokens, of ``max_nodes``
         nodes at most, empty where none does. ``required``: bytes that the text goes on with."""
         plain_s = self._costs.seconds(pending, context)
@@ -79,7 +87,7 @@ class Drafting:
         if self._planning_drafter is not None and not required:
             tree, gain_s = self._grown(self._planning_drafter, pending, context, max_nodes)
         else:
-            tree = self._logged(self._made(self._drafter, most, required))
+            tree = self._logged((yield from self._made(self._drafter, most, required)))
             if len(tree) > max_nodes:
                 tree = tree.prefix(max(max_nodes, 0))
             tree, gain_s = self._fitted(tree, pending, context)
@@ -93,7 +101,7 @@ class Drafting:
     ) -> tuple[DraftTree, float]:
         """A tree that its drafter stops where more does not pay, and the seconds it saves."""
         scale = self._acceptance.scale
-        costs = self._costs.verify_costs(pending, context, scale, self._step_s)
+        costs = self._costs.verify_costs(pending, context, scale, self._step_s, self._company)
         tree = drafter.draft_within(min(max_nodes, len(costs.marginal) - 1), costs)
         # A plain step, which an accepted token saves, takes less beside its forward.
         accepted = scale * float(tree.probabilities.sum())
@@ -104,9 +112,14 @@ class Drafting:
             self._log.note(self._written, tree)
         return tree
 
-    def _made(self, drafter: Drafter, max_nodes: int, required: bytes) -> DraftTree:
+    def _made(self, drafter: Drafter, max_nodes: int, required: bytes) -> Forwards[DraftTree]:
         """A tree as its drafter makes it, cut to what the model takes."""
-        tree = self._healing(drafter, max_nodes, required) if required else drafter.draft(max_nodes)
+        if required:
+            tree = self._healing(drafter, max_nodes, required)
+        elif isinstance(drafter, ComputingDrafter):
+            tree = yield from drafter.draft_steps(max_nodes)
+        else:
+            tree = drafter.draft(max_nodes)
         if self._capability.kind == BatchKind.CHAIN:
             tree = tree.main_branch()
         if self._capability.leaves is not None:
@@ -117,8 +130,8 @@ class Drafting:
         """A tree cut to what pays, and the seconds it saves."""
         scale = self._acceptance.scale
         if self._plans:
-            tree = self._costs.fit(tree, pending, context, scale, STEP_S)
-        return tree, self._costs.saved_s(tree, pending, context, scale, STEP_S)
+            tree = self._costs.fit(tree, pending, context, scale, STEP_S, self._company)
+        return tree, self._costs.saved_s(tree, pending, context, scale, STEP_S, self._company)
 
     def _healing(self, drafter: Drafter, max_nodes: int, required: bytes) -> DraftTree:
         """Branches that agree with what is typed, and the plain spelling of what is typed."""
@@ -132,7 +145,7 @@ class Drafting:
 
     def note_forward(self, seconds: float, rows: int, context: int) -> None:
         """A forward of so many rows took so long."""
-        self._acceptance.note_forward(seconds, self._costs.seconds(rows, context))
+        self._acceptance.note_forward(seconds, self._costs.prefill_seconds(rows, context))
 
     def learn(
         self, tree: DraftTree, path: list[int], tokens: TokenArray, pending: int, context: int
@@ -153,3 +166,10 @@ class Drafting:
         """The text, int32 [n], is whole, or nobody wants more of it."""
         if self._log is not None:
             self._log.end(text)
+
+
+def _begun(drafter: Drafter, request: DraftRequest) -> Forwards[None]:
+    if isinstance(drafter, ComputingDrafter):
+        yield from drafter.begin_steps(request)
+    else:
+        drafter.begin(request)

@@ -33,6 +33,7 @@ class FixedBatchPlanner(Planner):
 
     def __init__(self, costs: ForwardCosts, store: ProfileStore | None = None) -> None:
         """``store``: where what is learnt is saved, if it is."""
+        super().__init__()
         self._measured, self._store = costs, store
         self._sizes = [rows for rows in TYPICAL_TOKENS[COMPLETIONS] if rows in costs.rows]
         self._tables: dict[int, CostTable] = {}

@@ -9,22 +9,28 @@ from dataclasses import dataclass, field
 
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.planning.acceptance_rate import AcceptanceRate
-from accel.planning.cost_table import CostTable
+from accel.planning.cost_table import Company, CostTable
 from accel.planning.draft_log import DraftLog
 
 
 @dataclass(slots=True)
 class DraftPlan:
-    """What the drafts of one request go by. ``log``: where they are noted, if anybody reads it."""
+    """What the drafts of one request go by. ``log``: where they are noted, if anybody reads it;
+    ``company``: who shares its forwards."""
 
     costs: CostTable
     log: DraftLog | None = None
+    company: Company = field(default_factory=Company)
     acceptance: AcceptanceRate = field(default_factory=AcceptanceRate)
 
 
 class Planner(ABC):
     """Decides how much is drafted for one model in one dtype on one device. Shared by all
     requests."""
+
+    def __init__(self) -> None:
+        self.company = Company()
+        """Who shares forwards now."""
 
     @property
     def notice(self) -> str:
@@ -64,6 +70,7 @@ class AdaptivePlanner(Planner):
         self, costs: ForwardCosts, limit: int = 320, *, widths: tuple[int, ...] | None = None
     ) -> None:
         """See ``CostTable``."""
+        super().__init__()
         self._costs = CostTable(costs, limit, widths=widths)
 
     @property
@@ -71,4 +78,4 @@ class AdaptivePlanner(Planner):
         return self._costs
 
     def begin(self, *, is_edit: bool = False) -> DraftPlan:
-        return DraftPlan(self._costs)
+        return DraftPlan(self._costs, company=self.company)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Container
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.batch import tree_batch
+from accel.batch import ForwardBatch, tree_batch
 from accel.draft_tree import DraftTree, TokenArray
+from accel.forwards import Forward, Forwards
 from accel.models.base import Logits
 from accel.output import OutputBuffer
 from accel.planning.cost_table import CostTable
@@ -23,6 +24,8 @@ from accel.verification.logits_processor import LogitsProcessor
 from accel.verification.logprobs import Logprob, logprob_of
 from accel.verification.sampling import choose
 from accel.verification.verify_tree import relaxed, verify_tree
+
+_UNKNOWN = np.empty(0, np.float32)
 
 
 class TreeVerifier:
@@ -43,6 +46,8 @@ class TreeVerifier:
         self._output, self._statistics = output, statistics
         self._takes_likeliest = request.sampling.plain_greedy
         self._is_lossy = request.entropy_top_k > 1
+        self.forward_s, self.all_rows = 0.0, 0
+        """What the last forward took, and its rows, others' among them."""
         self.logprobs: list[Logprob] = []
         """Of the tokens of the last verification, where the request wants them."""
         self.confidences: list[float] = []
@@ -51,19 +56,30 @@ class TreeVerifier:
         self._processor = LogitsProcessor(request.sampling, request.prompt)
 
     def verify(
-        self, pending: TokenArray, tree: DraftTree, session: Session
-    ) -> tuple[list[int], TokenArray]:
-        """Nodes of ``tree`` that the model accepts behind ``pending``, and the tokens that this
-        yields, one more, int32. Raises Interrupted and OutOfMemory."""
-        started, context = time.perf_counter(), session.length
+        self, pending: TokenArray, tree: DraftTree, session: Session, scale: float
+    ) -> Forwards[tuple[DraftTree, list[int], TokenArray]]:
+        """The first nodes of ``tree`` that were verified, those that the model accepts behind
+        ``pending``, and the tokens that this yields, one more, int32. ``scale``: accepted over
+        predicted tokens. Raises Interrupted and OutOfMemory."""
+        started, context, count = time.perf_counter(), session.length, len(pending)
         is_likeliest = self._takes_likeliest and not self._output.rest
-        batch = tree_batch(
-            pending,
-            tree,
-            self._costs.padding(len(pending) + len(tree), context),
-            wants_numbers=self._is_lossy or not is_likeliest or self._wants_logprobs,
+        wants_numbers = self._is_lossy or not is_likeliest or self._wants_logprobs
+
+        def batch_of(rows: int) -> ForwardBatch:
+            padding = self._costs.padding(rows, context)
+            cut = tree if rows == count + len(tree) else tree.prefix(rows - count)
+            return tree_batch(pending, cut, padding, wants_numbers=wants_numbers)
+
+        # Drafts that are verified as they are drafted cannot be cut.
+        least = count if self._request.plan else count + len(tree)
+        forward = Forward(
+            *(self._runner.model, session, count + len(tree), batch_of, least),
+            tree.probabilities * np.float32(scale) if self._request.plan else _UNKNOWN,
         )
-        logits = self._runner.forward(batch, session, again=False)
+        self._runner.reserve(session, forward.rows)
+        logits: Logits = yield forward
+        self.forward_s, self.all_rows = forward.seconds, forward.all_rows
+        tree = tree if forward.rows == count + len(tree) else tree.prefix(forward.rows - count)
         if is_likeliest:
             token_of = logits.argmax()
             path, tokens = verify_tree(
@@ -76,7 +92,7 @@ class TreeVerifier:
         if self._wants_logprobs:
             self._note_logprobs(logits, path, tokens)
         self._statistics.verify_s.append(time.perf_counter() - started)
-        return path, np.array(tokens, np.int32)
+        return tree, path, np.array(tokens, np.int32)
 
     @property
     def _wants_logprobs(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +27,7 @@ from lsp_server.engine.editing.pieces import split_at_definitions
 from lsp_server.engine.editing.shown_text import ShownText, readable
 from lsp_server.engine.editing.splice import spliced
 from lsp_server.engine.spans import SpanBuilder
+from lsp_server.engine.steps import Steps
 from lsp_server.errors import NothingToContinue
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from accel.text.prompts import Beginning, Prompt
 
 OnSpans = Callable[[list[Span]], None]
-Steps = Generator[list[Span], None, JobResult]
 
 CONTEXT_TOKENS = 1024
 """This file's part of a prompt where no time is given for it."""
@@ -323,10 +323,13 @@ def replace_surrogates(text: str) -> str:
 
 
 def finished(steps: Steps, on_spans: OnSpans | None) -> JobResult:
-    """Run to the end; ``on_spans`` gets what every step brought."""
+    """Run alone to the end; ``on_spans`` gets what every step brought."""
+    from accel.forwards import told
+
+    work = told(steps)
     while True:
         try:
-            spans = next(steps)
+            spans = next(work)
         except StopIteration as end:
             result: JobResult = end.value
             return result

@@ -37,6 +37,7 @@ from lsp_server.engine.generating import (
 
 if TYPE_CHECKING:
     from accel.draft_tree import TokenArray
+    from accel.forwards import Forwards
     from accel.request import GenerationRequest
     from accel.text.prompts import Prompt
 
@@ -144,30 +145,38 @@ class EnginePrompts(EngineLoading):
         return self._cross_file.snippets(job, snapshot, budget.others)
 
     def prefill(self, job: AnyJob, cancelled: Cancelled = never) -> int:
+        """``prefill_steps``, computed alone."""
+        from accel.forwards import alone
+
+        return alone(self.prefill_steps(job, cancelled))
+
+    def prefill_steps(self, job: AnyJob, cancelled: Cancelled = never) -> Forwards[int]:
         """Compute the prompt of a request that may come. Returns the tokens held."""
         if isinstance(job, GenerateJob):
             generated = generation_prompt(self.engine, job, self._prompt_length)
             key = generate_key(job, drafts_edits=bool(job.prediction) and self._drafts_edits())
-            return self._prefill(key, generated.tokens, cancelled)
+            return (yield from self._prefill(key, generated.tokens, cancelled))
         if isinstance(job, EditJob):
             prompt = edit_prompt(self.engine, shown_job(self.engine, job)[1])
-            return self._prefill(edit_key(job), prompt.tokens, cancelled)
+            return (yield from self._prefill(edit_key(job), prompt.tokens, cancelled))
         self._begin(job)
         if job.opening:
-            return self._read_opened(job, cancelled)
+            return (yield from self._read_opened(job, cancelled))
         key = ("complete", job.scope, job.path)
         prompt = self._completion_prompt(job)
-        prefilled = self._prefill(key, prompt.tokens, cancelled)
+        prefilled = yield from self._prefill(key, prompt.tokens, cancelled)
         if prefilled == len(prompt.tokens) - 1:
-            self._bring_up_to_date(job, key, cancelled)
+            yield from self._bring_up_to_date(job, key, cancelled)
         return prefilled
 
-    def _prefill(self, key: tuple[str, ...], tokens: TokenArray, cancelled: Cancelled) -> int:
+    def _prefill(
+        self, key: tuple[str, ...], tokens: TokenArray, cancelled: Cancelled
+    ) -> Forwards[int]:
         with self._sessions.acquire(key, self.engine.session) as session:
-            self.engine.prefill(tokens, session, cancelled)
+            yield from self.engine.prefill_steps(tokens, session, cancelled)
             return session.length
 
-    def _read_opened(self, job: CompletionJob, cancelled: Cancelled) -> int:
+    def _read_opened(self, job: CompletionJob, cancelled: Cancelled) -> Forwards[int]:
         """Compute what the prompts of a document begin with that was opened."""
         budget = completion_budget(self.engine, job, self._prompt_length)
         beginning = completion_beginning(self.engine, job, self._snippets(job, budget), budget)
@@ -175,12 +184,12 @@ class EnginePrompts(EngineLoading):
         with self._sessions.acquire(key, self.engine.session) as session:
             # What is held may be of the place where the cursor was when the document was closed.
             if not beginning.others <= session.common(beginning.tokens) < session.length:
-                self.engine.prefill(beginning.tokens, session, cancelled)
+                yield from self.engine.prefill_steps(beginning.tokens, session, cancelled)
             return session.length
 
     def _bring_up_to_date(
         self, job: CompletionJob, key: tuple[str, ...], cancelled: Cancelled
-    ) -> None:
+    ) -> Forwards[None]:
         """Have other files in the prompts of a document as they are now. What is in use goes on
         being used until the prompt with the new text is computed."""
         budget = completion_budget(self.engine, job, self._prompt_length)
@@ -191,19 +200,19 @@ class EnginePrompts(EngineLoading):
         prompt = completion_prompt(self.engine, job, chosen.snippets, budget)
         beside = ("beside", *key)
         with self._sessions.acquire(beside, self.engine.session) as session:
-            if not self.engine.prefill(prompt.tokens, session, cancelled):
+            if not (yield from self.engine.prefill_steps(prompt.tokens, session, cancelled)):
                 return
         self._cross_file.use(job, chosen)
         self._sessions.move(beside, key)
 
-    def _read_prompt(self, key: tuple[str, ...], request: GenerationRequest) -> JobResult:
+    def _read_prompt(self, key: tuple[str, ...], request: GenerationRequest) -> Forwards[JobResult]:
         """Compute a prompt behind which nothing is written. Raises AccelError."""
         request.check(self.engine.max_positions)
         count = len(request.prompt)
         with self._sessions.acquire(key, self.engine.session) as session:
             reused = min(session.common(request.prompt), count)
             started = time.perf_counter()
-            done = self.engine.prefill(request.prompt, session, request.cancelled)
+            done = yield from self.engine.prefill_steps(request.prompt, session, request.cancelled)
         seconds = time.perf_counter() - started
         end = "length" if done else "cancelled"
         return JobResult(

@@ -1,7 +1,10 @@
-"""The engine process's one decode loop: the job with the highest priority gets the next forward.
+"""The engine process's one decode loop: a turn is one forward over the rows of all jobs under way.
 
-Between two forwards, and two chunks of a prefill, a job asks whether it is cancelled; there more
-urgent jobs are served. Jobs of the same priority take turns by client.
+A job is work that asks for its forwards (``engine.steps``). In every turn those whose turn it is
+are brought to their next forward, and what they ask for is computed together; so jobs join and
+leave with every forward, and a completion never waits for more than one. A model that computes
+requests one by one serves the most urgent job alone. Jobs of the same priority take turns by
+client.
 """
 
 from __future__ import annotations
@@ -10,18 +13,21 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.contract.codec import Unreadable, to_json
-from lsp_server.contract.jobs import EDIT, PREFILL, AnyJob, JobResult, Span, job_of
+from lsp_server.contract.jobs import EDIT, AnyJob, JobResult, job_of
 from lsp_server.contract.notes import note_of
 from lsp_server.errors import RedraftError
 from lsp_server.protocol.framing import Frame
 
 if TYPE_CHECKING:
+    from accel.forwards import Forward
+    from accel.models.base import Logits
     from lsp_server.engine.service import EngineService
+    from lsp_server.engine.steps import Steps
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +46,6 @@ SAVE_CACHES_S = 2.0
 REST_S = 20.0
 """Without work for so long, the service rests."""
 
-Steps = Iterator[list[Span]]
-
 
 @dataclass(slots=True)
 class Job:
@@ -59,8 +63,9 @@ class Job:
     noticed: float = 0.0
     """When the job saw it: the forward that ran in between had ended."""
     steps: Steps | None = None
-    running: bool = False
-    """Its step is on the stack now; it cannot be stepped again."""
+    forward: Forward | None = None
+    """What it waits for."""
+    has_begun: bool = False
     last_step: int = 0
 
 
@@ -77,6 +82,8 @@ class EngineLoop:
         self._read = read
         self._write = write
         self._jobs: dict[int, Job] = {}
+        self._computed: list[Job] = []
+        """Those whose rows are computed now."""
         self._controls: list[Frame] = []
         self._changed = threading.Condition()
         self._ended = False
@@ -149,20 +156,24 @@ class EngineLoop:
             self._controls.append(frame)
 
     def _interrupt_less_urgent(self, priority: int) -> None:
-        """What a more urgent job came for does not wait for the end of a forward."""
-        if any(job.running and job.priority > priority for job in self._jobs.values()):
+        """What a more urgent job came for does not wait for the end of a forward, where nobody as
+        urgent is in it."""
+        if self._computed and all(job.priority > priority for job in self._computed):
             self._service.interrupt()
 
     def _cancel(self, job_id: int) -> None:
-        """Stop a job within its forward; one that has not begun ends here."""
+        """Stop a job, within its forward where nobody as urgent shares that; one that has not begun
+        ends here."""
         job = self._jobs.get(job_id)
         if job is None:
             return
         job.cancelled = time.perf_counter()
         job.cancel.set()
-        if job.running:
+        if job in self._computed and all(
+            other is job or other.priority > job.priority for other in self._computed
+        ):
             self._service.interrupt()
-        if job.steps is None and not job.running:
+        if not job.has_begun:
             del self._jobs[job_id]
             self._answer(job_id)
 
@@ -173,9 +184,13 @@ class EngineLoop:
             return
         self._idle = self._when_idle()
         self._serve_controls()
-        job = self._most_urgent(PREFILL + 1)
-        if job is not None:
-            self._step(job)
+        jobs = self._whose_turn_it_is()
+        for job in jobs:
+            if job.forward is None:
+                self._begin(job)
+            elif job.cancel.is_set():
+                self._resume(job, _interrupted())
+        self._compute([job for job in jobs if job.forward is not None])
 
     def _wait_for_work(self) -> bool:
         """Whether there is work; False when it is time for what is done without any."""
@@ -224,55 +239,72 @@ class EngineLoop:
             except Exception:
                 logger.exception("%s failed", frame["op"])
 
-    def _most_urgent(self, below: int) -> Job | None:
-        """The job whose turn it is among those more urgent than ``below``, and cancelled ones.
+    def _whose_turn_it_is(self) -> list[Job]:
+        """As many jobs as share forwards, and cancelled ones.
 
         Those come first: they end at once, without a forward. A completion that has begun is
         finished next: it is short, and its client waits for it.
         """
         with self._changed:
-            waiting = [
-                job
-                for job in self._jobs.values()
-                if (job.priority < below or job.cancel.is_set()) and not job.running
-            ]
-        return min(waiting, key=self._turn, default=None)
+            jobs = sorted(self._jobs.values(), key=self._turn)
+        cancelled = sum(job.cancel.is_set() for job in jobs)
+        return jobs[: cancelled + self._service.places]
 
     def _turn(self, job: Job) -> tuple[bool, int, bool, int, int]:
-        has_started = job.steps is not None and job.priority != EDIT
+        has_started = job.has_begun and job.priority != EDIT
         fair = job.last_step if job.priority == EDIT else self._last_client_turn.get(job.client, 0)
         return not job.cancel.is_set(), job.priority, not has_started, fair, job.id
 
-    def _cancelled(self, job: Job) -> Callable[[], bool]:
-        """The question a job asks between forwards; more urgent jobs are served inside it."""
-
-        def is_stopped() -> bool:
-            while not job.cancel.is_set():
-                if self._controls:
-                    self._serve_controls()
-                urgent = self._most_urgent(job.priority)
-                if urgent is None:
-                    return False
-                self._step(urgent)
-            job.noticed = job.noticed or time.perf_counter()
-            return True
-
-        return is_stopped
-
-    def _step(self, job: Job) -> None:
-        """One forward of ``job``, or its end."""
+    def _begin(self, job: Job) -> None:
+        """Bring a job to its first forward."""
         with self._changed:
             # The reading thread may have ended it since it was chosen.
             if job.id not in self._jobs:
                 return
-            job.running = True
+            job.has_begun = True
+        self._note_turn(job)
+
+        def is_stopped() -> bool:
+            if job.cancel.is_set():
+                job.noticed = job.noticed or time.perf_counter()
+            return job.cancel.is_set()
+
+        if job.operation == "prefill":
+            job.steps = self._prefill_steps(job.job, is_stopped)
+        else:
+            job.steps = self._service.steps(job.job, is_stopped)
+        self._resume(job, None)
+
+    def _compute(self, jobs: list[Job]) -> None:
+        """One forward over the rows of these jobs."""
+        waiting = {id(job.forward): job for job in jobs}
+        asked = [(job.priority, job.forward) for job in jobs if job.forward is not None]
+        if not asked:
+            return
+        for forwards in self._service.planned(asked):
+            computed = [waiting[id(forward)] for forward in forwards]
+            with self._changed:
+                self._computed = computed
+            for forward, found in self._service.compute(forwards):
+                self._computed = []
+                job = waiting[id(forward)]
+                self._note_turn(job)
+                self._resume(job, found)
+
+    def _note_turn(self, job: Job) -> None:
         job.last_step = next(self._clock)
         self._last_client_turn[job.client] = job.last_step
+
+    def _resume(self, job: Job, found: Logits | Exception | None) -> None:
+        """Give a job what its forward found, and bring it to the next one, or to its end."""
+        steps, job.forward = job.steps, None
+        assert steps is not None, "a job that has ended is not resumed"
         try:
-            if job.steps is None:
-                job.steps = self._begin(job)
-            spans = next(job.steps)
-            self._write({"id": job.id, "event": "spans", "spans": to_json(spans)})
+            step = steps.throw(found) if isinstance(found, Exception) else steps.send(found)
+            while isinstance(step, list):
+                self._write({"id": job.id, "event": "spans", "spans": to_json(step)})
+                step = next(steps)
+            job.forward = step
         except StopIteration as end:
             self._end(job, result=end.value)
         except RedraftError as error:
@@ -280,18 +312,9 @@ class EngineLoop:
         except Exception as error:
             logger.exception("%s failed", job.operation)
             self._end(job, error=error)
-        finally:
-            job.running = False
-
-    def _begin(self, job: Job) -> Steps:
-        is_stopped = self._cancelled(job)
-        if job.operation == "prefill":
-            return self._prefill_steps(job.job, is_stopped)
-        return self._service.steps(job.job, is_stopped)
 
     def _prefill_steps(self, job: AnyJob, is_stopped: Callable[[], bool]) -> Steps:
-        tokens = self._service.prefill(job, is_stopped)
-        yield []
+        tokens = yield from self._service.prefill_steps(job, is_stopped)
         return {"tokens": tokens}  # type: ignore[return-value]
 
     def _end(self, job: Job, result: Any = None, error: Exception | None = None) -> None:
@@ -317,6 +340,13 @@ class EngineLoop:
             self._write({"id": msg_id, "event": "error", "message": _one_line(error), "kind": kind})
         else:
             self._write({"id": msg_id, "event": "result", "result": result, "forward_s": forward_s})
+
+
+def _interrupted() -> Exception:
+    """What a job is told whose forward is not computed."""
+    from accel.errors import Interrupted
+
+    return Interrupted("the job was cancelled before its forward")
 
 
 def _load_failure(error: Exception) -> dict[str, Any]:

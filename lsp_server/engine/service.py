@@ -3,7 +3,7 @@ torch nor an index."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from lsp_server.contract.jobs import (
     EditJob,
     GenerateJob,
     JobResult,
+    Span,
     unchanged,
 )
 from lsp_server.engine import warming
@@ -26,7 +27,6 @@ from lsp_server.engine.garbage import settle
 from lsp_server.engine.generating import (
     CUT,
     OnSpans,
-    Steps,
     answer,
     answer_tokens,
     edit_parts,
@@ -42,10 +42,13 @@ from lsp_server.engine.generating import (
 from lsp_server.engine.pool import Pool
 from lsp_server.engine.sampling import sampling_of
 from lsp_server.engine.spans import SpanBuilder
+from lsp_server.engine.steps import Steps
 
 if TYPE_CHECKING:
     from accel.drafting.base import Drafter
-    from accel.request import GenerationRequest
+    from accel.forwards import Forward
+    from accel.models.base import Logits
+    from accel.request import Chunk, GenerationRequest
     from accel.text.prompts import Prompt
 
 from lsp_server.engine.loading import MAX_DRAFTERS, MAX_SESSIONS, Cancelled, never
@@ -136,12 +139,37 @@ class EngineService(EnginePrompts):
             return self.edit_steps(job, cancelled)
         return self.generate_steps(job, cancelled)
 
+    @property
+    def places(self) -> int:
+        """How many requests share a forward."""
+        return self.engine.model.capability.requests
+
+    def planned(self, asked: Sequence[tuple[int, Forward]]) -> list[list[Forward]]:
+        """Of forwards with their urgency, in the order of their turns, those that are computed
+        next: of each model some together, with as many rows as pay."""
+        from accel.planning.sharing import Urgent, plan_step
+
+        most_urgent = min(urgency for urgency, _ in asked)
+        engines = [engine for engine in (self._engine, self._draft_engine) if engine is not None]
+        planned = []
+        for engine in engines:
+            group = [Urgent(*each) for each in asked if each[1].model is engine.model]
+            if group and min(each.urgency for each in group) == most_urgent:
+                planned.append(plan_step(group, engine.planner))
+        return planned
+
+    def compute(self, forwards: Sequence[Forward]) -> Iterator[tuple[Forward, Logits | Exception]]:
+        """Compute forwards of one model together."""
+        from accel.forwards import compute_all
+
+        return compute_all(forwards)
+
     def complete_steps(self, job: CompletionJob, cancelled: Cancelled = never) -> Steps:
         """A completion that yields after every forward, so that others can go between."""
         self._begin(job)
         prompt = self._completion_prompt(job)
         assert self._fitter is not None
-        fitted = self._fitter.line(job, prompt, self._sessions, cancelled)
+        fitted = yield from self._fitter.line(job, prompt, self._sessions, cancelled)
         if fitted is not None:
             yield [fitted.likely] if job.gate > 0 else fitted.result.spans
             return fitted.result
@@ -203,7 +231,7 @@ class EngineService(EnginePrompts):
             request.draft_request.rewrites = tuple((old, new) for old, new in job.rewrites)
         key = generate_key(job, drafts_edits=drafts_edits)
         if not job.max_tokens:
-            result = self._read_prompt(key, request)
+            result = yield from self._read_prompt(key, request)
             yield []
         else:
             drafter = self._reuse if drafts_edits else self._mixture
@@ -261,9 +289,20 @@ class EngineService(EnginePrompts):
         plain: bool,
         new_drafter: Callable[[], Drafter],
     ) -> Steps:
+        from accel.forwards import relayed
+
         engine = self.engine
         builder = SpanBuilder(engine.tokenizer.bytes_of, len(request.required_prefix))
         kind = key[:2]
+
+        def spans_of(chunk: Chunk) -> list[Span]:
+            names = [source.name.lower() for source in chunk.sources]
+            if request.logprobs is not None:
+                return builder.add_one_by_one(chunk.logprobs, names)
+            if request.confidences:
+                return builder.add_likely(chunk.tokens.tolist(), names, chunk.confidences)
+            return builder.add(chunk.tokens.tolist(), names)
+
         with (
             self._sessions.acquire(key, engine.session) as session,
             self._drafters.acquire(kind, new_drafter) as drafter,
@@ -272,12 +311,5 @@ class EngineService(EnginePrompts):
             # Rules of papers have no calibrated chances: their drafts are verified as they are.
             request.plan = drafter.name == "redraft"
             generation = engine.generate(request, session)
-            for chunk in generation:
-                names = [source.name.lower() for source in chunk.sources]
-                if request.logprobs is not None:
-                    yield builder.add_one_by_one(chunk.logprobs, names)
-                elif request.confidences:
-                    yield builder.add_likely(chunk.tokens.tolist(), names, chunk.confidences)
-                else:
-                    yield builder.add(chunk.tokens.tolist(), names)
+            yield from relayed(generation.steps(), spans_of)
         return result_of(generation, builder, engine.planner.seconds(1, TYPICAL_CONTEXT))

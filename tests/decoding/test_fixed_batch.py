@@ -12,6 +12,7 @@ from small_model import SMALL_MODEL
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest, VerifyCosts
+from accel.forwards import alone
 from accel.models.base import BatchKind, Capability
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
@@ -225,11 +226,11 @@ def test_more_is_drafted_for_the_log_than_is_verified(width: int) -> None:
         *(Tokenizer.from_folder(SMALL_MODEL), Statistics()),
         plans=True,
     )
-    drafting.begin(DraftRequest(np.full(1, 99, np.int32)))
+    alone(drafting.begin(DraftRequest(np.full(1, 99, np.int32))))
     text = np.arange(96, dtype=np.int32)
     at = 0
     while at < len(text):
-        tree = drafting.tree(1, at + 1, 100, b"")
+        tree = alone(drafting.tree(1, at + 1, 100, b""))
         assert len(tree) == width - 1
         tokens = text[at : at + width]
         path = list(range(min(width - 1, len(tokens))))

@@ -119,6 +119,7 @@ def attended(
             SHAPE,
             head,
             0,
+            0,
             rows * group,
             buffers,
             found,

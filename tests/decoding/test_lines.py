@@ -13,6 +13,7 @@ from tiny_models import numbers
 from accel import infilling as lines_of
 from accel.batch import chain_batch
 from accel.engine import Engine
+from accel.forwards import alone
 from accel.infilling import Line, LineSearch, is_between_lines
 from accel.text.prompts import Prompt, fim_prompt
 
@@ -82,7 +83,7 @@ def test_candidates_are_those_of_a_search_without_trees(engine, monkeypatch, typ
     monkeypatch.setattr(lines_of, "WIDTH", 3)
     monkeypatch.setattr(lines_of, "LONGEST", 9)
     prompt = _prompt(engine, BEFORE + typed, "\n" + AFTER)
-    found = LineSearch(engine).candidates(prompt, engine.session())
+    found = alone(LineSearch(engine).candidates(prompt, engine.session()))
     expected = _slow_candidates(engine, prompt)
     assert [line.tokens for line in found] == [tokens for tokens, _ in expected]
     for line, (_, score) in zip(found, expected, strict=True):
@@ -107,7 +108,7 @@ def test_the_fitting_line_is_the_likeliest_together_with_what_follows(engine):
             chances = _chances(engine, joint[:-1], count)
             totals.append(sum(chances[place, joint[len(before) + place]] for place in range(count)))
         best = lines[int(np.argmax(totals))]
-        assert search.fitting(lines, before, after, engine.session()) == best, f"case {case}"
+        assert alone(search.fitting(lines, before, after, engine.session())) == best, f"case {case}"
 
 
 def test_lines_with_a_beginning_in_common_are_read_as_branches(engine):
@@ -129,21 +130,30 @@ def test_many_long_lines_leave_less_room_for_what_follows():
 def test_a_cancelled_search_finds_nothing(engine):
     prompt = _prompt(engine, BEFORE, "\n" + AFTER)
     search = LineSearch(engine)
-    assert search.candidates(prompt, engine.session(), lambda: True) == []
-    assert search.missing(prompt, engine.session(), engine.session(), lambda: True) is None
+    assert alone(search.candidates(prompt, engine.session(), lambda: True)) == []
+    sessions = engine.session(), engine.session()
+    assert alone(search.missing(prompt, *sessions, lambda: True)) is None
     line = Line((5,), 0.0, 1.0)
-    nothing = search.fitting([line], prompt.text, prompt.text, engine.session(), lambda: True)
+    nothing = alone(
+        search.fitting([line], prompt.text, prompt.text, engine.session(), lambda: True)
+    )
     assert nothing is None
+
+
+def _found(lines):
+    """A search that needs no forwards."""
+    yield from ()
+    return lines
 
 
 def test_nothing_is_missing_where_the_text_is_likely_to_go_on(engine, monkeypatch):
     prompt = _prompt(engine, BEFORE, "\n" + AFTER)
     search = LineSearch(engine)
     line = Line((5,), 0.0, lines_of.SURE - 0.01)
-    monkeypatch.setattr(search, "candidates", lambda *_: [line])
-    assert search.missing(prompt, engine.session(), engine.session()) is None
+    monkeypatch.setattr(search, "candidates", lambda *_: _found([line]))
+    assert alone(search.missing(prompt, engine.session(), engine.session())) is None
     line = Line((5,), 0.0, lines_of.SURE)
-    assert search.missing(prompt, engine.session(), engine.session()) == line
+    assert alone(search.missing(prompt, engine.session(), engine.session())) == line
 
 
 @pytest.mark.parametrize(

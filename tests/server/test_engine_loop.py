@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from accel.errors import Interrupted
 from lsp_server.contract.jobs import (
     COMPLETION,
     EDIT,
@@ -32,12 +33,22 @@ HELD = 100
 """The number of a job whose first forward is held."""
 
 
-class SlowService:
-    """Each forward takes a moment and writes its job's name; ``order`` notes who had the turn."""
+class NamedForward:
+    """A forward that is asked for by the job of this name."""
 
-    def __init__(self, forwards: int = 50) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class SlowService:
+    """Each forward takes a moment; ``order`` notes who had the turn, ``together`` all of each
+    forward. A job writes its name after each."""
+
+    def __init__(self, forwards: int = 50, places: int = 1) -> None:
         self.order: list[str] = []
+        self.together: list[list[str]] = []
         self.forwards = forwards
+        self.places = places
         self.loaded = threading.Event()
         self.told: list[Note] = []
         self.fail_load = False
@@ -50,9 +61,7 @@ class SlowService:
             raise ValueError("no such\nmodel")
         told("compiling: 1 of 2 parts")
 
-    def steps(
-        self, job: CompletionJob | EditJob, cancelled: Callable[[], bool]
-    ) -> Iterator[list[Span]]:
+    def steps(self, job: CompletionJob | EditJob, cancelled: Callable[[], bool]) -> Any:
         return self._steps(job.path, cancelled)
 
     def _steps(self, name: str, cancelled: Callable[[], bool]) -> Any:
@@ -61,15 +70,29 @@ class SlowService:
         for number in range(self.forwards):
             if cancelled():
                 return result(name * number, "cancelled")
-            time.sleep(FORWARD_S)
-            if name == "held":
-                self.holds.set()
-                assert self.released.wait(WAIT_S)
-            self.order.append(name)
+            try:
+                yield NamedForward(name)
+            except Interrupted:
+                continue
             yield [Span(name, "model")]
         return result(name * self.forwards, "length")
 
-    def prefill(self, job: Any, cancelled: Callable[[], bool]) -> int:
+    def planned(self, asked: list[tuple[int, NamedForward]]) -> list[list[NamedForward]]:
+        return [[forward for _, forward in asked]]
+
+    def compute(self, forwards: list[NamedForward]) -> Iterator[tuple[NamedForward, None]]:
+        time.sleep(FORWARD_S)
+        names = [forward.name for forward in forwards]
+        if "held" in names:
+            self.holds.set()
+            assert self.released.wait(WAIT_S)
+        self.order += names
+        self.together.append(names)
+        for forward in forwards:
+            yield forward, None
+
+    def prefill_steps(self, job: Any, cancelled: Callable[[], bool]) -> Any:
+        yield from ()
         return 5
 
     def tell(self, note: Note) -> None:
@@ -217,6 +240,56 @@ def test_an_edit_goes_before_what_is_fetched_ahead(harness: Harness) -> None:
     harness.end_of(2)
     assert len([name for name in harness.service.order if name == "held"]) < 50
     assert harness.end_of(HELD)["result"]["stopped_by"] == "length"
+
+
+@pytest.fixture
+def shared() -> Iterator[Harness]:
+    """A model that computes eight requests together."""
+    made = Harness(SlowService(places=8))
+    yield made
+    made.close()
+
+
+def test_jobs_join_and_leave_with_every_forward(shared: Harness) -> None:
+    service = shared.service
+    with shared.holding():
+        for number in range(1, 4):
+            shared.ask(number, "xyz"[number - 1], COMPLETION, "abc"[number - 1])
+    for number in (HELD, 1, 2, 3):
+        assert shared.end_of(number)["result"]["stopped_by"] == "length"
+    assert service.together[0] == ["held"]
+    assert sorted(service.together[1]) == ["held", "x", "y", "z"]
+    assert len(service.together) == 51, "all that were asked meanwhile shared the forwards"
+    assert sorted(service.together[-1]) == ["x", "y", "z"]
+
+
+def test_no_more_share_a_forward_than_have_places(shared: Harness) -> None:
+    with shared.holding():
+        for number in range(1, 12):
+            shared.ask(number, "x", COMPLETION, str(number))
+    for number in range(1, 12):
+        assert shared.end_of(number)["result"]["text"] == "x" * 50
+    assert max(map(len, shared.service.together)) == 8
+
+
+def test_a_shared_forward_is_interrupted_only_where_nobody_as_urgent_is_in_it(
+    shared: Harness,
+) -> None:
+    service = shared.service
+    shared.ask(1, "e", EDIT, "b")
+    shared.ask(2, "f", EDIT, "c")
+    shared.begun(1)
+    shared.begun(2)
+    with shared.holding(EDIT):
+        shared.incoming.put({"op": "cancel", "id": 2})
+        shared.incoming.put(note_frame(CLOSED))
+        shared.incoming.join()
+        assert service.interrupted == 0, "others as urgent would lose their forward"
+        shared.ask(4, "c", COMPLETION, "d")
+        wait_until(lambda: service.interrupted == 1)
+    assert shared.end_of(2)["result"]["stopped_by"] == "cancelled"
+    for number in (1, HELD, 4):
+        assert shared.end_of(number)["result"]["stopped_by"] == "length"
 
 
 def test_edits_take_turns(harness: Harness) -> None:

@@ -252,27 +252,27 @@ def attend(
     past: int,
     shape: Shape,
     head: int,
+    first_row: int,
     begin: int,
     stop: int,
     buffers: AttentionBuffers,
     attended: Stored,
 ) -> None:
-    """Write the attention output of one KV head's queries from ``begin`` to before ``stop``.
-    keys, values and their scales: of the head.
+    """Write the attention output of one KV head's queries from ``begin`` to before ``stop``, of the
+    request whose rows begin with ``first_row``. keys, values and their scales: of the head.
 
-    queries: [rows * heads, head_dim], those of a KV head together; mask: float32 [rows,
-    columns from ``past`` on]; offsets: int32 [rows], positions from ``past`` on; attended: [rows,
-    heads * head_dim]. Columns behind a part's last row are not read: no row attends to a later
-    one.
+    queries: [all rows * heads, head_dim], those of a KV head together; mask: float32 [rows,
+    columns from ``past`` on]; offsets: int32 [all rows], positions from ``past`` on; attended: [all
+    rows, heads * head_dim]. Columns behind a part's last row are not read: no row attends to a
+    later one.
     """
-    rows = len(mask)
     group = shape.heads // shape.kv_heads
+    queries_at = (head * len(offsets) + first_row) * group
     head_dim = keys.shape[1]
     pair = shape.head_dim // head_dim
     scores, probs, sums = buffers.scores, buffers.probs, buffers.sums
     far_probs, far_sums = buffers.far_probs, buffers.far_sums
     stride = attended.shape[1]
-    whole = rows * group
     wanted = stop - begin
     parts = (wanted + QUERIES - 1) // QUERIES
     for part in range(parts):
@@ -280,14 +280,14 @@ def attend(
         count = begin + wanted * (part + 1) // parts - first
         end = past + (first + count - 1) // group + 1
         blocks = (end + BLOCK - 1) // BLOCK
-        multiply(queries, head * whole + first, count, keys, blocks, head_dim, scores, 0)
-        least_far = most_far = far_of(past + offsets[first // group], probs)
+        multiply(queries, queries_at + first, count, keys, blocks, head_dim, scores, 0)
+        least_far = most_far = far_of(past + offsets[first_row + first // group], probs)
         for row in range(first // group + 1, (first + count - 1) // group + 1):
-            far = far_of(past + offsets[row], probs)
+            far = far_of(past + offsets[first_row + row], probs)
             least_far, most_far = min(least_far, far), max(most_far, far)
         for i in range(count):
             row = (first + i) // group
-            far = far_of(past + offsets[row], probs)
+            far = far_of(past + offsets[first_row + row], probs)
             if len(key_scales) > 0:
                 scale_scores(scores, i, blocks * BLOCK, key_scales)
             sum_of_row = softmax_row(
@@ -304,7 +304,7 @@ def attend(
             multiply(far_probs, 0, count, values, len(values), most_far // pair, far_sums, 0)
         for i in range(count):
             row, member = (first + i) // group, (first + i) % group
-            start = row * stride + (head * group + member) * shape.head_dim
+            start = (first_row + row) * stride + (head * group + member) * shape.head_dim
             scale = splat(scores[i, 0])
             for j in range(0, shape.head_dim, LANES):
                 found = load(sums, i * shape.head_dim + j)

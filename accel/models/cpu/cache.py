@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from accel.models.cpu.attention import KVCache, Shape, move
 from accel.models.cpu.matmul import BLOCK
-from accel.models.cpu.thread_state import ThreadState
 from accel.models.row_cache import RowCache
 from accel.native.aligned_memory import zeros
 
@@ -80,14 +79,16 @@ class CompiledCache(RowCache):
         columns = blocks * BLOCK if self._has_scales else 0
         scales = zeros((*heads, columns), np.float32), zeros((*heads, columns), np.float32)
         self.kv = KVCache(keys, values, *scales)
-        self.thread_states: tuple[ThreadState, ...] = ()
-        """Thread states of this cache, and the arrays of the model that they were made for."""
-        self.thread_states_made_for: tuple[Any, ...] = ()
-        self.words = _words(keys), _words(values)
+        self.addresses = tuple(part.ctypes.data for part in self.kv)
+        """Where its parts stand in memory."""
 
     def _move(self, rows: list[int], start: int) -> None:
         move(self.kv, np.array(rows, np.int64), start)
 
-
-def _words(array: NDArray[Any]) -> NDArray[Any]:
-    return array.view(np.int32) if array.dtype == np.int16 else array
+    @property
+    def words(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Keys and values as products read them."""
+        keys, values = (
+            part.view(np.int32) if part.dtype == np.int16 else part for part in self.kv[:2]
+        )
+        return keys, values

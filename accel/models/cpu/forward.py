@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
 from accel.models.cpu import barrier as barriers
-from accel.models.cpu import forward_arguments, layer_matrices, thread_state
+from accel.models.cpu import forward_arguments, layer_matrices, request_table, thread_state
 from accel.models.cpu import layers as compiled_layers
 from accel.models.cpu import lm_head as compiled_head
 from accel.models.cpu import rms_norm as compiled_norm
@@ -31,8 +31,8 @@ from accel.models.cpu.forward_arguments import ForwardInput, ForwardOutput
 from accel.models.cpu.layer_matrices import blocks_of, project, quantise_row
 from accel.models.cpu.layers import (
     LAYER_STEPS,
+    NORM_ROWS,
     QKV_HEADS,
-    ROWS,
     compute,
     num_items,
     num_tiles,
@@ -40,38 +40,46 @@ from accel.models.cpu.layers import (
 )
 from accel.models.cpu.lm_head import advance, begin_verification, head_argmax, is_finished
 from accel.models.cpu.matmul import BLOCK
+from accel.models.cpu.request_table import (
+    NUMBERS,
+    VERIFIES,
+    WANTED,
+    RequestTable,
+    rows_wanted,
+)
 from accel.models.cpu.rms_norm import rms_norm
 from accel.models.cpu.thread_state import OpenThreadState, opened
 from accel.native.numba_cache import compiled_with
 
 _PARTS = (
     *(compiled_head, compiled_layers, compiled_norm, thread_state),
-    *(barriers, forward_arguments, layer_matrices),
+    *(barriers, forward_arguments, layer_matrices, request_table),
 )
 
 
 @compiled_with(borrows=True)
-def num_steps(layers: int, logits: int, parents: int, verifies: bool) -> int:
-    """How many steps a forward has at most.
+def num_steps(layers: int, wanted: int, most_nodes: int) -> int:
+    """How many steps a forward has at most, by ``ForwardOutput``.
 
     A forward without outputs ends with the keys and values of the last layer. Otherwise the last
-    norm follows the layers, and then either the logits or the greedy verification of a tree, whose
-    steps alternate: one thread advances through the tree, then all threads compute a block of rows.
+    norm follows the layers, and then the logits, beside the greedy verification of trees, whose
+    steps alternate: one thread advances through the trees, then all threads compute a block of
+    rows.
     """
-    if verifies:
-        return layers * LAYER_STEPS + 1 + 2 * (parents + 2)
-    return layers * LAYER_STEPS + 2 if logits > 0 else (layers - 1) * LAYER_STEPS + QKV_HEADS + 1
+    if most_nodes >= 0:
+        return layers * LAYER_STEPS + 1 + 2 * (most_nodes + 2)
+    return layers * LAYER_STEPS + 2 if wanted > 0 else (layers - 1) * LAYER_STEPS + QKV_HEADS + 1
 
 
 @compiled_with(*_PARTS)
 def forward(
     tokens: NDArray[np.int32],
     offsets: NDArray[np.int32],
-    mask: Floats,
-    past: int,
+    requests: RequestTable,
     logits: Floats,
     parents: TokenArray,
-    verifies: bool,
+    wanted: int,
+    most_nodes: int,
     state: Any,
     barrier: Barrier,
     thread: int,
@@ -85,8 +93,8 @@ def forward(
     ``verification``. Keys and values are written behind those of the committed rows.
     """
     forward_at(
-        ForwardInput(tokens, offsets, mask, past),
-        ForwardOutput(logits, parents, verifies),
+        ForwardInput(tokens, offsets, requests),
+        ForwardOutput(logits, parents, wanted, most_nodes),
         opened(state),
         barrier,
         thread,
@@ -105,15 +113,15 @@ def forward_at(
 ) -> None:
     """``forward``. Thread 0 begins with the first step, others where they find it."""
     layers = len(state.weights.qkv)
-    last = first + num_steps(layers, len(output.logits), len(output.parents), output.verifies)
+    last = first + num_steps(layers, output.wanted, output.most_nodes)
     number = first if thread == 0 else join(barrier, last)
     while number < last:
         layer, kind = (number - first) // LAYER_STEPS, (number - first) % LAYER_STEPS
         after = number - first - layers * LAYER_STEPS
         if after < 0:
-            items = num_items(kind, len(batch.tokens), state)
+            items = num_items(kind, batch, state)
         else:
-            items = _num_output_items(after, output, state)
+            items = _num_output_items(after, batch, output, state)
         item = take(barrier)
         while item < items:
             if after < 0:
@@ -122,7 +130,7 @@ def forward_at(
                 _compute_output(after, item, items, batch, output, state)
             item = take(barrier)
         if is_last_to_arrive(barrier):
-            ends = output.verifies and after > 0 and is_finished(state.verification)
+            ends = output.most_nodes >= 0 and after > 1 and is_finished(state.verification)
             ends = ends or (number + 1 < last and is_end_requested(barrier))
             open_step(barrier, last if ends else number + 1)
         number = await_after(barrier, number)
@@ -130,14 +138,24 @@ def forward_at(
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _num_output_items(after: int, output: ForwardOutput, state: OpenThreadState) -> int:
+def _first_wanted(requests: RequestTable) -> int:
+    first = requests[0, WANTED]
+    for request in range(1, len(requests)):
+        first = min(first, requests[request, WANTED])
+    return first
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def _num_output_items(
+    after: int, batch: ForwardInput, output: ForwardOutput, state: OpenThreadState
+) -> int:
     """How many work items a step after the layers has."""
-    rows = len(output.parents) + 1 if output.verifies else len(output.logits)
     if after == 0:
-        return (rows + ROWS - 1) // ROWS
-    if output.verifies and after % 2 > 0:
+        rows = len(batch.tokens) - _first_wanted(batch.requests)
+        return (rows + NORM_ROWS - 1) // NORM_ROWS
+    if output.most_nodes >= 0 and after % 2 > 0:
         return 1
-    return _num_head_tiles(rows, state)
+    return _num_head_tiles(output.wanted, state)
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
@@ -162,38 +180,50 @@ def _compute_output(
 ) -> None:
     """Compute one work item of a step after the layers."""
     weights, scratch, verification = state.weights, state.scratch, state.verification
-    rows = len(batch.tokens)
-    count = len(output.parents) + 1 if output.verifies else len(output.logits)
-    first = rows - count
     if after == 0:
-        begin, end = first + ROWS * item, min(first + ROWS * (item + 1), rows)
+        rows, first = len(batch.tokens), _first_wanted(batch.requests)
+        begin, end = first + NORM_ROWS * item, min(first + NORM_ROWS * (item + 1), rows)
         rms_norm(scratch.x, begin, end, weights.norm, state.shape.eps, scratch.normed)
-        if output.verifies and item == 0:
-            begin_verification(verification, count)
+        if item == 0:
+            begin_verification(verification, batch.requests)
         for row in range(begin, end):
             quantise_row(
                 scratch.normed, row, (0, scratch.x.shape[1] // BLOCK), weights.head, scratch.q8
             )
-    elif not output.verifies:
-        span = tile_range(blocks_of(weights.head), items, item)
-        column = span[0] * BLOCK
-        project(
-            scratch.normed, first, count, weights.head, 0, span, output.logits, column, scratch.q8
-        )
-    elif after % 2 > 0:
-        parts = _num_head_tiles(count, state)
+        return
+    verifies = output.most_nodes >= 0
+    if verifies and after % 2 > 0:
+        parts = _num_head_tiles(output.wanted, state)
         advance(
             verification,
-            scratch.normed[first:rows],
-            batch.tokens[first:],
+            scratch.normed,
+            batch.tokens,
             output.parents,
+            batch.requests,
             weights.head,
             parts,
         )
-    else:
+        return
+    if after <= 2 and len(output.logits) > 0:
+        span = tile_range(blocks_of(weights.head), items, item)
+        _write_logits(span, batch.requests, output.logits, state)
+    if verifies:
         blocks = (state.vocabulary + BLOCK - 1) // BLOCK
         begin, end = tile_range(blocks, items, item)
         head_argmax(verification, item, begin, end, weights.head, state.vocabulary, state.logits)
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def _write_logits(
+    span: tuple[int, int], requests: RequestTable, logits: Floats, state: OpenThreadState
+) -> None:
+    """Some columns of the logits of all requests that want numbers."""
+    scratch, head, column = state.scratch, state.weights.head, span[0] * BLOCK
+    for request in range(len(requests)):
+        first, last = rows_wanted(requests, request)
+        if requests[request, VERIFIES] == 0 and first < last:
+            written = logits[requests[request, NUMBERS] :]
+            project(scratch.normed, first, last - first, head, 0, span, written, column, scratch.q8)
 
 
 __all__ = ["forward", "forward_at", "num_steps"]

@@ -6,31 +6,34 @@ from typing import NamedTuple
 
 from accel.draft_tree import TokenArray
 from accel.models.cpu.attention import Floats
+from accel.models.cpu.request_table import RequestTable
 
 
 class ForwardInput(NamedTuple):
-    """Rows after ``past`` committed ones, see ``accel.batch.ForwardBatch``.
+    """Rows of one request or several, see ``accel.batch.ForwardBatch``.
 
-    tokens, offsets: int32 [rows]; mask: float32 [rows, rows].
+    tokens, offsets: int32 [rows]; requests: whose they are.
     """
 
     tokens: TokenArray
     offsets: TokenArray
-    mask: Floats
-    past: int
+    requests: RequestTable
 
 
 class ForwardOutput(NamedTuple):
-    """What a forward computes of its last rows.
+    """What a forward computes of the rows that are wanted.
 
-    logits: float32 [rows, >= vocabulary], written. A forward that ``verifies`` writes no logits: it
-    finds the argmax of the rows that the greedy verification of the tree ``parents``, int32
-    [nodes], visits.
+    logits: float32 [rows, >= vocabulary], written for requests that want numbers. Of those whose
+    trees are verified the argmax of the rows is found that the greedy verification visits;
+    ``parents``, int32 [rows], holds for each node of a tree the node that it follows, -1 for its
+    root. wanted: rows behind which something is wanted, all together; most_nodes: of a tree that
+    is verified, -1 without such.
     """
 
     logits: Floats
     parents: TokenArray
-    verifies: bool
+    wanted: int
+    most_nodes: int
 
 
 __all__ = ["ForwardInput", "ForwardOutput"]

@@ -4,7 +4,7 @@ computed columns also does what follows for them alone (the epilogue)."""
 from __future__ import annotations
 
 from accel.models.cpu import attention as compiled_attention
-from accel.models.cpu import forward_arguments, layer_matrices, thread_state
+from accel.models.cpu import forward_arguments, layer_matrices, request_table, thread_state
 from accel.models.cpu import qkv_epilogue as compiled_epilogue
 from accel.models.cpu import rms_norm as compiled_norm
 from accel.models.cpu import silu_and_mul as compiled_activation
@@ -14,6 +14,17 @@ from accel.models.cpu.layer_matrices import Matrices, Rows, blocks_of, embed, pr
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.qkv_epilogue import qkv_epilogue
 from accel.models.cpu.quantised.activations import Q8Blocks
+from accel.models.cpu.request_table import (
+    FIRST,
+    PAST,
+    ROWS,
+    RequestTable,
+    key_scales_of,
+    keys_of,
+    mask_of,
+    value_scales_of,
+    values_of,
+)
 from accel.models.cpu.rms_norm import add_residual, rms_norm
 from accel.models.cpu.silu_and_mul import silu_and_mul
 from accel.models.cpu.thread_state import OpenThreadState
@@ -22,7 +33,7 @@ from accel.native.numba_cache import compiled_with
 LAYER_STEPS = 7
 ATTENTION_NORM, QKV_HEADS, ATTENTION, OUTPUT, MLP_NORM, SWIGLU, DOWN = range(LAYER_STEPS)
 
-ROWS = 4
+NORM_ROWS = 4
 """Rows of a norm in one work item."""
 
 _SHARE = 4
@@ -33,7 +44,7 @@ _MOST_PRODUCTS = 1 << 22
 
 _PARTS = (
     *(compiled_activation, compiled_attention, compiled_epilogue, compiled_norm),
-    *(forward_arguments, layer_matrices, thread_state),
+    *(forward_arguments, layer_matrices, request_table, thread_state),
 )
 
 
@@ -57,14 +68,24 @@ def num_query_tiles(queries: int, kv_heads: int, threads: int) -> int:
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def num_items(kind: int, rows: int, state: OpenThreadState) -> int:
+def _num_query_tiles_of(requests: RequestTable, request: int, state: OpenThreadState) -> int:
+    shape = state.shape
+    queries = requests[request, ROWS] * (shape.heads // shape.kv_heads)
+    return num_query_tiles(queries, shape.kv_heads, state.threads)
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def num_items(kind: int, batch: ForwardInput, state: OpenThreadState) -> int:
     """How many work items a step of a layer has."""
     shape, weights, threads = state.shape, state.weights, state.threads
+    rows = len(batch.tokens)
     if kind == QKV_HEADS:
         return shape.heads + 2 * shape.kv_heads
     if kind == ATTENTION:
-        queries = rows * shape.heads // shape.kv_heads
-        return shape.kv_heads * num_query_tiles(queries, shape.kv_heads, threads)
+        tiles = 0
+        for request in range(len(batch.requests)):
+            tiles += _num_query_tiles_of(batch.requests, request, state)
+        return shape.kv_heads * tiles
     if kind == OUTPUT:
         in_features = state.scratch.attended.shape[1]
         return num_tiles(blocks_of(weights.output), rows * in_features * BLOCK, threads)
@@ -74,7 +95,7 @@ def num_items(kind: int, rows: int, state: OpenThreadState) -> int:
     if kind == DOWN:
         in_features = state.scratch.gated.shape[1]
         return num_tiles(blocks_of(weights.down), rows * in_features * BLOCK, threads)
-    return (rows + ROWS - 1) // ROWS
+    return (rows + NORM_ROWS - 1) // NORM_ROWS
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
@@ -93,7 +114,7 @@ def compute(
         inputs, matrices, q8 = scratch.attended, weights.output, scratch.q8
         _project_and_add(layer, item, items, len(batch.tokens), inputs, matrices, q8, state)
     elif kind == MLP_NORM:
-        first, last = ROWS * item, min(ROWS * (item + 1), len(batch.tokens))
+        first, last = NORM_ROWS * item, min(NORM_ROWS * (item + 1), len(batch.tokens))
         weight = state.weights.mlp_norm[layer]
         rms_norm(state.scratch.x, first, last, weight, state.shape.eps, state.scratch.normed)
         _quantise_rows(state.scratch.normed, first, last, state.weights.gate_up, state.scratch.q8)
@@ -113,7 +134,7 @@ def _quantise_rows(inputs: Rows, first: int, last: int, matrices: Matrices, q8: 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
 def _attention_norm(layer: int, item: int, batch: ForwardInput, state: OpenThreadState) -> None:
     scratch, weights = state.scratch, state.weights
-    first, last = ROWS * item, min(ROWS * (item + 1), len(batch.tokens))
+    first, last = NORM_ROWS * item, min(NORM_ROWS * (item + 1), len(batch.tokens))
     if layer == 0:
         embed(batch.tokens[first:last], weights.embedding, scratch.x[first:last])
     rms_norm(scratch.x, first, last, weights.attention_norm[layer], state.shape.eps, scratch.normed)
@@ -128,41 +149,59 @@ def _project_head(layer: int, head: int, batch: ForwardInput, state: OpenThreadS
     span = head * blocks, (head + 1) * blocks
     column = head * shape.head_dim
     project(scratch.normed, 0, rows, weights.qkv, layer, span, scratch.qkv, column, scratch.q8)
-    qkv_epilogue(
-        layer,
-        head,
-        scratch.qkv,
-        weights.qkv_bias[layer],
-        weights.query_norm[layer],
-        weights.key_norm[layer],
-        batch.offsets,
-        batch.past,
-        shape,
-        state.cos_sin,
-        state.kv,
-        scratch.queries,
-    )
+    # Queries are written elsewhere, and read no keys.
+    of_keys = head < shape.heads + shape.kv_heads
+    kept_head = max(head - shape.heads - (0 if of_keys else shape.kv_heads), 0)
+    for request in range(len(batch.requests)):
+        kept = keys_of(batch.requests, request, state.kv.keys)
+        scales = key_scales_of(batch.requests, request, state.kv.key_scales)
+        if not of_keys:
+            kept = values_of(batch.requests, request, state.kv.values)
+            scales = value_scales_of(batch.requests, request, state.kv.value_scales)
+        qkv_epilogue(
+            head,
+            batch.requests[request, FIRST],
+            batch.requests[request, ROWS],
+            scratch.qkv,
+            weights.qkv_bias[layer],
+            weights.query_norm[layer],
+            weights.key_norm[layer],
+            batch.offsets,
+            batch.requests[request, PAST],
+            shape,
+            state.cos_sin,
+            kept[layer, kept_head],
+            scales[layer, kept_head],
+            scratch.queries,
+        )
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
 def _attend(layer: int, item: int, items: int, batch: ForwardInput, state: OpenThreadState) -> None:
-    """By some queries of a head of keys."""
-    scratch, shape = state.scratch, state.shape
+    """By some queries of a request, of a head of keys."""
+    scratch, shape, requests = state.scratch, state.shape, batch.requests
     group = shape.heads // shape.kv_heads
     parts = items // shape.kv_heads
     head, part = item // parts, item % parts
-    first, last = tile_range(len(batch.tokens) * group, parts, part)
+    request, tiles = 0, _num_query_tiles_of(requests, 0, state)
+    while part >= tiles:
+        part -= tiles
+        request += 1
+        tiles = _num_query_tiles_of(requests, request, state)
+    first_row = requests[request, FIRST]
+    first, last = tile_range(requests[request, ROWS] * group, tiles, part)
     attend(
         scratch.queries,
-        state.key_words[layer, head],
-        state.value_words[layer, head],
-        state.kv.key_scales[layer, head],
-        state.kv.value_scales[layer, head],
-        batch.mask,
+        keys_of(requests, request, state.key_words)[layer, head],
+        values_of(requests, request, state.value_words)[layer, head],
+        key_scales_of(requests, request, state.kv.key_scales)[layer, head],
+        value_scales_of(requests, request, state.kv.value_scales)[layer, head],
+        mask_of(requests, request, state.logits),
         batch.offsets,
-        batch.past,
+        requests[request, PAST],
         shape,
         head,
+        first_row,
         first,
         last,
         state.attention_buffers,
@@ -170,9 +209,9 @@ def _attend(layer: int, item: int, items: int, batch: ForwardInput, state: OpenT
     )
     blocks = shape.head_dim // BLOCK
     for query in range(first, last):
-        block = (head * group + query % group) * blocks
+        block, row = (head * group + query % group) * blocks, first_row + query // group
         span = block, block + blocks
-        quantise_row(scratch.attended, query // group, span, state.weights.output, scratch.q8)
+        quantise_row(scratch.attended, row, span, state.weights.output, scratch.q8)
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
@@ -210,7 +249,7 @@ def _swiglu(layer: int, item: int, items: int, rows: int, state: OpenThreadState
 
 __all__ = [
     "LAYER_STEPS",
-    "ROWS",
+    "NORM_ROWS",
     "compute",
     "num_items",
     "num_query_tiles",

@@ -22,6 +22,15 @@ from accel.models.cpu.layer_matrices import blocks_of, is_quantised
 from accel.models.cpu.lm_head import COLUMNS, HEAD_ROWS, GreedyVerification, all_logits
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS, chosen
+from accel.models.cpu.request_table import (
+    FIRST,
+    NUMBERS,
+    ROWS,
+    VERIFIES,
+    WANTED,
+    RequestTable,
+    line_of,
+)
 from accel.models.cpu.scratch import Scratch
 from accel.models.cpu.thread_pool import ThreadPool
 from accel.models.cpu.thread_state import ThreadState, thread_state_of
@@ -38,7 +47,8 @@ MOST_THREADS = 16
 _HEAD_ITEMS = 64
 """The lm head is cut into at most so many tiles."""
 
-_NO_PARENTS = np.empty(0, np.int32)
+MOST_REQUESTS = 32
+"""Requests whose rows one forward computes at most."""
 
 
 class CompiledLlama(Model):
@@ -48,7 +58,7 @@ class CompiledLlama(Model):
     """Several threads may share a forward."""
 
     def __init__(self, decoder: Decoder, kv_type: KvType = "f16") -> None:
-        self.capability = Capability(BatchKind.TREE)
+        self.capability = Capability(BatchKind.TREE, requests=MOST_REQUESTS)
         self.dtype = decoder.dtype
         self.kv_type = kv_type
         self.device = "cpu"
@@ -67,6 +77,10 @@ class CompiledLlama(Model):
         self._buffers: list[tuple[AttentionBuffers, NDArray[np.float32]]] = []
         """Buffers of each thread."""
         self._allocate(BLOCK, 1)
+        self._one_block = self.new_cache(BLOCK)
+        """What all caches are like."""
+        self._states: tuple[ThreadState, ...] = ()
+        self._states_made_for: tuple[Any, ...] = (None, None, None)
         self._pool = ThreadPool()
         # Compile, or load the compiled form, before the first request waits for it.
         self.forward(chain_batch(np.zeros(1, np.int32), 0), [self.new_cache(BLOCK)])
@@ -86,27 +100,42 @@ class CompiledLlama(Model):
             return None
         return cls(decoder_of(module, quantised=quantised), kv_type)
 
-    def new_cache(self, capacity: int) -> Cache:
+    def new_cache(self, capacity: int) -> CompiledCache:
         dtype = kv_dtype(self._weights, self.kv_type)
         return CompiledCache(len(self._weights.qkv), self._shape, capacity, dtype)
 
     def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:
-        (cache,) = caches
-        assert isinstance(cache, CompiledCache)
-        first, wanted = batch.logits_from, len(batch) - batch.logits_from
-        self._reserve(len(batch), cache)
-        if batch.wants_numbers or not wanted:
-            logits = self._logits_buffer(wanted)
-            self._compute(batch, cache, logits)
-            return ArrayLogits(logits[:, : self.vocabulary_size])
-        parents = batch.parents[first + 1 :] - np.int32(first + 1)
-        self._compute(batch, cache, self._logits[:0], parents)
-        verification, found = self._verification, np.full(wanted, -1, np.int32)
-        found[0] = verification.chosen[0]
-        found[verification.path[: verification.length - 1] + 1] = verification.chosen[
-            1 : verification.length
-        ]
-        return _VerifiedLogits(found, lambda: self._logits_of(first, wanted))
+        (logits,) = self.forward_all([batch], caches)
+        return logits
+
+    def forward_all(self, batches: Sequence[ForwardBatch], caches: Sequence[Cache]) -> list[Logits]:
+        lines, first, wanted, numbers, most_nodes = [], 0, 0, 0, -1
+        for batch, cache in zip(batches, caches, strict=True):
+            assert isinstance(cache, CompiledCache)
+            cache.reserve(len(batch))
+            lines.append(line_of(batch, cache, first, numbers))
+            first, count = first + len(batch), len(batch) - batch.logits_from
+            wanted += count
+            if batch.wants_numbers:
+                numbers += count
+            elif count:
+                most_nodes = max(most_nodes, count - 1)
+        self._reserve(first, max(line[-1] for line in lines))
+        logits = self._logits_buffer(numbers)
+        self._compute(batches, np.array(lines, np.int64), logits, wanted, most_nodes)
+        return [self._logits_for(request, line, logits) for request, line in enumerate(lines)]
+
+    def _logits_for(self, request: int, line: list[int], logits: NDArray[np.float32]) -> Logits:
+        """What the last forward found for a request."""
+        first, count = line[WANTED], line[FIRST] + line[ROWS] - line[WANTED]
+        if not line[VERIFIES]:
+            own = logits[line[NUMBERS] : line[NUMBERS] + count]
+            return ArrayLogits(own[:, : self.vocabulary_size])
+        verification, found = self._verification, np.full(count, -1, np.int32)
+        last = first + verification.length(request)
+        found[0] = verification.chosen[first]
+        found[verification.path[first : last - 1] + 1] = verification.chosen[first + 1 : last]
+        return _VerifiedLogits(found, lambda: self._logits_of(first, count))
 
     def interrupt(self) -> None:
         self._pool.interrupt()
@@ -126,39 +155,39 @@ class CompiledLlama(Model):
 
     def _compute(
         self,
-        batch: ForwardBatch,
-        cache: CompiledCache,
+        batches: Sequence[ForwardBatch],
+        requests: RequestTable,
         logits: NDArray[np.float32],
-        parents: TokenArray | None = None,
+        wanted: int,
+        most_nodes: int,
     ) -> None:
-        """Run ``forward``, by several threads where that pays. With ``parents`` it verifies their
-        tree. The buffers are large enough."""
-        verifies, parents = parents is not None, _NO_PARENTS if parents is None else parents
+        """Run ``forward``, by several threads where that pays. The buffers are large enough."""
+        tokens = _joined([batch.tokens for batch in batches])
         arguments = (
-            *(batch.tokens, batch.offsets, batch.mask, cache.length),
-            *(logits, parents, verifies),
+            *(tokens, _joined([batch.offsets for batch in batches]), requests, logits),
+            _joined([batch.parents - np.int32(batch.logits_from + 1) for batch in batches]),
+            *(wanted, most_nodes),
         )
-        probs = self.shared_from and self.shared_from <= len(batch)
-        threads = self._pool.count(self.threads) if probs else 1
-        steps = num_steps(len(self._weights.qkv), len(logits), len(parents), verifies)
-        self._pool.run(forward, arguments, self._thread_states(cache, threads)[:threads], steps)
+        shares = self.shared_from and self.shared_from <= len(tokens)
+        threads = self._pool.count(self.threads) if shares else 1
+        steps = num_steps(len(self._weights.qkv), wanted, most_nodes)
+        self._pool.run(forward, arguments, self._thread_states(threads)[:threads], steps)
 
-    def _thread_states(self, cache: CompiledCache, threads: int) -> tuple[ThreadState, ...]:
-        """The states of at least so many threads, for a cache as it is."""
+    def _thread_states(self, threads: int) -> tuple[ThreadState, ...]:
+        """The states of at least so many threads."""
         while len(self._buffers) < threads:
             self._buffers = [*self._buffers, self._thread_buffers()]
         made_for = self._cos_sin, self._buffers, self._scratch
-        if not cache.thread_states or any(
-            map(operator.is_not, made_for, cache.thread_states_made_for)
-        ):
+        if any(map(operator.is_not, made_for, self._states_made_for)):
+            like = self._one_block
             shared = (
                 *(self._weights, self._shape, self.vocabulary_size, self.threads),
-                *(self._cos_sin, cache.kv, *cache.words, self._scratch, self._verification),
+                *(self._cos_sin, like.kv, *like.words, self._scratch, self._verification),
             )
             arguments: list[tuple[Any, ...]] = [(*shared, *own) for own in self._buffers]
-            cache.thread_states = tuple(thread_state_of(*each) for each in arguments)
-            cache.thread_states_made_for = made_for
-        return cache.thread_states
+            self._states = tuple(thread_state_of(*each) for each in arguments)
+            self._states_made_for = made_for
+        return self._states
 
     def _thread_buffers(self) -> tuple[AttentionBuffers, NDArray[np.float32]]:
         columns, _ = self._most
@@ -174,18 +203,22 @@ class CompiledLlama(Model):
         quantised = is_quantised(self._weights.head)
         most = INSTRUCTION_SETS[chosen()].rows if quantised else HEAD_ROWS
         self._verification = GreedyVerification.allocate(
-            rows, most, _HEAD_ITEMS, scratch.normed, scratch.q8
+            MOST_REQUESTS, rows, most, _HEAD_ITEMS, scratch.normed, scratch.q8
         )
         self._logits = np.empty((_LOGIT_ROWS, self._columns), np.float32)
         self._buffers = [self._thread_buffers()]
 
-    def _reserve(self, rows: int, cache: CompiledCache) -> None:
-        cache.reserve(rows)
+    def _reserve(self, rows: int, capacity: int) -> None:
+        """Have buffers for so many rows, and for caches of so many."""
         columns, most_rows = self._most
-        if cache.capacity > columns or rows > most_rows:
-            self._allocate(max(cache.capacity, columns), max(rows, most_rows))
-        if cache.capacity > len(self._cos_sin):
-            self._cos_sin = self._decoder.cos_sin(cache.capacity)
+        if capacity > columns or rows > most_rows:
+            self._allocate(max(capacity, columns), max(rows, most_rows))
+        if capacity > len(self._cos_sin):
+            self._cos_sin = self._decoder.cos_sin(capacity)
+
+
+def _joined(arrays: list[TokenArray]) -> TokenArray:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 class _VerifiedLogits:

@@ -1,7 +1,7 @@
-"""The lm head, and the greedy verification of a draft tree, which computes it for few rows.
+"""The lm head, and the greedy verification of draft trees, which computes it for few rows.
 
-Verification follows the argmax from the root. Rows are computed in blocks (the current node and its
-likeliest descendants) of two steps: one thread chooses the rows, then all compute tiles.
+Verification follows the argmax from the root. Rows are computed in blocks (the current node of all
+trees and its likeliest descendants) of two steps: one thread chooses rows, then all compute tiles.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.models.cpu import layer_matrices, matmul
+from accel.models.cpu import layer_matrices, matmul, request_table
 from accel.models.cpu.attention import Floats, Stored
 from accel.models.cpu.layer_matrices import Matrices, blocks_of, project, quantise_row
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised.activations import Q8Blocks
+from accel.models.cpu.request_table import VERIFIES, RequestTable, rows_wanted
 from accel.native import simd
 from accel.native.aligned_memory import empty, zeros
 from accel.native.cpu_features import HAS_TILES
@@ -30,20 +31,27 @@ the rows of two tiles take hardly longer than one, and every further block reads
 COLUMNS = 8 * BLOCK
 """Logits of a row at a time."""
 
-_NODE, _CHOSEN, _ROWS, _IS_FINISHED = range(4)
+TOGETHER = 32
+"""Rows of a block of several trees, about: one more block costs as much as some rows more."""
+
+_NODE, _CHOSEN, _ROWS, _BLOCK, _IS_FINISHED = range(5)
+_ALL_ROWS, _UNFINISHED = range(2)
 
 
 class GreedyVerification(NamedTuple):
-    """The state of a verification, which all threads share.
+    """The state of the verifications of a forward, which all threads share.
 
-    state: int64 [4]: the current node, -1 for the root; how many tokens are chosen; the rows of the
-    current block; whether it is finished. block: the rows of the block, as stored; q8: the same
-    for a quantised head; scores, tokens: float32 and int32 [tiles, rows], the largest logit of a
-    block's rows among the columns of a tile, and its token; places: int32 [nodes + 1], a row's
-    place in the block, -1 outside of it; likeliest: int32 [rows], the argmax of the block's rows;
-    path: int32, nodes; chosen: int32, tokens.
+    totals: int64 [2], rows of the current block, and trees that are not verified yet; state: int64
+    [requests, 5]: the current node, -1 for the root; how many tokens are chosen; rows in the
+    current block, and the first of them; whether it is finished. block: the rows of the block, as
+    stored; q8: the same for a quantised head; scores, tokens: float32 and int32 [tiles, rows], the
+    largest logit of a block's rows among the columns of a tile, and its token; likeliest: int32
+    [rows], the argmax of the block's rows. Of a forward's rows, int32: places, a row's place
+    among those of its request in the block, -1 outside of it; path, nodes; chosen, tokens: a
+    request's begin with the row of its root.
     """
 
+    totals: NDArray[np.int64]
     state: NDArray[np.int64]
     block: Stored
     q8: Q8Blocks
@@ -53,29 +61,34 @@ class GreedyVerification(NamedTuple):
     likeliest: TokenArray
     path: TokenArray
     chosen: TokenArray
+    most: int
+    """Rows of one request in a block."""
 
     @classmethod
     def allocate(
-        cls, rows: int, most: int, items: int, like: Stored, like_q8: Q8Blocks
+        cls, requests: int, rows: int, most: int, items: int, like: Stored, like_q8: Q8Blocks
     ) -> GreedyVerification:
-        """Allocate for trees of ``rows`` rows, the root's among them, and blocks of ``most`` rows.
-        like: hidden states, [.., hidden_size]; like_q8: the same, quantised."""
+        """Allocate for trees of ``rows`` rows in all, the roots' among them, and blocks that hold
+        ``most`` rows of one. like: hidden states, [.., hidden_size]; like_q8: the same,
+        quantised."""
+        together = max(most, TOGETHER, requests)
         return cls(
-            np.zeros(4, np.int64),
-            zeros((most, like.shape[1]), like.dtype),
-            zeros((most, like_q8.shape[1]), like_q8.dtype),
-            empty((items, most), np.float32),
-            np.empty((items, most), np.int32),
+            np.zeros(2, np.int64),
+            np.zeros((requests, 5), np.int64),
+            zeros((together, like.shape[1]), like.dtype),
+            zeros((together, like_q8.shape[1]), like_q8.dtype),
+            empty((items, together), np.float32),
+            np.empty((items, together), np.int32),
             np.empty(rows, np.int32),
-            np.empty(most, np.int32),
+            np.empty(together, np.int32),
             np.empty(rows, np.int32),
             np.empty(rows, np.int32),
+            most,
         )
 
-    @property
-    def length(self) -> int:
-        """How many tokens are chosen."""
-        return int(self.state[_CHOSEN])
+    def length(self, request: int) -> int:
+        """How many tokens are chosen for a request."""
+        return int(self.state[request, _CHOSEN])
 
 
 @compiled_with(simd, matmul, borrows=True)
@@ -159,73 +172,114 @@ def all_logits(
     project(wanted, 0, count, head, 0, blocks, logits, 0, q8)
 
 
-@compiled_with(borrows=True)
-def begin_verification(verification: GreedyVerification, rows: int) -> None:
-    """Start at the root of a tree of ``rows`` rows, the root's among them."""
-    verification.places[:rows] = -1
-    verification.state[_NODE], verification.state[_CHOSEN] = -1, 0
-    verification.state[_ROWS], verification.state[_IS_FINISHED] = 0, 0
+@compiled_with(request_table, borrows=True)
+def begin_verification(verification: GreedyVerification, requests: RequestTable) -> None:
+    """Start at the root of each tree."""
+    verification.totals[_ALL_ROWS] = verification.totals[_UNFINISHED] = 0
+    for request in range(len(requests)):
+        state = verification.state[request]
+        state[_NODE], state[_CHOSEN], state[_ROWS], state[_BLOCK] = -1, 0, 0, 0
+        state[_IS_FINISHED] = 1 - requests[request, VERIFIES]
+        verification.totals[_UNFINISHED] += requests[request, VERIFIES]
+        if requests[request, VERIFIES] > 0:
+            first, last = rows_wanted(requests, request)
+            verification.places[first:last] = -1
 
 
 @compiled_with(borrows=True)
 def is_finished(verification: GreedyVerification) -> bool:
-    """Whether the next token after the path is known."""
-    return verification.state[_IS_FINISHED] > 0
+    """Whether the next token after the path is known, of all trees."""
+    return verification.totals[_UNFINISHED] == 0
 
 
-@compiled_with(simd, layer_matrices, borrows=True)
+@compiled_with(simd, layer_matrices, request_table, borrows=True)
 def advance(
     verification: GreedyVerification,
     states: Stored,
     tokens: TokenArray,
     parents: TokenArray,
+    requests: RequestTable,
     head: Matrices,
     items: int,
 ) -> None:
-    """Follow the argmax as far as the current block goes, and choose the next block unless that
-    finishes the verification. The path and the tokens equal those of ``verify_tree`` with the
-    argmax of every row.
+    """Follow the argmax in each tree as far as the current block goes, and choose the next block
+    unless that finishes the verification. A path and its tokens equal those of ``verify_tree`` with
+    the argmax of every row.
 
-    items: tiles of the head whose argmax is known; states: normalised hidden states of the root and
-    the nodes; tokens: int32 [>= nodes + 1], of the root and the nodes; parents: int32 [nodes].
+    items: tiles of the head whose argmax is known; states: normalised hidden states of a forward's
+    rows; tokens: int32 [rows]; parents: int32 [rows], see ``ForwardOutput``.
     """
-    rows, hidden_size = len(parents) + 1, states.shape[1]
-    places, node, count = (
-        verification.places[:rows],
-        verification.state[_NODE],
-        verification.state[_CHOSEN],
-    )
-    for row in range(verification.state[_ROWS]):
+    for row in range(verification.totals[_ALL_ROWS]):
         best = 0
         for item in range(1, items):
             if verification.scores[item, row] > verification.scores[best, row]:
                 best = item
         verification.likeliest[row] = verification.tokens[best, row]
+    for request in range(len(requests)):
+        if verification.state[request, _IS_FINISHED] == 0:
+            first, last = rows_wanted(requests, request)
+            _follow(
+                verification.state[request],
+                verification.likeliest,
+                verification.places[first:last],
+                verification.path[first:last],
+                verification.chosen[first:last],
+                tokens[first:last],
+                parents[first + 1 : last],
+            )
+            verification.totals[_UNFINISHED] -= verification.state[request, _IS_FINISHED]
+    unfinished, rows = verification.totals[_UNFINISHED], 0
+    share = min(verification.most, max(TOGETHER // max(unfinished, 1), 1))
+    for request in range(len(requests)):
+        state = verification.state[request]
+        if state[_IS_FINISHED] == 0:
+            first, last = rows_wanted(requests, request)
+            places = verification.places[first:last]
+            most = min(FIRST_ROWS, share) if state[_CHOSEN] == 0 else share
+            state[_BLOCK] = rows
+            state[_ROWS] = choose_rows(state[_NODE], parents[first + 1 : last], places, most)
+            for row in range(last - first):
+                if places[row] >= 0:
+                    _put_in_block(verification, states, first + row, rows + places[row], head)
+            rows += state[_ROWS]
+    verification.totals[_ALL_ROWS] = rows
+
+
+@compiled_with(borrows=True)
+def _follow(
+    state: NDArray[np.int64],
+    likeliest: TokenArray,
+    places: TokenArray,
+    path: TokenArray,
+    chosen: TokenArray,
+    tokens: TokenArray,
+    parents: TokenArray,
+) -> None:
+    """Follow the argmax in one tree as far as its rows in the block go."""
+    node, count = state[_NODE], state[_CHOSEN]
     while places[node + 1] >= 0:
-        token = verification.likeliest[places[node + 1]]
-        verification.chosen[count] = token
+        token = likeliest[state[_BLOCK] + places[node + 1]]
+        chosen[count] = token
         count += 1
-        verification.state[_CHOSEN] = count
         child = node + 1
         while child < len(parents) and (parents[child] != node or tokens[child + 1] != token):
             child += 1
         if child == len(parents):
-            verification.state[_IS_FINISHED] = 1
-            return
-        verification.path[count - 1] = child
+            state[_IS_FINISHED] = 1
+            break
+        path[count - 1] = child
         node = child
-    most = min(FIRST_ROWS, len(verification.block)) if count == 0 else len(verification.block)
-    verification.state[_NODE], verification.state[_ROWS] = (
-        node,
-        choose_rows(node, parents, places, most),
-    )
-    for row in range(rows):
-        if places[row] >= 0:
-            for i in range(hidden_size):
-                verification.block[places[row], i] = states[row, i]
-            quantise_row(
-                verification.block, places[row], (0, hidden_size // BLOCK), head, verification.q8
-            )
+    state[_NODE], state[_CHOSEN] = node, count
+
+
+@compiled_with(simd, layer_matrices, borrows=True)
+def _put_in_block(
+    verification: GreedyVerification, states: Stored, row: int, place: int, head: Matrices
+) -> None:
+    hidden_size = states.shape[1]
+    for i in range(hidden_size):
+        verification.block[place, i] = states[row, i]
+    quantise_row(verification.block, place, (0, hidden_size // BLOCK), head, verification.q8)
 
 
 @compiled_with(simd, layer_matrices, matmul, borrows=True)
@@ -240,7 +294,7 @@ def head_argmax(
 ) -> None:
     """Compute the argmax of the current block's rows over the head's column blocks from ``first``
     to before ``last``. logits: a buffer, float32 [rows, ``COLUMNS``]."""
-    rows = verification.state[_ROWS]
+    rows = verification.totals[_ALL_ROWS]
     scores, tokens = verification.scores[item], verification.tokens[item]
     found = first, last, vocabulary, logits, scores, tokens
     argmax_of_columns(verification.block, verification.q8, rows, head, *found)

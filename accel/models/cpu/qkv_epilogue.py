@@ -10,7 +10,6 @@ from accel.models.cpu import attention as compiled_attention
 from accel.models.cpu import kv_quantisation, matmul, rms_norm
 from accel.models.cpu.attention import (
     Floats,
-    KVCache,
     Shape,
     Stored,
     apply_rope,
@@ -25,8 +24,9 @@ from accel.native.numba_cache import compiled_with
 
 @compiled_with(simd, matmul, compiled_attention, kv_quantisation, rms_norm, borrows=True)
 def qkv_epilogue(
-    layer: int,
     head: int,
+    first: int,
+    rows: int,
     qkv: Floats,
     bias: Floats,
     query_norm: Floats,
@@ -35,38 +35,38 @@ def qkv_epilogue(
     past: int,
     shape: Shape,
     cos_sin: Floats,
-    kv: KVCache,
+    kept: Stored,
+    scales: Floats,
     queries: Stored,
 ) -> None:
-    """Finish one head of the projected rows: add the bias, and for queries and keys apply the
-    head's norm and RoPE. Queries are written as ``attend`` reads them, keys and values to the KV
-    cache of the layer behind ``past`` rows. Query heads come first, then key heads, then value
-    heads.
+    """Finish one head of a request's projected rows, ``rows`` from ``first`` on: add the bias, and
+    for queries and keys apply the head's norm and RoPE. Queries are written as ``attend`` reads
+    them, keys and values to ``kept``, with their scales: the head's of its KV cache, behind
+    ``past`` rows. Query heads come first, then key heads, then value heads.
     """
     heads, kv_heads, head_dim = shape.heads, shape.kv_heads, shape.head_dim
-    rows, group, stride = len(offsets), heads // kv_heads, qkv.shape[1]
+    group, stride = heads // kv_heads, qkv.shape[1]
     start = head * head_dim
-    for row in range(rows):
+    for row in range(first, first + rows):
         position, at = past + offsets[row], row * stride + start
         if len(bias) > 0:
             for i in range(start, start + head_dim):
                 qkv[row, i] += bias[i]
         if head < heads:
             rms_norm_head(qkv, at, query_norm, shape.eps)
-            to = (head // group * rows + row) * group + head % group
+            to = (head // group * len(offsets) + row) * group + head % group
             apply_rope(qkv, at, cos_sin, position, queries, to * head_dim)
-        elif head < heads + kv_heads:
+            continue
+        if head < heads + kv_heads:
             rms_norm_head(qkv, at, key_norm, shape.eps)
             apply_rope(qkv, at, cos_sin, position, qkv, at)
-            kv_head = head - heads
-            if kv.key_scales.shape[2] > 0:
-                kv.key_scales[layer, kv_head, past + row] = absmax_quantise(qkv, at, head_dim)
-            store_key(kv.keys[layer, kv_head], past + row, qkv[row, start : start + head_dim])
+        place, vector = past + row - first, qkv[row, start : start + head_dim]
+        if len(scales) > 0:
+            scales[place] = absmax_quantise(qkv, at, head_dim)
+        if head < heads + kv_heads:
+            store_key(kept, place, vector)
         else:
-            kv_head = head - heads - kv_heads
-            if kv.value_scales.shape[2] > 0:
-                kv.value_scales[layer, kv_head, past + row] = absmax_quantise(qkv, at, head_dim)
-            store_value(kv.values[layer, kv_head], past + row, qkv[row, start : start + head_dim])
+            store_value(kept, place, vector)
 
 
 __all__ = ["qkv_epilogue"]

@@ -4,19 +4,18 @@ threshold, up to the end of a line, or of a word in the first line."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from lsp_server.contract.jobs import JobResult, Span
+from lsp_server.contract.jobs import Span
 from lsp_server.engine.spans import first_spans
+from lsp_server.engine.steps import Steps, heard
 
 THRESHOLDS = {"eager": 0.1, "balanced": 0.2, "quiet": 0.5, "off": 0.0}
 """Joint probabilities by the value of ``redraft.completion.gate``, as the laboratory's ``gate``
 chose them: with ``balanced`` who takes words as far as they are right saves hardly less than
 without a gate, and who takes whole suggestions far more."""
-
-Steps = Generator[list[Span], None, JobResult]
 
 _OPENS = (":", "{", "(", "[", "=>", "->", "=", ",", "\\")
 _DANGLES = "+-*/%=<>!&|^~,.?: \t\\"
@@ -144,19 +143,9 @@ class GateWatch:
         """Whether the generation shall end."""
         return self._end is not None or self._cancelled()
 
-    def over(self, steps: Generator[list[Span], None, JobResult]) -> Steps:
+    def over(self, steps: Steps) -> Steps:
         """The steps; their result ends with the line."""
-        try:
-            while True:
-                try:
-                    spans = next(steps)
-                except StopIteration as end:
-                    result: JobResult = end.value
-                    break
-                self._read(spans)
-                yield spans
-        finally:
-            steps.close()
+        result = yield from heard(steps, self._read)
         if self._end is not None and self._end < len(result.text):
             text, spans = result.text[: self._end], first_spans(result.spans, self._end)
             result = replace(result, text=text, spans=spans, stopped_by="stop")

@@ -11,6 +11,7 @@ from lsp_server.contract.jobs import CompletionJob, JobResult, Span
 
 if TYPE_CHECKING:
     from accel.engine import Engine
+    from accel.forwards import Forwards
     from accel.infilling import Line, LineSearch
     from accel.session import Session
     from accel.text.prompts import Prompt
@@ -52,7 +53,7 @@ class LineFitter:
         prompt: Prompt,
         sessions: Pool[Session],
         cancelled: Callable[[], bool],
-    ) -> FittedLine | None:
+    ) -> Forwards[FittedLine | None]:
         """The line; None where the job is another, where the text is likely to go
         on behind the line, where there is no line, or when cancelled."""
         if not self.wants(job):
@@ -63,7 +64,7 @@ class LineFitter:
             sessions.acquire(("complete", *place), new) as session,
             sessions.acquire(("read", *place), new) as reading,
         ):
-            line = self._search.missing(prompt, session, reading, cancelled)
+            line = yield from self._search.missing(prompt, session, reading, cancelled)
         return self._result(line, prompt, time.perf_counter() - started) if line else None
 
     def _result(self, line: Line, prompt: Prompt, seconds: float) -> FittedLine:

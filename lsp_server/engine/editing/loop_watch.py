@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import replace
 
-from lsp_server.contract.jobs import JobResult, Span
+from lsp_server.contract.jobs import Span
+from lsp_server.engine.steps import Steps, heard
 
 CHARACTERS = 1600
 REPEATS = 8
@@ -40,29 +41,15 @@ class LoopWatch:
         """Whether the generation shall end."""
         return self._loops or self._cancelled()
 
-    def over(
-        self, steps: Generator[list[Span], None, JobResult]
-    ) -> Generator[list[Span], None, JobResult]:
+    def over(self, steps: Steps) -> Steps:
         """The steps; their result says where the answer looped."""
-        result = yield from self._reading(steps)
+        result = yield from heard(steps, self._hear)
         if self._loops and result.stopped_by == "cancelled":
             result = replace(result, stopped_by="loop")
         return result
 
-    def _reading(
-        self, steps: Generator[list[Span], None, JobResult]
-    ) -> Generator[list[Span], None, JobResult]:
-        try:
-            while True:
-                try:
-                    spans = next(steps)
-                except StopIteration as end:
-                    result: JobResult = end.value
-                    return result
-                self._text += "".join(span.text for span in spans)
-                if len(self._text) - self._read >= _END:
-                    self._read = len(self._text)
-                    self._loops = is_loop(self._text, self._known)
-                yield spans
-        finally:
-            steps.close()
+    def _hear(self, spans: list[Span]) -> None:
+        self._text += "".join(span.text for span in spans)
+        if len(self._text) - self._read >= _END:
+            self._read = len(self._text)
+            self._loops = is_loop(self._text, self._known)

@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from accel.forwards import told
 from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.completion.postfilter import shown_text, wants_several_lines
 from lsp_server.completion.provider import PATIENCE_S, SINGLE_LINE_TOKENS
@@ -154,7 +155,7 @@ class RememberedModel:
 
     def _written(self, job: Any, one_line: bool) -> WrittenText:
         began, length, moments, pieces = time.perf_counter(), 0, [], []
-        steps = self._service.complete_steps(job)
+        steps = told(self._service.complete_steps(job))
         while True:
             try:
                 spans = next(steps)

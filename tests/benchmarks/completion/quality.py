@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from accel.engine import Engine
+from accel.forwards import alone
 from accel.infilling import LineSearch, is_between_lines
 from accel.request import GenerationRequest
 from accel.text.prompts import Prompt
@@ -86,7 +87,7 @@ def served_lines(engine: Engine, cases: Path, limit: int) -> tuple[Tally, Tally]
         line = case.reference.rstrip("\n")
         rest = case.reference[len(line) :] + case.suffix
         prompt = engine.fim_prompt(case.prefix, rest, path=case.path, budget=PROMPT_TOKENS)
-        found = search.missing(prompt, session, reading) if is_between_lines(rest) else None
+        found = alone(search.missing(prompt, session, reading)) if is_between_lines(rest) else None
         if found is None:
             written = _written(engine, prompt, LINE_TOKENS, one_line=True)
         else:

@@ -11,6 +11,7 @@ import numpy as np
 
 from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import ContinuationIndex, Drafter, DraftRequest
+from accel.forwards import alone
 from accel.models.base import BatchKind, Capability
 from accel.planning.drafting import Drafting
 from accel.planning.planner import DraftPlan, Planner
@@ -96,12 +97,12 @@ class Planned:
 
     def begin(self, request: DraftRequest) -> None:
         """Begin within."""
-        self._drafting.begin(request)
+        alone(self._drafting.begin(request))
         self._context = len(request.prompt)
 
     def draft(self, max_nodes: int) -> DraftTree:
         """What pays of the tree within."""
-        return self._drafting.tree(1, self._context, max_nodes, b"")
+        return alone(self._drafting.tree(1, self._context, max_nodes, b""))
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """Commit within and note how far the probabilities were right."""

@@ -77,19 +77,19 @@ class SdsatDrafter:
     def _read(self, adaptive: TokenArray) -> Floats:
         """Logits behind the context and behind each adaptive token, float32 [1 + k, vocabulary]."""
         runner, session = self._runner, self._session
-        session.take(self)
-        reused = runner.prepare(session, self._context)
-        pending = self._context[reused:]
-        if len(pending) > self.k + 1:
-            runner.extend(session, self._context[:-1], lambda: False)
-            pending = self._context[-1:]
-        tokens = np.concatenate([pending, adaptive])
-        batch = chain_batch(tokens, len(pending) - 1, wants_numbers=True)
-        logits = runner.forward(batch, session)
-        self.target_forwards += 1
-        found = np.stack([logits.row(row) for row in range(len(adaptive) + 1)])
-        session.commit(pending, list(range(len(pending))))
-        return found
+        with session.used_by(self):
+            reused = runner.prepare(session, self._context)
+            pending = self._context[reused:]
+            if len(pending) > self.k + 1:
+                runner.extend(session, self._context[:-1], lambda: False)
+                pending = self._context[-1:]
+            tokens = np.concatenate([pending, adaptive])
+            batch = chain_batch(tokens, len(pending) - 1, wants_numbers=True)
+            logits = runner.forward(batch, session)
+            self.target_forwards += 1
+            found = np.stack([logits.row(row) for row in range(len(adaptive) + 1)])
+            session.commit(pending, list(range(len(pending))))
+            return found
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """The context grew by ``tokens``; the cache catches up with the next draft."""

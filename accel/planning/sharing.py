@@ -1,0 +1,98 @@
+"""What one forward computes for many requests: who takes part, and with how many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from accel.forwards import Forward
+from accel.planning.cost_table import CostTable
+from accel.planning.planner import Planner
+from accel.step_overheads import STEP_S
+
+LENGTHENED = 1.25
+"""Rows of less urgent requests make a forward longer than that of the most urgent ones alone by
+this factor at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Urgent:
+    """A forward that is asked for; the least number is the most urgent."""
+
+    urgency: int
+    forward: Forward
+
+
+def plan_step(asked: Sequence[Urgent], planner: Planner) -> list[Forward]:
+    """Who takes part in the next forward. ``asked``: in the order of their turns; their ``rows``
+    are lowered to what pays. The planner is told of the company, for the drafts to come.
+
+    Of prompts, whose rows are many, one of the most urgent takes part, by one chunk. Guesses share
+    what is worth computing: those are verified that are likeliest, of all trees, as long as another
+    row brings more tokens a second than it costs all (marginal gain; TurboSpec reasons alike of
+    chains of equal length).
+    """
+    costs, most_urgent = planner.costs, min(each.urgency for each in asked)
+    urgent = _with_one_prompt(each.forward for each in asked if each.urgency == most_urgent)
+    cut_guesses(urgent, costs)
+    longest = LENGTHENED * _seconds(urgent, costs)
+    others = sorted(asked, key=lambda each: each.urgency)
+    for forward in (each.forward for each in others if each.urgency > most_urgent):
+        least, most = forward.least, forward.rows
+        while least <= most:
+            # The most rows that fit, by halves.
+            forward.rows = (least + most + 1) // 2
+            if _seconds([*urgent, forward], costs) <= longest:
+                least = forward.rows + 1
+            else:
+                most = forward.rows - 1
+        if most >= forward.least:
+            forward.rows = most
+            urgent = [*urgent, forward]
+    texts = [forward for forward in urgent if not forward.is_prompt]
+    planner.company.requests = max(len(texts), 1)
+    planner.company.rows = sum(forward.rows for forward in texts)
+    return urgent
+
+
+def _with_one_prompt(forwards: Iterable[Forward]) -> list[Forward]:
+    chosen: list[Forward] = []
+    for forward in forwards:
+        if not (forward.is_prompt and any(each.is_prompt for each in chosen)):
+            chosen.append(forward)
+    return chosen
+
+
+def cut_guesses(forwards: Sequence[Forward], costs: CostTable) -> None:
+    """Leave those guesses of all with which most tokens a second are expected."""
+    texts = [forward for forward in forwards if not forward.is_prompt]
+    guessing = [forward for forward in texts if forward.rows > forward.least]
+    if len(texts) < 2 or not guessing:
+        return
+    chances = np.concatenate(
+        [forward.chances[: forward.rows - forward.least] for forward in guessing]
+    )
+    likeliest = np.sort(chances)[::-1]
+    certain = sum(forward.rows if forward not in guessing else forward.least for forward in texts)
+    context = _context(texts)
+    seconds = np.array(
+        [costs.prefill_seconds(certain + more, context) for more in range(len(chances) + 1)]
+    )
+    expected = len(texts) + np.concatenate([[0.0], np.cumsum(likeliest, dtype=np.float64)])
+    count = int(np.argmax(expected / (seconds + len(texts) * STEP_S)))
+    least_chance = likeliest[count - 1] if count else np.inf
+    for forward in guessing:
+        own = forward.chances[: forward.rows - forward.least]
+        forward.rows = forward.least + int((own >= least_chance).sum())
+
+
+def _seconds(forwards: Sequence[Forward], costs: CostTable) -> float:
+    return costs.prefill_seconds(sum(forward.rows for forward in forwards), _context(forwards))
+
+
+def _context(forwards: Sequence[Forward]) -> int:
+    """Tokens before a row, on average."""
+    rows = sum(forward.rows for forward in forwards)
+    return sum(forward.rows * forward.session.length for forward in forwards) // max(rows, 1)
