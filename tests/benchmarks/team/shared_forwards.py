@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 @dataclass(slots=True)
-class Server:
+class MeasuredServer:
     """A server under measurement."""
 
     address: str
@@ -90,13 +90,13 @@ class Server:
         if not new_prompts:
             prompts = [[each[0]] * rounds for each in prompts]
             for each in prompts:
-                Client(self).complete(each[0], tokens)
+                _Client(self).complete(each[0], tokens)
         waits: list[float] = []
         answers: list[dict[str, Any]] = []
         begins = threading.Barrier(clients + 1)
 
         def work(own: list[tuple[str, str]]) -> None:
-            client = Client(self)
+            client = _Client(self)
             begins.wait()
             for prompt in own:
                 started = time.perf_counter()
@@ -140,10 +140,10 @@ class Server:
         return sum(sum(each.cpu_times()[:2]) for each in family)
 
 
-class Client:
+class _Client:
     """One connection, as an editor's daemon has."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: MeasuredServer) -> None:
         self._server = server
         self._connection = http.client.HTTPConnection(server.address)
 
@@ -165,7 +165,7 @@ class Client:
 
 
 @contextmanager
-def served(args: argparse.Namespace, folder: Path) -> Iterator[Server]:
+def served(args: argparse.Namespace, folder: Path) -> Iterator[MeasuredServer]:
     """``redraft serve-http`` with a key of its own."""
     from lsp_server.http_server.keys import own_keys_file
 
@@ -182,7 +182,7 @@ def served(args: argparse.Namespace, folder: Path) -> Iterator[Server]:
         if not first:
             raise BenchError("the server did not come up; its messages say why")
         url = urlsplit(json.loads(first)["url"])
-        yield Server(url.netloc, key, psutil.Process(process.pid))
+        yield MeasuredServer(url.netloc, key, psutil.Process(process.pid))
     finally:
         process.terminate()
         process.wait()
