@@ -10,23 +10,29 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("accel", "lsp_server", "operating_system", "repo_index")
 PARTS = (*PACKAGES, "pyproject.toml", "README.md", "LICENSE")
+OLDEST_BACKEND = 77
+"""The first part of the version of setuptools, as in ``pyproject.toml``."""
 EPOCH = "1577836800"
 """All files in archives are of this second: the same source gives the same bytes."""
 
 
 def build_wheel(folder: Path) -> Path:
     """The wheel for every platform, in place of older ones."""
-    return _build(folder, "wheel", "redraft-*-py3-none-any.whl")
+    pip = ["pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command = [*pip, *_without("--no-build-isolation"), "--wheel-dir"]
+    return _build(folder, "redraft-*-py3-none-any.whl", command)
 
 
 def build_sdist(folder: Path) -> Path:
     """The source distribution, in place of older ones."""
-    return _build(folder, "sdist", "redraft-*.tar.gz")
+    command = ["build", "--sdist", "--quiet", *_without("--no-isolation"), "--outdir"]
+    return _build(folder, "redraft-*.tar.gz", command)
 
 
 def constant(file: str, name: str) -> object:
@@ -38,21 +44,26 @@ def constant(file: str, name: str) -> object:
     raise AssertionError(f"{file} has no {name}")
 
 
-def _build(folder: Path, kind: str, pattern: str) -> Path:
+def _build(folder: Path, pattern: str, command: list[str]) -> Path:
+    """What a module builds into a folder; command: ends with the option that names it."""
     for old in folder.glob(pattern):
         old.unlink()
     with _copied_source() as copy:
+        words = [sys.executable, "-m", *command, str(folder), str(copy)]
         environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
-        command = {
-            "wheel": ["pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps",
-                      "--wheel-dir", str(folder), str(copy)],
-            "sdist": ["build", "--sdist", "--quiet", "--outdir", str(folder), str(copy)],
-        }[kind]  # fmt: skip
-        subprocess.run(
-            [sys.executable, "-m", *command], check=True, env=environment, stdout=sys.stderr
-        )
+        subprocess.run(words, check=True, env=environment, stdout=sys.stderr)
     (built,) = folder.glob(pattern)
     return built
+
+
+def _without(isolation: str) -> list[str]:
+    """The option that leaves isolation out, where this environment has the build backend: then
+    nothing is fetched."""
+    try:
+        found = int(metadata.version("setuptools").partition(".")[0])
+    except metadata.PackageNotFoundError:
+        return []
+    return [isolation] if found >= OLDEST_BACKEND else []
 
 
 @contextmanager
