@@ -32,9 +32,9 @@ class FixedForward:
     ) -> None:
         """longest: tokens of a text at most; heads: of queries; scale: of scores."""
         self.width, self._splits, self._scale = width, splits, scale
-        self._plan = AttentionPlan(splits, width, pool.places, longest)
+        self.plan = AttentionPlan(splits, width, pool.places, longest)
         device = pool.layers[0].device
-        self.numbers = torch.zeros(len(self._plan.numbers), dtype=torch.int32, device=device)
+        self.numbers = torch.zeros(len(self.plan.numbers), dtype=torch.int32, device=device)
         table = self.numbers[: FIELDS * width].view(FIELDS, width)
         self.tokens, self.positions, self.places = table[TOKEN], table[POSITION], table[PLACE]
         self.likeliest = torch.zeros(width, dtype=torch.long, device=device)
@@ -46,7 +46,7 @@ class FixedForward:
         """Attend by kernels of Triton from now on. Raises ImportError where that is missing."""
         from accel.models.cuda.attention_kernels import SplitAttention
 
-        works, kv = self._plan.most_works, self._pool.layers[0]
+        works, kv = self.plan.most_works, self._pool.layers[0]
         self._kernels = SplitAttention(self._splits, works, self._heads, kv, self._scale)
 
     def do_without_kernels(self) -> None:
@@ -55,7 +55,7 @@ class FixedForward:
 
     def fill(self, rows: PooledRows, first: int, behind: int) -> None:
         """Have the rows from ``first`` on that stand before ``behind`` as inputs."""
-        used = self._plan.fill(rows, first, behind)
+        used = self.plan.fill(rows, first, behind)
         self.numbers[: len(used)].copy_(torch.from_numpy(used))
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:

@@ -67,7 +67,7 @@ class PooledLlama(FusedLlama):
         self._cos_sin = self._rope_table(self.max_positions)
         group = self._heads // self._kv_heads
         block = max(LANES // (1 << (group - 1).bit_length()), 1)
-        self._narrow, self._wide = (
+        self.narrow, self.wide = (
             FixedForward(
                 *(width, Splits(split, block), self.pool, self.max_positions),
                 *(self._heads, self._scaling),
@@ -89,7 +89,7 @@ class PooledLlama(FusedLlama):
     @by_torch
     def prepare(self) -> None:
         """Compile and record both forwards, as far as that goes here."""
-        forwards = self._narrow, self._wide
+        forwards = self.narrow, self.wide
         if self.device == "cuda":
             try:
                 self._compile()
@@ -113,7 +113,7 @@ class PooledLlama(FusedLlama):
 
     def _do_without_kernels(self, error: Exception) -> None:
         self._parts = PARTS
-        for forward in (self._narrow, self._wide):
+        for forward in (self.narrow, self.wide):
             forward.do_without_kernels()
         self._do_without_graphs("no kernel can be compiled", error)
 
@@ -148,7 +148,7 @@ class PooledLlama(FusedLlama):
         table = self._cos_sin.index_select(0, forward.positions)
         x = embedding(forward.tokens, self._embedding)
         x = self._through_layers(x, table[:, 0], table[:, 1], forward.attend)
-        if forward is self._wide:
+        if forward is self.wide:
             return x
         logits = self._head(self._norm(x))
         forward.likeliest.copy_(logits.argmax(-1))
@@ -166,15 +166,15 @@ class PooledLlama(FusedLlama):
             cache.reserve(batch.meant)
         pooled = list(zip(batches, cast("Sequence[PooledCache]", caches), strict=True))
         prompts = [pair for pair in pooled if pair[0].logits_from >= pair[0].meant]
-        for _ in self._passes(self._wide, prompts):
+        for _ in self._passes(self.wide, prompts):
             pass
         wanted = [pair for pair in pooled if pair[0].logits_from < pair[0].meant]
         logits, likeliest = list[Tensor](), list[int]()
-        for count, found in self._passes(self._narrow, wanted):
+        for count, found in self._passes(self.narrow, wanted):
             # The next pass computes its logits in the same place.
             is_last = len(likeliest) + count == sum(batch.meant for batch, _ in wanted)
             logits.append(found[:count] if is_last else found[:count].clone())
-            likeliest += self._narrow.likeliest[:count].tolist()
+            likeliest += self.narrow.likeliest[:count].tolist()
         every = logits[0] if len(logits) == 1 else torch.cat(logits or [self._embedding[:0]])
         results, row = list[Logits](), 0
         for batch, _ in pooled:
@@ -192,7 +192,7 @@ class PooledLlama(FusedLlama):
         """Compute the rows of requests, a width at a time: their number and what is computed."""
         if not pooled:
             return
-        rows = _joined(pooled)
+        rows = joined(pooled)
         for first in range(0, len(rows.tokens), forward.width):
             behind = min(first + forward.width, len(rows.tokens))
             forward.fill(rows, first, behind)
@@ -200,7 +200,8 @@ class PooledLlama(FusedLlama):
             yield behind - first, self.compute(forward) if graph is None else graph.replay()
 
 
-def _joined(pooled: list[tuple[ForwardBatch, PooledCache]]) -> PooledRows:
+def joined(pooled: list[tuple[ForwardBatch, PooledCache]]) -> PooledRows:
+    """The rows of several requests, each behind its cache, whose places they have."""
     batches, caches = zip(*pooled, strict=True)
     counts, lengths = [batch.meant for batch in batches], [cache.length for cache in caches]
     own = list(zip(batches, caches, counts, strict=True))
