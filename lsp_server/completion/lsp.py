@@ -192,6 +192,7 @@ def menu_items(
         if not text:
             continue
         first_line = text.split("\n", 1)[0]
+        inserted = word + text.replace("\n" + indentation, "\n")
         items.append(
             types.CompletionItem(
                 label=(word + first_line).strip() or text.strip().split("\n", 1)[0],
@@ -201,12 +202,12 @@ def menu_items(
                 documentation=types.MarkupContent(
                     types.MarkupKind.Markdown, f"```{cursor.ask.language}\n{word}{text}\n```"
                 ),
-                filter_text=word + first_line,
+                filter_text=inserted if features.filters_by_whole_text else word + first_line,
                 sort_text=f"~{number}",
                 insert_text_mode=mode,
                 text_edit=types.TextEdit(
                     range=_with_word(cursor, word, features.encoding),
-                    new_text=word + text.replace("\n" + indentation, "\n"),
+                    new_text=inserted,
                 ),
                 command=_accepted(offer, number, text),
             )

@@ -39,6 +39,9 @@ class ClientFeatures:
     """Code actions may be marked as made by a language model."""
     indents_items: bool = False
     """The editor indents every line of a menu's item as far as the line that it goes into."""
+    filters_by_whole_text: bool = False
+    """kakoune-lsp takes an item for a snippet, in which ``$`` stands for more than itself, unless
+    the item is filtered by the text that it inserts."""
     options: dict[str, Any] = field(default_factory=dict)
     """``initializationOptions`` as they came."""
 
@@ -70,6 +73,9 @@ class ClientFeatures:
             unresolved_actions=not _resolves_edits(capabilities),
             generated_tag=_tags(capabilities),
             indents_items=_indents(capabilities),
+            filters_by_whole_text=bool(
+                params.client_info and params.client_info.name == "kakoune-lsp"
+            ),
             options=options,
         )
 

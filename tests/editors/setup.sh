@@ -26,10 +26,11 @@ python_part() {
     'uv>=0.9' 'pipx>=1.7'
 }
 
-# debian_package FOLDER SUITE PACKAGE: unpacks a package of another Debian suite with all it depends on.
+# debian_package FOLDER SUITE PACKAGE...: unpacks packages of another Debian suite with all they depend on.
 # Its own apt lists and an empty dpkg status keep the system out of it.
 debian_package() {
-  local folder="$EDITORS/$1" suite="$2" package="$3" apt="$EDITORS/apt-$2" mirror
+  local folder="$EDITORS/$1" suite="$2" apt="$EDITORS/apt-$2" mirror
+  shift 2
   mkdir -p "$apt"/{lists/partial,cache/archives/partial}
   : >"$apt/status"
   mirror="$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -1)"
@@ -51,7 +52,7 @@ CONF
   export APT_CONFIG="$apt/apt.conf"
   apt-get -q update
   rm -f "$apt"/cache/archives/*.deb
-  apt-get -q -y --no-install-recommends --download-only install "$package"
+  apt-get -q -y --no-install-recommends --download-only install "$@"
   rm -rf "$folder"
   mkdir -p "$folder"
   for archive in "$apt"/cache/archives/*.deb; do dpkg-deb -x "$archive" "$folder"; done
@@ -95,7 +96,7 @@ helix_part() {
 }
 
 emacs_part() { # it looks for its own files in the system's folders unless it is told
-  debian_package emacs trixie emacs-nox
+  debian_package emacs trixie emacs-nox elpa-lsp-mode
   local usr="$EDITORS/emacs/usr" binary version
   binary="$(find "$usr/bin" -name 'emacs-*' -type f | head -1)"
   version="$(ls "$usr/share/emacs" | grep -m1 '^[0-9]')"

@@ -1,9 +1,10 @@
-"""Emacs with eglot, which has the completion menu and code actions, and no plugin of ours."""
+"""Emacs with eglot and with lsp-mode: the menu and code actions, and no plugin of ours."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,21 +21,51 @@ QUIET = """
 (setq inhibit-startup-screen t make-backup-files nil auto-save-default nil
       native-comp-jit-compilation nil native-comp-enable-subr-trampolines nil)
 """
+LSP_MODE = """
+(let ((default-directory "{packages}")) (normal-top-level-add-subdirs-to-load-path))
+(require 'lsp-mode)
+(setq lsp-auto-guess-root t lsp-auto-execute-action nil)
+"""
+"""What lsp-mode would ask at its first start is answered."""
 
 
-def settings_of_the_page() -> str:
-    """The settings that other-editors.md gives for Emacs."""
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client of Emacs: settings before those of the page, a text of its mode line once the server
+    answers, and the command that offers code actions, with what it asks."""
+
+    name: str
+    before: str
+    ready: str
+    actions: str
+    question: str
+
+
+EGLOT = Client("emacs", "", "eglot:project", "eglot-code-actions", "[eglot]")
+LSP = Client("lsp-mode", LSP_MODE, "LSP[redraft", "lsp-execute-code-action", "Select")
+
+
+def settings_of_the_page(name: str) -> str:
+    """The settings that other-editors.md gives for a client."""
     page = (CLIENTS / "other-editors.md").read_text(encoding="utf-8")
-    return page.split("<!-- emacs -->\n```elisp\n")[1].split("```")[0]
+    return page.split(f"<!-- {name} -->\n```elisp\n")[1].split("```")[0]
+
+
+@pytest.fixture(params=[EGLOT, LSP], ids=["eglot", "lsp-mode"])
+def client(request: pytest.FixtureRequest) -> Client:
+    assert isinstance(request.param, Client)
+    return request.param
 
 
 @pytest.fixture
 def emacs(
-    installed: Installed, server: Server, tmp_path: Path, project: Path
+    client: Client, installed: Installed, server: Server, tmp_path: Path, project: Path
 ) -> Iterator[OpenEmacs]:
     """Opens orders.py with a text, with the settings of the page and the server on PATH."""
     init = tmp_path / "init.el"
-    init.write_text(QUIET + settings_of_the_page(), encoding="utf-8")
+    packages = installed.folder / "emacs/usr/share/emacs/site-lisp/elpa-src"
+    before = client.before.replace("{packages}", str(packages))
+    init.write_text(QUIET + before + settings_of_the_page(client.name), encoding="utf-8")
     environment = {
         **os.environ,
         "HOME": str(tmp_path),
@@ -48,7 +79,7 @@ def emacs(
         terminal = Terminal(command, environment, project)
         started.append(terminal)
         terminal.wait_text(text.splitlines()[0])
-        terminal.wait_text("eglot:project")  # in the mode line, once the server answers
+        terminal.wait_text(client.ready)
         return terminal
 
     yield start
@@ -79,16 +110,18 @@ def test_suggestion_is_taken_by_completion(emacs: OpenEmacs, project: Path, serv
     editor.wait(taken, "completion")
     text = saved(editor, project / "orders.py", place.text)
     assert text.startswith(place.typed + place.first_line[:12].rstrip())
+    editor.keys("\x1f")
+    assert saved(editor, project / "orders.py", text).rstrip("\n") == place.typed.rstrip("\n")
 
 
 def test_instruction_comment_is_carried_out(
-    emacs: OpenEmacs, project: Path, server: Server
+    emacs: OpenEmacs, client: Client, project: Path, server: Server
 ) -> None:
     edit, title = prepared_comment(server, project, "orders.py")
     editor = emacs(edit.text)
     editor.keys(f"\x1bg\x1bg{edit.first}\r")
-    editor.keys("\x1bxeglot-code-actions\r")
-    editor.wait_text("[eglot]")
+    editor.keys(f"\x1bx{client.actions}\r")
+    editor.wait_text(client.question)
     editor.type(title)
     editor.keys("\r")
 
@@ -98,3 +131,5 @@ def test_instruction_comment_is_carried_out(
 
     editor.wait(carried_out, "text without the comment")
     assert saved(editor, project / "orders.py", edit.text) == edit.after
+    editor.keys("\x1f")
+    assert saved(editor, project / "orders.py", edit.after) == edit.text

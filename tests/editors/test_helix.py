@@ -88,6 +88,9 @@ def test_suggestion_is_taken_from_the_menu(helix: OpenHelix, project: Path, serv
     editor.rest(0.5)
     text = saved(editor, project / "orders.py", place.text)
     assert text.startswith(place.typed + place.first_line[:12].rstrip())
+    editor.type("u")
+    undone = saved(editor, project / "orders.py", text)
+    assert undone.rstrip("\n") in (place.text.rstrip("\n"), place.typed.rstrip("\n"))
 
 
 def test_instruction_comment_is_carried_out(
@@ -112,3 +115,5 @@ def test_instruction_comment_is_carried_out(
 
     editor.wait(carried_out, "text without the comment")
     assert saved(editor, project / "orders.py", edit.text) == edit.after
+    editor.type("u")
+    assert saved(editor, project / "orders.py", edit.after) == edit.text

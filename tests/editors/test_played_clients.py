@@ -1,7 +1,8 @@
-"""Sublime Text and Kate by what they send: their capabilities and the page's settings, as they are.
+"""Sublime Text, Kate and Kakoune by what they send: capabilities and the page's settings.
 
 What these editors do with the answers is done here as they do it. Sublime Text comes in no package
-to install; Kate's newest version comes later than the one that is run for real.
+to install, nor does kakoune-lsp, of which version 21 was read; Kate's newest version comes later
+than the one that is run for real.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomllib
 from installed import CLIENTS, ROOT, Server
 from language_client import LanguageClient
 from prepared import prepared_comment, prepared_place
@@ -58,7 +60,7 @@ class Editor:
         self.text, self.uri = text, path.as_uri()
         with LanguageClient(server.command, path.parent, self.params, self.answer) as client:
             if self.settings:
-                client.notify("workspace/didChangeConfiguration", {"settings": self.settings})
+                client.notify("workspace/didChangeConfiguration", {"settings": self.changed})
             client.wait_ready()
             client.open(path, text)
             yield client
@@ -71,6 +73,11 @@ class Editor:
             self.apply(params["edit"])
             return {"applied": True, "failureReason": ""}
         return None
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """What the server is told of when settings change."""
+        return self.settings
 
     def section(self, name: str) -> Any:
         """Settings by the name of a section."""
@@ -156,10 +163,42 @@ class Kate(Editor):
         client.request("workspace/executeCommand", asked)
 
 
-both = pytest.mark.parametrize("open_editor", [Sublime, Kate])
+class Kakoune(Editor):
+    """Kakoune with kakoune-lsp."""
+
+    def __init__(self, **changed: Any) -> None:
+        page = (CLIENTS / "other-editors.md").read_text(encoding="utf-8")
+        (server,) = tomllib.loads(page.split("lsp_servers %{\n")[1].split("    }\n")[0]).values()
+        assert (server["command"], server["args"]) == ("redraft", ["serve"])
+        assert server["settings_section"] == "redraft"
+        settings = server["settings"]
+        settings["redraft"] |= nested(changed).get("redraft", {})
+        super().__init__(settings, "kakoune")
+        self.params["initializationOptions"] = self.changed
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The section itself."""
+        section: dict[str, Any] = self.settings["redraft"]
+        return section
+
+    def take_item(self, item: dict[str, Any], here: dict[str, int]) -> None:
+        """The text goes where the word before the cursor stood. With another filter text it would
+        be a snippet."""
+        new, span = item["textEdit"]["newText"], item["textEdit"]["range"]
+        assert item["filterText"] == new
+        assert span["start"]["line"] == span["end"]["line"] == here["line"]
+        self.replace({"start": span["start"], "end": here}, new)
+
+    def choose(self, client: LanguageClient, action: dict[str, Any]) -> None:
+        """The edit is asked for."""
+        self.apply(client.request("codeAction/resolve", action)["edit"])
 
 
-@both
+each = pytest.mark.parametrize("open_editor", [Sublime, Kate, Kakoune])
+
+
+@each
 def test_suggestion_is_taken_from_the_menu(
     open_editor: Callable[..., Editor], server: Server, project: Path
 ) -> None:
@@ -175,7 +214,7 @@ def test_suggestion_is_taken_from_the_menu(
     assert editor.text.endswith(place.after)
 
 
-@both
+@each
 def test_instruction_comment_is_carried_out(
     open_editor: Callable[..., Editor], server: Server, project: Path
 ) -> None:
@@ -192,7 +231,7 @@ def test_instruction_comment_is_carried_out(
     assert editor.text == edit.after
 
 
-@both
+@each
 def test_settings_of_the_editor_reach_the_server(
     open_editor: Callable[..., Editor], server: Server, project: Path
 ) -> None:
