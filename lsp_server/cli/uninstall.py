@@ -124,8 +124,10 @@ def _show(
     entries: Sequence[Removable], left: Sequence[str], daemons: dict[Path, dict[str, Any]]
 ) -> None:
     for status in daemons.values():
-        windows = f", {status['clients']} editor window(s) use it" if status["clients"] else ""
-        print(f"The daemon runs (process {status['pid']}{windows}) and is stopped first.")
+        clients = status.get("clients", 0)
+        windows = f", {clients} editor window(s) use it" if clients else ""
+        process = f"process {status['pid']}" if status else "it does not answer"
+        print(f"The daemon runs ({process}{windows}) and is stopped first.")
         if windows:
             print("Close those editors, or switch Redraft off there: they would start it again.")
     if not entries:

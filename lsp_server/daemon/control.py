@@ -28,21 +28,26 @@ def ask_daemon(command: str, path: Path | None = None) -> dict[str, Any] | None:
 
 
 def running_daemons() -> dict[Path, dict[str, Any]]:
-    """The status of every daemon of this user, those of other builds too, by its address."""
-    places = [path for folder in runtime_folders() for path in sorted(folder.glob("*.sock"))]
-    answers = {path: ask_daemon("status", path) for path in places}
-    return {path: status for path, status in answers.items() if status is not None}
+    """The status of every daemon of this user, those of other builds too, by its address; empty of
+    one that does not answer."""
+    locks = [path for folder in runtime_folders() for path in sorted(folder.glob("*.lock"))]
+    places = [path.with_suffix(".sock") for path in locks if _is_held(path, 0.0)]
+    return {path: ask_daemon("status", path) or {} for path in places}
 
 
 def stop_daemon(path: Path) -> None:
     """End a daemon and wait until it and what it started are gone. Raises RedraftError."""
-    answer = ask_daemon("stop", path)
-    if answer is None:
-        return
+    told = ask_daemon("stop", path) or {}
     # It lets its lock go last.
-    lock = LockFile(path.with_suffix(".lock"))
-    if not lock.acquire(STOP_S):
-        raise RedraftError(
-            f"the daemon, process {answer['stopped']}, does not end; end it yourself"
-        )
+    if _is_held(path.with_suffix(".lock"), STOP_S):
+        process = f", process {told['stopped']}," if told else ""
+        raise RedraftError(f"the daemon at {path}{process} does not end; end it and try again")
+
+
+def _is_held(path: Path, wait_s: float) -> bool:
+    """Whether a process holds a lock, and does so for so long."""
+    lock = LockFile(path)
+    if not lock.acquire(wait_s):
+        return True
     lock.release()
+    return False

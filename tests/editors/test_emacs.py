@@ -23,6 +23,7 @@ QUIET = """
 """
 LSP_MODE = """
 (let ((default-directory "{packages}")) (normal-top-level-add-subdirs-to-load-path))
+(load "lsp-mode-autoloads" nil t)
 (require 'lsp-mode)
 (setq lsp-auto-guess-root t lsp-auto-execute-action nil)
 """
@@ -120,8 +121,14 @@ def test_instruction_comment_is_carried_out(
     edit, title = prepared_comment(server, project, "orders.py")
     editor = emacs(edit.text)
     editor.keys(f"\x1bg\x1bg{edit.first}\r")
-    editor.keys(f"\x1bx{client.actions}\r")
-    editor.wait_text(client.question)
+
+    def offered() -> bool:
+        """What is typed while a client starts may be lost."""
+        editor.keys(f"\x07\x1bx{client.actions}\r")
+        editor.rest(2.0)
+        return client.question in editor.text
+
+    editor.wait(offered, "question which code action")
     editor.type(title)
     editor.keys("\r")
 
