@@ -163,7 +163,7 @@ def test_a_full_pool_drops_the_session_used_longest_ago(
         assert len(engine.generate(request, session).finish().tokens) == 4
     assert [session.length > 0 for session in sessions] == [False, False, True]
     with pytest.raises(OutOfMemory, match="no room for 900 tokens"):
-        engine._reserve(sessions[0], 900)
+        engine.reserve(sessions[0], 900)
 
 
 def test_caches_share_one_pool_and_give_back_what_they_held(tmp_path: Path) -> None:
