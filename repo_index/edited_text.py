@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from repo_index.common_ends import common_ends
 from repo_index.tokens import Encoding, TextTokenizer
 
 _FIRST_REACH = 240
@@ -50,8 +51,8 @@ class EditedText:
 
     def difference(self, text: str) -> tuple[int, int]:
         """Where ``text`` is not what stood there: from its character ``start`` to ``stop``."""
-        start = _common_prefix(self.text, text)
-        return start, len(text) - _common_suffix(self.text, text, start)
+        start, end = common_ends(self.text, text)
+        return start, len(text) - end
 
     def change(self, start: int, stop: int, inserted: str) -> TokenChange:
         """Replace the characters from ``start`` to ``stop``."""
@@ -125,28 +126,3 @@ class EditedText:
 def _line_end(text: str, place: int) -> int:
     end = text.find("\n", place)
     return len(text) if end < 0 or place >= len(text) else end
-
-
-def _common_prefix(a: str, b: str) -> int:
-    low, high = 0, min(len(a), len(b))
-    if a[:high] == b[:high]:
-        return high
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _common_suffix(a: str, b: str, prefix: int) -> int:
-    """Characters that both texts end with, beside the ``prefix`` that they begin with."""
-    low, high = 0, min(len(a), len(b)) - prefix
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[len(a) - middle : len(a) - low] == b[len(b) - middle : len(b) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lsp_server.repositories.errors import BufferMismatch, InvalidUpload, QuotaExceeded
 from lsp_server.repositories.limits import RepositoryLimits
 from lsp_server.repositories.paths import path_problem
+from repo_index.common_ends import common_ends
 from repo_index.secret_paths import secret_path
 
 
@@ -31,22 +32,8 @@ def text_hash(text: str) -> str:
 
 def edit_between(path: str, old: str, new: str) -> BufferEdit:
     """The smallest edit in one piece that makes ``new`` of ``old``."""
-    least = min(len(old), len(new))
-    start = _common(old, new, least)
-    after = _common(old[::-1], new[::-1], least - start)
+    start, after = common_ends(old, new)
     return BufferEdit(path, start, len(old) - after, new[start : len(new) - after], text_hash(old))
-
-
-def _common(one: str, other: str, most: int) -> int:
-    """How many characters two texts begin with alike, of ``most`` at most."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 class SentBuffers:

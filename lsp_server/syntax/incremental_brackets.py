@@ -12,6 +12,7 @@ from lsp_server.syntax.brackets import Bracket, Unpaired, code_brackets, unpaire
 from lsp_server.syntax.languages import grammar_of
 from lsp_server.syntax.roles import Role
 from lsp_server.syntax.tree import RolePiece, SyntaxTree
+from repo_index.common_ends import common_ends
 
 USUAL = 1_000
 LONGEST = 2 * USUAL
@@ -94,8 +95,7 @@ class IncrementalBrackets:
         old = self._text
         if text == old:
             return
-        same_start = _common_start(old, text)
-        same_end = _common_end(old, text, min(len(old), len(text)) - same_start)
+        same_start, same_end = common_ends(old, text)
         unchanged_before, unchanged_after = 0, 0
         first, last = 0, len(self._stretches)
         while first < last and unchanged_before + len(self._stretches[first].text) <= same_start:
@@ -174,27 +174,3 @@ def _place_to_divide(text: str, whole: list[tuple[int, int]]) -> int:
         if indentation <= least and not any(start < place < end for start, end in whole):
             best, least = place, indentation
     return best
-
-
-def _common_start(one: str, other: str) -> int:
-    """How many characters both begin with."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _common_end(one: str, other: str, limit: int) -> int:
-    """How many characters both end with, at most ``limit``."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

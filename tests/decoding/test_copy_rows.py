@@ -19,6 +19,7 @@ from accel.drafting.copy.tree_search import (
     Worth,
     expand_rows,
 )
+from tests.benchmarks.training.copy_votes import gather_rows
 
 
 def slow_match(text: list[int], row: int, context: list[int]) -> int:
@@ -188,7 +189,7 @@ def random_text(seed):
 def grown(text, places, slips, leading, nodes, prices=FREE, trust=1.0, rate=0.0):
     """Tokens, parents and probabilities of the compiled tree, and its rows and kinds."""
     pool, match, offsets, _, stop, *state, classes, weights = text
-    rows, kinds, _ = rows_of.gather_rows(*text, 64)
+    rows, kinds, _ = gather_rows(*text, 64)
     tree = CopyTree(*(np.empty(nodes, kind) for kind in (np.int32, np.int32, np.float32, np.int8)))
     count = expand_rows(
         CandidateRows(rows, kinds, pool, match, offsets, places, classes, stop, leading),
@@ -240,7 +241,7 @@ def test_the_best_rows_equal_those_that_are_sorted(seed):
         found = [np.empty(limit, kind) for kind in (np.int32, np.int8, np.float64)]
         count = best_rows(*text, *found)
         rows, kinds, scores = (array[:count] for array in found)
-        sorted_rows, sorted_kinds, features = rows_of.gather_rows(*text, limit)
+        sorted_rows, sorted_kinds, features = gather_rows(*text, limit)
         assert scores == pytest.approx(weights[features].sum(axis=1)), f"seed {seed}"
         above = scores > scores[-1] + 1e-9  # of equals at the end either may be left out
         pairs = set(zip(rows[above].tolist(), kinds[above].tolist(), strict=True))

@@ -14,13 +14,12 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import DraftRequest, VerifyCosts
 from accel.drafting.copy import candidates as rows_of
-from accel.drafting.copy.alignment import AT, EVENT_REJOINED, OFF_TRACK
+from accel.drafting.copy.alignment import AT, EVENT_REJOINED
 from accel.drafting.copy.kernels import (
     CopyState,
-    class_of,
     copy_state_of,
     draft_in,
     follow_in,
@@ -210,37 +209,6 @@ class CopyDrafter:
             self._spent_s += self._step_s
         if len(events) and len(self._original) and not self._as_instructed():
             self._learn(events)
-
-    def votes(self, limit: int = 96) -> tuple[NDArray[np.int32], TokenArray, int, int]:
-        """What ``draft`` would choose its first token from, for fitting the weights.
-
-        Features int32 [n, 5] of every row, the token int32 [n] it votes for, the feature of the
-        escape, and how many tokens the cursor is off the track.
-        """
-        pool, classes = self._pool, self._pool.classes
-        off_track = int(pool.cursor[OFF_TRACK])
-        last = class_of(classes, pool.tokens, pool.stop - 1, pool.context_start)
-        lost = class_of(classes, np.append(self._original, np.int32(-1)), pool.anchor, 0)
-        breaks = int(pool.line_starts[pool.anchor]), int(pool.line_ends[pool.anchor])
-        rows, _, features = rows_of.gather_rows(
-            pool.tokens, pool.match, pool.offsets, pool.gather_spans, pool.stop,
-            pool.anchor, off_track, last, lost, *breaks, classes, self.weights, limit,
-        )  # fmt: skip
-        if self._index is not None:
-            looked_up, sources = self._look_up()
-            more = [
-                rows_of.features_of(
-                    rows_of.COMMON if source == Source.COMMON else rows_of.REPOSITORY,
-                    int(pool.match[row]), 0, 0, int(classes[pool.tokens[row]]),
-                    pool.anchor, off_track, last, lost, rows_of.NOWHERE, rows_of.NOWHERE,
-                )
-                for row, source in zip(looked_up, sources, strict=True)
-            ]  # fmt: skip
-            rows = np.concatenate([rows, looked_up])
-            features = np.concatenate([features, np.array(more, np.int32).reshape(-1, 5)])
-        state = int(rows_of.state_bucket(off_track))
-        escape = rows_of.ESCAPE_AT + state * rows_of.CLASSES + last
-        return features, pool.tokens[rows], escape, off_track
 
     def _as_instructed(self) -> bool:
         """Whether the text follows what the instruction says: its changes are no news."""

@@ -117,8 +117,9 @@ def best_rows(
     kinds: NDArray[np.int8],
     scores: NDArray[np.float64],
 ) -> int:
-    """Write the rows of ``candidates.gather_rows``, their kinds and scores, best first; returns how
-    many there are. At most as many as ``scores`` has."""
+    """Write the rows of highest score, their kinds and scores, best first, at most as many as
+    ``scores`` has; returns how many. spans: int32 [k, 3] of start, stop and kind. Rows that match a
+    token count, and places where an edit is likely to join the original again."""
     limit = len(scores)
     count = 0
     for span in range(len(spans)):

@@ -1,4 +1,4 @@
-"""Writes the server's settings into package.json and README.md, so that they stand in one place.
+"""Writes the server's settings into package.json, so that they stand in one place.
 
 python scripts/settings.py [--check]    (needs the package lsp_server)
 """
@@ -11,12 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from lsp_server.settings import Settings, camel_case, settings_rows
+from lsp_server.settings import Settings, camel_case
 
 FOLDER = Path(__file__).resolve().parent.parent
 MANIFEST = FOLDER / "package.json"
-PAGE = FOLDER / "README.md"
-TABLE_START, TABLE_END = "<!-- settings: generated -->\n", "<!-- end of settings -->"
 CLIENT_ONLY = ("redraft.serverPath", "redraft.trace.server")
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
@@ -69,28 +67,14 @@ def manifest_text() -> str:
     return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
 
 
-def page_text() -> str:
-    """README.md as it should be."""
-    before, rest = PAGE.read_text(encoding="utf-8").split(TABLE_START)
-    _, after = rest.split(TABLE_END)
-    rows = ["| setting | default | |", "| --- | --- | --- |"]
-    shown = [row for row in settings_rows() if row.name in properties()]
-    rows += [f"| `{row.name}` | `{row.default}` | {row.doc} |" for row in shown]
-    return before + TABLE_START + "\n".join(rows) + "\n" + TABLE_END + after
-
-
 def main() -> int:
-    """Exit code 1 when --check finds a file that is behind."""
-    wanted = {MANIFEST: manifest_text(), PAGE: page_text()}
-    if "--check" in sys.argv[1:]:
-        behind = [
-            file.name for file, text in wanted.items() if text != file.read_text(encoding="utf-8")
-        ]
-        if behind:
-            print(f"settings.py: {', '.join(behind)} behind; run it without --check")
-        return int(bool(behind))
-    for file, text in wanted.items():
-        file.write_text(text, encoding="utf-8")
+    """Exit code 1 when --check finds that the file is behind."""
+    wanted = manifest_text()
+    if "--check" not in sys.argv[1:]:
+        MANIFEST.write_text(wanted, encoding="utf-8")
+    elif wanted != MANIFEST.read_text(encoding="utf-8"):
+        print("settings.py: package.json is behind; run it without --check")
+        return 1
     return 0
 
 

@@ -16,6 +16,7 @@ from accel.drafting.copy import candidates as rows_of
 from accel.drafting.copy.drafter import CopyDrafter
 from accel.text.tokenizer import Tokenizer
 from accel.training.errors import TrainingError
+from tests.benchmarks.training.copy_votes import votes_of
 from tests.benchmarks.training.copy_weights import (
     LongestSuffix,
     Pair,
@@ -75,7 +76,7 @@ def test_votes_are_those_of_the_tree(tokenizer):
     drafter = CopyDrafter(tokenizer)
     data = collect(drafter, tokenizer, PAIRS[:1], None, random.Random(0))
     assert isinstance(data, Votes)
-    features, tokens, escape, _ = drafter.votes()
+    features, tokens, escape, _ = votes_of(drafter)
     chances: dict[int, float] = {}
     for row, token in zip(features, tokens.tolist(), strict=True):
         vote = math.exp(drafter.weights[row].sum())

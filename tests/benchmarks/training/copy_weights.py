@@ -27,6 +27,7 @@ from accel.drafting.base import ContinuationIndex, Continuations, DraftRequest
 from accel.drafting.copy import candidates as rows_of
 from accel.model_file import model_file
 from accel.training.errors import TrainingError
+from tests.benchmarks.training.copy_votes import votes_of
 
 if TYPE_CHECKING:
     from accel.drafting.copy.drafter import CopyDrafter
@@ -157,7 +158,7 @@ def collect(
         drafter.begin(DraftRequest(prompt.text, original=prompt.original_tokens, index=index))
         after = np.append(tokenizer.encode(pair.after), np.array(_end(tokenizer), np.int32))
         for place, token in enumerate(after.astype(np.int32)):
-            found, tokens, escape, off_track = drafter.votes()
+            found, tokens, escape, off_track = votes_of(drafter)
             everything = off_track > 0 or place < EARLY
             if everything or rng.random() < ON_TRACK_SHARE:
                 features.append(found)
