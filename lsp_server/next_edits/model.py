@@ -17,7 +17,12 @@ from lsp_server.engine.next_edits.formats import FORMATS, NextEditFormat
 from lsp_server.errors import EngineFailed, EngineUnavailable, ModelUnavailable
 from lsp_server.next_edits.answers import AnsweredWindow, NoWindow, read_answer
 from lsp_server.next_edits.history import RecordedEdit
-from lsp_server.next_edits.prompts import expected_answer, holds_marks, prompt_pieces
+from lsp_server.next_edits.prompts import (
+    expected_answer,
+    expected_rewrites,
+    holds_marks,
+    prompt_pieces,
+)
 from lsp_server.next_edits.rules import does_not_parse, refusal
 from lsp_server.next_edits.window_hunks import (
     DocumentChange,
@@ -99,7 +104,7 @@ class WindowRequest:
             self.window.path,
             pieces=prompt_pieces(self.window, self.format),
             prediction=expected_answer(self.window, self.format),
-            rewrites=list(self.window.changes),
+            rewrites=expected_rewrites(self.window, self.format),
             likely=True,
             stop=list(self.format.stops),
             secret=self.is_secret,

@@ -91,14 +91,27 @@ def expected_answer(window: Window, fmt: NextEditFormat) -> str:
         return f"{window.text}{fmt.closes}"
     if fmt.answer == "markers":
         # Blocks that stay are not written: the first of an answer is most likely the cursor's.
-        at = window.cursor[0] if window.cursor is not None else 0
         borders = [*block_borders(window.lines), len(window.lines)]
-        first = max(number for number, line in enumerate(borders[:-1]) if line <= at)
+        first = _block_at_cursor(window)
         found = fmt.marker.format(number=first + 1)
         for number, (start, end) in enumerate(pairwise(borders[first:]), first + 2):
             found += _text(window.lines[start:end]) + fmt.marker.format(number=number)
         return found
     return window.text.removeprefix(prefill(window, fmt))
+
+
+def expected_rewrites(window: Window, fmt: NextEditFormat) -> list[tuple[str, str]]:
+    """What may become other text in the expected answer, old and new: what edits replaced, and with
+    markers all behind the first one, which is written twice where nothing changes."""
+    if fmt.answer != "markers":
+        return list(window.changes)
+    mark = fmt.marker.format(number=_block_at_cursor(window) + 1)
+    return [*window.changes, (expected_answer(window, fmt).removeprefix(mark), mark)]
+
+
+def _block_at_cursor(window: Window) -> int:
+    at = window.cursor[0] if window.cursor is not None else 0
+    return max(n for n, line in enumerate(block_borders(window.lines)) if line <= at)
 
 
 def block_borders(lines: Sequence[str]) -> list[int]:

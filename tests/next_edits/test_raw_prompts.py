@@ -9,7 +9,7 @@ from windows import shown
 
 from lsp_server.engine.next_edits.formats import FORMATS
 from lsp_server.engine.next_edits.raw_prompts import raw_window
-from lsp_server.next_edits.prompts import expected_answer, prompt_pieces
+from lsp_server.next_edits.prompts import expected_answer, expected_rewrites, prompt_pieces
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -20,7 +20,8 @@ def test_the_answer_that_changes_nothing_is_what_is_expected(name: str) -> None:
     found = raw_window(prompt)
     assert found is not None
     assert found.expected == expected_answer(window, fmt)
-    assert found.rewrites == [("radius", "outer")]
+    assert found.rewrites[0] == ("radius", "outer")
+    assert found.rewrites == expected_rewrites(window, fmt)
 
 
 def test_a_prompt_as_sweeps_model_card_joins_it_is_known() -> None:

@@ -22,6 +22,7 @@ _MARKS = "<|file_sep|>", "<file_sep>"
 _REGION_START, _REGION_END = "<|editable_region_start|>\n", "<|editable_region_end|>"
 _CONFLICT, _CONFLICT_END = "<<<<<<< CURRENT\n", "=======\n<[fim-middle]>"
 _FIRST_MARKER, _MIDDLE = "<|marker_1|>", "<[fim-middle]>"
+_MARKER = r"<\|marker_\d+\|>"
 _CURSORS = re.compile(r"<\|cursor\|>|<\|user_cursor\|>|<\|user_cursor_is_here\|>")
 _MOST_EDITS, _MOST_REWRITES = 16, 8
 
@@ -31,10 +32,14 @@ def raw_window(prompt: str) -> RawWindow | None:
     for mark in _MARKS:
         if (found := _sweep(prompt, mark)) is not None:
             return found
-    expected = _zeta_1(prompt) or _zeta_2(prompt) or _zeta_2_1(prompt)
+    expected = _CURSORS.sub("", _zeta_1(prompt) or _zeta_2(prompt) or _zeta_2_1(prompt))
     if not expected:
         return None
-    return RawWindow(_CURSORS.sub("", expected), _rewrites(_of_diffs(prompt)))
+    rewrites = _rewrites(_of_diffs(prompt))
+    if first := re.match(_MARKER, expected):
+        # Where nothing changes, the first marker is written twice.
+        rewrites.append((expected[first.end() :], first[0]))
+    return RawWindow(expected, rewrites)
 
 
 def _sweep(prompt: str, mark: str) -> RawWindow | None:

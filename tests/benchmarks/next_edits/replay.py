@@ -11,7 +11,12 @@ from accel.drafting.base import Drafter, DraftRequest
 from accel.drafting.copy.drafter import CopyDrafter
 from accel.text.tokenizer import Tokenizer
 from lsp_server.engine.next_edits.formats import NextEditFormat
-from lsp_server.next_edits.prompts import expected_answer, holds_marks, prompt_pieces
+from lsp_server.next_edits.prompts import (
+    expected_answer,
+    expected_rewrites,
+    holds_marks,
+    prompt_pieces,
+)
 from tests.benchmarks.next_edits.commits import CommitStep
 from tests.benchmarks.next_edits.windows import reference_answer, wanted_window, window_of
 from tests.benchmarks.peers.ngram_simple import NgramSimpleDrafter
@@ -47,7 +52,8 @@ def print_replay(fmt: NextEditFormat, steps: Sequence[CommitStep], tokenizer: To
         reference = np.append(tokenizer.encode(answer), np.int32(0)).astype(np.int32)
         for name, make in makers.items():
             request = DraftRequest(prompt, original=tokenizer.encode(expected))
-            request.rewrites = () if "no rewriting" in name else window.changes
+            rewrites = () if "no rewriting" in name else expected_rewrites(window, fmt)
+            request.rewrites = tuple(rewrites)
             statistics = replay(make(), request, reference, MOST_NODES)
             tokens[name] += statistics.tokens
             forwards[name] += statistics.forwards

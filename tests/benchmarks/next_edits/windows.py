@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lsp_server.engine.next_edits.formats import NextEditFormat
-from lsp_server.next_edits.prompts import block_borders, expected_answer, prefill
+from lsp_server.next_edits.prompts import block_borders, expected_answer, expected_rewrites, prefill
 from lsp_server.next_edits.windows import Window, shown_line, window_at
 from tests.benchmarks.next_edits.commits import CommitStep
 
@@ -63,9 +63,7 @@ def _changed_blocks(fmt: NextEditFormat, window: Window, new: list[str]) -> str:
         tail += 1
     borders = [*block_borders(window.lines), len(old)]
     if old == new:
-        at = window.cursor[0] if window.cursor is not None else 0
-        first = max(n for n, line in enumerate(borders[:-1]) if line <= at)
-        return fmt.marker.format(number=first + 1) * 2
+        return expected_rewrites(window, fmt)[-1][1] * 2
     last = next(n for n, at in enumerate(borders) if at >= max(len(old) - tail, 1))
     first = (
         max(n for n, at in enumerate(borders[:-1]) if at <= head) if head < len(old) else last - 1
