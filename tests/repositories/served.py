@@ -71,7 +71,7 @@ class Served:
         self.now = 0.0
         self.store = RepositoryStore(folder / "state", limits)
         engine = cast(EngineClient, self.engine)
-        self.hosted = HostedRepositories(self.store, engine, True, lambda: self.now)
+        self.hosted = HostedRepositories(self.store, engine, lambda: self.now)
         keys = folder / "keys"
         keys.write_text("".join(f"{name} key-of-{name}\n" for name in KEYS))
         self.app = app(
