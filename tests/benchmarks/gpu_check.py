@@ -204,7 +204,7 @@ def random_model(name: str, dtype: str, device: torch.device, seed: int) -> tupl
 
 
 @dataclass(eq=False)
-class Client:
+class RequestStream:
     """One text: a prompt, what is written behind it, and drafts of what is known to come."""
 
     model: PooledLlama
@@ -247,7 +247,7 @@ class Client:
         self.cache.commit(path)
 
 
-def _write(clients: list[Client], count: int, nodes: int, seed: int) -> float:
+def _write(clients: list[RequestStream], count: int, nodes: int, seed: int) -> float:
     """Have all clients write ``count`` tokens together, with ``nodes`` drafted rows each; seconds
     behind the prompts."""
     from accel.batch import chain_batch
@@ -269,12 +269,12 @@ def _write(clients: list[Client], count: int, nodes: int, seed: int) -> float:
 
 def _clients(
     model: PooledLlama, lengths: list[int], seed: int, answers: list[list[int]] | None = None
-) -> list[Client]:
+) -> list[RequestStream]:
     """With random prompts of so many tokens."""
     random = np.random.default_rng(seed)
     prompts = [random.integers(0, 256, length).astype(np.int32) for length in lengths]
     known = answers or [[] for _ in prompts]
-    return [Client(model, *each) for each in zip(prompts, known, strict=True)]
+    return [RequestStream(model, *each) for each in zip(prompts, known, strict=True)]
 
 
 def differing_texts(model: PooledLlama, tokens: int, seed: int) -> int:
