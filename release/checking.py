@@ -22,8 +22,16 @@ from release.extension_manifest import extension_problems
 
 PATIENCE_S = 900.0
 """The first start compiles, and a package may come from far away."""
-CODE = "def area(width, height):\n    return \n"
-POSITION = {"line": 1, "character": 11}
+CODE = """\
+def area(width, height):
+    return width * height
+
+
+def volume(width, height, depth):
+    return \n"""
+POSITION = {"line": 5, "character": 11}
+INVOKED = {"triggerKind": 1}
+"""What a user asks for by hand is shown in full."""
 _NEOVIM = """
 local file, answer, patience = unpack(vim.split(vim.env.REDRAFT_CHECK, '\\n'))
 vim.cmd.runtime('plugin/redraft.lua')
@@ -38,8 +46,8 @@ end, 100)
 local function ask()
   local params = {
     textDocument = { uri = vim.uri_from_bufnr(0) },
-    position = { line = 1, character = 11 },
-    context = { triggerKind = 2 },
+    position = { line = 5, character = 11 },
+    context = { triggerKind = 1 },
   }
   local request = client.request_sync
   local told = vim.fn.has('nvim-0.11') == 1
@@ -150,7 +158,7 @@ def first_suggestion(command: Path, surroundings: dict[str, str], folder: Path) 
         document: dict[str, Any] = {"uri": file.as_uri()}
         opened = {**document, "languageId": "python", "version": 1, "text": CODE}
         client.notify("textDocument/didOpen", {"textDocument": opened})
-        asked = {"textDocument": document, "position": POSITION, "context": {"triggerKind": 2}}
+        asked = {"textDocument": document, "position": POSITION, "context": INVOKED}
         ends = time.monotonic() + PATIENCE_S
         while time.monotonic() < ends:
             answer = client.request("textDocument/inlineCompletion", asked, PATIENCE_S) or {}
