@@ -14,7 +14,6 @@ from pathlib import Path
 from accel.native.machine_code import code_folder
 from accel.native.processor import compiled_for
 from operating_system.files import write_private
-from operating_system.folders import cache_folder
 
 _MOST = 40
 _SOURCES = [Path(__file__).parents[2] / package for package in ("accel", "repo_index")]
@@ -25,10 +24,10 @@ class CompiledRecord:
     costs only time."""
 
     def __init__(self, about: object) -> None:
-        parts = [about, compiled_for(), code_folder()]
+        parts: list[object] = [about, compiled_for()]
         parts += [metadata.version("numba"), metadata.version("llvmlite"), list(_sources())]
         name = hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
-        self._file = cache_folder() / "compiled" / f"{name}.json"
+        self._file = code_folder() / "records" / f"{name}.json"
 
     @property
     def is_complete(self) -> bool:

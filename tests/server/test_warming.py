@@ -55,7 +55,7 @@ def test_something_that_comes_ends_the_warming_up_after_a_part(service: EngineSe
 def test_the_record_of_what_is_compiled_holds_for_one_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     index = tmp_path / "function.nbi"
     assert not CompiledRecord("a").is_complete
     CompiledRecord("a").write([str(index)])
