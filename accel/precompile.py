@@ -22,14 +22,15 @@ from accel.models.cpu.quantised.instruction_sets import chosen, is_fast
 from accel.models.cpu.quantised.packed_layouts import PACKED_LAYOUTS, PackedLayout
 from accel.models.device import is_on_cpu
 from accel.models.gguf.file import is_gguf
+from accel.native.numba_cache import is_cached
 from accel.verification import gumbel_sampling, sampling
 
 
 def parts_of(
     model: str | Path | None = None, device: str = "cpu", *, as_stored: bool = True
 ) -> dict[str, Any]:
-    """A compiled function of each part that a model needs, see ``SECONDS``; None for one that
-    is not here yet.
+    """A compiled function of each part that a model needs, see ``SECONDS``: one that was not
+    compiled yet, where there is such. None for a model that is not here yet.
 
     Its forward is one of them for GGUF files that are computed ``as_stored``: others are large, or
     may have none. Raises InvalidRequest for a device that is not here.
@@ -41,7 +42,8 @@ def parts_of(
     }
     may_be_ours = model is None or is_gguf(Path(model))
     if as_stored and may_be_ours and is_fast() and _is_cpu(device):
-        parts["forward"] = product.multiply_packed
+        has_products = is_cached(product.multiply_packed)
+        parts["forward"] = forward.forward if has_products else product.multiply_packed
     return parts
 
 
