@@ -37,9 +37,9 @@ COLUMN_STEP = 128
 steps, so that shapes recur while the text grows."""
 
 
-Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""Attention output [T, heads * D] of a layer by its number, and of rows' query [T, heads, D], key
-and value [T, kv_heads, D], which are to be attended, too."""
+Attend = Callable[..., Tensor]
+"""Attention output [T, heads * D] of a layer by its number, and of what is known before attention:
+rows' query [T, heads, D], key and value [T, kv_heads, D], which are to be attended, too."""
 
 
 class LlamaCache(TorchKVCache):
@@ -157,13 +157,13 @@ class FusedLlama(Model):
     def _through_layers(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
         """Rows [T, hidden_size] after all layers."""
         for index, layer in enumerate(self._layers):
-            query, key, value = self._before_attention(layer, x, cos, sin)
-            x = self._after_attention(layer, x, attend(index, query, key, value))
+            attended = attend(index, *self._before_attention(layer, x, cos, sin))
+            x = self._after_attention(layer, x, attended)
         return x
 
     def _before_attention(
         self, layer: _Layer, x: Tensor, cos: Tensor, sin: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, ...]:
         """Query [T, heads, D], key and value [T, kv_heads, D] of rows [T, hidden_size]."""
         heads, kv_heads, head_dim = self._heads, self._kv_heads, self._head_dim
         qkv = layer.qkv(layer.attention_norm(x)).view(len(x), heads + 2 * kv_heads, head_dim)

@@ -39,6 +39,7 @@ class FixedForward:
         self.tokens, self.positions, self.places = table[TOKEN], table[POSITION], table[PLACE]
         self.likeliest = torch.zeros(width, dtype=torch.long, device=device)
         self._pool, self._heads = pool, heads
+        self._written = self.places.long()
         self._kernels: AttendLayer | None = None
         self.graph: RecordedGraph | None = None
 
@@ -58,11 +59,15 @@ class FixedForward:
         used = self.plan.fill(rows, first, behind)
         self.numbers[: len(used)].copy_(torch.from_numpy(used))
 
-    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """``llama_torch.Attend`` over the pool, to which the rows' keys and values are written."""
+    def begin(self) -> None:
+        """The computation of the inputs begins."""
+        self._written = self.places.long()
+
+    def attend(self, layer: int, query: Tensor, own: Tensor) -> Tensor:
+        """``llama_torch.Attend`` over the pool, to which the rows' ``own`` keys and values
+        [width, 2, kv_heads, D] are written."""
         kv = self._pool.layers[layer]
-        kv.index_copy_(0, self.places.long(), torch.stack((key, value), 1))
-        query = query.contiguous()
+        kv.index_copy_(0, self._written, own)
         if self._kernels is not None:
             return self._kernels(query, kv, self.numbers).flatten(1)
         return attend(query, kv, self.numbers, self._splits, self._scale).flatten(1)

@@ -39,12 +39,19 @@ prompts are many, and their results between would take much memory."""
 LANES = 32
 """Query vectors of a work: on all GPUs one kind of matrix instruction takes so many."""
 
-PARTS = FusedLlama._before_attention, FusedLlama._after_attention
-"""Of a layer, between which it attends."""
-
 MOST_POOL_BYTES = 1 << 33
 POOL_BYTES_ON_CPU = 1 << 24
 """Where no GPU is, the pool serves to try this out."""
+
+
+def _before(model: FusedLlama, *inputs: Any) -> tuple[Tensor, Tensor]:
+    """Query [T, heads, D], keys and values [T, 2, kv_heads, D] of a layer's inputs."""
+    query, key, value = FusedLlama._before_attention(model, *inputs)
+    return query.contiguous(), torch.stack((key, value), 1)
+
+
+PARTS = _before, FusedLlama._after_attention
+"""Of a layer, between which it attends."""
 
 
 class PooledLlama(FusedLlama):
@@ -91,6 +98,7 @@ class PooledLlama(FusedLlama):
         """Compile and record both forwards, as far as that goes here."""
         forwards = self.narrow, self.wide
         if self.device == "cuda":
+            torch.cuda.set_device(self._embedding.device)
             try:
                 self._compile()
                 for forward in forwards:
@@ -117,7 +125,7 @@ class PooledLlama(FusedLlama):
             forward.do_without_kernels()
         self._do_without_graphs("no kernel can be compiled", error)
 
-    def _before_attention(self, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def _before_attention(self, *inputs: Any) -> tuple[Tensor, ...]:
         return self._parts[0](self, *inputs)
 
     def _after_attention(self, *inputs: Any) -> Tensor:
@@ -147,6 +155,7 @@ class PooledLlama(FusedLlama):
         the wide one its states."""
         table = self._cos_sin.index_select(0, forward.positions)
         x = embedding(forward.tokens, self._embedding)
+        forward.begin()
         x = self._through_layers(x, table[:, 0], table[:, 1], forward.attend)
         if forward is self.wide:
             return x
