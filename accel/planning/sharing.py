@@ -34,6 +34,9 @@ def plan_step(asked: Sequence[Urgent], planner: Planner) -> list[Forward]:
     row brings more tokens a second than it costs all (marginal gain; TurboSpec reasons alike of
     chains of equal length).
     """
+    if len(asked) == 1:
+        planner.company.requests = planner.company.rows = 1
+        return [asked[0].forward]
     costs, most_urgent = planner.costs, min(each.urgency for each in asked)
     urgent = _with_one_prompt(each.forward for each in asked if each.urgency == most_urgent)
     cut_guesses(urgent, costs)

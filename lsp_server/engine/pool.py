@@ -8,6 +8,11 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Key = tuple[str, ...]
+Fits = Callable[[Item], int]
+"""How well an item serves, 0 for not at all."""
+
+MOST_IDLE = 16
+"""Items of one key, from which on one that does not fit is used in place of a new one."""
 
 
 class Pool(Generic[Item]):
@@ -21,19 +26,31 @@ class Pool(Generic[Item]):
     def __iter__(self) -> Iterator[Item]:
         return (item for items in self._idle.values() for item in items)
 
-    def acquire(self, key: Key, new: Callable[[], Item]) -> Lease[Item]:
-        """An idle item of ``key``, or a new one, until the end of the ``with`` block. An item of a
-        job that was pre-empted is still in use, so the job that pre-empts it gets another."""
-        return Lease(self, key, new)
+    def acquire(
+        self, key: Key, new: Callable[[], Item], fits: Fits[Item] | None = None
+    ) -> Lease[Item]:
+        """An idle item of ``key``, or a new one, until the end of the ``with`` block.
+
+        An item of a job under way is in use, so another job gets another. With ``fits`` the idle
+        one that fits best; where none does, with 0, a new one, unless many are idle.
+        """
+        return Lease(self, key, new, fits)
 
     def clear(self) -> None:
         """Drop all items."""
         self._idle.clear()
 
-    def take(self, key: Key) -> Item | None:
-        """Remove an idle item."""
+    def take(self, key: Key, fits: Fits[Item] | None = None) -> Item | None:
+        """Remove an idle item, see ``acquire``."""
         items = self._idle.get(key)
-        return items.pop() if items else None
+        if not items or fits is None:
+            return items.pop() if items else None
+        found = [fits(item) for item in items]
+        best = max(range(len(items)), key=lambda place: (found[place], place))
+        if found[best]:
+            return items.pop(best)
+        # The first was used longest ago.
+        return items.pop(0) if len(items) >= MOST_IDLE else None
 
     def newest(self, key: Key) -> Item | None:
         """The idle item of ``key`` that would be acquired next."""
@@ -63,13 +80,14 @@ class Pool(Generic[Item]):
 class Lease(Generic[Item]):
     """One item, for the length of a ``with`` block."""
 
-    def __init__(self, pool: Pool[Item], key: Key, new: Callable[[], Item]) -> None:
-        self._pool = pool
-        self._key = key
-        self._new = new
+    def __init__(
+        self, pool: Pool[Item], key: Key, new: Callable[[], Item], fits: Fits[Item] | None
+    ) -> None:
+        self._pool, self._key = pool, key
+        self._new, self._fits = new, fits
 
     def __enter__(self) -> Item:
-        idle = self._pool.take(self._key)
+        idle = self._pool.take(self._key, self._fits)
         self._item = self._new() if idle is None else idle
         return self._item
 

@@ -45,10 +45,12 @@ from lsp_server.engine.spans import SpanBuilder
 from lsp_server.engine.steps import Steps
 
 if TYPE_CHECKING:
+    from accel.draft_tree import TokenArray
     from accel.drafting.base import Drafter
     from accel.forwards import Forward
     from accel.models.base import Logits
     from accel.request import Chunk, GenerationRequest
+    from accel.session import Session
     from accel.text.prompts import Prompt
 
 from lsp_server.engine.loading import MAX_DRAFTERS, MAX_SESSIONS, Cancelled, never
@@ -294,6 +296,9 @@ class EngineService(EnginePrompts):
         engine = self.engine
         builder = SpanBuilder(engine.tokenizer.bytes_of, len(request.required_prefix))
         kind = key[:2]
+        # Generations that name no document share a key: each takes the prompt most like its own.
+        shares = key[0] in ("generate", "predict") and not key[-1]
+        fits = partial(_in_common, request.prompt) if shares else None
 
         def spans_of(chunk: Chunk) -> list[Span]:
             names = [source.name.lower() for source in chunk.sources]
@@ -304,7 +309,7 @@ class EngineService(EnginePrompts):
             return builder.add(chunk.tokens.tolist(), names)
 
         with (
-            self._sessions.acquire(key, engine.session) as session,
+            self._sessions.acquire(key, engine.session, fits) as session,
             self._drafters.acquire(kind, new_drafter) as drafter,
         ):
             request.drafter = None if plain else drafter
@@ -313,3 +318,9 @@ class EngineService(EnginePrompts):
             generation = engine.generate(request, session)
             yield from relayed(generation.steps(), spans_of)
         return result_of(generation, builder, engine.planner.seconds(1, TYPICAL_CONTEXT))
+
+
+def _in_common(prompt: TokenArray, session: Session) -> int:
+    """Tokens that a session saves a prompt, where they are half of either at least, and one."""
+    common = session.common(prompt)
+    return common + 1 if 2 * common >= min(session.length, len(prompt)) else 0

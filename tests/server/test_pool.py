@@ -20,3 +20,19 @@ def test_a_key_keeps_all_its_things():
     for thing in "abc":
         pool.release(("key",), thing)
     assert list(pool) == ["a", "b", "c"]
+
+
+def test_of_several_the_one_that_fits_best_is_used_and_none_that_does_not() -> None:
+    pool: Pool[str] = Pool(3)
+    for item in ("abcd", "abxx", "zzzz"):
+        pool.release(("k",), item)
+
+    def fits(item: str) -> int:
+        return sum(left == right for left, right in zip(item, "abce", strict=True))
+
+    with pool.acquire(("k",), lambda: "new", fits) as item:
+        assert item == "abcd"
+        with pool.acquire(("k",), lambda: "new", fits) as second:
+            assert second == "abxx"
+            with pool.acquire(("k",), lambda: "new", fits) as third:
+                assert third == "new", "the one that is left does not fit"
