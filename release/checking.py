@@ -41,7 +41,9 @@ vim.cmd.RedraftInstall()
 local client
 vim.wait(tonumber(patience) * 1000, function()
   client = vim.lsp.get_clients({ name = 'redraft', bufnr = 0 })[1]
-  return client and client.initialized
+  -- Another server may be on PATH.
+  local is_own = client and client.config.cmd[1]:find('redraft/server', 1, true)
+  return is_own and client.initialized
 end, 100)
 local function ask()
   local params = {
