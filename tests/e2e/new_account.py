@@ -27,7 +27,7 @@ def fetch(environment: dict[str, str], folder: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps({"version": 1, "models": [entry]}))
     where = ["--manifest", str(folder / "manifest.json"), "--from", str(folder / "brought.gguf")]
     command = [*redraft(environment), "models", "get", "Brought-1B", *where]
-    subprocess.run(command, env=environment, cwd=REPOSITORY, check=True, timeout=120)
+    subprocess.run(command, env=environment, cwd=REPOSITORY, check=True, timeout=600)
 
 
 def session(environment: dict[str, str], work: Path) -> list[int]:

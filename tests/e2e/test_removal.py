@@ -55,6 +55,9 @@ def test_nothing_of_ours_is_left_and_nothing_of_others_goes(
     new_home: Path, new_account: dict[str, str], tmp_path: Path
 ) -> None:
     before = listing(new_home)
+    compiled = new_home / ".cache/redraft/machine-code/one.nbc"
+    compiled.parent.mkdir(parents=True)
+    compiled.write_bytes(b"as Numba writes it where no folder is named")
     choose_small_model(new_home / ".config", new_home / ".cache")
     fetch(new_account, tmp_path)
     # Another interpreter is another build: its daemon is ended, too.
@@ -66,7 +69,14 @@ def test_nothing_of_ours_is_left_and_nothing_of_others_goes(
     shown = uninstall(new_account, "--dry-run")
     assert shown.returncode == 0, shown.stderr
     assert f"process {processes[0]}" in shown.stdout
-    for kind in ("models: ", "indexes: ", "logs: ", "settings: ", "caches and measurements: "):
+    for kind in (
+        "models: ",
+        "compiled code: ",
+        "indexes: ",
+        "logs: ",
+        "settings: ",
+        "caches and measurements: ",
+    ):
         assert kind in shown.stdout
     assert "brought.gguf" in shown.stdout
     assert "huggingface" not in shown.stdout

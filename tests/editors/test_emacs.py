@@ -123,10 +123,15 @@ def test_instruction_comment_is_carried_out(
     editor.keys(f"\x1bg\x1bg{edit.first}\r")
 
     def offered() -> bool:
-        """What is typed while a client starts may be lost."""
-        editor.keys(f"\x07\x1bx{client.actions}\r")
-        editor.rest(2.0)
-        return client.question in editor.text
+        """What is typed while a client starts may be lost, and the answer takes its time."""
+        editor.keys("\x07")
+        editor.rest(1.0)  # what comes at once behind it is dropped
+        editor.keys(f"\x1bx{client.actions}\r")
+        for _ in range(30):
+            editor.rest(1.0)
+            if client.question in editor.text:
+                return True
+        return False
 
     editor.wait(offered, "question which code action")
     editor.type(title)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -38,21 +39,27 @@ VARIABLES = ("PROXY", "SSL_CERT", "CA_BUNDLE", "PIP_", "UV_", "HF_", "REDRAFT_")
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in os.environ:
         if any(part in name.upper() for part in VARIABLES):
             monkeypatch.delenv(name)
     for name in ("CACHE", "CONFIG", "DATA", "STATE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     monkeypatch.setenv("HF_HUB_DISABLE_XET", "1")
+    yield
+    while Proxy.running:
+        Proxy.running.pop().kill()
 
 
 class Proxy:
     """The process, its address, and what it was asked."""
 
+    running: ClassVar[list[subprocess.Popen[str]]] = []
+
     def __init__(self, routes: dict[str, int], credentials: str = "") -> None:
         command = [sys.executable, str(HERE / "proxy_process.py"), json.dumps(routes), credentials]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.running.append(self._process)
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())
         self.url = f"http://127.0.0.1:{self.port}"
