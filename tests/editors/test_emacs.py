@@ -120,13 +120,12 @@ def test_instruction_comment_is_carried_out(
 ) -> None:
     edit, title = prepared_comment(server, project, "orders.py")
     editor = emacs(edit.text)
-    editor.keys(f"\x1bg\x1bg{edit.first}\r")
 
     def offered() -> bool:
         """What is typed while a client starts may be lost, and the answer takes its time."""
         editor.keys("\x07")
         editor.rest(1.0)  # what comes at once behind it is dropped
-        editor.keys(f"\x1bx{client.actions}\r")
+        editor.keys(f"\x1bg\x1bg{edit.first}\r\x1bx{client.actions}\r")
         for _ in range(30):
             editor.rest(1.0)
             if client.question in editor.text:
