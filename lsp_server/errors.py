@@ -56,6 +56,10 @@ class MemoryTaken(ModelUnavailable):
     """The memory that the model needs is held by another one that is at work."""
 
 
+class EngineBusy(RedraftError):
+    """A request has waited for its turn as long as whoever sent it wants to."""
+
+
 class EngineFailed(RedraftError):
     """The engine answered a request with an error; the message is the engine's own."""
 

@@ -56,6 +56,9 @@ class _WritingJob(_OfDocument):
     seed: int = _from(-MOST_SEED, MOST_SEED, 0)
     plain: bool = False
     """Decode without drafts, for comparison."""
+    patience_s: float = 0.0
+    """Refused where it has waited for so long, while others share all forwards; 0: never. A server
+    sets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +235,10 @@ class JobResult:
     """Of the prediction, where there was one."""
     prediction_accepted: int = 0
     """Tokens that were drafted from the prediction and are the model's own."""
+    batched_requests: int = 0
+    """Over all of its forwards, prompts' among them: requests that shared them, itself counted."""
+    batched_rows: int = 0
+    """Its own rows in them."""
 
 
 def scope_of(owner: str, workspace: str) -> str:

@@ -48,6 +48,8 @@ class EngineStatus:
     """In which format it is asked for next edits; empty where it was not trained for them."""
     next_edit_formats: tuple[str, ...] = ()
     """Those whose tokens its vocabulary has."""
+    places: int = 1
+    """How many requests share its forwards."""
     kv_bytes: int = 0
     """Of the KV caches."""
     tokenizer: str = ""

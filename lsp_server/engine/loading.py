@@ -188,6 +188,7 @@ class EngineLoading:
             state="ready",
             model=engine.name,
             dtype=engine.formats,
+            places=engine.model.capability.requests,
             kv_bytes=sum(session.nbytes for session in self._sessions),
             tokenizer=engine.tokenizer.sha256,
             fills=engine.fim_order is not None,

@@ -4,7 +4,8 @@ A job is work that asks for its forwards (``engine.steps``). In every turn those
 are brought to their next forward, and what they ask for is computed together; so jobs join and
 leave with every forward, and a completion never waits for more than one. A model that computes
 requests one by one serves the most urgent job alone. Jobs of the same priority take turns by
-client.
+client. Where forwards are shared and there are more jobs than share them, one that has waited for
+its first turn as long as it may is refused.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.contract.codec import Unreadable, to_json
 from lsp_server.contract.jobs import EDIT, AnyJob, JobResult, job_of
 from lsp_server.contract.notes import note_of
-from lsp_server.errors import RedraftError
+from lsp_server.errors import EngineBusy, RedraftError
 from lsp_server.protocol.framing import Frame
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class Job:
     priority: int
     client: str
     arrived: float
+    place: int
+    """In the queue, among jobs of the same rank."""
     cancel: threading.Event = field(default_factory=threading.Event)
     cancelled: float = 0.0
     """When the cancel was read."""
@@ -67,6 +70,9 @@ class Job:
     """What it waits for."""
     has_begun: bool = False
     last_step: int = 0
+    batched_requests: int = 0
+    """Of its forwards: requests that were computed in them, itself among them, and rows."""
+    batched_rows: int = 0
 
 
 class EngineLoop:
@@ -143,17 +149,27 @@ class EngineLoop:
             except (KeyError, Unreadable) as error:
                 self._answer(frame["id"], error=error)
                 return
-            self._jobs[frame["id"]] = Job(
-                frame["id"],
-                operation,
-                job,
-                frame["urgency"],
-                frame["client"],
-                time.perf_counter(),
+            self._enqueue(
+                Job(
+                    frame["id"],
+                    operation,
+                    job,
+                    frame["urgency"],
+                    frame["client"],
+                    time.perf_counter(),
+                    frame["id"],
+                )
             )
             self._interrupt_less_urgent(frame["urgency"])
         else:
             self._controls.append(frame)
+
+    def _enqueue(self, job: Job) -> None:
+        """The newest of those that wait for one document takes the place of the oldest."""
+        for other in self._jobs.values():
+            if not other.has_begun and _is_of_same_document(other, job):
+                job.place, other.place = sorted((job.place, other.place))
+        self._jobs[job.id] = job
 
     def _interrupt_less_urgent(self, priority: int) -> None:
         """What a more urgent job came for does not wait for the end of a forward, where nobody as
@@ -248,12 +264,29 @@ class EngineLoop:
         with self._changed:
             jobs = sorted(self._jobs.values(), key=self._turn)
         cancelled = sum(job.cancel.is_set() for job in jobs)
-        return jobs[: cancelled + self._service.places]
+        served = cancelled + self._service.places
+        if self._service.places > 1:
+            self._refuse_impatient(jobs[served:])
+        return jobs[:served]
+
+    def _refuse_impatient(self, waiting: list[Job]) -> None:
+        now = time.perf_counter()
+        with self._changed:
+            refused = [
+                job
+                for job in waiting
+                if not job.has_begun and 0 < job.job.patience_s < now - job.arrived
+                # The reading thread may have ended it.
+                if self._jobs.pop(job.id, None) is not None
+            ]
+        for job in refused:
+            message = "more requests than are served at once; try again in a moment"
+            self._answer(job.id, error=EngineBusy(message))
 
     def _turn(self, job: Job) -> tuple[bool, int, bool, int, int]:
         has_started = job.has_begun and job.priority != EDIT
         fair = job.last_step if job.priority == EDIT else self._last_client_turn.get(job.client, 0)
-        return not job.cancel.is_set(), job.priority, not has_started, fair, job.id
+        return not job.cancel.is_set(), job.priority, not has_started, fair, job.place
 
     def _begin(self, job: Job) -> None:
         """Bring a job to its first forward."""
@@ -288,6 +321,8 @@ class EngineLoop:
             for forward, found in self._service.compute(forwards):
                 self._computed = []
                 job = waiting[id(forward)]
+                job.batched_requests += len(forwards)
+                job.batched_rows += forward.rows
                 self._note_turn(job)
                 self._resume(job, found)
 
@@ -323,7 +358,8 @@ class EngineLoop:
         job.steps = None
         if isinstance(result, JobResult):
             self._has_answered = True
-            result = to_json(result)
+            requests, rows = job.batched_requests, job.batched_rows
+            result = to_json(replace(result, batched_requests=requests, batched_rows=rows))
         forward_s = max(0.0, job.noticed - job.cancelled) if job.noticed else 0.0
         self._answer(job.id, result=result, error=error, forward_s=forward_s)
 
@@ -340,6 +376,14 @@ class EngineLoop:
             self._write({"id": msg_id, "event": "error", "message": _one_line(error), "kind": kind})
         else:
             self._write({"id": msg_id, "event": "result", "result": result, "forward_s": forward_s})
+
+
+def _is_of_same_document(one: Job, other: Job) -> bool:
+    def document(job: Job) -> tuple[str, ...]:
+        path: str = getattr(job.job, "path", "")
+        return (job.client, job.operation, job.job.workspace, path) if path else ()
+
+    return document(one) == document(other) != ()
 
 
 def _interrupted() -> Exception:

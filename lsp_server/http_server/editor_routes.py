@@ -18,7 +18,7 @@ from lsp_server.http_server.editor_jobs import PRIORITIES, accepted_text, editor
 from lsp_server.http_server.errors import invalid, not_found
 from lsp_server.http_server.fields import Fields
 from lsp_server.http_server.generation_fields import fair_priority
-from lsp_server.http_server.limits import RequestLimits
+from lsp_server.http_server.limits import PATIENCE_S, RequestLimits
 from lsp_server.http_server.model_names import model_name
 from lsp_server.http_server.streaming import Events, StreamedCalls, answered
 from lsp_server.protocol.server_routes import PROTOCOL
@@ -83,7 +83,7 @@ class EditorRoutes:
         kind = CompletionJob if operation == "complete" else EditJob
         job = self._owned(editor_job(kind, fields), request)
         fields.end()
-        await answered(self._engine.prefill(job, job.owner, priority), request.receive)
+        await answered([self._engine.prefill(job, job.owner, priority)], request.receive)
         return JSONResponse({})
 
     async def accepted(self, request: Request) -> Response:
@@ -100,6 +100,7 @@ class EditorRoutes:
         job = self._owned(editor_job(kind, fields), request)
         fields.end()
         priority = fair_priority(wanted_priority, job.max_tokens)
+        job = replace(job, patience_s=PATIENCE_S)
         begin = partial(self._engine.ask, job, job.owner, priority=priority)
         return StreamedCalls([begin], Events())
 

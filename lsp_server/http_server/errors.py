@@ -6,7 +6,7 @@ import logging
 
 from starlette.responses import JSONResponse, Response
 
-from lsp_server.errors import EngineFailed, EngineUnavailable
+from lsp_server.errors import EngineBusy, EngineFailed, EngineUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -74,12 +74,19 @@ def not_found(message: str) -> RequestRefused:
     return RequestRefused(404, message, "not_found")
 
 
+def too_many(message: str, retry_after_s: int) -> RequestRefused:
+    """There are more requests than are answered now."""
+    return RequestRefused(429, message, "rate_limit_exceeded", "rate_limit_error", retry_after_s)
+
+
 def refusal_of(error: BaseException) -> RequestRefused:
     """What the client is told of an error; what it is not told is logged."""
     if isinstance(error, RequestRefused):
         return error
     if isinstance(error, EngineFailed) and error.kind in OF_THE_REQUEST:
         return RequestRefused(400, str(error), error.kind)
+    if isinstance(error, EngineFailed) and error.kind == EngineBusy.__name__:
+        return too_many(str(error), 1)
     if isinstance(error, EngineUnavailable):
         logger.warning("no engine: %s", error)
         message = "the model is not there just now; try again"

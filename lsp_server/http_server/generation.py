@@ -21,6 +21,7 @@ from lsp_server.contract.jobs import GenerateJob, JobResult, Span
 from lsp_server.http_server.answer_text import AnswerPiece, AnswerText
 from lsp_server.http_server.errors import RequestRefused
 from lsp_server.http_server.generation_fields import priority_of
+from lsp_server.http_server.limits import PATIENCE_S
 from lsp_server.http_server.metrics import note_result
 from lsp_server.http_server.streaming import Events, StreamedCalls, answered
 
@@ -84,7 +85,10 @@ class GenerationEvents(Events):
 def generation_response(
     engine: EngineInterface, jobs: Sequence[GenerateJob], events: GenerationEvents, stream: bool
 ) -> ASGIApp:
-    """The response to generations, one after another, streaming or in one piece."""
+    """The response to generations, computed together, streaming or in one piece. One of several
+    waits for its turn as long as it takes: they are no keystroke."""
+    if len(jobs) == 1:
+        jobs = [replace(jobs[0], patience_s=PATIENCE_S)]
     if stream:
         return StreamedCalls([partial(_begin, engine, job) for job in jobs], events)
     return GenerationAnswer(engine, jobs, events)
@@ -102,15 +106,17 @@ class GenerationAnswer:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Wait for the engine and answer. Raises RequestRefused."""
-        choices, results = [], []
-        for index, job in enumerate(self._jobs):
-            self._events.begin(index)
-            spans: list[Span] = []
-            call = _begin(self._engine, job, spans.extend)
-            result: JobResult = await answered(call, receive)
+        spans: list[list[Span]] = [[] for _ in self._jobs]
+        calls = [
+            _begin(self._engine, job, own.extend)
+            for job, own in zip(self._jobs, spans, strict=True)
+        ]
+        results: list[JobResult] = await answered(calls, receive)
+        choices = []
+        for index, (job, own, result) in enumerate(zip(self._jobs, spans, results, strict=True)):
             note_result(scope, result)
-            choices.append(self._events.choice(_piece(job, spans, result), result))
-            results.append(result)
+            self._events.begin(index)
+            choices.append(self._events.choice(_piece(job, own, result), result))
         response: Response = JSONResponse(self._events.whole(choices, results))
         await response(scope, receive, send)
 

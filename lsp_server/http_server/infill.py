@@ -39,7 +39,7 @@ def infill_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRo
         stream = fields.flag("stream")
         refuse_the_rest(fields)
         if job.max_tokens == 0:
-            await answered(engine.prefill(job, job.owner), request.receive)
+            await answered([engine.prefill(job, job.owner)], request.receive)
             nothing = JobResult("", [], 0, 0, 0.0, 0.0, {}, "length")
             return JSONResponse(events.choice(AnswerPiece(), nothing))
         return generation_response(engine, [job], events, stream)

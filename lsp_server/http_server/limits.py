@@ -8,11 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from lsp_server.http_server.errors import RequestRefused
+from lsp_server.http_server.errors import RequestRefused, too_many
 
 KEEP_ALIVE_S = 75
 """A connection without a request stays open for so long: longer than clients keep theirs, since a
 request that meets the end of its connection fails."""
+
+PATIENCE_S = 0.5
+"""A request that waits for so long while others share all forwards is refused: an editor asks anew
+before long, and what it asked is stale by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +78,4 @@ class UsageByKey:
 
 def _too_many(what: str, retry_after_s: int) -> RequestRefused:
     message = f"this key has too many {what}; try again in {retry_after_s} s"
-    return RequestRefused(429, message, "rate_limit_exceeded", "rate_limit_error", retry_after_s)
+    return too_many(message, retry_after_s)

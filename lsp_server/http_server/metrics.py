@@ -33,6 +33,8 @@ class Metrics:
         self.tokens: Counter[str] = Counter()
         """Generated, by where they were drafted from."""
         self.forwards = 0
+        self.batched_requests = 0
+        self.batched_rows = 0
         self.prompt_tokens = 0
         self.prompt_tokens_reused = 0
 
@@ -49,6 +51,8 @@ class Metrics:
         """The engine answered."""
         self.tokens.update(result.sources)
         self.forwards += result.forwards
+        self.batched_requests += result.batched_requests
+        self.batched_rows += result.batched_rows
         self.prompt_tokens += result.prompt_tokens
         self.prompt_tokens_reused += result.prompt_tokens_reused
 
@@ -72,6 +76,11 @@ class Metrics:
         ready = int(engine.status.state == "ready")
         for name, kind, about, value in (
             ("forwards_total", "counter", "forwards of decoding", self.forwards),
+            (
+                *("batched_requests_total", "counter"),
+                *("requests that shared forwards, added up over forwards", self.batched_requests),
+            ),
+            ("batched_rows_total", "counter", "rows of forwards", self.batched_rows),
             ("prompt_tokens_total", "counter", "tokens of prompts", self.prompt_tokens),
             (
                 *("prompt_tokens_reused_total", "counter"),
@@ -79,6 +88,7 @@ class Metrics:
             ),
             ("requests_running", "gauge", "requests under way", self.running),
             ("engine_queue", "gauge", "requests at the engine", engine.calls.queue_length),
+            ("engine_places", "gauge", "requests that share forwards", engine.status.places),
             ("engine_ready", "gauge", "1: the model is loaded", ready),
         ):
             yield from _about(name, kind, about)

@@ -19,7 +19,7 @@ from lsp_server.http_server.openai_events import OpenAiEvents, openai_route
 
 DEFAULT_TOKENS = 256
 MOST_PROMPTS = 128
-"""Of a request. They are answered one after another."""
+"""Of a request. They are computed together."""
 
 
 def completion_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:

@@ -1,4 +1,4 @@
-"""Streams answers while the engine works. A client that leaves cancels its request."""
+"""Streams answers while the engine works. A client that leaves cancels its requests."""
 
 from __future__ import annotations
 
@@ -52,8 +52,18 @@ class Events:
         return event("error", {"kind": refused.code, "message": refused.message})
 
 
+class _Answer:
+    """A request to the engine and what comes of it, until it is sent."""
+
+    def __init__(self, begin: Begin) -> None:
+        self.news: asyncio.Queue[list[Span] | None] = asyncio.Queue()
+        self.call = begin(self.news.put_nowait)
+        self.call.future.add_done_callback(lambda _: self.news.put_nowait(None))
+
+
 class StreamedCalls:
-    """An ASGI response: server-sent events of requests to the engine, one after another."""
+    """An ASGI response: server-sent events of requests to the engine. They are computed together
+    and answered one after another."""
 
     def __init__(self, begins: Sequence[Begin], events: Events) -> None:
         self._begins = begins
@@ -62,33 +72,31 @@ class StreamedCalls:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the engine has answered or the client has left."""
+        answers = [_Answer(begin) for begin in self._begins]
         results: list[Any] = []
-        for number, begin in enumerate(self._begins):
-            self._events.begin(number)
-            try:
-                results.append(await self._passed_on(begin, receive, send))
-            except Exception as error:
-                refused = refusal_of(error)
-                if not self._started and self._events.fails_by_status:
-                    raise refused from error
-                await self._send(send, self._events.error(refused), is_last=True)
-                return
-            note_result(scope, results[-1])
-            end = self._events.result(results[-1])
-            if number == len(self._begins) - 1:
-                end += self._events.close(results)
-            await self._send(send, end, is_last=number == len(self._begins) - 1)
+        async with cancelled_by_leaving([answer.call for answer in answers], receive):
+            for number, answer in enumerate(answers):
+                self._events.begin(number)
+                try:
+                    results.append(await self._passed_on(answer, send))
+                except Exception as error:
+                    refused = refusal_of(error)
+                    if not self._started and self._events.fails_by_status:
+                        raise refused from error
+                    await self._send(send, self._events.error(refused), is_last=True)
+                    return
+                note_result(scope, results[-1])
+                end = self._events.result(results[-1])
+                if number == len(answers) - 1:
+                    end += self._events.close(results)
+                await self._send(send, end, is_last=number == len(answers) - 1)
 
-    async def _passed_on(self, begin: Begin, receive: Receive, send: Send) -> Any:
+    async def _passed_on(self, answer: _Answer, send: Send) -> Any:
         """What one request ends with; its spans are sent as they come."""
-        news: asyncio.Queue[list[Span] | None] = asyncio.Queue()
-        call = begin(news.put_nowait)
-        call.future.add_done_callback(lambda _: news.put_nowait(None))
-        async with cancelled_by_leaving(call, receive):
-            while (spans := await news.get()) is not None:
-                if data := self._events.spans(spans):
-                    await self._send(send, data, is_last=False)
-            return call.future.result()
+        while (spans := await answer.news.get()) is not None:
+            if data := self._events.spans(spans):
+                await self._send(send, data, is_last=False)
+        return answer.call.future.result()
 
     async def _send(self, send: Send, data: bytes, *, is_last: bool) -> None:
         if not self._started:
@@ -98,26 +106,31 @@ class StreamedCalls:
         await send({"type": "http.response.body", "body": data, "more_body": not is_last})
 
 
-async def answered(call: Call, receive: Receive) -> Any:
-    """What the engine answers in one piece. Raises RequestRefused."""
-    async with cancelled_by_leaving(call, receive):
+async def answered(calls: Sequence[Call], receive: Receive) -> list[Any]:
+    """What the engine answers, in one piece each. Raises RequestRefused."""
+    async with cancelled_by_leaving(calls, receive):
         try:
-            return await call.future
+            return [await call.future for call in calls]
         except Exception as error:
             raise refusal_of(error) from error
 
 
 @asynccontextmanager
-async def cancelled_by_leaving(call: Call, receive: Receive) -> AsyncIterator[None]:
-    """Stop the call when the client closes the connection, or when its answer is given up."""
+async def cancelled_by_leaving(calls: Sequence[Call], receive: Receive) -> AsyncIterator[None]:
+    """Stop the calls when the client closes the connection, or when their answer is given up."""
+
+    def cancel() -> None:
+        for call in calls:
+            if not call.future.done():
+                call.cancel()
+
     leaving = asyncio.ensure_future(_left(receive))
-    leaving.add_done_callback(lambda task: None if task.cancelled() else call.cancel())
+    leaving.add_done_callback(lambda task: None if task.cancelled() else cancel())
     try:
         yield
     finally:
         leaving.cancel()
-        if not call.future.done():
-            call.cancel()
+        cancel()
 
 
 async def _left(receive: Receive) -> None:

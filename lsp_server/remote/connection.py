@@ -32,6 +32,9 @@ LONGEST_WAIT_S = 600.0
 """A server that wants a longer wait is asked earlier nevertheless."""
 REFUSED_KEY_S = 60.0
 """A refused key is tried again after so long: it may be added there."""
+MISS_S = 1.0
+"""A server that has too many requests and wants so long a pause at most misses one request, and is
+asked the next one."""
 SHOWN_CHARACTERS = 200
 SET_KEY = (
     "set the key: redraft.server.key, REDRAFT_SERVER_KEY in the environment, or in VS Code the "
@@ -182,6 +185,8 @@ class ServerConnection:
         if status in (401, 403):
             cause = "does not take the key" if self._key else "wants a key"
             raise ServerUnavailable(f"the server {where} {cause}", SET_KEY, retry or REFUSED_KEY_S)
+        if status == 429 and 0 < retry <= MISS_S:
+            raise self.refused("has too many requests (429); try again in a moment", "", "429")
         if status == 429:
             cause = f"the server {where} has had too many requests of this key (429)"
             raise ServerUnavailable(cause, "wait a moment", retry)

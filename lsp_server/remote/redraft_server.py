@@ -19,8 +19,8 @@ from lsp_server.errors import EngineFailed, ServerUnavailable
 from lsp_server.protocol.server_routes import PROTOCOL
 from lsp_server.remote.connection import ServerConnection
 
-NOT_TOLD = ("secret", "owner")
-"""No secret job comes so far, and the server knows by the key whose job it is."""
+NOT_TOLD = ("secret", "owner", "patience_s")
+"""No secret job comes so far. A server knows by the key whose job it is, and sets the patience."""
 ENGINE_LOST = ("unavailable", "server_error")
 """Kinds of errors that are the server's and not of one job."""
 

@@ -38,6 +38,7 @@ class NamedForward:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.rows = 3
 
 
 class SlowService:
@@ -147,8 +148,15 @@ class Harness:
         self.takes_one = True
         return frame
 
-    def ask(self, number: int, path: str, priority: int = COMPLETION, client: str = "a") -> None:
-        job = {"workspace": "", "path": path}
+    def ask(
+        self,
+        number: int,
+        path: str,
+        priority: int = COMPLETION,
+        client: str = "a",
+        patience_s: float = 0.0,
+    ) -> None:
+        job = {"workspace": "", "path": path, "patience_s": patience_s}
         if priority == EDIT:
             frame = {
                 "op": "edit",
@@ -270,6 +278,41 @@ def test_no_more_share_a_forward_than_have_places(shared: Harness) -> None:
     for number in range(1, 12):
         assert shared.end_of(number)["result"]["text"] == "x" * 50
     assert max(map(len, shared.service.together)) == 8
+
+
+def test_who_waits_too_long_beside_shared_forwards_is_refused(shared: Harness) -> None:
+    with shared.holding():
+        for number in range(1, 12):
+            shared.ask(number, "x", COMPLETION, str(number), patience_s=1e-6)
+    ends = [shared.end_of(number) for number in range(1, 12)]
+    assert [end["event"] for end in ends] == ["result"] * 7 + ["error"] * 4
+    assert {end["kind"] for end in ends[7:]} == {"EngineBusy"}
+    assert shared.end_of(HELD)["result"]["stopped_by"] == "length"
+
+
+def test_where_jobs_are_computed_one_by_one_nobody_is_refused(harness: Harness) -> None:
+    with harness.holding():
+        harness.ask(1, "x", patience_s=1e-6)
+    assert harness.end_of(1)["result"]["text"] == "x" * 50
+
+
+def test_the_newest_job_of_a_document_goes_first(harness: Harness) -> None:
+    with harness.holding():
+        for number, path in ((1, "x"), (2, "y"), (3, "x")):
+            harness.ask(number, path)
+    for number in (1, 2, 3):
+        harness.end_of(number)
+    ends = [frame["id"] for frame in harness.seen if frame["event"] == "result"]
+    assert ends == [HELD, 3, 2, 1]
+
+
+def test_a_result_says_what_company_its_forwards_had(shared: Harness) -> None:
+    with shared.holding():
+        shared.ask(1, "x", COMPLETION, "b")
+    results = [shared.end_of(number)["result"] for number in (HELD, 1)]
+    # The first forward was the held job's alone, the last one the other's.
+    assert [one["batched_requests"] for one in results] == [99, 99]
+    assert [one["batched_rows"] for one in results] == [150, 150]
 
 
 def test_a_shared_forward_is_interrupted_only_where_nobody_as_urgent_is_in_it(

@@ -248,6 +248,20 @@ def test_an_error_of_one_job_is_told_and_the_server_goes_on_being_asked() -> Non
     run(scene)
 
 
+def test_a_server_that_is_busy_for_a_moment_misses_one_request() -> None:
+    async def scene() -> None:
+        async with a_pair() as (server, engine):
+            await engine.start()
+            server.status, server.headers = 429, {"Retry-After": "1"}
+            with pytest.raises(EngineFailed, match="too many requests"):
+                await engine.ask(completion(), "c").future
+            assert engine.status.server["answers"] == "server"
+            server.status = 200
+            assert (await engine.ask(completion(), "c").future).text
+
+    run(scene)
+
+
 @pytest.mark.parametrize(
     ("status", "says", "least_s"),
     [
