@@ -1,5 +1,5 @@
 """``clients``: how much a team's server writes for one client, for two, for four and for eight, and
-how long each waits; with prompts that it knows and with cold ones.
+how long each waits; with prompts that are computed already and with cold ones.
 
 It starts ``redraft serve-http`` and asks it over HTTP, as an editor does. With ``--program`` that
 is another installation, to compare two of them.
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder, served(args, Path(folder)) as server:
         server.measure("warming up", 1, 2, args.tokens, new_prompts=False)
         time.sleep(SETTLE_S)
-        for kind, new_prompts in (("known prompts", False), ("cold prompts", True)):
+        for kind, new_prompts in (("computed prompts", False), ("cold prompts", True)):
             for count in numbers:
                 name = f"{kind}, {count} clients"
                 rows[name] = server.measure(
@@ -85,35 +85,40 @@ class MeasuredServer:
     def measure(
         self, name: str, clients: int, rounds: int, tokens: int, *, new_prompts: bool
     ) -> dict[str, Any]:
-        """Figures of so many clients that ask one request after another."""
-        prompts = [[self._prompt() for _ in range(rounds)] for _ in range(clients)]
-        if not new_prompts:
-            prompts = [[each[0]] * rounds for each in prompts]
-            for each in prompts:
-                _Client(self).complete(each[0], tokens)
+        """Figures of so many clients that ask at once, each time for the text behind another
+        prompt; one that is not new was computed before the clock runs."""
         waits: list[float] = []
         answers: list[dict[str, Any]] = []
-        begins = threading.Barrier(clients + 1)
+        members = [_Client(self) for _ in range(clients)]
+        seconds = cpu_s = 0.0
 
-        def work(own: list[tuple[str, str]]) -> None:
-            client = _Client(self)
+        def ask(client: _Client, prompt: tuple[str, str], begins: threading.Barrier) -> None:
             begins.wait()
-            for prompt in own:
-                started = time.perf_counter()
-                answer = client.complete(prompt, tokens)
-                with self.lock:
-                    waits.append(time.perf_counter() - started)
-                    answers.append(answer)
+            started = time.perf_counter()
+            answer = client.complete(prompt, tokens)
+            with self.lock:
+                waits.append(time.perf_counter() - started)
+                answers.append(answer)
 
-        threads = [threading.Thread(target=work, args=(own,)) for own in prompts]
-        for thread in threads:
-            thread.start()
-        before = self._cpu_s()
-        begins.wait()
-        started = time.perf_counter()
-        for thread in threads:
-            thread.join()
-        seconds, cpu_s = time.perf_counter() - started, self._cpu_s() - before
+        for _ in range(rounds):
+            prompts = [self._prompt() for _ in members]
+            if not new_prompts:
+                for client, prompt in zip(members, prompts, strict=True):
+                    client.prefill(prompt, tokens)
+            begins = threading.Barrier(clients + 1)
+            threads = [
+                threading.Thread(target=ask, args=(client, prompt, begins))
+                for client, prompt in zip(members, prompts, strict=True)
+            ]
+            for thread in threads:
+                thread.start()
+            before = self._cpu_s()
+            begins.wait()
+            started = time.perf_counter()
+            for thread in threads:
+                thread.join()
+            seconds += time.perf_counter() - started
+            cpu_s += self._cpu_s() - before
         if len(answers) < clients * rounds:
             raise BenchError(f"{name}: {clients * rounds - len(answers)} requests failed")
         written = sum(answer["tokens"] for answer in answers)
@@ -150,18 +155,27 @@ class _Client:
     def complete(self, prompt: tuple[str, str], tokens: int) -> dict[str, Any]:
         """The end of the answer to a completion."""
         path, text = prompt
+        answer = self._post("complete", path, text, tokens, {"urgency": 0})
+        end: dict[str, Any] = json.loads(answer.rpartition("data: ")[2])
+        if "tokens" not in end:
+            raise BenchError(f"the server answered {answer[-300:]}")
+        return end
+
+    def prefill(self, prompt: tuple[str, str], tokens: int) -> None:
+        """Have the prompt of a completion computed."""
+        answer = self._post("prefill", *prompt, tokens, {"operation": "complete"})
+        if answer != "{}":
+            raise BenchError(f"the server answered {answer[-300:]}")
+
+    def _post(self, route: str, path: str, text: str, tokens: int, more: dict[str, Any]) -> str:
         job = {"path": path, "prefix": text, "suffix": "", "max_tokens": tokens}
         headers = {
             "authorization": f"Bearer {self._server.key}",
             "content-type": "application/json",
         }
-        body = json.dumps({"protocol": 1, "job": job, "urgency": 0})
-        self._connection.request("POST", "/redraft/v1/complete", body, headers)
-        answer = self._connection.getresponse().read().decode()
-        end: dict[str, Any] = json.loads(answer.rpartition("data: ")[2])
-        if "tokens" not in end:
-            raise BenchError(f"the server answered {answer[-300:]}")
-        return end
+        body = json.dumps({"protocol": 1, "job": job, **more})
+        self._connection.request("POST", f"/redraft/v1/{route}", body, headers)
+        return self._connection.getresponse().read().decode()
 
 
 @contextmanager
