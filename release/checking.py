@@ -33,42 +33,45 @@ POSITION = {"line": 5, "character": 11}
 INVOKED = {"triggerKind": 1}
 """What a user asks for by hand is shown in full."""
 _NEOVIM = """
-local file, answer, patience = unpack(vim.split(vim.env.REDRAFT_CHECK, '\\n'))
-vim.cmd.runtime('plugin/redraft.lua')
-require('redraft').setup({})
-vim.cmd.edit(file)
-vim.cmd.RedraftInstall()
-local client
-vim.wait(tonumber(patience) * 1000, function()
-  client = vim.lsp.get_clients({ name = 'redraft', bufnr = 0 })[1]
-  -- Another server may be on PATH.
-  local is_own = client and client.config.cmd[1]:find('redraft/server', 1, true)
-  return is_own and client.initialized
-end, 100)
-local function ask()
-  local params = {
-    textDocument = { uri = vim.uri_from_bufnr(0) },
-    position = { line = 5, character = 11 },
-    context = { triggerKind = 1 },
-  }
-  local request = client.request_sync
-  local told = vim.fn.has('nvim-0.11') == 1
-      and request(client, 'textDocument/inlineCompletion', params, 120000, 0)
-    or request('textDocument/inlineCompletion', params, 120000, 0)
-  local items = vim.tbl_get(told or {}, 'result', 'items') or {}
-  return items[1] and items[1].insertText
-end
-local text
-if client then
+-- Before it has started, Neovim attaches no server to what is open.
+vim.api.nvim_create_autocmd('VimEnter', { callback = vim.schedule_wrap(function()
+  local file, answer, patience = unpack(vim.split(vim.env.REDRAFT_CHECK, '\\n'))
+  vim.cmd.runtime('plugin/redraft.lua')
+  require('redraft').setup({})
+  vim.cmd.edit(file)
+  vim.cmd.RedraftInstall()
+  local client
   vim.wait(tonumber(patience) * 1000, function()
-    text = ask()
-    return text ~= nil
-  end, 500)
-end
-local out = assert(io.open(answer, 'w'))
-out:write(text or ('nothing; ' .. vim.fn.execute('messages')))
-out:close()
-vim.cmd('qa!')
+    client = vim.lsp.get_clients({ name = 'redraft', bufnr = 0 })[1]
+    -- Another server may be on PATH.
+    local is_own = client and client.config.cmd[1]:find('redraft/server', 1, true)
+    return is_own and client.initialized
+  end, 100)
+  local function ask()
+    local params = {
+      textDocument = { uri = vim.uri_from_bufnr(0) },
+      position = { line = 5, character = 11 },
+      context = { triggerKind = 1 },
+    }
+    local request = client.request_sync
+    local told = vim.fn.has('nvim-0.11') == 1
+        and request(client, 'textDocument/inlineCompletion', params, 120000, 0)
+      or request('textDocument/inlineCompletion', params, 120000, 0)
+    local items = vim.tbl_get(told or {}, 'result', 'items') or {}
+    return items[1] and items[1].insertText
+  end
+  local text
+  if client then
+    vim.wait(tonumber(patience) * 1000, function()
+      text = ask()
+      return text ~= nil
+    end, 500)
+  end
+  local out = assert(io.open(answer, 'w'))
+  out:write(text or ('nothing; ' .. vim.fn.execute('messages')))
+  out:close()
+  vim.cmd('qa!')
+end) })
 """
 
 
