@@ -234,7 +234,7 @@ class EngineLoop:
             logger.exception("a part cannot be warmed up")
 
     def _measure(self) -> None:
-        if self._has_answered and self._service.measure(self._has_work):
+        while self._has_answered and self._service.measure(self._has_work):
             self._tell_ready()
 
     def _save_caches(self) -> None:

@@ -248,6 +248,8 @@ def test_a_wrong_key_is_told(place: Place, remote: Driver) -> None:
 
 def test_a_cancel_ends_the_work_there(place: Place, remote: Driver) -> None:
     uri = (place.workspace / "long.py").as_uri()
+    # What its forwards take is measured while nothing is asked.
+    wait_until(lambda: _rests(place.server), 120)
     before = place.server.computed_s()
     remote.open(uri, LONG)
     whole = {**edit_params(uri, 0, 80, "add a docstring"), "plain": True}

@@ -139,7 +139,7 @@ class EngineProcess:
         asked = {"id": 1, "urgency": 0, "client": "c", "kind": job.operation, "job": asdict(job)}
         self._input.write(pack_frame({"op": operation, **asked}))
         self._input.flush()
-        while (frame := self._next())["event"] == "spans":
+        while (frame := self._next())["event"] in ("spans", "status"):
             pass
         return frame
 

@@ -268,7 +268,9 @@ def test_nothing_is_fetched_without_a_yes(
     monkeypatch: pytest.MonkeyPatch, trials: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     fetched: list[str] = []
-    monkeypatch.setattr(setup, "fetch", lambda model, report: fetched.append(model.name) or "/x")
+    monkeypatch.setattr(
+        setup, "fetch_and_compile", lambda model, report: fetched.append(model.name) or "/x"
+    )
     answered(monkeypatch, "1", "n")
     assert main(["setup"]) == 1
     assert "nothing was fetched" in capsys.readouterr().err
@@ -287,7 +289,9 @@ def test_another_model_for_edits_is_chosen_where_the_user_wants_it(
 ) -> None:
     fetched: list[str] = []
     monkeypatch.setattr(setup, "MANIFEST", MANIFEST)
-    monkeypatch.setattr(setup, "fetch", lambda model, report: fetched.append(model.name) or "/x")
+    monkeypatch.setattr(
+        setup, "fetch_and_compile", lambda model, report: fetched.append(model.name) or "/x"
+    )
     answered(monkeypatch, "", "n")
     assert main(["setup", "--folder", str(weights)]) == 0
     assert (fetched, read_choices().edits) == ([], "")
