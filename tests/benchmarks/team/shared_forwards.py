@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
         "wait_s": "mean wait, s",
         "cpu_s": "processor s a request",
         "prompt_tokens": "prompt tokens",
+        "reused": "of them computed",
         "tokens": "tokens an answer",
     }
     document = {"rows": rows, "machine": report.machine(), "versions": report.versions()}
@@ -85,40 +86,39 @@ class MeasuredServer:
     def measure(
         self, name: str, clients: int, rounds: int, tokens: int, *, new_prompts: bool
     ) -> dict[str, Any]:
-        """Figures of so many clients that ask at once, each time for the text behind another
-        prompt; one that is not new was computed before the clock runs."""
+        """Figures of so many clients, each of which asks behind one prompt after another. Those
+        that are not new were computed before the clock runs."""
+        prompts = [[self._prompt() for _ in range(rounds)] for _ in range(clients)]
+        members = [_Client(self) for _ in prompts]
+        if not new_prompts:
+            for client, own in zip(members, prompts, strict=True):
+                for prompt in own:
+                    client.prefill(prompt, tokens)
         waits: list[float] = []
         answers: list[dict[str, Any]] = []
-        members = [_Client(self) for _ in range(clients)]
-        seconds = cpu_s = 0.0
+        begins = threading.Barrier(clients + 1)
 
-        def ask(client: _Client, prompt: tuple[str, str], begins: threading.Barrier) -> None:
+        def work(client: _Client, own: list[tuple[str, str]]) -> None:
             begins.wait()
-            started = time.perf_counter()
-            answer = client.complete(prompt, tokens)
-            with self.lock:
-                waits.append(time.perf_counter() - started)
-                answers.append(answer)
+            for prompt in own:
+                started = time.perf_counter()
+                answer = client.complete(prompt, tokens)
+                with self.lock:
+                    waits.append(time.perf_counter() - started)
+                    answers.append(answer)
 
-        for _ in range(rounds):
-            prompts = [self._prompt() for _ in members]
-            if not new_prompts:
-                for client, prompt in zip(members, prompts, strict=True):
-                    client.prefill(prompt, tokens)
-            begins = threading.Barrier(clients + 1)
-            threads = [
-                threading.Thread(target=ask, args=(client, prompt, begins))
-                for client, prompt in zip(members, prompts, strict=True)
-            ]
-            for thread in threads:
-                thread.start()
-            before = self._cpu_s()
-            begins.wait()
-            started = time.perf_counter()
-            for thread in threads:
-                thread.join()
-            seconds += time.perf_counter() - started
-            cpu_s += self._cpu_s() - before
+        threads = [
+            threading.Thread(target=work, args=arguments)
+            for arguments in zip(members, prompts, strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        before = self._cpu_s()
+        begins.wait()
+        started = time.perf_counter()
+        for thread in threads:
+            thread.join()
+        seconds, cpu_s = time.perf_counter() - started, self._cpu_s() - before
         if len(answers) < clients * rounds:
             raise BenchError(f"{name}: {clients * rounds - len(answers)} requests failed")
         written = sum(answer["tokens"] for answer in answers)
@@ -126,7 +126,8 @@ class MeasuredServer:
             "tokens_per_s": written / seconds,
             "wait_s": sum(waits) / len(waits),
             "cpu_s": cpu_s / len(answers),
-            "prompt_tokens": max(answer["prompt_tokens"] for answer in answers),
+            "prompt_tokens": sum(answer["prompt_tokens"] for answer in answers) / len(answers),
+            "reused": sum(answer["prompt_tokens_reused"] for answer in answers) / len(answers),
             "tokens": written / len(answers),
         }
 
