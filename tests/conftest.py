@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,22 @@ from small_model import choose_small_model  # noqa: E402
 
 use_code_of_tests()
 choose_small_model(Path(_HOME.name, "config"), Path(_HOME.name, "cache"))
+
+
+@pytest.fixture(autouse=True)
+def _process_unchanged() -> Iterator[None]:
+    """A test that changes its process changes it back: which tests share one is chance."""
+    environment, folder = dict(os.environ), Path.cwd()
+    yield
+    after, now = dict(os.environ), Path.cwd()
+    for variables in (environment, after):
+        variables.pop("PYTEST_CURRENT_TEST", None)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    assert after == environment
+    assert now == folder
+
 
 LAST = ("e2e", "editors")
 

@@ -40,9 +40,11 @@ GOLDEN = json.loads(FILE.read_text("utf-8"))
 
 
 @pytest.fixture
-def tokenizer(request: pytest.FixtureRequest, tmp_path: Path) -> Tokenizer:
+def tokenizer(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Tokenizer:
     """Of a family."""
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     family = BY_NAME[request.param]
     return model_file(write_gguf(tmp_path / "m.gguf", family.metadata, {})).tokenizer
 
@@ -95,8 +97,10 @@ def test_the_parts_of_a_hole_begin_as_llama_cpp_begins_them(
     assert [*found[: len(before) + 1], 2, *found[-len(after) - 1 :]] == GOLDEN[name]["hole"]
 
 
-def test_a_hole_of_codellama_has_its_blanks(tmp_path: Path) -> None:
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+def test_a_hole_of_codellama_has_its_blanks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = write_gguf(tmp_path / "m.gguf", BY_NAME["CodeLlama"].metadata, {})
     tokenizer = model_file(path).tokenizer
     prompt = fim_prompt(tokenizer, "def f(x):\n    re", "\n\nx = 1\n")
@@ -126,7 +130,6 @@ File: a.py
 
 Before it stands:
 ```python
-import os
 
 ```
 
