@@ -33,16 +33,20 @@ choose_small_model(Path(_HOME.name, "config"), Path(_HOME.name, "cache"))
 @pytest.fixture(autouse=True)
 def _process_unchanged() -> Iterator[None]:
     """A test that changes its process changes it back: which tests share one is chance."""
-    environment, folder = dict(os.environ), Path.cwd()
+    environment, folder = _environment(), Path.cwd()
     yield
-    after, now = dict(os.environ), Path.cwd()
-    for variables in (environment, after):
-        variables.pop("PYTEST_CURRENT_TEST", None)
+    after, now = _environment(), Path.cwd()
     os.chdir(folder)
-    os.environ.clear()
+    for name in after.keys() - environment.keys():
+        del os.environ[name]
     os.environ.update(environment)
     assert after == environment
     assert now == folder
+
+
+def _environment() -> dict[str, str]:
+    """Without what pytest itself sets at each step of a test."""
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
 
 
 LAST = ("e2e", "editors")
