@@ -130,6 +130,7 @@ File: a.py
 
 Before it stands:
 ```python
+import os
 
 ```
 
