@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -78,4 +79,13 @@ def _copied_source() -> Iterator[Path]:
                 shutil.copytree(ROOT / part, copy / part, ignore=ignored)
             else:
                 shutil.copy(ROOT / part, copy)
+        page = copy / "README.md"
+        page.write_text(without_local_links(page.read_text("utf-8")), "utf-8")
         yield copy
+
+
+def without_local_links(page: str) -> str:
+    """A page as a registry shows it: no pictures, with what stands below them, and no links of a
+    source tree that is not there."""
+    page = re.sub(r"^!\[.*\]\(.*\)\n\n(?:\*.*\*\n\n)?", "", page, flags=re.MULTILINE)
+    return re.sub(r"\[([^\]]+)\]\((?!https:)[^)]*\)", r"\1", page)

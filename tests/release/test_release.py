@@ -60,6 +60,13 @@ def test_the_wheel_holds_what_runs_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if name.endswith((".pyc", ".nbi", ".nbc"))]
 
 
+def test_the_page_of_the_wheel_leads_to_nothing_that_is_not_there(wheel: Path) -> None:
+    page = str(metadata_of(wheel).get_payload())
+    assert "A language server" in page
+    assert [one for one in re.findall(r"\]\(([^)]+)\)", page) if one[:6] != "https:"] == []
+    assert "picture" not in page
+
+
 def test_the_source_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     with tarfile.open(build_sdist(tmp_path)) as archive:
         names = {one.partition("/")[2] for one in archive.getnames()}
