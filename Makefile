@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEVELOPMENT := $(VENV)/.development
 
-.PHONY: demo release release-check test test-bench test-long test-model test-editors lint format bench serve vsix clean
+.PHONY: demo release release-check minutes test test-bench test-long test-model test-editors lint format bench serve vsix clean
 
 # The environment is made once and again whenever the dependencies change. Redraft runs without
 # torch; tests compare with it.
@@ -82,6 +82,11 @@ NEOVIM ?= $(shell command -v nvim || ls .editors/nvim/nvim 2>/dev/null)
 RELEASE_MODEL ?= tests/data/small_model
 release-check: $(DEVELOPMENT)
 	$(BIN)/python -m release check dist --model $(RELEASE_MODEL) $(if $(NEOVIM),--neovim $(NEOVIM))
+
+# What a new user waits for: the seconds from the built files to a suggestion in VS Code and in Neovim.
+minutes: release
+	tests/editors/setup.sh .editors python chromium node code-server nvim
+	PYTHONPATH=tests .editors/python/bin/python tests/editors/two_minutes.py dist
 
 clean:
 	rm -rf build dist $(VENV)

@@ -18,7 +18,14 @@ from pathlib import Path
 
 from operating_system.system import is_linux_on_x86
 from release.bill_of_materials import bill_of_materials
-from release.distributions import EPOCH, ROOT, build_sdist, build_wheel, constant
+from release.distributions import (
+    EPOCH,
+    ROOT,
+    build_sdist,
+    build_wheel,
+    constant,
+    without_local_links,
+)
 from release.machine_code import add_machine_code
 
 CLIENTS = ROOT / "editor-clients"
@@ -68,12 +75,16 @@ def write_neovim_tree(file: Path, version: str, server: Path) -> None:
     and the entry for Mason's registry."""
     plugin = CLIENTS / "neovim"
     names = [one for one in plugin.rglob("*") if "server" not in one.relative_to(plugin).parts]
-    entries = {str(one.relative_to(plugin)): one.read_bytes() for one in names if one.is_file()}
+    entries = {
+        str(one.relative_to(plugin)): one.read_bytes()
+        for one in names
+        if one.is_file() and one.name[0] != "."
+    }
     text = entries["README.md"].decode("utf-8")
     for picture in re.findall(r"\]\(\.\./(media/[^)]+)\)", text):
         entries[picture] = (CLIENTS / picture).read_bytes()
-    text = text.replace("](../media/", "](media/")
-    entries["README.md"] = re.sub(r"\[([^\]]+)\]\(\.\./[^)]*\)", r"\1", text).encode("utf-8")
+    text = without_local_links(text.replace("](../media/", "](media/"), "media/")
+    entries["README.md"] = text.encode("utf-8")
     entries["LICENSE"] = (ROOT / "LICENSE").read_bytes()
     entries["mason/package.yaml"] = mason_package(version).encode("utf-8")
     for one in server.iterdir():
@@ -121,7 +132,7 @@ def release_notes(changelog: str, version: str) -> str:
             found.append(text.strip())
     if not any(found):
         raise SystemExit(f"release: CHANGELOG.md says nothing of {version}")
-    return f"# Redraft {version}\n\n" + "\n\n".join(filter(None, found)) + "\n"
+    return without_local_links(f"# Redraft {version}\n\n" + "\n\n".join(filter(None, found)) + "\n")
 
 
 def install_alone(folder: Path, wheel: Path) -> Path:

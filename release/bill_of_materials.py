@@ -28,8 +28,8 @@ def bill_of_materials(site_packages: Path, requirements: str, lock: dict[str, An
     needed = _reached("redraft", {name: _needs(one) for name, one in installed.items()})
     hashes = _hashes(requirements)
     python = [_python_component(installed[name], hashes.get(name, [])) for name in needed]
-    bundled = [_npm_component(name, lock["packages"][path]) for name, path in _bundled(lock)]
-    components = [*python, *bundled]
+    packages = [_npm_component(name, lock["packages"][path]) for name, path in bundled(lock)]
+    components = [*python, *packages]
     bill = {
         "$schema": SCHEMA,
         "bomFormat": "CycloneDX",
@@ -97,7 +97,7 @@ def _licences(about: metadata.PackageMetadata) -> list[dict[str, Any]]:
     return [{"license": {"name": name.strip().partition("\n")[0]}} for name in names if name]
 
 
-def _bundled(lock: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def bundled(lock: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Name and place in the lock of each package that the extension's bundle holds: its client
     library and what that needs."""
     packages = lock["packages"]

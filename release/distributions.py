@@ -84,8 +84,9 @@ def _copied_source() -> Iterator[Path]:
         yield copy
 
 
-def without_local_links(page: str) -> str:
-    """A page as a registry shows it: no pictures, with what stands below them, and no links of a
-    source tree that is not there."""
-    page = re.sub(r"^!\[.*\]\(.*\)\n\n(?:\*.*\*\n\n)?", "", page, flags=re.MULTILINE)
-    return re.sub(r"\[([^\]]+)\]\((?!https:)[^)]*\)", r"\1", page)
+def without_local_links(page: str, *others: str) -> str:
+    """A page that leaves the source tree: without the pictures that lie there, with what stands
+    below them, and without links but to ``https:`` and what begins like ``others``."""
+    away = rf"\]\((?!{'|'.join(('https:', *others))})[^)]*\)"
+    page = re.sub(rf"^!\[.*{away}\n\n?(?:\*.*\*\n\n)?", "", page, flags=re.MULTILINE)
+    return re.sub(rf"\[([^\[\]]+){away}", r"\1", page)

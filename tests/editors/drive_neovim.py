@@ -50,13 +50,14 @@ class Neovim:
     """One Neovim process with the plugin; ``setup`` is Lua that ends the user's init.lua."""
 
     def __init__(
-        self, binary: Path, folder: Path, server: Server, setup: str | None = None
-    ) -> None:
+        self, binary: Path, folder: Path, server: Server, setup: str | None = None,
+        plugin: Path = PLUGIN,
+    ) -> None:  # fmt: skip
         import pynvim
 
         folder.mkdir(parents=True, exist_ok=True)
         init = folder / "init.lua"
-        init.write_text(init_text(server, setup), encoding="utf-8")
+        init.write_text(init_text(server, setup, plugin), encoding="utf-8")
         previous = dict(os.environ)
         os.environ.update(editor_environment(folder))
         try:
@@ -145,7 +146,7 @@ OpenNeovim = Callable[..., Neovim]
 """Starts a Neovim, with ``setup`` when it is given."""
 
 
-def init_text(server: Server, setup: str | None) -> str:
+def init_text(server: Server, setup: str | None, plugin: Path = PLUGIN) -> str:
     """A user's init.lua."""
     command = json.dumps([str(server.command), "serve"]).replace("[", "{").replace("]", "}")
     if setup is None:
@@ -157,7 +158,7 @@ def init_text(server: Server, setup: str | None) -> str:
     return f"""
 vim.api.nvim_create_autocmd('FileType', {{ command = 'setlocal indentkeys=o,O' }})
 vim.o.swapfile, vim.o.shadafile = false, 'NONE'
-vim.opt.runtimepath:prepend('{PLUGIN}')
+vim.opt.runtimepath:prepend('{plugin}')
 vim.cmd.runtime('plugin/redraft.lua')
 vim.notify = function(message) vim.api.nvim_echo({{ {{ message }} }}, true, {{}}) end
 {setup.replace("COMMAND", command).replace("SETTINGS", ALONE)}

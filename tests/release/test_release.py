@@ -15,7 +15,7 @@ import pytest
 from release.artifacts import release_notes, write_neovim_tree, write_sums
 from release.bill_of_materials import bill_of_materials
 from release.checking import check_bill, check_sums
-from release.distributions import ROOT, build_sdist, build_wheel
+from release.distributions import ROOT, build_sdist, build_wheel, without_local_links
 
 LOCK = {
     "packages": {
@@ -60,11 +60,17 @@ def test_the_wheel_holds_what_runs_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if name.endswith((".pyc", ".nbi", ".nbc"))]
 
 
-def test_the_page_of_the_wheel_leads_to_nothing_that_is_not_there(wheel: Path) -> None:
+def test_a_page_leaves_the_source_tree_with_all_its_words(wheel: Path) -> None:
     page = str(metadata_of(wheel).get_payload())
     assert "A language server" in page
     assert [one for one in re.findall(r"\]\(([^)]+)\)", page) if one[:6] != "https:"] == []
     assert "picture" not in page
+    page = (
+        "![x](../x.png)\n\n*A picture.*\n\nAlt+[ shows [all](../a.md) of [it](https://a), [i](m/i)."
+    )
+    told = "Alt+[ shows all of [it](https://a), "
+    assert without_local_links(page) == f"{told}i."
+    assert without_local_links(page, "m/") == f"{told}[i](m/i)."
 
 
 def test_the_source_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
@@ -135,7 +141,7 @@ def describe(site_packages: Path, name: str, text: str) -> None:
     (folder / "METADATA").write_text(about, "utf-8")
 
 
-def test_the_bill_lists_what_is_installed_and_bundled(tmp_path: Path) -> None:
+def test_the_bill_lists_what_is_installed_andbundled(tmp_path: Path) -> None:
     site = tmp_path / "site-packages"
     needs = "Requires-Dist: Jinja2>=3\nRequires-Dist: torch; extra == 'torch'\n"
     describe(site, "redraft", f"License-Expression: Apache-2.0\n{needs}")

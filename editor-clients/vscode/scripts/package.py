@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import zipfile
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 FOLDER = Path(__file__).resolve().parent.parent
+ROOT = FOLDER.parent.parent
+sys.path.insert(0, str(ROOT))
+
+from release.bill_of_materials import bundled  # noqa: E402
+from release.distributions import without_local_links  # noqa: E402
+
 LARGEST_BYTES = 300_000
 SERVER = FOLDER / "dist/server"
 PACKED = ["dist/extension.js", "media/icon.png", "media/*.svg", "media/*.md"]
@@ -29,9 +34,18 @@ def package_json() -> dict[str, object]:
 def readme() -> str:
     """The page without its pictures, which are larger than all else, and without links to files
     that stay in the repository."""
-    text = (FOLDER / "README.md").read_text(encoding="utf-8")
-    text = re.sub(r"^!\[.*\]\(\.\./.*\)\n\n?", "", text, flags=re.MULTILINE)
-    return re.sub(r"\[([^\]]+)\]\(\.\./[^)]*\)", r"\1", text)
+    return without_local_links((FOLDER / "README.md").read_text(encoding="utf-8"))
+
+
+def notices() -> str:
+    """The licences of the packages that are bundled, which ask to come along."""
+    lock = json.loads((FOLDER / "package-lock.json").read_text(encoding="utf-8"))
+    found = "Redraft for VS Code holds these packages, under these licences.\n"
+    for name, path in bundled(lock):
+        (licence,) = (FOLDER / path).glob("[Ll][Ii][Cc][Ee][Nn][CcSs][Ee]*")
+        text = licence.read_text(encoding="utf-8").strip()
+        found += f"\n{'=' * 72}\n{name} {lock['packages'][path]['version']}\n\n{text}\n"
+    return found
 
 
 def vsix_manifest(package: dict[str, object]) -> str:
@@ -57,6 +71,7 @@ def vsix_manifest(package: dict[str, object]) -> str:
 Publisher={quoteattr(text["publisher"])}/>
   <DisplayName>{escape(text["displayName"])}</DisplayName>
   <Description xml:space="preserve">{escape(text["description"])}</Description>
+  <Tags>{escape(",".join(package["keywords"]))}</Tags>
   <Categories>{escape(",".join(package["categories"]))}</Categories>
   <License>extension/LICENSE.txt</License>
   <Icon>extension/media/icon.png</Icon>
@@ -90,7 +105,8 @@ def main() -> int:
         "[Content_Types].xml": content_types().encode(),
         "extension/package.json": json.dumps(package, ensure_ascii=False).encode(),
         "extension/README.md": readme().encode(),
-        "extension/LICENSE.txt": (FOLDER.parent.parent / "LICENSE").read_bytes(),
+        "extension/LICENSE.txt": (ROOT / "LICENSE").read_bytes(),
+        "extension/ThirdPartyNotices.txt": notices().encode(),
     }
     for pattern in PACKED:
         for file in sorted(FOLDER.glob(pattern)):
