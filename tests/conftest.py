@@ -22,6 +22,8 @@ for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
 os.environ.pop("XDG_RUNTIME_DIR", None)
 # Workers share the cores: torch's threads would wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Torch sets it where it is missing, in whichever test first brings its compiler along.
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(_HOME.name, "inductor"))
 
 from compiled_code import use_code_of_tests  # noqa: E402
 from small_model import choose_small_model  # noqa: E402
