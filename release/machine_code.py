@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
@@ -78,12 +78,24 @@ def compile_levels(installation: Path, kept: Path, wanted: list[str] | None) -> 
             command = [sys.executable, "-I", __file__, work, str(installation), str(signatures)]
             subprocess.run(command, env=plain | settings, check=True)
             if name in left:
+                libraries = metadata.distribution("numba").locate_file("")
+                hide_folders(cache, [str(installation), str(libraries).rstrip("/")])
                 print(pack(cache, kept, name, installation), flush=True)
 
         if left:
             compile_level(here)
         with ThreadPoolExecutor(cores()) as pool:
             list(pool.map(compile_level, (name for name in left if name != here)))
+
+
+def hide_folders(cache: Path, folders: Sequence[str]) -> None:
+    """Take the names of this machine's folders out of compiled code: Numba keeps listings of source
+    for people there. What stands for a name is as long, so that all else stays where it is."""
+    for file in cache.rglob("*.nb[ci]"):
+        data = file.read_bytes()
+        for folder in map(str.encode, folders):
+            data = data.replace(folder, b"/".ljust(len(folder), b"-"))
+        file.write_bytes(data)
 
 
 def record(file: Path) -> None:
