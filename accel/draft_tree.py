@@ -143,8 +143,5 @@ class DraftTree:
 
 
 _EMPTY = DraftTree(
-    np.empty(0, np.int32),
-    np.empty(0, np.int32),
-    np.empty(0, np.float32),
-    np.empty(0, np.int8),
+    np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.int8)
 )

@@ -298,6 +298,3 @@ def _chances_of(logits: Floats, parents: TokenArray, tokens: TokenArray) -> Floa
 def warm_up() -> None:
     """Compile, or load the compiled form of, what reads candidates."""
     _chances_of(np.zeros((1, 2), np.float32), np.full(1, -1, np.int32), np.zeros(1, np.int32))
-
-
-__all__ = ["SURE", "WIDTH", "Line", "LineSearch", "is_between_lines", "log_softmax", "warm_up"]

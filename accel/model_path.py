@@ -193,8 +193,7 @@ def _about_missing(written: str, path: Path) -> ModelError:
         )
     parent = next(one for one in path.parents if one.exists())
     return ModelNotFound(
-        f"no model at {written}: there is nothing of that name in {parent}",
-        CHECK_PATH,
+        f"no model at {written}: there is nothing of that name in {parent}", CHECK_PATH
     )
 
 

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from lsp_server.editing.lsp import (
-    LABEL,
-    edit_answer,
-    edit_request,
-    refuse_nothing,
-    workspace_edit,
-)
+from lsp_server.editing.lsp import LABEL, edit_answer, edit_request, refuse_nothing, workspace_edit
 from lsp_server.editing.provider import EditRequest, EditResult, OnText
 from lsp_server.engine.model_paths import check_model
 from lsp_server.errors import EditRefused, RedraftError

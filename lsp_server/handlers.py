@@ -10,24 +10,14 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from lsp_server import document_sync as sync
-from lsp_server.completion.lsp import (
-    cursor_at,
-    inactive_reason,
-    inline_items,
-    menu_items,
-)
+from lsp_server.completion.lsp import cursor_at, inactive_reason, inline_items, menu_items
 from lsp_server.editing.code_actions import ActionContext, code_actions
 from lsp_server.editing.lsp import edit_request, refuse_nothing, statistics, workspace_edit
 from lsp_server.errors import EditRefused, RedraftError
 from lsp_server.execute_command import run_command, run_edit_request
 from lsp_server.models.listed import listed_models
 from lsp_server.models.manifest import edits_of
-from lsp_server.next_edits.lsp import (
-    copilot_inline_edit,
-    focused,
-    inline_edit_shown,
-    next_edit,
-)
+from lsp_server.next_edits.lsp import copilot_inline_edit, focused, inline_edit_shown, next_edit
 from lsp_server.notices.status import status_message
 from lsp_server.protocol.capabilities import server_capabilities
 from lsp_server.protocol.client_features import ClientFeatures

@@ -92,11 +92,7 @@ class RedraftServer(LanguageServer):
             hub.acceptance,
         )
         self.offers = Offers(hub.acceptance)
-        self.editing = EditProvider(
-            self.client_name,
-            lambda: self.settings,
-            self.edit_engine,
-        )
+        self.editing = EditProvider(self.client_name, lambda: self.settings, self.edit_engine)
         self.next_edits = NextEditProvider(
             self.documents,
             self.folders,

@@ -51,9 +51,7 @@ class ServerSettings:
         secret=True,
     )
     model: str = option(
-        "",
-        "Which of a server's models answers, where it has several; empty: its first.",
-        own=True,
+        "", "Which of a server's models answers, where it has several; empty: its first.", own=True
     )
     fallback: str = option(
         "model",

@@ -15,11 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from operating_system.file_systems import (
-    announces_by_folder,
-    path_below,
-    remote_file_system,
-)
+from operating_system.file_systems import announces_by_folder, path_below, remote_file_system
 from repo_index.files import FileRules
 
 logger = logging.getLogger(__name__)

@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 
 from repo_index import gathering, matching
 from repo_index.compiled import compiled, linked
-from repo_index.gathering import (
-    RowBuffers,
-    Share,
-    Stream,
-    gather_rows,
-    plan_rows,
-    seed_of,
-)
+from repo_index.gathering import RowBuffers, Share, Stream, gather_rows, plan_rows, seed_of
 from repo_index.matching import Source, drop_dead_rings, match_ranges
 from repo_index.ordering import DEPTH, HEAD_STRIDE, Tokens
 

@@ -63,13 +63,5 @@ class Marks:
         """Those that stand in ``text`` in any case of their letters."""
         found = np.zeros(len(self._marks), np.bool_)
         data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
-        _find(
-            data,
-            self._folded,
-            self._first,
-            self._following,
-            self._letters,
-            self._lengths,
-            found,
-        )
+        _find(data, self._folded, self._first, self._following, self._letters, self._lengths, found)
         return [self._marks[index] for index in np.flatnonzero(found)]

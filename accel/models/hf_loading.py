@@ -13,15 +13,7 @@ from accel.model_folder import check_folder
 from accel.models import tree_attention as attention
 from accel.models.end_tokens import named_ends
 from accel.models.gguf.file import is_gguf
-from accel.models.hub import find_model_path
 from accel.models.torch_forward import is_out_of_memory
-
-__all__ = [
-    "check_folder",
-    "end_tokens",
-    "find_model_path",
-    "load_module",
-]
 
 
 def load_module(

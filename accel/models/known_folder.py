@@ -81,6 +81,3 @@ def _known_settings(
 
 def _key(dtype: str, threads: int | None, kv_type: KvType) -> str:
     return profile_key(f"known/{dtype}/{threads}", kv_type)
-
-
-__all__ = ["open_known", "remember"]

@@ -52,6 +52,3 @@ def rotary_frequencies(rotary: Any) -> NDArray[np.float32]:
         if np.allclose(found, plain, rtol=_SAME, atol=0):
             return plain
     return found
-
-
-__all__ = ["rope_frequencies", "rope_table", "rotary_frequencies"]

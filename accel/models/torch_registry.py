@@ -80,12 +80,7 @@ def open_by_torch(
     settings = replace(settings, kv_type=kv_type)
     torch.set_num_threads(settings.threads)
     model, execution_path = open_model(
-        folder,
-        settings.dtype,
-        place,
-        store,
-        may_share=settings.may_share,
-        kv_type=settings.kv_type,
+        folder, settings.dtype, place, store, may_share=settings.may_share, kv_type=settings.kv_type
     )
     if execution_path == "compiled":
         remember(store, dtype, threads, settings)

@@ -63,10 +63,7 @@ class TransformersModel(Model):
             arguments[self._keep_argument] = max(wanted, 1)
         tokens = torch.from_numpy(rows.tokens).to(device, torch.long)
         output = self.module(
-            input_ids=tokens[None],
-            past_key_values=cache.layers,
-            use_cache=True,
-            **arguments,
+            input_ids=tokens[None], past_key_values=cache.layers, use_cache=True, **arguments
         )
         logits: Tensor = output.logits[0]
         return TorchLogits(logits[len(logits) - wanted :])

@@ -76,6 +76,3 @@ def sum_of(_context: Any, sums: Any, times: Any) -> Any:
         return builder.fmul(whole, ir.Constant(_DOUBLE, 2.0**-_FIXED_POINT))
 
     return types.float64(sums, types.int64), generate
-
-
-__all__ = ["MOST_SUMMED", "add_to", "no_sums", "sum_of"]

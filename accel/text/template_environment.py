@@ -83,13 +83,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         """A value as it is written."""
         return value if isinstance(value, str) else marked_like(str(value), value)
 
-    def call(
-        __self,
-        __context: Context,
-        __obj: Any,
-        *args: Any,
-        **kwargs: Any,
-    ) -> Any:
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a method of a text so that marks stay."""
         owner = getattr(__obj, "__self__", None)
         if isinstance(owner, str) and not isinstance(owner, MarkedText) and holds_marks(args):

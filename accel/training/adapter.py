@@ -20,7 +20,8 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from accel.model_file import model_file
 from accel.models.gguf.adapter import FIM_TOKENS
-from accel.models.hf_loading import end_tokens, find_model_path, load_module
+from accel.models.hf_loading import end_tokens, load_module
+from accel.models.hub import find_model_path
 from accel.text.special_tokens import file_format_of
 from accel.text.tokenizer import Tokenizer
 from accel.training.adapter_file import save_adapter

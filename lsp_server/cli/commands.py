@@ -62,9 +62,7 @@ COMMANDS: dict[str, Command] = {
     "train": Command(
         "",
         "train models",
-        {
-            "adapter": Command("accel.training.adapter", "an adapter: holes, edits, next edits"),
-        },
+        {"adapter": Command("accel.training.adapter", "an adapter: holes, edits, next edits")},
     ),
 }
 MOVED = {

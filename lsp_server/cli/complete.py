@@ -31,10 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--max-tokens", type=int, default=64, help="stop after this many tokens")
     parser.add_argument("--single-line", action="store_true", help="stop at the line's end")
-    parser.add_argument(
-        "--model",
-        help=WRITTEN_MODEL,
-    )
+    parser.add_argument("--model", help=WRITTEN_MODEL)
     add_model_arguments(parser)
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"

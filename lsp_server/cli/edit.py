@@ -42,10 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--instruction", required=True, metavar="TEXT", help="what should change")
     parser.add_argument("--write", action="store_true", help="change the file, all at once")
     parser.add_argument("--max-tokens", type=int, default=4096, help="most tokens of the answer")
-    parser.add_argument(
-        "--model",
-        help=WRITTEN_MODEL,
-    )
+    parser.add_argument("--model", help=WRITTEN_MODEL)
     parser.add_argument(
         "--draft-model",
         metavar="PATH",

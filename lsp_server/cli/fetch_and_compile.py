@@ -60,6 +60,3 @@ def compile_for(file: Path, report: Report) -> None:
 def _wait(compiling: ParallelCompile, report: Report) -> None:
     if compiling.total:
         compiling.wait(partial(report, COMPILING))
-
-
-__all__ = ["compile_for", "fetch_and_compile"]

@@ -35,9 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--certificate", help="PEM file, for https")
     parser.add_argument("--private-key", help="PEM file, for https")
     parser.add_argument(
-        "--keys",
-        type=Path,
-        help="file of keys; without it, the server makes one key and stores it",
+        "--keys", type=Path, help="file of keys; without it, the server makes one key and stores it"
     )
     parser.add_argument(
         "--admin",

@@ -118,11 +118,7 @@ def _is_for_this_machine(model: OfferedModel) -> bool:
 def _machine() -> dict[str, Any]:
     from operating_system.machine import cores, free_bytes
 
-    return {
-        "cores": cores(),
-        "free_memory_bytes": free_bytes(),
-        "bytes_per_s": round(bandwidth()),
-    }
+    return {"cores": cores(), "free_memory_bytes": free_bytes(), "bytes_per_s": round(bandwidth())}
 
 
 def _show(

@@ -20,10 +20,7 @@ class OpenFiles:
     """Outlines of one client's open documents, made once for each version."""
 
     def __init__(
-        self,
-        documents: Documents,
-        folders: Folders,
-        counts_elsewhere: Callable[[Document], bool],
+        self, documents: Documents, folders: Folders, counts_elsewhere: Callable[[Document], bool]
     ) -> None:
         """``counts_elsewhere``: whether a document's text may stand in another's prompt."""
         self._documents = documents

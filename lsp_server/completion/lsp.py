@@ -206,8 +206,7 @@ def menu_items(
                 sort_text=f"~{number}",
                 insert_text_mode=mode,
                 text_edit=types.TextEdit(
-                    range=_with_word(cursor, word, features.encoding),
-                    new_text=inserted,
+                    range=_with_word(cursor, word, features.encoding), new_text=inserted
                 ),
                 command=_accepted(offer, number, text),
             )

@@ -26,11 +26,7 @@ class EngineInterface(Protocol):
         """Why requests have no chance just now; empty when they have one."""
 
     def ask(
-        self,
-        job: AnyJob,
-        client: str,
-        on_spans: OnSpans | None = None,
-        priority: int = COMPLETION,
+        self, job: AnyJob, client: str, on_spans: OnSpans | None = None, priority: int = COMPLETION
     ) -> Call:
         """Have a text written; the future holds a JobResult."""
 

@@ -106,10 +106,7 @@ class EditProvider:
     """Makes the edits of one client."""
 
     def __init__(
-        self,
-        client: str,
-        settings: Callable[[], Settings],
-        engine: Callable[[], EngineInterface],
+        self, client: str, settings: Callable[[], Settings], engine: Callable[[], EngineInterface]
     ) -> None:
         self._client = client
         self._settings = settings

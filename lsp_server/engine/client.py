@@ -127,11 +127,7 @@ class EngineClient:
     # Requests
 
     def ask(
-        self,
-        job: AnyJob,
-        client: str,
-        on_spans: OnSpans | None = None,
-        priority: int = COMPLETION,
+        self, job: AnyJob, client: str, on_spans: OnSpans | None = None, priority: int = COMPLETION
     ) -> Call:
         """Have a text written; the future holds a JobResult."""
         return self._call(job.operation, job, client, priority, on_spans)

@@ -133,11 +133,7 @@ def shown_job(engine: Engine, job: EditJob) -> tuple[ShownText, EditJob]:
     from accel.text.legible import legible_to
 
     tokenizer = engine.tokenizer
-    shown = ShownText(
-        job.selection,
-        job.instruction,
-        legible=legible_to(tokenizer),
-    )
+    shown = ShownText(job.selection, job.instruction, legible=legible_to(tokenizer))
     return shown, replace(
         job,
         selection=shown.text,

@@ -15,10 +15,7 @@ from lsp_server.engine.compiling import CompileTask, CompilingBehind, compile_at
 from lsp_server.engine.completion.cross_file import CrossFile
 from lsp_server.engine.completion.missing_line import LineFitter
 from lsp_server.engine.garbage import no_collection
-from lsp_server.engine.generating import (
-    prompt_length,
-    replace_surrogates,
-)
+from lsp_server.engine.generating import prompt_length, replace_surrogates
 from lsp_server.engine.kv_store import KvStore, kv_store_of
 from lsp_server.engine.next_edits.formats import FORMATS, fits, format_for
 from lsp_server.engine.next_edits.model_names import model_names

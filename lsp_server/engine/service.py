@@ -250,11 +250,7 @@ class EngineService(EnginePrompts):
         return len(tokens) <= self.engine.max_positions // PIECE_SHARE
 
     def _request(
-        self,
-        job: AnyJob,
-        prompt: Prompt,
-        nodes: int,
-        cancelled: Cancelled,
+        self, job: AnyJob, prompt: Prompt, nodes: int, cancelled: Cancelled
     ) -> GenerationRequest:
         from accel.drafting.base import DraftRequest
         from accel.request import GenerationRequest

@@ -7,7 +7,7 @@ import json
 import zlib
 from typing import Any
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from lsp_server.http_server.errors import RequestRefused, invalid
 
@@ -71,6 +71,3 @@ def _no_constant(name: str) -> Any:
 
 def _too_large(most_bytes: int) -> RequestRefused:
     return RequestRefused(413, f"a body has at most {most_bytes} bytes", "too_large")
-
-
-__all__ = ["ClientDisconnect", "read_body", "read_json", "unpacked"]

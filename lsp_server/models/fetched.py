@@ -25,11 +25,7 @@ def note_fetched(file: Path, name: str) -> None:
     """A file came and was checked, or was made here."""
     state = file.stat()
     known = _read()
-    known[file.name] = {
-        "name": name,
-        "size": state.st_size,
-        "changed": state.st_mtime_ns,
-    }
+    known[file.name] = {"name": name, "size": state.st_size, "changed": state.st_mtime_ns}
     _write(known)
 
 

@@ -32,11 +32,7 @@ class Child:
     """One child process and the frames to and from it."""
 
     def __init__(
-        self,
-        module: str,
-        arguments: list[str],
-        on_frame: OnFrame,
-        on_death: OnDeath,
+        self, module: str, arguments: list[str], on_frame: OnFrame, on_death: OnDeath
     ) -> None:
         self._module = module
         self._arguments = arguments

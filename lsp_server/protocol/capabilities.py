@@ -66,10 +66,7 @@ def server_capabilities(features: ClientFeatures, settings: Settings) -> types.S
         inline_completion_provider=types.InlineCompletionOptions(),
         completion_provider=types.CompletionOptions() if menu else None,
         code_action_provider=types.CodeActionOptions(
-            code_action_kinds=[
-                types.CodeActionKind.RefactorRewrite,
-                types.CodeActionKind.QuickFix,
-            ],
+            code_action_kinds=[types.CodeActionKind.RefactorRewrite, types.CodeActionKind.QuickFix],
             resolve_provider=True,
         ),
         experimental={"redraft": {"protocol": PROTOCOL}},
@@ -77,6 +74,6 @@ def server_capabilities(features: ClientFeatures, settings: Settings) -> types.S
         workspace=types.WorkspaceOptions(
             workspace_folders=types.WorkspaceFoldersServerCapabilities(
                 supported=True, change_notifications=True
-            ),
+            )
         ),
     )

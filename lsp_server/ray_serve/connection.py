@@ -36,11 +36,7 @@ class ReplicasConnection(Child):
     that die."""
 
     def __init__(
-        self,
-        handle: DeploymentHandle[Any],
-        secret: bytes,
-        on_frame: OnFrame,
-        on_death: OnDeath,
+        self, handle: DeploymentHandle[Any], secret: bytes, on_frame: OnFrame, on_death: OnDeath
     ) -> None:
         """``secret``: key of the HMAC that sessions are named by."""
         super().__init__("", [], on_frame, on_death)

@@ -175,11 +175,7 @@ class RemoteEngine:
     # Requests
 
     def ask(
-        self,
-        job: AnyJob,
-        client: str,
-        on_spans: OnSpans | None = None,
-        priority: int = COMPLETION,
+        self, job: AnyJob, client: str, on_spans: OnSpans | None = None, priority: int = COMPLETION
     ) -> Call:
         """Have a text written; the future holds a JobResult."""
         return self._call(job, client, on_spans, priority, is_prefill=False)

@@ -7,13 +7,7 @@ from typing import Any
 
 from lsp_server.contract.calls import OnSpans
 from lsp_server.contract.codec import read, to_json
-from lsp_server.contract.jobs import (
-    AcceptedText,
-    CompletionJob,
-    EditJob,
-    JobResult,
-    Span,
-)
+from lsp_server.contract.jobs import AcceptedText, CompletionJob, EditJob, JobResult, Span
 from lsp_server.contract.status import EngineStatus
 from lsp_server.errors import EngineFailed, ServerUnavailable
 from lsp_server.protocol.server_routes import PROTOCOL

@@ -141,12 +141,7 @@ class HostedRepositories:
     # Open documents
 
     def change_buffers(
-        self,
-        repository: str,
-        session: str,
-        holder: str,
-        edits: list[BufferEdit],
-        closed: list[str],
+        self, repository: str, session: str, holder: str, edits: list[BufferEdit], closed: list[str]
     ) -> None:
         """An editor's open documents changed. Raises RepositoryError; what stood before the edit
         that cannot be followed is done."""

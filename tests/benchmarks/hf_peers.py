@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from accel.engine import Engine
 from accel.model_options import DType
-from accel.models.hf_loading import find_model_path
+from accel.models.hub import find_model_path
 from lsp_server.errors import BenchError
 from tests.benchmarks.dtypes import FASTEST
 from tests.benchmarks.methods import PLAIN

@@ -83,7 +83,7 @@ def without_hf(names: str) -> str:
 def find_draft_model(given: str | Path | None, model: str | None) -> Path | None:
     """Folder of the draft model: the one ``given``, else ``draft`` in the target's folder; None
     where there is none. Raises accel's errors."""
-    from accel.models.hf_loading import find_model_path
+    from accel.models.hub import find_model_path
 
     if given is not None:
         return find_model_path(given)

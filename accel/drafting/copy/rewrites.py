@@ -170,11 +170,7 @@ def _stands_in(name: str, text: str) -> bool:
 
 
 def rewrite(
-    codec: TextCodec,
-    original: TokenArray,
-    start: int,
-    renames: list[tuple[str, str]],
-    shift: int,
+    codec: TextCodec, original: TokenArray, start: int, renames: list[tuple[str, str]], shift: int
 ) -> Version:
     """The original from token ``start`` on with names replaced and lines indented by ``shift``.
     ``start`` should stand at a line break, so that the first line is a whole one."""
@@ -197,11 +193,7 @@ def rewrite(
         touches = (touched >= 0) & (places < new_ends[touched])
         rules[touches] = numbers[touched[touches]]
     offsets = np.searchsorted(starts, old_places, side="right") - 1 + start
-    return Version(
-        tokens,
-        np.minimum(offsets, len(original)).astype(np.int32),
-        rules,
-    )
+    return Version(tokens, np.minimum(offsets, len(original)).astype(np.int32), rules)
 
 
 def _replace(text: str, changes: list[tuple[int, int, str, int]]) -> tuple[str, NDArray[np.int64]]:

@@ -343,6 +343,3 @@ def expand_rows(
         depth, reach, first_row = found.depths[item], chances[item], found.first_rows[item]
         last_class = sources.classes[found.tokens[item]]
         here = _behind(root, found.anchors[item], found.off_tracks[item], last_class)
-
-
-__all__ = ["CandidateRows", "CopyTree", "Fitted", "Standing", "Worth", "expand_rows"]

@@ -45,6 +45,3 @@ def sift_down(heap: NDArray[np.int32], probabilities: NDArray[np.float64], size:
         heap[slot] = other
         slot = below
     heap[slot] = item
-
-
-__all__ = ["sift_down", "sift_up"]

@@ -207,15 +207,7 @@ def _look_up(state: Any, start: int, stop: int, first: int, limit: int, depth: i
 
 
 @compiled_with(
-    acceptance,
-    best_first,
-    calibration,
-    entry,
-    evidence_of,
-    heap,
-    simd,
-    prompt_of,
-    surroundings_of,
+    acceptance, best_first, calibration, entry, evidence_of, heap, simd, prompt_of, surroundings_of
 )
 def draft_in(
     state: Any,

@@ -179,6 +179,3 @@ def multiply_by_tiles(  # type: ignore[no-untyped-def]
             at, to_row = x_at + row * x_stride, to + row * out_stride
             _two_again(x, at, x_stride, w, w_at, out, to_row, out_stride, height, in_features)
     _release()
-
-
-__all__ = ["TILE_PAIRS", "TILE_ROWS", "multiply_by_tiles"]

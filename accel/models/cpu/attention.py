@@ -311,19 +311,3 @@ def attend(
                 if most_far > 0:
                     found = found + load(far_sums, i * shape.head_dim + j)
                 store(attended, start + j, found * scale)
-
-
-__all__ = [
-    "QUERIES",
-    "AttentionBuffers",
-    "Floats",
-    "KVCache",
-    "Shape",
-    "Stored",
-    "apply_rope",
-    "attend",
-    "move",
-    "softmax_row",
-    "store_key",
-    "store_value",
-]

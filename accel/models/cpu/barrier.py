@@ -223,21 +223,3 @@ def linger(thread: int) -> None:
     sleeps."""
     for _ in range(min(thread, 4) * 400):
         _pause()
-
-
-__all__ = [
-    "NAP_S",
-    "Barrier",
-    "await_after",
-    "begin",
-    "ended_early",
-    "is_end_requested",
-    "is_last_to_arrive",
-    "join",
-    "linger",
-    "new_barrier",
-    "open_step",
-    "request_end",
-    "slept_s",
-    "take",
-]

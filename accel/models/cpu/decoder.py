@@ -52,17 +52,3 @@ def descriptors_of(layers: Sequence[Sequence[QuantisedMatrix]]) -> NDArray[np.in
 def weight_of(layer: int, part: str) -> str:
     """The name of a weight of a layer."""
     return f"model.layers.{layer}.{part}.weight"
-
-
-__all__ = [
-    "ATTENTION_NORM",
-    "DOWN",
-    "GATE_UP",
-    "MLP_NORM",
-    "MOST_BYTES",
-    "OUTPUT",
-    "QKV",
-    "Decoder",
-    "descriptors_of",
-    "weight_of",
-]

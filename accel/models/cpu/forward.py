@@ -40,13 +40,7 @@ from accel.models.cpu.layers import (
 )
 from accel.models.cpu.lm_head import advance, begin_verification, head_argmax, is_finished
 from accel.models.cpu.matmul import BLOCK
-from accel.models.cpu.request_table import (
-    NUMBERS,
-    VERIFIES,
-    WANTED,
-    RequestTable,
-    rows_wanted,
-)
+from accel.models.cpu.request_table import NUMBERS, VERIFIES, WANTED, RequestTable, rows_wanted
 from accel.models.cpu.rms_norm import rms_norm
 from accel.models.cpu.thread_state import OpenThreadState, opened
 from accel.native.numba_cache import compiled_with
@@ -224,6 +218,3 @@ def _write_logits(
         if requests[request, VERIFIES] == 0 and first < last:
             written = logits[requests[request, NUMBERS] :]
             project(scratch.normed, first, last - first, head, 0, span, written, column, scratch.q8)
-
-
-__all__ = ["forward", "forward_at", "num_steps"]

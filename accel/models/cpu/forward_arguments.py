@@ -34,6 +34,3 @@ class ForwardOutput(NamedTuple):
     parents: TokenArray
     wanted: int
     most_nodes: int
-
-
-__all__ = ["ForwardInput", "ForwardOutput"]

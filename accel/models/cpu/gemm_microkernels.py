@@ -258,18 +258,3 @@ def half_of(  # type: ignore[no-untyped-def]
         _half5(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
     else:
         _half6(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
-
-
-__all__ = [
-    "BLOCK",
-    "FAST_ROWS",
-    "HALF",
-    "IS_WIDE",
-    "LEAST_PAIR",
-    "MOST_PAIR",
-    "TILE_ROWS",
-    "WHOLE_ROWS",
-    "half_of",
-    "pair_of",
-    "tile_of",
-]

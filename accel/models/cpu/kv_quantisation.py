@@ -52,6 +52,3 @@ def scale_probs(probs: Floats, row: int, columns: int, scales: Floats) -> None:
     for column in range(0, columns, LANES):
         prob = maximum(load(probs, start + column), least)
         store(probs, start + column, prob * load(scales, column))
-
-
-__all__ = ["absmax_quantise", "scale_probs", "scale_scores"]

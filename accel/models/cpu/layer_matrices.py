@@ -40,6 +40,20 @@ def _are_descriptors(kind: Any) -> bool:
     return isinstance(kind, types.Array) and kind.dtype == types.int64
 
 
+def _compile(function: Any, place: int, of_packed: Any, of_quantised: Any) -> None:
+    """Have compiled code call one of two for ``function``, by the kind of the matrices that it is
+    given at ``place``."""
+
+    @overload(function)
+    def choose(*arguments: Any) -> Any:
+        chosen = of_quantised if _are_descriptors(arguments[place]) else of_packed
+
+        def call(*arguments: Any) -> Any:
+            return chosen(*arguments)
+
+        return call
+
+
 def blocks_of(matrices: Matrices) -> int:
     """How many blocks of columns each matrix has."""
     if is_quantised(matrices):
@@ -61,14 +75,7 @@ def _blocks_of_packed(matrices: Matrices) -> int:
     return count
 
 
-@overload(blocks_of)
-def _blocks_of(matrices: Any) -> Any:
-    chosen = _blocks_of_parts if _are_descriptors(matrices) else _blocks_of_packed
-
-    def implementation(matrices: Any) -> Any:
-        return chosen(matrices)
-
-    return implementation
+_compile(blocks_of, 0, _blocks_of_packed, _blocks_of_parts)
 
 
 def quantise_row(
@@ -93,14 +100,7 @@ def _nothing(
     """Packed matrices read rows as they are."""
 
 
-@overload(quantise_row)
-def _quantise_rows(inputs: Any, row: Any, blocks: Any, matrices: Any, q8: Any) -> Any:
-    chosen = _quantise if _are_descriptors(matrices) else _nothing
-
-    def implementation(inputs: Any, row: Any, blocks: Any, matrices: Any, q8: Any) -> Any:
-        chosen(inputs, row, blocks, matrices, q8)
-
-    return implementation
+_compile(quantise_row, 3, _nothing, _quantise)
 
 
 def project(
@@ -163,34 +163,7 @@ def _project_quantised(
         begin = end
 
 
-@overload(project)
-def _project(
-    inputs: Any,
-    first_row: Any,
-    rows: Any,
-    matrices: Any,
-    layer: Any,
-    blocks: Any,
-    output: Any,
-    column: Any,
-    q8: Any,
-) -> Any:
-    chosen = _project_quantised if _are_descriptors(matrices) else _project_packed
-
-    def implementation(
-        inputs: Any,
-        first_row: Any,
-        rows: Any,
-        matrices: Any,
-        layer: Any,
-        blocks: Any,
-        output: Any,
-        column: Any,
-        q8: Any,
-    ) -> Any:
-        chosen(inputs, first_row, rows, matrices, layer, blocks, output, column, q8)
-
-    return implementation
+_compile(project, 3, _project_packed, _project_quantised)
 
 
 def embed(tokens: NDArray[np.int32], embedding: Matrices, x: NDArray[np.float32]) -> None:
@@ -215,14 +188,4 @@ def _embed_quantised(
         write_row(embedding[0, 0], tokens[row], x, row)
 
 
-@overload(embed)
-def _embed(tokens: Any, embedding: Any, x: Any) -> Any:
-    chosen = _embed_quantised if _are_descriptors(embedding) else _embed_stored
-
-    def implementation(tokens: Any, embedding: Any, x: Any) -> Any:
-        chosen(tokens, embedding, x)
-
-    return implementation
-
-
-__all__ = ["Matrices", "blocks_of", "embed", "is_quantised", "project", "quantise_row"]
+_compile(embed, 1, _embed_stored, _embed_quantised)

@@ -245,14 +245,3 @@ def _swiglu(layer: int, item: int, items: int, rows: int, state: OpenThreadState
     silu_and_mul(scratch.gate_up, scratch.gated, rows, first * BLOCK, last * BLOCK)
     for row in range(rows):
         quantise_row(scratch.gated, row, (first, last), state.weights.down, scratch.gated_q8)
-
-
-__all__ = [
-    "LAYER_STEPS",
-    "NORM_ROWS",
-    "compute",
-    "num_items",
-    "num_query_tiles",
-    "num_tiles",
-    "tile_range",
-]

@@ -298,19 +298,3 @@ def head_argmax(
     scores, tokens = verification.scores[item], verification.tokens[item]
     found = first, last, vocabulary, logits, scores, tokens
     argmax_of_columns(verification.block, verification.q8, rows, head, *found)
-
-
-__all__ = [
-    "COLUMNS",
-    "FIRST_ROWS",
-    "HEAD_ROWS",
-    "GreedyVerification",
-    "advance",
-    "all_logits",
-    "argmax_of_columns",
-    "begin_verification",
-    "choose_rows",
-    "head_argmax",
-    "is_finished",
-    "update_argmax",
-]

@@ -58,6 +58,3 @@ class _Products:
         for inputs, matrix in zip(self._inputs, self._matrices, strict=True):
             blocks, in_features = matrix.shape[:2]
             multiply(inputs, 0, rows, matrix, blocks, in_features, self._output, 0)
-
-
-__all__ = ["product_costs"]

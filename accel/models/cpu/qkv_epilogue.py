@@ -8,14 +8,7 @@ from numpy.typing import NDArray
 
 from accel.models.cpu import attention as compiled_attention
 from accel.models.cpu import kv_quantisation, matmul, rms_norm
-from accel.models.cpu.attention import (
-    Floats,
-    Shape,
-    Stored,
-    apply_rope,
-    store_key,
-    store_value,
-)
+from accel.models.cpu.attention import Floats, Shape, Stored, apply_rope, store_key, store_value
 from accel.models.cpu.kv_quantisation import absmax_quantise
 from accel.models.cpu.rms_norm import rms_norm_head
 from accel.native import simd
@@ -67,6 +60,3 @@ def qkv_epilogue(
             store_key(kept, place, vector)
         else:
             store_value(kept, place, vector)
-
-
-__all__ = ["qkv_epilogue"]

@@ -109,21 +109,3 @@ def value_scales_of(requests: RequestTable, request: int, like: Floats) -> Float
     layers, heads, columns = like.shape
     shape = layers, heads, requests[request, _CAPACITY] // BLOCK * columns
     return _array_at(requests[request, _VALUE_SCALES], shape, like)
-
-
-__all__ = [
-    "FIRST",
-    "NUMBERS",
-    "PAST",
-    "ROWS",
-    "VERIFIES",
-    "WANTED",
-    "RequestTable",
-    "key_scales_of",
-    "keys_of",
-    "line_of",
-    "mask_of",
-    "rows_wanted",
-    "value_scales_of",
-    "values_of",
-]

@@ -45,6 +45,3 @@ def rms_norm_head(vectors: Floats, at: int, weight: Floats, eps: float) -> None:
     the model has no such norm."""
     if len(weight):
         _normalise(vectors, at, weight, eps, vectors)
-
-
-__all__ = ["add_residual", "rms_norm", "rms_norm_head"]

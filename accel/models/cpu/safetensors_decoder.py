@@ -190,6 +190,3 @@ def _widened(numbers: NDArray[Any]) -> Floats:
     if numbers.dtype != np.int16:
         return numbers.astype(np.float32)
     return (numbers.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-
-
-__all__ = ["can_be_read", "read_decoder"]

@@ -57,6 +57,3 @@ class Scratch(NamedTuple):
             q8=empty((rows, most_inputs // QUANTISED_BLOCK * Q8_BYTES), np.int8),
             gated_q8=empty((rows, gated // QUANTISED_BLOCK * Q8_BYTES), np.int8),
         )
-
-
-__all__ = ["Scratch"]

@@ -25,6 +25,3 @@ def silu_and_mul(gate_up: Floats, gated: Stored, rows: int, first: int, last: in
             gate, up = load(gate_up, start + i), load(gate_up, start + intermediate_size + i)
             silu = gate / (one + exp(minimum(zero - gate, most)))
             store(gated, row * intermediate_size + i, silu * up)
-
-
-__all__ = ["silu_and_mul"]

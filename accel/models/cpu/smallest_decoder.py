@@ -49,6 +49,3 @@ def smallest_decoder() -> Decoder:
         cos_sin=lambda positions: rope_table(frequencies, 1.0, positions),
         matrices=(stored, rounded),
     )
-
-
-__all__ = ["smallest_decoder"]

@@ -99,6 +99,3 @@ def opened(state: Any) -> OpenThreadState:
         state.attention_buffers,
         state.logits,
     )
-
-
-__all__ = ["OpenThreadState", "ThreadState", "opened", "thread_state_of"]

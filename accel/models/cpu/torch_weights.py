@@ -15,12 +15,7 @@ from accel.models.cpu.decoder import MOST_BYTES, Decoder, descriptors_of
 from accel.models.cpu.matmul import BLOCK, packed
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.weights import Weights
-from accel.models.llama_torch import (
-    eps_of,
-    fused_biases,
-    fused_weights,
-    is_built_like_llama,
-)
+from accel.models.llama_torch import eps_of, fused_biases, fused_weights, is_built_like_llama
 from accel.models.rope import rope_table, rotary_frequencies
 from accel.models.torch_names import name_of
 from accel.native.aligned_memory import empty
@@ -190,6 +185,3 @@ def _array(tensor: Tensor) -> NDArray[Any]:
 def _floats(tensor: Tensor) -> NDArray[np.float32]:
     array: NDArray[np.float32] = tensor.detach().float().numpy().copy()
     return array
-
-
-__all__ = ["can_be_compiled", "decoder_of", "pack_weights"]

@@ -41,6 +41,3 @@ def kv_dtype(weights: Weights, kv_type: KvType) -> np.dtype[Any]:
         return np.dtype(np.int8)
     dtype = weights.embedding.dtype
     return np.dtype(np.uint16) if is_quantised(weights.embedding) else dtype
-
-
-__all__ = ["Weights", "kv_dtype"]

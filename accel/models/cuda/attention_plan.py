@@ -87,12 +87,7 @@ class AttentionPlan:
         )
         self._works = np.zeros((self.most_works, WORK_FIELDS), np.int32)
 
-    def fill(
-        self,
-        rows: PooledRows,
-        first: int,
-        behind: int,
-    ) -> IntArray:
+    def fill(self, rows: PooledRows, first: int, behind: int) -> IntArray:
         """The numbers in use for the rows from ``first`` on that stand before ``behind``."""
         assert behind - first <= self.width, "more rows than the forward is wide"
         count, table = behind - first, self.numbers[: FIELDS * self.width].reshape(FIELDS, -1)

@@ -233,6 +233,3 @@ class _Header:
 def shown(text: str) -> str:
     """A string out of a file as a message may show it: short and on one line."""
     return ascii(text if len(text) <= 60 else f"{text[:60]}…")
-
-
-__all__ = ["Tensor", "read_header", "shown"]

@@ -74,15 +74,11 @@ _DEEPSEEK_V3 = PreTokenizer(
 )
 
 PRE_TOKENIZERS = {
-    "default": PreTokenizer(
-        (r"[\p{P}\$\+<=>\^~\|]+", _WORDS, r"\p{N}+", "[0-9][0-9][0-9]"),
-    ),
+    "default": PreTokenizer((r"[\p{P}\$\+<=>\^~\|]+", _WORDS, r"\p{N}+", "[0-9][0-9][0-9]")),
     "falcon": PreTokenizer((r"[\p{P}\$\+<=>\^~\|`]+", _WORDS, "[0-9][0-9][0-9]")),
-    "deepseek-coder": PreTokenizer(
-        (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _CHINESE, _DIGIT),
-    ),
+    "deepseek-coder": PreTokenizer((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _CHINESE, _DIGIT)),
     "deepseek-llm": PreTokenizer(
-        (r"[\r\n]", rf"\s?{_CASED_LETTERS}+", rf"\s?{_SIGNS}+", r"\s+$", _CHINESE, _DIGIT),
+        (r"[\r\n]", rf"\s?{_CASED_LETTERS}+", rf"\s?{_SIGNS}+", r"\s+$", _CHINESE, _DIGIT)
     ),
     "deepseek-v3": _DEEPSEEK_V3,
     "hunyuan-dense": _DEEPSEEK_V3,

@@ -177,7 +177,7 @@ def _replayed(
     args: argparse.Namespace, cases: list[Any], part: str, progress: Progress
 ) -> tuple[list[Measurement], dict[str, CountingMaker]]:
     from accel.model_file import model_file
-    from accel.models.hf_loading import find_model_path
+    from accel.models.hub import find_model_path
 
     tokenizer = model_file(find_model_path(args.model)).tokenizer
     datastores = load_datastores(args, tokenizer, progress)

@@ -40,7 +40,7 @@ def measure_replay(
 ) -> tuple[dict[str, Any], list[Measurement], Tokenizer]:
     """Document, measurements and tokenizer of a replay."""
     from accel.model_file import model_file
-    from accel.models.hf_loading import find_model_path
+    from accel.models.hub import find_model_path
     from tests.benchmarks import report
     from tests.benchmarks.completion.replay import PROMPT_TOKENS
     from tests.benchmarks.methods import MethodSetup

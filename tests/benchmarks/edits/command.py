@@ -184,7 +184,7 @@ def _replayed(
     args: argparse.Namespace, cases: list[EditCase], progress: Progress
 ) -> tuple[dict[str, Any], list[Measurement]]:
     from accel.model_file import model_file
-    from accel.models.hf_loading import find_model_path
+    from accel.models.hub import find_model_path
     from tests.benchmarks import report
     from tests.benchmarks.edits.replay import replay_edits
 

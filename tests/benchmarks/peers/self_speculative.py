@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from accel.draft_tree import TokenArray
 from accel.engine import Engine
 from accel.model_file import model_file
-from accel.models.hf_loading import find_model_path, load_module
+from accel.models.hf_loading import load_module
+from accel.models.hub import find_model_path
 from tests.benchmarks.peers.errors import PeerUnavailable
 
 MOST_TOKENS = 12

@@ -17,8 +17,10 @@ import torch
 from torch import Tensor
 
 from accel.model_file import model_file
+from accel.model_folder import check_folder
 from accel.models.adaptive_tokens import FILE, save_embeddings, sha256_of_weights
-from accel.models.hf_loading import check_folder, find_model_path, load_module
+from accel.models.hf_loading import load_module
+from accel.models.hub import find_model_path
 from accel.text.tokenizer import Tokenizer
 from accel.training.bar import Bar
 from accel.training.errors import TrainingError

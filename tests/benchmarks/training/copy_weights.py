@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Collect edits, fit, write. Raises TrainingError."""
     from accel.drafting.copy.drafter import CopyDrafter
-    from accel.models.hf_loading import find_model_path
+    from accel.models.hub import find_model_path
 
     tokenizer = model_file(find_model_path(args.model)).tokenizer
     rng = random.Random(args.seed)

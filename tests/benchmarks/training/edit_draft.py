@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Regenerate, tune, merge, export. Raises AccelError."""
     from accel.engine import Engine
-    from accel.models.hf_loading import find_model_path
+    from accel.models.hub import find_model_path
 
     started = time.monotonic()
     target = Engine.load(args.target, dtype="fp32", threads=args.threads)

@@ -95,15 +95,3 @@ def quantise_rows(x: NDArray[np.float32], rows: int, q8: Q8Blocks) -> None:
     """Quantise the first ``rows`` rows of x, float32 [.., in], both contiguous."""
     for row in range(rows):
         quantise_blocks(x, row, 0, x.shape[1] // BLOCK, q8)
-
-
-__all__ = [
-    "CORRECTIONS",
-    "Q8_BYTES",
-    "SCALE",
-    "SUM",
-    "Q8Blocks",
-    "empty_q8",
-    "quantise_blocks",
-    "quantise_rows",
-]

@@ -86,6 +86,3 @@ class Avx2:
 
     def sum(self, builder: Any, bits: int, correction: Any) -> Sum:
         return _Sum(builder, bits, correction)
-
-
-__all__ = ["Avx2"]

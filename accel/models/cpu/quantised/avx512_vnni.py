@@ -14,6 +14,3 @@ class Avx512Vnni(DotInstruction):
     rows = 8
     name = "llvm.x86.avx512.vpdpbusd.512"
     keeps_order = False
-
-
-__all__ = ["Avx512Vnni"]

@@ -15,6 +15,3 @@ class AvxVnni(DotInstruction):
     rows = 4
     name = "llvm.x86.avx512.vpdpbusd.256"
     keeps_order = True
-
-
-__all__ = ["AvxVnni"]

@@ -40,6 +40,3 @@ class DotInstruction:
         if correction is not None:
             total = splat(builder, correction, self.lanes)
         return _Sum(builder, self.name, total, keeps_order=self.keeps_order)
-
-
-__all__ = ["DotInstruction"]

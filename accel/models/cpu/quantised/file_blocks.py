@@ -130,6 +130,3 @@ BLOCK_TYPES = {
     "Q6_K": BlockType(210, _K, SIX, SIX_BITS, 0, _q6_k),
 }
 """By the names that llama.cpp gives them."""
-
-
-__all__ = ["BLOCK_TYPES", "BlockType", "read_codes"]

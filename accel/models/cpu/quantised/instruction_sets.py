@@ -39,6 +39,3 @@ def chosen() -> str:
 def is_fast() -> bool:
     """Whether the one to use has quick products of bytes."""
     return chosen() != "portable"
-
-
-__all__ = ["INSTRUCTION_SETS", "chosen", "here", "is_fast"]

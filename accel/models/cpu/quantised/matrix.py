@@ -127,6 +127,3 @@ def multiply(
         x = q8.ctypes.data + first_row * descriptor[2] * Q8_BYTES
         to = out.ctypes.data + 4 * column
         call_product(descriptor[0], x, rows, descriptor[2], descriptor[1], first, last, to, stride)
-
-
-__all__ = ["MatrixDescriptor", "QuantisedMatrix", "multiply"]

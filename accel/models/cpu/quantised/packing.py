@@ -166,6 +166,3 @@ def _pack_block(
             of_word = words[first + plane * in_plane + word] >> np.uint32(4) & mask
             bits_of_all |= of_word << np.uint32(word * more)
         group[at + (WORDS // 2 + plane) * _PLANE_WORDS] = bits_of_all
-
-
-__all__ = ["Packed", "pack_blocks", "pack_codes", "pack_scales"]

@@ -39,6 +39,3 @@ class Portable:
 
     def sum(self, builder: Any, _bits: int, correction: Any) -> Sum:
         return _Sum(builder, self.lanes, correction)
-
-
-__all__ = ["Portable"]

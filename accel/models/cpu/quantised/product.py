@@ -119,16 +119,7 @@ def multiply_packed(  # type: ignore[no-untyped-def]
             count = height + (place < taller)
             x_at, to = x + row * x_stride, out + row * out_stride + (group - first) * _GROUP_OUT
             _tile(
-                layout,
-                instructions,
-                count,
-                x_at,
-                x_stride,
-                scales,
-                codes,
-                blocks,
-                to,
-                out_stride,
+                layout, instructions, count, x_at, x_stride, scales, codes, blocks, to, out_stride
             )
             row += count
 
@@ -173,6 +164,3 @@ def call_product(
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 9), generate
-
-
-__all__ = ["address_of_product", "call_product", "multiply_packed"]

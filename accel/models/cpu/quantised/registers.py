@@ -76,15 +76,3 @@ def in_order(builder: Any, value: Any) -> Any:
 def same(kind: ir.VectorType, value: int) -> Any:
     """A vector of one constant."""
     return ir.Constant(kind, [value] * kind.count)
-
-
-__all__ = [
-    "InstructionSet",
-    "Sum",
-    "bytes_of",
-    "in_order",
-    "pairs_of",
-    "same",
-    "splat",
-    "words_of",
-]

@@ -79,6 +79,3 @@ def write_row(descriptor: NDArray[np.int64], index: int, x: NDArray[np.float32],
             scale = _half(scales + i * parts // BLOCK * SCALES)
             code = np.float32(_code(bits, planes, column, i)) - offset
             x[row, block * BLOCK + i] = scale * code + minimum
-
-
-__all__ = ["write_row"]

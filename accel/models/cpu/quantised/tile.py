@@ -168,11 +168,7 @@ class Arguments(NamedTuple):
 
 
 def write_tile(
-    builder: Any,
-    layout: PackedLayout,
-    rows: int,
-    machine: InstructionSet,
-    arguments: Arguments,
+    builder: Any, layout: PackedLayout, rows: int, machine: InstructionSet, arguments: Arguments
 ) -> None:
     """Generate code that writes the products of rows with a group of columns. They are added
     block by block, in the same order for every row and column."""
@@ -211,6 +207,3 @@ def write_tile(
         place = _Place(builder, builder.add(out, builder.mul(out_stride, I64(row))))
         for register, end in enumerate(row_ends):
             builder.store(end, place.at(4 * lanes * register, floats), align=4)
-
-
-__all__ = ["Arguments", "write_tile"]
