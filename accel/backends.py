@@ -13,7 +13,7 @@ from accel.models.autotune import INT8, Later, Profile, RunSettings, may_use_mor
 from accel.models.base import Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
-from accel.models.cpu.gguf_model import open_file
+from accel.models.cpu.opening import open_file
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.device import is_on_cpu
 from accel.models.fingerprint import fingerprint

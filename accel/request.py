@@ -14,6 +14,7 @@ from accel.drafting.base import Drafter, DraftRequest
 from accel.errors import InvalidRequest, PromptTooLong
 from accel.verification.logprobs import Logprob
 from accel.verification.sampling import Sampling
+from accel.verification.verify_tree import Relaxed
 
 StoppedBy = Literal["end", "stop", "length", "cancelled"]
 
@@ -43,12 +44,9 @@ class GenerationRequest:
     plan: bool = True
     """Let the engine cut draft trees to what pays; False verifies them as drafted, which is what
     rules without calibrated probabilities mean."""
-    entropy_top_k: int = 0
-    """Above 1, tokens of a draft model are accepted by EfficientEdit's entropy rule with this k.
-    Lossy, for greedy decoding only; off by default."""
-    relaxed_rule: Literal["entropy", "top-k", "direct"] = "entropy"
-    """With ``entropy_top_k``, the other verifiers of EfficientEdit's Table III, for comparison: the
-    k likeliest tokens, or whatever the draft model says."""
+    relaxed: Relaxed | None = None
+    """Which tokens of a draft model are accepted beside the likeliest. Lossy, for greedy decoding
+    only; none by default."""
     logprobs: int | None = None
     """Say how likely each token was, and so many of the likeliest in its place; None: do not."""
     confidences: bool = False
@@ -66,8 +64,8 @@ class GenerationRequest:
                 f"the prompt has {len(self.prompt)} tokens and this model's maximum context length "
                 f"is {max_positions} tokens; shorten it"
             )
-        if self.entropy_top_k > 1 and not self.sampling.plain_greedy:
-            raise InvalidRequest("entropy_top_k is for greedy decoding; set temperature to 0")
+        if self.relaxed is not None and not self.sampling.plain_greedy:
+            raise InvalidRequest("relaxed is for greedy decoding; set temperature to 0")
         if self.max_tokens < 1:
             raise InvalidRequest(f"max_tokens is {self.max_tokens}; give 1 or more")
 

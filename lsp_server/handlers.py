@@ -230,11 +230,6 @@ async def models(_ls: RedraftServer, _params: Any) -> dict[str, Any]:
     return await listed_models()
 
 
-async def execute_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> Any:
-    """``workspace/executeCommand``."""
-    return await run_command(ls, params)
-
-
 def cancel_progress(ls: RedraftServer, params: types.WorkDoneProgressCancelParams) -> None:
     """The user pressed cancel on a progress."""
     if (progress := ls.progresses.get(params.token)) is not None:
@@ -252,7 +247,7 @@ def register(ls: RedraftServer) -> None:
         types.TEXT_DOCUMENT_COMPLETION: completion,
         types.TEXT_DOCUMENT_CODE_ACTION: code_action,
         types.CODE_ACTION_RESOLVE: resolve_action,
-        types.WORKSPACE_EXECUTE_COMMAND: execute_command,
+        types.WORKSPACE_EXECUTE_COMMAND: run_command,
         types.WINDOW_WORK_DONE_PROGRESS_CANCEL: cancel_progress,
         "redraft/edit": edit,
         "redraft/prepareEdit": prepare_edit,

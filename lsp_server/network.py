@@ -58,6 +58,12 @@ def network_remedy(error: BaseException, url: str) -> str:
     return f"check the proxy {proxy} ({_variable(url)}), or put {host} into NO_PROXY"
 
 
+def first_line(error: Exception) -> str:
+    """What an error says at first; its kind where it says nothing."""
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def without_password(url: str) -> str:
     """An address as a message may show it."""
     return re.sub(r"//[^/?#]*@", "//", url, count=1)

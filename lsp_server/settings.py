@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass, field
-from typing import Any, get_type_hints
+from typing import Any
 
 from accel.model_options import option
 from lsp_server.contract.codec import Problem, camel_case, read_with_problems
@@ -289,42 +289,6 @@ def with_own_server(values: Any, started_with: Any, environment: dict[str, str])
     server = {**environment, **given}
     others = {name: value for name, value in (values or {}).items() if name != "server"}
     return {**others, "server": server} if server else others
-
-
-def settings_page() -> str:
-    """Markdown page of all settings."""
-    lines = ["# Settings", "", "All in the section `redraft`. Generated; do not edit.", ""]
-    lines += ["| setting | default | meaning |", "| --- | --- | --- |"]
-    lines += [f"| `{row.name}` | `{row.default}` | {row.doc} |" for row in settings_rows()]
-    return "\n".join(lines) + "\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One setting of the page."""
-
-    name: str
-    default: str
-    doc: str
-
-
-def settings_rows(kind: type[Any] = Settings, path: str = "redraft") -> list[Row]:
-    """All settings, in the order of the tree."""
-    import json
-
-    rows: list[Row] = []
-    hints = get_type_hints(kind)
-    defaults = kind()
-    for item in dataclasses.fields(kind):
-        name = f"{path}.{camel_case(item.name)}"
-        if dataclasses.is_dataclass(hints[item.name]):
-            rows += settings_rows(hints[item.name], name)
-            continue
-        doc = item.metadata["doc"]
-        if item.metadata["choices"]:
-            doc += " One of " + ", ".join(f"`{one}`" for one in item.metadata["choices"]) + "."
-        rows.append(Row(name, json.dumps(getattr(defaults, item.name)), doc))
-    return rows
 
 
 def language_enabled(settings: Settings, language: str) -> bool:

@@ -126,7 +126,6 @@ class _CorpusTree(NamedTrees):
         self._gone = gone
 
     def covers(self, path: str) -> bool:
-        """See :class:`SourceTree`."""
         return path.partition("/")[0] in self._gone or super().covers(path)
 
 

@@ -93,7 +93,6 @@ class FileRules:
 
     root: Path
     limits: Limits = field(default_factory=Limits)
-    user_ignore: Path | None = None
     patterns: str = ""
     """Lines as of an ignore file at the root."""
     _folders: dict[str, _Folder] = field(default_factory=dict)
@@ -248,11 +247,10 @@ class FileRules:
     def _top(self) -> _Folder:
         """Rules at the root: with those of the repository that the workspace is a part of."""
         top = _Folder(repository=_is_repository(self.root))
-        git = [IgnoreFile.parse(self.patterns, "the settings", "")]
-        git += [
-            IgnoreFile.read(path, path.name, "")
-            for path in (self.user_ignore, self.root / ".git" / "info" / "exclude")
-            if path is not None
+        exclude = self.root / ".git" / "info" / "exclude"
+        git = [
+            IgnoreFile.parse(self.patterns, "the settings", ""),
+            IgnoreFile.read(exclude, exclude.name, ""),
         ]
         if not top.repository:
             for parent in self.root.parents:

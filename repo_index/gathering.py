@@ -13,8 +13,8 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from repo_index.compiled import linked
-from repo_index.matching import NO_WINDOW, WINDOW, Ranges, Source, file_of, position_at, read_tokens
-from repo_index.ordering import DEPTH, Order, Tokens
+from repo_index.matching import NO_WINDOW, WINDOW, Ranges, Source, position_at, read_tokens
+from repo_index.ordering import DEPTH, Order, Tokens, file_of
 
 _OPAQUE_POINTERS = llvm.llvm_version_info[0] >= 16
 

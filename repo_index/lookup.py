@@ -13,7 +13,7 @@ from numba import carray, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from repo_index import gathering, matching
+from repo_index import gathering, matching, ordering
 from repo_index.compiled import compiled, linked
 from repo_index.gathering import RowBuffers, Share, Stream, gather_rows, plan_rows, seed_of
 from repo_index.matching import Source, drop_dead_rings, match_ranges
@@ -106,10 +106,10 @@ def _match(
 
 
 def _callable_from_c(function: Any) -> Any:
-    """Compiled for C, too, with a disk cache that also ends when ``matching`` or ``gathering``
-    changes: numba looks only at the file of the function itself."""
+    """Compiled for C, too, with a disk cache that also ends when what it is compiled with changes:
+    numba looks only at the file of the function itself."""
     digest = hashlib.sha256()
-    for module in (matching, gathering):
+    for module in (matching, gathering, ordering):
         assert module.__file__ is not None
         digest.update(Path(module.__file__).read_bytes())
     stamp = digest.hexdigest()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from operating_system.system import is_windows
 from repo_index.compiled import linked
-from repo_index.ordering import DEPTH, Order, Tokens
+from repo_index.ordering import DEPTH, Order, Tokens, file_of
 
 Ranges = NDArray[np.int64]
 """int64 [segments, DEPTH + 1, 2]: at index k the part of the order that matches k tokens."""
@@ -186,20 +186,6 @@ def match_ranges(
         if length == 1 and wanted < len(known):
             known[wanted] = low << 32 | high
     return longest
-
-
-@linked(inline="always")
-def file_of(starts: NDArray[np.uint32], position: int) -> int:
-    """Index of the last file that starts at or before ``position``."""
-    low = 0
-    high = len(starts)
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if starts[middle] <= position:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 @linked(forceinline=True)

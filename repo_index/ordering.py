@@ -280,6 +280,20 @@ def merge_orders(
     state[1] = j
 
 
+@linked(inline="always")
+def file_of(starts: NDArray[np.uint32], position: int) -> int:
+    """Index of the last file that starts at or before ``position``."""
+    low = 0
+    high = len(starts)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if starts[middle] <= position:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 @compiled()
 def keep_living(
     order: Order,
@@ -292,16 +306,9 @@ def keep_living(
     n = 0
     for i in range(len(order)):
         position = np.int64(order[i])
-        low = 0
-        high = len(starts)
-        while high - low > 1:
-            middle = (low + high) >> 1
-            if starts[middle] <= position:
-                low = middle
-            else:
-                high = middle
-        if not dead[low]:
-            out[n] = position + shifts[low]
+        file = file_of(starts, position)
+        if not dead[file]:
+            out[n] = position + shifts[file]
             n += 1
     return n
 

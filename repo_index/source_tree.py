@@ -54,48 +54,40 @@ class FolderTree:
         limits: Limits | None = None,
         *,
         endings: tuple[str, ...] = (),
-        user_ignore: Path | None = None,
         patterns: str = "",
     ) -> None:
-        """``endings``: names that count end so, all when empty. ``user_ignore``: one more ignore
-        file; ``patterns``: lines as of an ignore file."""
-        self.rules = FileRules(root, limits or Limits(), user_ignore, patterns)
+        """``endings``: names that count end so, all when empty; ``patterns``: lines as of an ignore
+        file."""
+        self.rules = FileRules(root, limits or Limits(), patterns)
         self.root = self.rules.root
         self._endings = endings
 
     @property
     def problem(self) -> str:
-        """See :class:`SourceTree`."""
         return self.rules.problem
 
     def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
-        """See :class:`SourceTree`."""
         for path, fingerprint in self.rules.walk(below):
             if not self._endings or path.endswith(self._endings):
                 yield path, fingerprint
 
     def excluded(self, path: str) -> str:
-        """See :class:`SourceTree`."""
         reason = self.rules.excluded(path)
         if not reason and self._endings and not path.endswith(self._endings):
             return f"only files that end in {', '.join(self._endings)} are indexed here"
         return reason
 
     def covers(self, path: str) -> bool:
-        """See :class:`SourceTree`."""
         return True
 
     def is_folder(self, path: str) -> bool:
-        """See :class:`SourceTree`."""
         place = self.root / path
         return place.is_dir() and not place.is_symlink()
 
     def read(self, path: str) -> Content:
-        """See :class:`SourceTree`."""
         return read_content(self.root, path, self.rules.limits.bytes)
 
     def forget(self) -> None:
-        """See :class:`SourceTree`."""
         self.rules.forget()
 
 
@@ -107,11 +99,9 @@ class NamedTrees:
 
     @property
     def problem(self) -> str:
-        """See :class:`SourceTree`."""
         return next((tree.problem for tree in self.trees.values() if tree.problem), "")
 
     def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
-        """See :class:`SourceTree`."""
         wanted, _, inside = below.partition("/")
         for name, tree in self.trees.items():
             if not below or name == wanted:
@@ -119,27 +109,22 @@ class NamedTrees:
                     yield f"{name}/{path}", fingerprint
 
     def excluded(self, path: str) -> str:
-        """See :class:`SourceTree`."""
         name, _, inside = path.partition("/")
         tree = self.trees.get(name)
         return tree.excluded(inside) if tree else "of no folder that is indexed"
 
     def covers(self, path: str) -> bool:
-        """See :class:`SourceTree`."""
         return path.partition("/")[0] in self.trees
 
     def is_folder(self, path: str) -> bool:
-        """See :class:`SourceTree`."""
         name, _, inside = path.partition("/")
         tree = self.trees.get(name)
         return tree is not None and tree.is_folder(inside)
 
     def read(self, path: str) -> Content:
-        """See :class:`SourceTree`."""
         name, _, inside = path.partition("/")
         return self.trees[name].read(inside)
 
     def forget(self) -> None:
-        """See :class:`SourceTree`."""
         for tree in self.trees.values():
             tree.forget()

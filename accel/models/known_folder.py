@@ -21,9 +21,9 @@ from accel.models.autotune import (
 from accel.models.base import Model
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.cpu.matmul_timing import product_costs
+from accel.models.cpu.opening import open_folder
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.cpu.safetensors_decoder import can_be_read, read_decoder
-from accel.models.cpu.safetensors_model import open_folder
 from accel.models.fingerprint import fingerprint
 
 _TIMED_LAYERS = 2

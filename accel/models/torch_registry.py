@@ -35,12 +35,12 @@ from accel.models.autotune import (
 from accel.models.base import BatchKind, Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
-from accel.models.cpu.gguf_model import open_file
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.matmul_timing import product_costs
+from accel.models.cpu.named_tensors import packed_weights
+from accel.models.cpu.opening import open_file, open_folder
 from accel.models.cpu.quantised.instruction_sets import is_fast
-from accel.models.cpu.safetensors_model import open_folder
-from accel.models.cpu.torch_weights import can_be_compiled, pack_weights
+from accel.models.cpu.torch_weights import ModuleTensors, can_be_compiled
 from accel.models.cuda.pooled_llama import PooledLlama
 from accel.models.fingerprint import fingerprint
 from accel.models.gguf.file import is_gguf
@@ -251,7 +251,7 @@ def _scores(
     if model_file(folder).weight_bytes("bf16") <= SMALL and device.type == "cpu":
         module = load_module(folder, STORED[dtype], device, "eager")
         if can_be_compiled(module):
-            costs = product_costs(pack_weights(module), PRODUCTS_S)
+            costs = product_costs(packed_weights(ModuleTensors(module)), PRODUCTS_S)
             return dict.fromkeys(counts, score(costs))
     before = torch.get_num_threads()
     scores = {}

@@ -294,20 +294,6 @@ def reduce_max(_context: Any, value: Any) -> Any:
     return types.float32(value), generate
 
 
-@intrinsic
-def first_lane_of(_context: Any, value: Any, number: Any) -> Any:
-    """The first lane that holds a number, ``LANES`` where none does."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        lanes, number = arguments
-        same = builder.fcmp_ordered("==", lanes, emit_splat(builder, number, FLOATS))
-        bits = builder.zext(builder.bitcast(same, I16), I64)
-        bits = builder.or_(bits, I64(1 << LANES))
-        return call(builder, "llvm.cttz.i64", I64, bits, ir.IntType(1)(1))
-
-    return types.int64(value, types.float32), generate
-
-
 def reduce(builder: Any, lanes: Any, join: Any) -> Any:
     """All lanes reduced two by two, in a fixed order."""
     count = LANES

@@ -52,7 +52,6 @@ class Code:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``redraft train adapter``."""
     parser.add_argument("settings", type=Path, nargs="?", help="file of JSON")
     parser.add_argument("--example", action="store_true", help="print settings to begin with")
 

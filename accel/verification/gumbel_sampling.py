@@ -198,8 +198,9 @@ def draw(
     seed: np.uint64,
     place: np.uint64,
 ) -> int:
-    """The token of ``sampling.nucleus`` with the largest sum of scaled score and Gumbel noise, a
-    pure function of seed, place and token. scores: float32 [vocabulary], -inf for excluded."""
+    """The token with the largest sum of scaled score and Gumbel noise, of those that stay after
+    top-k and then top-p: a pure function of seed, place and token. scores: float32 [vocabulary],
+    -inf for excluded."""
     key, above, count = _key_of(seed, place), _below(scores, top_k), len(scores)
     token, _ = _draw_among(scores, count, above, 0, temperature, key)
     return _from_nucleus(scores, count, token, above, temperature, top_p, key)

@@ -115,20 +115,3 @@ def likely_enough(scores: Logits, sampling: Sampling) -> Logits:
 def warm_up() -> None:
     """Compile the draw of a token, or load its compiled form."""
     choose(np.zeros(2, np.float32), Sampling(temperature=1.0, top_p=0.5), 0)
-
-
-def nucleus(scores: Logits, sampling: Sampling) -> NDArray[np.int64]:
-    """Tokens that stay after top-k and top-p, most probable first when either is set. Ties with the
-    k-th score stay; top-p keeps the fewest most probable tokens whose mass reaches p."""
-    candidates = np.flatnonzero(scores > -np.inf)
-    if 0 < sampling.top_k < len(candidates):
-        kth = np.partition(scores[candidates], -sampling.top_k)[-sampling.top_k]
-        candidates = candidates[scores[candidates] >= kth]
-    if sampling.top_p < 1:
-        order = np.argsort(-scores[candidates], kind="stable")
-        candidates = candidates[order]
-        scaled = scores[candidates].astype(np.float64) / sampling.temperature
-        mass = np.exp(scaled - scaled[0])
-        before = np.cumsum(mass) - mass
-        candidates = candidates[before < sampling.top_p * mass.sum()]
-    return candidates

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ from accel.verification.confidence import Confidences
 from accel.verification.logits_processor import LogitsProcessor
 from accel.verification.logprobs import Logprob, logprob_of
 from accel.verification.sampling import choose
-from accel.verification.verify_tree import relaxed, verify_tree
+from accel.verification.verify_tree import verify_tree
 
 _UNKNOWN = np.empty(0, np.float32)
 
@@ -45,7 +44,6 @@ class TreeVerifier:
         self._request = request
         self._output, self._statistics = output, statistics
         self._takes_likeliest = request.sampling.plain_greedy
-        self._is_lossy = request.entropy_top_k > 1
         self.forward_s, self.all_rows = 0.0, 0
         """What the last forward took, and its rows, others' among them."""
         self.logprobs: list[Logprob] = []
@@ -63,7 +61,8 @@ class TreeVerifier:
         predicted tokens. Raises Interrupted and OutOfMemory."""
         started, context, count = time.perf_counter(), session.length, len(pending)
         is_likeliest = self._takes_likeliest and not self._output.rest
-        wants_numbers = self._is_lossy or not is_likeliest or self._wants_logprobs
+        relaxed = self._request.relaxed
+        wants_numbers = relaxed is not None or not is_likeliest or self._wants_logprobs
 
         def batch_of(rows: int) -> ForwardBatch:
             padding = self._costs.padding(rows, context)
@@ -83,7 +82,9 @@ class TreeVerifier:
         if is_likeliest:
             token_of = logits.argmax()
             path, tokens = verify_tree(
-                tree, lambda node, _above: token_of[node + 1], self._relaxed(logits)
+                tree,
+                lambda node, _above: token_of[node + 1],
+                None if relaxed is None else lambda node: relaxed(logits.row(node + 1)),
             )
         else:
             path, tokens = verify_tree(
@@ -106,16 +107,6 @@ class TreeVerifier:
             self.logprobs = [logprob_of(row, token, count) for row, token in chosen]
         if self._request.confidences:
             self.confidences = [self._confidences.next(row, token) for row, token in chosen]
-
-    def _relaxed(self, logits: Logits) -> Callable[[int], Container[int]] | None:
-        """Which tokens of a draft model are accepted beside the likeliest, if any are."""
-        request = self._request
-        return relaxed(
-            lambda node: logits.row(node + 1),
-            self._runner.model.vocabulary_size,
-            request.entropy_top_k,
-            request.relaxed_rule,
-        )
 
     def _sampled(self, logits: NDArray[np.float32], above: list[int]) -> int:
         """The next token of a node whose path from the committed text holds ``above``."""

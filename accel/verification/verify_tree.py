@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source
 
+Relaxed = Callable[[NDArray[np.float32]], Container[int]]
+"""From the logits behind a node to the tokens that are good enough there."""
+
 Choose = Callable[[int, list[int]], int]
 """From a node (-1 for the root) and the tokens on the path to it to the model's next token."""
 
@@ -42,40 +45,6 @@ def verify_tree(
         if node is not None:
             path.append(node)
     return path, tokens
-
-
-def entropy_tokens(logits: NDArray[np.float32], top_k: int) -> list[int]:
-    """Tokens that EfficientEdit's entropy-aware verification accepts after a node (eq. 9, 10).
-
-    The entropy of the ``top_k`` likeliest tokens, normalised to [0, 1], times ``top_k`` and rounded
-    up, says how many of them are good enough.
-    """
-    likeliest = np.argsort(-logits, kind="stable")[:top_k]
-    weights = np.exp(logits[likeliest].astype(np.float64) - float(logits[likeliest[0]]))
-    chances = weights / weights.sum()
-    present = chances[chances > 0]
-    entropy = -float((present * np.log(present)).sum()) / float(np.log(top_k))
-    accepted: list[int] = likeliest[: max(int(np.ceil(top_k * entropy)), 1)].tolist()
-    return accepted
-
-
-def likeliest_tokens(logits: NDArray[np.float32], top_k: int) -> list[int]:
-    """Tokens that verification by a fixed rank accepts (top-k of EfficientEdit's Table III)."""
-    likeliest: list[int] = np.argsort(-logits, kind="stable")[:top_k].tolist()
-    return likeliest
-
-
-def relaxed(
-    logits_of: Callable[[int], NDArray[np.float32]], vocabulary: int, top_k: int, rule: str
-) -> Callable[[int], Container[int]] | None:
-    """What is accepted after a node beside its likeliest token: nothing more below a ``top_k`` of
-    2, else by one of the rules of ``GenerationRequest.relaxed_rule``."""
-    if top_k < 2:
-        return None
-    if rule == "direct":
-        return lambda _node: range(vocabulary)
-    accepted = entropy_tokens if rule == "entropy" else likeliest_tokens
-    return lambda node: accepted(logits_of(node), top_k)
 
 
 def _draft_model_child(

@@ -41,7 +41,6 @@ MOST_TOKENS = 48
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     add_model_arguments(parser)
     add_text_argument(parser)
     parser.add_argument("--tokens", type=int, default=2048, help="of the file around the cursor")

@@ -24,7 +24,6 @@ TIMES = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     add_model_arguments(parser)
     parser.add_argument("--context", type=int, default=CONTEXT, help="tokens before the rows")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="time for each engine")

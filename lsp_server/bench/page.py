@@ -34,7 +34,6 @@ WRITTEN_TOKENS = 64
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     parser.epilog = (
         "One thing at a time, with more options: redraft bench forward, first-text and typing. "
         "Other systems and the tables of papers: python -m tests.benchmarks, in a checkout of "

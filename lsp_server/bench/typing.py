@@ -34,7 +34,6 @@ WAIT_EVERY = 6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the bench."""
     add_text_argument(parser)
     parser.add_argument("--model", help="folder, GGUF file or id; else the chosen model")
     add_typing_arguments(parser)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.cli.model_arguments import add_model_arguments, model_options
-from lsp_server.cli.output import add_json_argument, show_notes, write_json
+from lsp_server.cli.output import add_json_argument, cost_of, show_notes, write_json
 from lsp_server.cli.source_file import read_text, workspace_of
 from lsp_server.contract.jobs import CompletionJob, JobResult, Span
 from lsp_server.contract.options import EngineOptions
-from lsp_server.documents.document import Document
+from lsp_server.documents.document import Document, with_line_feeds
 from lsp_server.documents.secret_documents import file_reason
 from lsp_server.errors import RedraftError
 from lsp_server.models.used import WRITTEN_MODEL, command_model
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``redraft complete``."""
     parser.add_argument("file", type=Path, help="file to complete")
     parser.add_argument("--line", type=int, required=True, help="line of the cursor, from 0")
     parser.add_argument(
@@ -72,12 +71,7 @@ def report(result: JobResult) -> dict[str, Any]:
     """The JSON form of a result."""
     return {
         "text": result.text,
-        "tokens": result.tokens,
-        "forwards": result.forwards,
-        "seconds": result.seconds,
-        "prefill_seconds": result.prefill_seconds,
-        "sources": result.sources,
-        "stopped_by": result.stopped_by,
+        **cost_of(result),
         "spans": [{"text": span.text, "source": span.source} for span in result.spans],
     }
 
@@ -100,16 +94,12 @@ def _job(args: argparse.Namespace, path: Path, workspace: Path) -> CompletionJob
         workspace=str(workspace),
         path=str(path.relative_to(workspace) if inside else path),
         repository=workspace.name,
-        prefix=_unix(text[:offset]),
-        suffix=_unix(text[offset:]),
+        prefix=with_line_feeds(text[:offset]),
+        suffix=with_line_feeds(text[offset:]),
         max_tokens=args.max_tokens,
         single_line=args.single_line,
         plain=args.plain,
     )
-
-
-def _unix(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _show(console: Console, result: JobResult) -> None:

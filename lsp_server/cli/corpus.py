@@ -19,7 +19,6 @@ from repo_index.tokens import TextTokenizer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``redraft corpus build``."""
     parser.add_argument("folders", type=Path, nargs="*", help="folders of code to add")
     parser.add_argument(
         "--stdlib", action="store_true", help="add the standard library of our own interpreter"

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from lsp_server.cli.fetch_and_compile import fetch_and_compile
-from lsp_server.cli.fetch_progress import shown_progress
+from lsp_server.cli.progress import shown_progress
 from lsp_server.demo import answers, show
 from lsp_server.demo.places import EditPlace, TypingPlace, bakery_copy, bakery_places, places_in
 from lsp_server.demo.session import EditorSession
@@ -23,7 +23,6 @@ NOT_COPIED = (".*", "node_modules", "build", "dist", "__pycache__", "*.safetenso
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``redraft demo``."""
     parser.add_argument(
         "folder",
         nargs="?",

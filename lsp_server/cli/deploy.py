@@ -44,7 +44,6 @@ _FIELDS = [one for one in fields(DeployOptions) if one.name not in {*_OF_MODEL, 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     parser.add_argument("--ray", action="store_true", help="deploy on Ray Serve")
     parser.add_argument(
         "--address",

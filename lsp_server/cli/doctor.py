@@ -47,7 +47,6 @@ class Finding:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``redraft doctor``."""
     parser.add_argument("--model", help=f"the model to check: {WRITTEN_MODEL}")
     add_model_arguments(parser)
     parser.add_argument(
@@ -227,7 +226,7 @@ def _server(url: str) -> Finding:
     from lsp_server.daemon.control import ask_daemon
     from lsp_server.daemon.server_environment import server_environment
     from lsp_server.errors import ModelUnavailable
-    from lsp_server.remote.checking import checked_server
+    from lsp_server.remote.discovery import checked_server
 
     environment = server_environment()
     url = url or environment.get("url", "")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.cli.model_arguments import add_model_arguments, model_options
-from lsp_server.cli.output import add_json_argument, show_notes, write_json
+from lsp_server.cli.output import add_json_argument, cost_of, show_notes, write_json
 from lsp_server.cli.source_file import read_text, workspace_of
 from lsp_server.contract.jobs import EditJob, JobResult, unchanged
 from lsp_server.contract.options import EngineOptions
@@ -34,7 +34,6 @@ AROUND_CHARACTERS = 8_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``redraft edit``."""
     parser.add_argument("file", type=Path, help="file to edit")
     parser.add_argument(
         "--lines", required=True, metavar="A:B", help="first and last line, from 1, both included"
@@ -125,17 +124,7 @@ def _generated(
 
 def report(diff: str, text: str, result: JobResult, *, written: bool) -> dict[str, Any]:
     """The JSON form of an edit."""
-    return {
-        "diff": diff,
-        "text": text,
-        "tokens": result.tokens,
-        "forwards": result.forwards,
-        "seconds": result.seconds,
-        "prefill_seconds": result.prefill_seconds,
-        "sources": result.sources,
-        "stopped_by": result.stopped_by,
-        "written": written,
-    }
+    return {"diff": diff, "text": text, **cost_of(result), "written": written}
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -28,7 +28,6 @@ from repo_index.tokens import TextTokenizer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``redraft index``."""
     parser.add_argument("folder", type=Path, help="workspace to index")
     parser.add_argument("--model", help=f"the model whose tokenizer to use: {WRITTEN_MODEL}")
     parser.add_argument(

@@ -12,7 +12,6 @@ from lsp_server.http_server.keys import HashedKey, new_key, read_keys, write_key
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     _add_keys_option(parser, default_keys_file())
     actions = parser.add_subparsers(dest="action", metavar="add | revoke | list", required=True)
     add = actions.add_parser("add", help="make a key, print it once and keep its hash")

@@ -14,15 +14,14 @@ from rich.console import Console
 from rich.text import Text
 
 from lsp_server.cli.fetch_and_compile import fetch_and_compile
-from lsp_server.cli.fetch_progress import (
+from lsp_server.cli.output import add_json_argument, write_json
+from lsp_server.cli.progress import (
     agree_to_licence,
     offer_line,
     progress_lines,
     shown_progress,
     typed_answer,
 )
-from lsp_server.cli.model_facts import model_facts
-from lsp_server.cli.output import add_json_argument, write_json
 from lsp_server.daemon.control import ask_daemon
 from lsp_server.errors import RedraftError
 from lsp_server.models.card import ModelCard
@@ -35,7 +34,7 @@ from lsp_server.models.choices import (
     read_choices,
     write_choice,
 )
-from lsp_server.models.document import WORDS, chosen_models, models_document
+from lsp_server.models.document import WORDS, chosen_models, model_facts, models_document
 from lsp_server.models.fetched import models_folder, note_fetched, remove_fetched
 from lsp_server.models.fetching import file_here
 from lsp_server.models.hub_files import find_in_hub, names_a_repository
@@ -53,7 +52,6 @@ _WITHOUT = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     parser.add_argument(
         "--folder", type=Path, action="append", default=[], help="another folder with models"
     )

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from lsp_server.contract.jobs import JobResult
+
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
     """``--json`` prints one JSON document on stdout and nothing else there."""
@@ -28,6 +30,12 @@ def show_notes(console: Console, notes: Iterable[str]) -> None:
     """What a user should know of a result, a line for each that is not empty."""
     for note in filter(None, notes):
         console.print(f"note: {note}", style="yellow", highlight=False, markup=False)
+
+
+def cost_of(result: JobResult) -> dict[str, Any]:
+    """What a text cost and where it came from, as JSON."""
+    names = ("tokens", "forwards", "seconds", "prefill_seconds", "sources", "stopped_by")
+    return {name: getattr(result, name) for name in names}
 
 
 def write_json(target: str, document: Any) -> None:

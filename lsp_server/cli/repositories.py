@@ -21,7 +21,6 @@ from lsp_server.remote.sharing.sharing_answers import SharingAnswers, answers_fi
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     parser.add_argument(
         "--server",
         default=os.environ.get(VARIABLES["url"], ""),

@@ -6,7 +6,6 @@ import argparse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     parser.add_argument(
         "--stdio", action="store_true", help="speak on stdin and stdout (always on)"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import ipaddress
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from lsp_server.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.contract.options import EngineOptions
 from lsp_server.errors import RedraftError
 from lsp_server.models.used import WRITTEN_MODEL, command_model
+from lsp_server.remote.address import is_loopback
 from operating_system.folders import log_folder, state_folder
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ EXTRA = ("starlette", "uvicorn")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=0, help="port; 0: any free one")
     parser.add_argument(
@@ -88,11 +87,10 @@ def run(args: argparse.Namespace) -> int:
         raise RedraftError("--certificate and --private-key go together; give both")
     from lsp_server.engine.client import EngineClient
     from lsp_server.engine.model_paths import check_model
-    from lsp_server.http_server.admin import admin_app
     from lsp_server.http_server.application import app
     from lsp_server.http_server.keys import Keys
     from lsp_server.http_server.limits import RequestLimits
-    from lsp_server.http_server.metrics import Metrics
+    from lsp_server.http_server.metrics import Metrics, admin_app
     from lsp_server.http_server.served_engine import watch
     from lsp_server.http_server.serving import Listening, serve
     from lsp_server.processes.log import start_log
@@ -153,11 +151,7 @@ def _address(text: str) -> Listening:
 
 
 def _warn_of_plain_http(args: argparse.Namespace) -> None:
-    try:
-        is_loopback = ipaddress.ip_address(args.host).is_loopback
-    except ValueError:
-        is_loopback = args.host == "localhost"
-    if not is_loopback and not args.certificate:
+    if not is_loopback(args.host) and not args.certificate:
         print(
             "redraft: keys and code travel unencrypted; put https before this server or give "
             "--certificate and --private-key",

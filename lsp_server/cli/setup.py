@@ -15,15 +15,14 @@ from rich.console import Console
 from accel.errors import HOW_TO_CHOOSE
 from lsp_server.cli.editor_snippets import SNIPPETS, EditorSnippet, snippets_here
 from lsp_server.cli.fetch_and_compile import fetch_and_compile
-from lsp_server.cli.fetch_progress import Ask, agree_to_licence, shown_progress, typed_answer
-from lsp_server.cli.model_facts import model_facts
 from lsp_server.cli.output import add_json_argument, write_json
+from lsp_server.cli.progress import Ask, agree_to_licence, shown_progress, typed_answer
 from lsp_server.daemon.control import ask_daemon
 from lsp_server.errors import RedraftError
 from lsp_server.models.card import ModelCard
 from lsp_server.models.catalogue import known_models
 from lsp_server.models.choices import choices_file, read_choices, write_choice
-from lsp_server.models.document import models_document, not_here
+from lsp_server.models.document import model_facts, models_document, not_here
 from lsp_server.models.manifest import MANIFEST, OfferedModel, read_manifest
 from lsp_server.models.recommendation import (
     FEWEST_TOKENS_OF_EDITS_PER_S,
@@ -37,7 +36,6 @@ from lsp_server.models.trial import Trial, try_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     parser.add_argument(
         "--yes",
         action="store_true",

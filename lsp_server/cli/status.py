@@ -10,7 +10,6 @@ ANSWERS = {"server": "the server", "local": "the model on this machine", "nothin
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 

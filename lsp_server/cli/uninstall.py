@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from lsp_server.cli.fetch_progress import typed_answer
+from lsp_server.cli.progress import typed_answer
 from lsp_server.daemon.control import running_daemons, stop_daemon
 from lsp_server.errors import RedraftError
 from lsp_server.models.fetched import fetched_models, models_folder, was_changed
@@ -40,7 +40,6 @@ class Removable:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     parser.add_argument("--yes", action="store_true", help="remove it without a question")
     parser.add_argument(
         "--dry-run", action="store_true", help="list what would be removed, and remove nothing"

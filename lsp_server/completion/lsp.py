@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from lsp_server.completion.request import CompletionRequest
-from lsp_server.documents.document import Document, Edit, Encoding, Position, split_lines, units_of
+from lsp_server.documents.document import (
+    Document,
+    Edit,
+    Encoding,
+    Position,
+    split_lines,
+    units_of,
+    with_line_feeds,
+)
 from lsp_server.protocol.client_features import ClientFeatures
 from lsp_server.settings import folder_enabled, language_enabled
 
@@ -78,8 +86,8 @@ def cursor_at(
         path=where.path,
         workspace=where.folder if _drafts_from_workspace(server, document) else "",
         language=document.language,
-        prefix=_unix(prefix),
-        suffix=_unix(
+        prefix=with_line_feeds(prefix),
+        suffix=with_line_feeds(
             text[before + len(document.between(start, end)) :] + _cells_after(server, document)
         ),
         secret=_may_hold_secrets(server, document),
@@ -120,11 +128,6 @@ def lsp_range(
         types.Position(*document.units(start, encoding)),
         types.Position(*document.units(end, encoding)),
     )
-
-
-def _unix(text: str) -> str:
-    """Line ends as the model knows them; editors put in the document's own."""
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def _cells_before(server: RedraftServer, document: Document) -> str:

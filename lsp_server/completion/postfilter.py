@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from lsp_server.completion.repetition import is_echo, without_loop
 from lsp_server.completion.surroundings import SURROUNDING_CHARACTERS, Surroundings
+from lsp_server.documents.document import with_line_feeds
 from lsp_server.documents.invisible_characters import first_hidden
 from lsp_server.syntax.incremental_brackets import IncrementalBrackets
 
@@ -16,7 +17,7 @@ def shown_text(
 ) -> str:
     """What to offer of ``text`` between ``prefix`` and ``suffix``; empty when nothing is left.
     ``syntax``: what is known of the document, for a language that has a grammar."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = with_line_feeds(text)
     if not text.isascii():
         text = text[: first_hidden(text, prefix + suffix)]
     text = without_loop(text)

@@ -26,7 +26,8 @@ class Running:
         self.result: JobResult | None = None
         self._call: Call | None = None
         self._waiters: list[asyncio.Future[None]] = []
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
+        """Why there is no text."""
 
     def start(self, call: Call) -> None:
         """Follow ``call``."""
@@ -44,21 +45,16 @@ class Running:
     def _done(self, future: asyncio.Future[JobResult | None]) -> None:
         self.finished = True
         if not future.cancelled():
-            self._error = future.exception()
-            if self._error is None and (result := future.result()) is not None:
+            self.error = future.exception()
+            if self.error is None and (result := future.result()) is not None:
                 self.result, self.text = result, result.text
                 self.complete = result.stopped_by != "cancelled"
         self.wake()
 
     @property
-    def error(self) -> BaseException | None:
-        """Why there is no text."""
-        return self._error
-
-    @property
     def usable(self) -> bool:
         """It still writes, or it wrote to the end."""
-        return self._error is None and (self.complete or not self.finished)
+        return self.error is None and (self.complete or not self.finished)
 
     def typed_since(self, ask: CompletionRequest) -> str | None:
         """What was typed since the generation began, if it may still fit what is written."""

@@ -53,6 +53,11 @@ def split_lines(text: str) -> list[str]:
     return lines
 
 
+def with_line_feeds(text: str) -> str:
+    """A text whose lines all end in a line feed, as models and parsers read them."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
 def line_end(line: str) -> str:
     """``\\n``, ``\\r\\n``, ``\\r`` or nothing."""
     if line.endswith("\r\n"):

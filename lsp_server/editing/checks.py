@@ -9,6 +9,7 @@ import re
 import warnings
 
 from lsp_server.contract.jobs import JobResult
+from lsp_server.documents.document import with_line_feeds
 from lsp_server.editing.scope_of_instruction import changes_more
 from lsp_server.engine.editing.indentation import first_indent
 from lsp_server.errors import EditRefused
@@ -54,7 +55,7 @@ def doubt_about(old: str, new: str, language: str, instruction: str) -> str:
 
 def _as_parsed(text: str) -> str:
     """Lines that end in ``\\n``, without a byte order mark: parsers take no other."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+    return with_line_feeds(text).removeprefix("\ufeff")
 
 
 _BRACKETED = {

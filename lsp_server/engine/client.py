@@ -129,11 +129,9 @@ class EngineClient:
     def ask(
         self, job: AnyJob, client: str, on_spans: OnSpans | None = None, priority: int = COMPLETION
     ) -> Call:
-        """Have a text written; the future holds a JobResult."""
         return self._call(job.operation, job, client, priority, on_spans)
 
     def prefill(self, job: AnyJob, client: str, priority: int = PREFILL) -> Call:
-        """Compute the prompt of a job that may come."""
         return self._call("prefill", job, client, priority, None)
 
     def _call(
@@ -187,7 +185,6 @@ class EngineClient:
             self.calls.finish(call, error=error)
 
     def note_pace(self, result: JobResult, plain: bool) -> None:
-        """A text was written with or without drafts, to compare the two."""
         if result.tokens:
             self._pace_s[plain] = result.seconds / result.tokens
         if len(self._pace_s) == 2 and self._pace_s[False]:
@@ -196,7 +193,6 @@ class EngineClient:
 
     @property
     def refused(self) -> str:
-        """Why requests have no chance just now; empty when they have one."""
         if self.status.state != "failed" or self.failure is None or not self.failure.holds:
             return ""
         return str(self.failure.error)

@@ -48,6 +48,11 @@ ANSWER_TOKENS = 256
 """An answer longer than so many times its prompt, and so many tokens more, has lost its way."""
 CUT = ("cancelled", "length", "loop", "broken")
 """How an answer ended that is not whole."""
+_ADDED = (
+    *("tokens", "forwards", "seconds", "prefill_seconds", "plain_seconds"),
+    *("prompt_tokens", "prompt_tokens_reused"),
+)
+"""What the pieces of an edit cost together is the sum of what each cost."""
 PROBED_ROWS = 128
 """Rows of the forward from whose time the speed of a prefill is taken."""
 
@@ -88,7 +93,7 @@ def completion_prompt(
         replace_surrogates(job.suffix),
         path=job.path,
         repository=replace_surrogates(job.repository),
-        snippets=[ContextSnippet(one.path, replace_surrogates(one.text)) for one in snippets],
+        snippets=_readable(snippets),
         budget=budget.prompt,
         snippet_budget=budget.others,
         suffix_budget=engine.suffix_budget,
@@ -110,11 +115,15 @@ def completion_beginning(
         replace_surrogates(job.prefix),
         path=job.path,
         repository=replace_surrogates(job.repository),
-        snippets=[ContextSnippet(one.path, replace_surrogates(one.text)) for one in snippets],
+        snippets=_readable(snippets),
         budget=budget.prompt,
         snippet_budget=budget.others,
         order=engine.fim_order,
     )
+
+
+def _readable(snippets: list[ContextSnippet]) -> list[ContextSnippet]:
+    return [ContextSnippet(one.path, replace_surrogates(one.text)) for one in snippets]
 
 
 def _context_tokens(engine: Engine, job: CompletionJob) -> int:
@@ -207,9 +216,7 @@ def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) ->
             replace_surrogates(job.text),
             replace_surrogates(job.suffix),
             path=job.path,
-            snippets=[
-                ContextSnippet(one.path, replace_surrogates(one.text)) for one in job.snippets
-            ],
+            snippets=_readable(job.snippets),
             budget=budget,
             suffix_budget=engine.suffix_budget,
             order=engine.fim_order,
@@ -293,21 +300,12 @@ def fitted(result: JobResult, original: str) -> JobResult:
 
 def joined(results: list[JobResult]) -> JobResult:
     """The answers for the pieces of a selection as one."""
-    sources: Counter[str] = Counter()
-    for result in results:
-        sources.update(result.sources)
     return JobResult(
         text="".join(result.text for result in results),
         spans=[span for result in results for span in result.spans],
-        tokens=sum(result.tokens for result in results),
-        forwards=sum(result.forwards for result in results),
-        seconds=sum(result.seconds for result in results),
-        prefill_seconds=sum(result.prefill_seconds for result in results),
-        sources=dict(sources),
+        sources=dict(sum((Counter(result.sources) for result in results), Counter())),
         stopped_by=results[-1].stopped_by,
-        plain_seconds=sum(result.plain_seconds for result in results),
-        prompt_tokens=sum(result.prompt_tokens for result in results),
-        prompt_tokens_reused=sum(result.prompt_tokens_reused for result in results),
+        **{name: sum(getattr(result, name) for result in results) for name in _ADDED},
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,52 +13,48 @@ if TYPE_CHECKING:
     from accel.model_file import ModelFile
 
 
+@contextmanager
+def _or_unavailable() -> Iterator[None]:
+    from accel.errors import ModelError
+
+    try:
+        yield
+    except ModelError as error:
+        raise ModelUnavailable(error.cause, error.remedy) from error
+
+
 def model_folder(model: str | Path | None) -> Path:
     """The folder of a model, or its GGUF file. Raises ModelUnavailable, also where none is
     named."""
-    from accel.errors import ModelError
     from accel.model_path import find_model_path
 
-    try:
+    with _or_unavailable():
         return find_model_path(model)
-    except ModelError as error:
-        raise ModelUnavailable(error.cause, error.remedy) from error
 
 
 def model_file_of(model: str | Path | None) -> ModelFile:
     """The model's file or folder, opened once in a process. Raises ModelUnavailable."""
-    from accel.errors import ModelError
     from accel.model_file import model_file
 
-    try:
+    with _or_unavailable():
         return model_file(model_folder(model))
-    except ModelError as error:
-        raise ModelUnavailable(error.cause, error.remedy) from error
 
 
 def tokenizer_folder(model: str | Path | None) -> Path:
     """The folder with the ``tokenizer.json`` of a model: its own, or, for a GGUF file, one that was
     made of its vocabulary. Raises ModelUnavailable."""
-    from accel.errors import ModelError
-
     found = model_file_of(model)
-    try:
+    with _or_unavailable():
         folder = found.tokenizer_folder
         if not (folder / "tokenizer.json").is_file():
             found.check()
         return folder
-    except ModelError as error:
-        raise ModelUnavailable(error.cause, error.remedy) from error
 
 
 def check_model(model: str | Path | None) -> None:
     """Look at a model's path and headers. Raises ModelUnavailable for what cannot be loaded."""
-    from accel.errors import ModelError
-
-    try:
+    with _or_unavailable():
         model_file_of(model).check()
-    except ModelError as error:
-        raise ModelUnavailable(error.cause, error.remedy) from error
 
 
 def files_state(*models: str) -> tuple[object, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import TracebackType
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -26,15 +26,21 @@ class Pool(Generic[Item]):
     def __iter__(self) -> Iterator[Item]:
         return (item for items in self._idle.values() for item in items)
 
+    @contextmanager
     def acquire(
         self, key: Key, new: Callable[[], Item], fits: Fits[Item] | None = None
-    ) -> Lease[Item]:
+    ) -> Iterator[Item]:
         """An idle item of ``key``, or a new one, until the end of the ``with`` block.
 
         An item of a job under way is in use, so another job gets another. With ``fits`` the idle
         one that fits best; where none does, with 0, a new one, unless many are idle.
         """
-        return Lease(self, key, new, fits)
+        idle = self.take(key, fits)
+        item = new() if idle is None else idle
+        try:
+            yield item
+        finally:
+            self.release(key, item)
 
     def clear(self) -> None:
         """Drop all items."""
@@ -75,26 +81,3 @@ class Pool(Generic[Item]):
         self._idle[key] = [*self._idle.pop(key, []), item]
         while len(self._idle) > self._most:
             del self._idle[next(iter(self._idle))]
-
-
-class Lease(Generic[Item]):
-    """One item, for the length of a ``with`` block."""
-
-    def __init__(
-        self, pool: Pool[Item], key: Key, new: Callable[[], Item], fits: Fits[Item] | None
-    ) -> None:
-        self._pool, self._key = pool, key
-        self._new, self._fits = new, fits
-
-    def __enter__(self) -> Item:
-        idle = self._pool.take(self._key, self._fits)
-        self._item = self._new() if idle is None else idle
-        return self._item
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._pool.release(self._key, self._item)

@@ -8,6 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lsp_server.contract.engine import EngineInterface
@@ -141,3 +145,12 @@ def _route(path: str) -> str:
 def _about(name: str, kind: str, about: str) -> Iterator[str]:
     yield f"# HELP redraft_{name} {about}"
     yield f"# TYPE redraft_{name} {kind}"
+
+
+def admin_app(engine: EngineInterface, metrics: Metrics) -> Starlette:
+    """``/metrics``. It needs no key: let no one reach the address who should not read it."""
+
+    async def metrics_text(_request: Request) -> Response:
+        return PlainTextResponse(metrics.text(engine), headers={"content-type": CONTENT_TYPE})
+
+    return Starlette(routes=[Route("/metrics", metrics_text, methods=["GET"])])

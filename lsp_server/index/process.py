@@ -4,7 +4,6 @@ priority that stands still whenever a request decodes. It loads no torch."""
 from __future__ import annotations
 
 import argparse
-import hashlib
 import logging
 import os
 import queue
@@ -166,7 +165,7 @@ class IndexerLoop:
         tree = FolderTree(
             Path(folder),
             Limits(bytes=options["max_file_bytes"]),
-            user_ignore=_exclude_file(store.parent, options["exclude"]),
+            patterns="\n".join(options["exclude"]),
         )
         indexer = Indexer.open(
             tree, store, tokenizer, workspace=folder, pause=self._pause, threads=1
@@ -274,16 +273,6 @@ def _clean_up() -> None:
 
     for folder in remove_old_stores(FileLayer(), now=time.time(), keep=frozenset()):
         logger.info("removed the old store %s", folder)
-
-
-def _exclude_file(folder: Path, patterns: list[str]) -> Path | None:
-    if not patterns:
-        return None
-    folder.mkdir(parents=True, exist_ok=True)
-    text = "\n".join(patterns) + "\n"
-    path = folder / f"exclude-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    path.write_text(text, "utf-8")
-    return path
 
 
 def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:

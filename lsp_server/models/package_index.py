@@ -24,7 +24,7 @@ from lsp_server.models.http_download import download
 from lsp_server.models.manifest import PackageSource
 from lsp_server.models.progress import Report, Stopped
 from lsp_server.models.sha256 import sha256_of
-from lsp_server.network import network_remedy, use_certificates, without_password
+from lsp_server.network import first_line, network_remedy, use_certificates, without_password
 from operating_system.system import is_windows
 
 PYPI = "https://pypi.org/simple"
@@ -124,7 +124,7 @@ def _file_at(address: str, source: PackageSource) -> IndexFile:
         )
     except Exception as error:  # its HTTP library has another name from version to version
         remedy = network_remedy(error, page)
-        why = "; ".join(filter(None, [_first_line(error), remedy]))
+        why = "; ".join(filter(None, [first_line(error), remedy]))
         raise RedraftError(f"{shown} cannot be reached ({why})") from error
     if answer.status_code != 200:
         raise RedraftError(f"{shown} answers {answer.status_code}")
@@ -183,7 +183,7 @@ def _downloaded(found: IndexFile, source: PackageSource, folder: Path, report: R
             if getattr(getattr(error, "response", None), "status_code", 0) == _NO_SUCH_RANGE:
                 file.unlink()  # what is here is longer than the package
             raise RedraftError(
-                f"the download of {shown} broke off ({_first_line(error)}); try again, it goes on "
+                f"the download of {shown} broke off ({first_line(error)}); try again, it goes on "
                 "there"
             ) from error
     if sha256_of(file) != source.sha256:
@@ -201,8 +201,3 @@ def _session() -> Any:
     from huggingface_hub import get_session
 
     return get_session()
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).splitlines()
-    return lines[0] if lines else type(error).__name__

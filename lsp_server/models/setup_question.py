@@ -6,6 +6,7 @@ import contextlib
 import json
 from pathlib import Path
 
+from operating_system.files import write_private
 from operating_system.folders import state_folder
 
 
@@ -43,5 +44,4 @@ class SetupQuestion:
         if self._file is None:
             return
         with contextlib.suppress(OSError):
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._file.write_text(json.dumps({"answer": given}) + "\n", encoding="utf-8")
+            write_private(self._file, json.dumps({"answer": given}) + "\n")

@@ -56,7 +56,6 @@ class EngineReplica:
         return {"event": "status", "status": to_json(told), "queue_length": queue}
 
     async def tell(self, note: Note) -> None:
-        """See ``EngineInterface.tell``."""
         self._engine.tell(note)
 
     async def answer(self, request: Frame, view: ViewPart | None) -> AsyncIterator[list[Frame]]:

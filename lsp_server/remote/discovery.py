@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeAlias
+
 from lsp_server.contract.codec import Unreadable
 from lsp_server.errors import ServerUnavailable
 from lsp_server.protocol.server_routes import PROTOCOL
+from lsp_server.remote.address import ServerAddress
 from lsp_server.remote.connection import ServerConnection
 from lsp_server.remote.listed_models import (
     LLAMA_SERVER,
@@ -14,7 +17,12 @@ from lsp_server.remote.listed_models import (
     listed_models,
 )
 from lsp_server.remote.redraft_server import RedraftServerModel
-from lsp_server.remote.transport import Transport
+
+if TYPE_CHECKING:
+    from lsp_server.remote.openai_server import OpenAiModel
+
+Transport: TypeAlias = "RedraftServerModel | OpenAiModel"
+"""The way to a model behind a server. Cancelling a question ends the work there."""
 
 OWN_MODEL = "/redraft/v1/model"
 MODELS = "/v1/models"
@@ -97,3 +105,17 @@ async def _learn_more(connection: ServerConnection, model: ListedModel, is_alone
         model.facts.pop("context_length", None)
     elif model.owner == LLAMA_SERVER or is_alone:
         model.learn(await connection.optional_json(PROPERTIES))
+
+
+async def checked_server(url: str, key: str) -> str:
+    """What a server that takes the key answers with, in one line. Raises ModelUnavailable."""
+    connection = ServerConnection(ServerAddress.of(url), key)
+    try:
+        model = await served_model(connection)
+    finally:
+        await connection.close()
+    where, status = connection.address.url, model.status
+    if model.drafts:
+        known = f"{status.model} {status.dtype}"
+        return f"{where} takes the key; {known}, protocol version {PROTOCOL}"
+    return f"{where} answers with {status.model}, undrafted: it is not Redraft's own"

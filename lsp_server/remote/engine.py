@@ -37,9 +37,8 @@ from lsp_server.processes.back_off import BackOff
 from lsp_server.processes.background import in_background
 from lsp_server.remote.address import ServerAddress
 from lsp_server.remote.connection import ServerConnection
-from lsp_server.remote.discovery import served_model
+from lsp_server.remote.discovery import Transport, served_model
 from lsp_server.remote.resumed_spans import ResumedSpans
-from lsp_server.remote.transport import Transport
 from lsp_server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -116,7 +115,6 @@ class RemoteEngine:
 
     @property
     def refused(self) -> str:
-        """Why requests have no chance just now; empty when they have one."""
         if self._served is not None or self._trouble is None:
             return ""
         return str(self._trouble) if self._local is None else self._local.refused
@@ -142,7 +140,6 @@ class RemoteEngine:
     # What the engine of this machine is told, too
 
     def tell(self, note: Note) -> None:
-        """Something of a workspace or a document is another way now."""
         if isinstance(note, ReloadIndex | CloseWorkspace):
             # The engine of this machine is told by whoever made it.
             return
@@ -177,11 +174,9 @@ class RemoteEngine:
     def ask(
         self, job: AnyJob, client: str, on_spans: OnSpans | None = None, priority: int = COMPLETION
     ) -> Call:
-        """Have a text written; the future holds a JobResult."""
         return self._call(job, client, on_spans, priority, is_prefill=False)
 
     def prefill(self, job: AnyJob, client: str, priority: int = PREFILL) -> Call:
-        """Compute the prompt of a job that may come."""
         return self._call(job, client, None, priority, is_prefill=True)
 
     def _call(

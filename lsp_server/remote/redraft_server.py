@@ -61,7 +61,6 @@ class RedraftServerModel:
         )
 
     async def accepted(self, taken: AcceptedText) -> None:
-        """Tell of a suggestion that a user took. Raises ServerUnavailable or EngineFailed."""
         body = {"protocol": PROTOCOL, "taken": _sent(taken)}
         await self._connection.post("/redraft/v1/accepted", body)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from accel.models.costs.forward_costs import ForwardCosts
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
 from accel.verification.sampling import Sampling
+from tests.benchmarks.published.efficientedit_verifiers import entropy_tokens
 
 END = 299
 
@@ -243,10 +245,10 @@ def test_generation_ends_where_the_context_ends(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"prompt": np.empty(0, np.int32)}, {"max_tokens": 0}, {"entropy_top_k": 3}]
+    "options", [{"prompt": np.empty(0, np.int32)}, {"max_tokens": 0}, {"relaxed": list}]
 )
 def test_bad_requests_are_refused(engine: Engine, options: dict[str, Any]) -> None:
-    sampling = Sampling(temperature=1.0) if "entropy_top_k" in options else Sampling()
+    sampling = Sampling(temperature=1.0) if "relaxed" in options else Sampling()
     request = GenerationRequest(**({"prompt": random_prompt(1), "sampling": sampling} | options))
     with pytest.raises(InvalidRequest):
         engine.generate(request)
@@ -281,7 +283,9 @@ def test_relaxed_acceptance_is_for_draft_models_alone(engine: Engine) -> None:
     def text(source: Source, top_k: int) -> list[int]:
         drafter: Any = Wrong(source)
         options = {"max_tokens": 4, "max_nodes": 298, "ignore_end": True, "plan": False}
-        return run(engine, prompt, drafter=drafter, entropy_top_k=top_k, **options).tokens.tolist()
+        if top_k:
+            options["relaxed"] = partial(entropy_tokens, top_k=top_k)
+        return run(engine, prompt, drafter=drafter, **options).tokens.tolist()
 
     assert text(Source.DRAFT_MODEL, 0) == plain.tolist()
     assert text(Source.REPOSITORY, 200) == plain.tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from seeds import for_each_seed
 
-from accel.drafting.retrieval.heap import sift_down, sift_up
+from accel.drafting.heap import sift_down, sift_up
 
 
 @for_each_seed(range(20))

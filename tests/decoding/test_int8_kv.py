@@ -30,9 +30,9 @@ from accel.models.cpu.attention import (
     store_key,
     store_value,
 )
-from accel.models.cpu.gguf_model import open_file
 from accel.models.cpu.kv_quantisation import absmax_quantise
 from accel.models.cpu.llama import CompiledLlama
+from accel.models.cpu.opening import open_file
 from accel.models.hf_loading import load_module
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest

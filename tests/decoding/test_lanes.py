@@ -9,7 +9,6 @@ from numba import njit
 from accel.native.simd import (
     exp,
     exp2,
-    first_lane_of,
     load,
     masked_load,
     maximum,
@@ -56,19 +55,6 @@ def _powers(values, out):  # type: ignore[no-untyped-def]
 @njit
 def _some(values, at, count, out):  # type: ignore[no-untyped-def]
     store(out, 0, masked_load(values, at, count))
-
-
-@njit
-def _place(values, number):  # type: ignore[no-untyped-def]
-    return first_lane_of(load(values, 0), number)
-
-
-def test_the_first_lane_that_holds_a_number() -> None:
-    values = np.array([-np.inf, *range(12), 3, 3, 7], np.float32)
-    for number in (-np.inf, 0, 3, 7, 11):
-        assert _place(values, np.float32(number)) == values.tolist().index(number)
-    for number in (np.nan, 12, np.inf):
-        assert _place(values, np.float32(number)) == len(values)
 
 
 def test_powers_of_two() -> None:

@@ -11,8 +11,7 @@ from llvmlite import ir
 from slow_weights import random_blocks
 
 from accel.models.cpu.quantised.activations import Q8_BYTES, empty_q8, quantise_rows
-from accel.models.cpu.quantised.avx512_vnni import Avx512Vnni
-from accel.models.cpu.quantised.avx_vnni import AvxVnni
+from accel.models.cpu.quantised.dot_instruction import Avx512Vnni, AvxVnni
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.quantised.packed_layouts import (
     BLOCK,

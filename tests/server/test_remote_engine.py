@@ -36,7 +36,7 @@ from lsp_server.engine.key import EngineKey
 from lsp_server.errors import EngineFailed, EngineUnavailable, ModelUnavailable
 from lsp_server.processes import back_off
 from lsp_server.remote.address import ServerAddress
-from lsp_server.remote.checking import checked_server
+from lsp_server.remote.discovery import checked_server
 from lsp_server.remote.engine import RemoteEngine
 from lsp_server.remote.resumed_spans import ResumedSpans
 from lsp_server.settings import read_settings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +11,8 @@ from lsp_server.settings import (
     folder_enabled,
     language_enabled,
     read_settings,
-    settings_page,
-    settings_rows,
 )
-
-PAGE = Path(__file__).resolve().parents[2] / "lsp_server" / "SETTINGS.md"
+from release.settings_page import PAGE, settings_page, settings_rows
 
 
 def test_values_are_read_by_their_camel_case_names() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
+from accel.drafting import heap as heaps
 from accel.drafting.copy import candidates as copy_rows
 from accel.drafting.copy import deviation_rate as slips_of
 from accel.drafting.copy.candidates import (
@@ -29,41 +30,10 @@ from accel.drafting.copy.candidates import (
     state_bucket,
 )
 from accel.drafting.copy.deviation_rate import FOLLOWING, copy_rate, odds
+from accel.drafting.heap import sift_down, sift_up
 from accel.native.numba_cache import compiled_with
 
 NO_ROW = -1
-
-
-@compiled_with(borrows=True)
-def _push(heap: TokenArray, size: int, chance: NDArray[np.float64], item: int) -> None:
-    slot = size
-    while slot > 0:
-        above = (slot - 1) >> 1
-        if chance[heap[above]] >= chance[item]:
-            break
-        heap[slot] = heap[above]
-        slot = above
-    heap[slot] = item
-
-
-@compiled_with(borrows=True)
-def _pop(heap: TokenArray, size: int, chance: NDArray[np.float64]) -> int:
-    top = heap[0]
-    size -= 1
-    item = heap[size]
-    slot = 0
-    while True:
-        below = 2 * slot + 1
-        if below >= size:
-            break
-        if below + 1 < size and chance[heap[below + 1]] > chance[heap[below]]:
-            below += 1
-        if chance[heap[below]] <= chance[item]:
-            break
-        heap[slot] = heap[below]
-        slot = below
-    heap[slot] = item
-    return int(top)
 
 
 class CandidateRows(NamedTuple):
@@ -296,7 +266,7 @@ def _least_of(worth: Worth) -> float:
     return max(worth.least, worth.rate * marginal_cost / worth.acceptance_scale)
 
 
-@compiled_with(copy_rows, slips_of, forceinline=True)
+@compiled_with(copy_rows, slips_of, heaps, forceinline=True)
 def expand_rows(
     sources: CandidateRows, root: Standing, fitted: Fitted, worth: Worth, tree: CopyTree
 ) -> int:
@@ -324,7 +294,8 @@ def expand_rows(
                 chance *= copy_rate(slips, sources.places[place])
             if chance >= least and candidates < capacity:
                 _keep(sources, votes, entry, node, depth, chance, here, found, candidates)
-                _push(heap, size, chances, candidates)
+                heap[size] = candidates
+                sift_up(heap, chances, size)
                 candidates, size = candidates + 1, size + 1
         # All that follows is less probable than the next, and costs as much or more.
         if (
@@ -333,8 +304,10 @@ def expand_rows(
             or acceptance_scale * chances[heap[0]] < rate * worth.marginal[nodes]
         ):
             return best_count
-        item, node = _pop(heap, size, chances), nodes
+        item, node = heap[0], nodes
         size, nodes = size - 1, nodes + 1
+        heap[0] = heap[size]
+        sift_down(heap, chances, size)
         tree.tokens[node], tree.parents[node] = found.tokens[item], found.parents[item]
         tree.chances[node], tree.kinds[node] = chances[item], found.kinds[item]
         expected += acceptance_scale * chances[item]

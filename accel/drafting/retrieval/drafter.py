@@ -103,7 +103,6 @@ class RetrievalDrafter:
         return self._calibration
 
     def begin(self, request: DraftRequest) -> None:
-        """Forget the last request; the context is now ``request.prompt``."""
         self._catch_up()
         if self._history is not None and self._workspace:
             self._history.remember(self._workspace, self._prompt.prompt, self._prompt.output)

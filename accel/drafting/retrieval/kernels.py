@@ -9,8 +9,9 @@ from numba.experimental import structref
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
+from accel.drafting import heap
 from accel.drafting.retrieval import acceptance_model as acceptance
-from accel.drafting.retrieval import calibration, heap
+from accel.drafting.retrieval import calibration
 from accel.drafting.retrieval import candidate_features as evidence_of
 from accel.drafting.retrieval import native_call as entry
 from accel.drafting.retrieval import nearby_tokens as surroundings_of

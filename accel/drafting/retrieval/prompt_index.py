@@ -106,22 +106,24 @@ class PromptIndex:
         self._shapes = np.zeros(1, np.int8) if shapes is None else shapes
         self._spelt = np.empty(0, np.int8)
         self._tokens = np.empty(0, np.int32)
-        self._previous = np.empty(0, np.int32)
-        self._newest = np.empty(0, np.int32)
-        self._stop = 0
-        self._start = 0
+        self.previous = np.empty(0, np.int32)
+        """Where the token of each position stands before it, -1 for nowhere."""
+        self.newest = np.empty(0, np.int32)
+        """Where each token stands last, -1 for nowhere; another array when it has grown."""
+        self.start = self.stop = 0
+        """Where the prompt begins among all tokens, and where the output ends."""
         self._prompt_stop = 0
 
     def begin(self, prompt: TokenArray, suffix: TokenArray) -> None:
         """Forget everything; index ``suffix`` and ``prompt`` (both int32)."""
-        self._newest.fill(-1)
-        self._stop = 0
+        self.newest.fill(-1)
+        self.stop = 0
         self._append(np.asarray(suffix, np.int32))
         if len(suffix):
             self.interrupt()
-        self._start = self._stop
+        self.start = self.stop
         self._append(np.asarray(prompt, np.int32))
-        self._prompt_stop = self._stop
+        self._prompt_stop = self.stop
 
     def extend(self, tokens: TokenArray) -> None:
         """The context grew by ``tokens`` (int32)."""
@@ -129,69 +131,49 @@ class PromptIndex:
 
     def grew_to(self, stop: int) -> None:
         """Compiled code has linked what was added, up to ``stop``."""
-        self._stop = stop
+        self.stop = stop
 
     def interrupt(self) -> None:
         """What follows does not continue what stands here."""
         self._append(np.array([SEPARATOR], np.int32))
 
     @property
-    def start(self) -> int:
-        """Where the prompt begins among all tokens."""
-        return self._start
-
-    @property
-    def stop(self) -> int:
-        """Where the output ends."""
-        return self._stop
-
-    @property
     def is_empty(self) -> bool:
         """Whether there is neither prompt nor output."""
-        return self._stop == self._start
-
-    @property
-    def previous(self) -> TokenArray:
-        """Where the token of each position stands before it, -1 for nowhere."""
-        return self._previous
-
-    @property
-    def newest(self) -> TokenArray:
-        """Where each token stands last, -1 for nowhere; another array when it has grown."""
-        return self._newest
+        return self.stop == self.start
 
     @property
     def vocabulary(self) -> int:
         """Token ids are below."""
-        return len(self._newest)
+        return len(self.newest)
 
     @property
     def context(self) -> TokenArray:
         """Prompt and output so far, int32 [m]. A view, valid until the next ``extend``."""
-        return self._tokens[self._start : self._stop]
+        return self._tokens[self.start : self.stop]
 
     @property
     def prompt(self) -> TokenArray:
         """What the request began with, int32. A view, valid until the next ``extend``."""
-        return self._tokens[self._start : self._prompt_stop]
+        return self._tokens[self.start : self._prompt_stop]
 
     @property
     def output(self) -> TokenArray:
         """What was added since, int32. A view, valid until the next ``extend``."""
-        return self._tokens[self._prompt_stop : self._stop]
+        return self._tokens[self._prompt_stop : self.stop]
 
     def tokens_with(self, spare: int) -> TokenArray:
         """The text's tokens, with ``spare`` places behind the end; another array once it has
         grown."""
-        if self._stop + spare > len(self._tokens):
-            self._reserve(self._stop + spare)
+        if self.stop + spare > len(self._tokens):
+            self._reserve(self.stop + spare)
         return self._tokens
 
     def text(self, *, spare: int) -> TextView:
         """The index for compiled code, with ``spare`` tokens behind the end that it may write."""
-        self._reserve(self._stop + spare)
+        self._reserve(self.stop + spare)
         return TextView(
-            self._tokens, self._previous, self._newest, self._start, self._stop, self._spelt
+            self._tokens, self.previous, self.newest, self.start, self.stop, self._spelt
         )
 
     def lookup(
@@ -200,12 +182,12 @@ class PromptIndex:
         """What followed the ends of ``context`` (int32) within the text, at most ``limit`` rows:
         longer matches first, newer first among equals; ``files`` holds -1."""
         last = int(context[-1]) if len(context) else -1
-        known = 0 <= last < len(self._newest)
+        known = 0 <= last < len(self.newest)
         rows, lengths, starts = _lookup(
             self._tokens,
-            self._previous,
-            int(self._newest[last]) if known else -1,
-            self._stop,
+            self.previous,
+            int(self.newest[last]) if known else -1,
+            self.stop,
             np.asarray(context, np.int32),
             max_match,
             limit,
@@ -215,31 +197,31 @@ class PromptIndex:
             rows,
             lengths,
             np.ones(len(rows), np.float32),
-            np.where(starts >= self._start, Source.PROMPT, Source.SUFFIX).astype(np.int8),
+            np.where(starts >= self.start, Source.PROMPT, Source.SUFFIX).astype(np.int8),
             np.full(len(rows), -1, np.int32),
         )
 
     def _append(self, tokens: TokenArray) -> None:
-        start, stop = self._stop, self._stop + len(tokens)
+        start, stop = self.stop, self.stop + len(tokens)
         self._reserve(stop)
         largest = int(tokens.max(initial=-1))
-        if largest >= len(self._newest):
-            self._newest = _grown(self._newest, 2 * largest + 1024)
+        if largest >= len(self.newest):
+            self.newest = _grown(self.newest, 2 * largest + 1024)
         link(
             self._tokens,
-            self._previous,
-            self._newest,
+            self.previous,
+            self.newest,
             self._spelt,
             self._shapes,
             np.ascontiguousarray(tokens),
             start,
         )
-        self._stop = stop
+        self.stop = stop
 
     def _reserve(self, size: int) -> None:
         if size > len(self._tokens):
             self._tokens = _grown(self._tokens, 2 * size + 1024)
-            self._previous = _grown(self._previous, len(self._tokens))
+            self.previous = _grown(self.previous, len(self._tokens))
             spelt = np.zeros(len(self._tokens), np.int8)
             spelt[: len(self._spelt)] = self._spelt
             self._spelt = spelt

@@ -9,8 +9,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
+from accel.drafting import heap
+from accel.drafting.heap import sift_down, sift_up
 from accel.drafting.retrieval import acceptance_model as acceptance
-from accel.drafting.retrieval import calibration, heap
+from accel.drafting.retrieval import calibration
 from accel.drafting.retrieval import candidate_features as evidence_of
 from accel.drafting.retrieval import nearby_tokens as surroundings_of
 from accel.drafting.retrieval.acceptance_model import (
@@ -28,7 +30,6 @@ from accel.drafting.retrieval.candidate_features import (
     forget,
     gather,
 )
-from accel.drafting.retrieval.heap import sift_down, sift_up
 from accel.drafting.retrieval.nearby_tokens import note_surroundings
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.native import simd

@@ -9,26 +9,24 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accel.errors import BrokenModel
 from accel.model_file import GgufModel, model_file
 from accel.models.cpu.attention import Shape
 from accel.models.cpu.decoder import (
-    ATTENTION_NORM,
     DOWN,
     GATE_UP,
-    MLP_NORM,
     OUTPUT,
     QKV,
     Decoder,
     descriptors_of,
     weight_of,
 )
+from accel.models.cpu.layer_matrices import Matrices
+from accel.models.cpu.named_tensors import forward_weights
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.quantised.packed_layouts import EIGHT, PackedLayout
-from accel.models.cpu.weights import Weights as ForwardWeights
 from accel.models.gguf.architecture import Architecture
 from accel.models.gguf.dequantise import dequantise
 from accel.models.gguf.file import GgufFile
@@ -83,19 +81,21 @@ class _Reader:
     def decoder(self, rope: RopeFrequencies, end_tokens: frozenset[int]) -> Decoder:
         """All of it."""
         found = self._found
-        names: list[tuple[str, ...]] = [
-            (HEAD,) if HEAD in self._weights else (EMBEDDING,),
-            (EMBEDDING,),
-        ]
-        for parts in (QKV, OUTPUT, GATE_UP, DOWN):
-            names += [self._of_layer(layer, parts) for layer in range(found.layers)]
+        head, parts = HEAD if HEAD in self._weights else EMBEDDING, QKV + OUTPUT + GATE_UP + DOWN
+        names = [weight_of(layer, part) for layer in range(found.layers) for part in parts]
         with ThreadPoolExecutor(cores()) as pool:
-            every = list(dict.fromkeys(name for group in names for name in group))
+            every = list(dict.fromkeys([head, EMBEDDING, *names]))
             matrices = dict(zip(every, pool.map(self._matrix, every), strict=True))
         if self._rounded:
             kinds = ", ".join(sorted(self._rounded))
             _log.info("%s: weights of type %s are rounded to eight bits", self._path, kinds)
-        stacks = [[matrices[name] for name in group] for group in names]
+
+        def stacked(parts: Sequence[str]) -> Matrices:
+            layers = range(found.layers)
+            return descriptors_of(
+                [[matrices[weight_of(layer, part)] for part in parts] for layer in layers]
+            )
+
         return Decoder(
             shape=Shape(
                 heads=found.heads,
@@ -104,7 +104,13 @@ class _Reader:
                 eps=found.eps,
                 scaling=found.attention_scale,
             ),
-            weights=self._forward_weights(stacks),
+            weights=forward_weights(
+                self._weights,
+                found.layers,
+                stacked,
+                embedding=descriptors_of([[matrices[EMBEDDING]]]),
+                head=descriptors_of([[matrices[head]]]),
+            ),
             vocabulary_size=found.vocabulary,
             max_positions=min(found.positions, MOST_SUMMED),
             dtype=self._commonest_type(),
@@ -120,31 +126,6 @@ class _Reader:
             kind, nbytes = self._weights.stored_as(name)
             count[kind.name] += nbytes
         return count.most_common(1)[0][0]
-
-    def _forward_weights(self, stacks: list[list[QuantisedMatrix]]) -> ForwardWeights:
-        """stacks: of the head, the embedding, and what each layer has of four kinds."""
-        layers = self._found.layers
-        head, embedding = descriptors_of(stacks[:1]), descriptors_of(stacks[1:2])
-        qkv, output, gate_up, down = (
-            descriptors_of(stacks[2 + kind * layers : 2 + (kind + 1) * layers]) for kind in range(4)
-        )
-        return ForwardWeights(
-            embedding=embedding,
-            attention_norm=self._of_all_layers(f"{ATTENTION_NORM}.weight"),
-            qkv=qkv,
-            qkv_bias=self._biases(),
-            query_norm=self._of_all_layers("self_attn.q_norm.weight"),
-            key_norm=self._of_all_layers("self_attn.k_norm.weight"),
-            output=output,
-            mlp_norm=self._of_all_layers(f"{MLP_NORM}.weight"),
-            gate_up=gate_up,
-            down=down,
-            norm=self._weights.values("model.norm.weight"),
-            head=head,
-        )
-
-    def _of_layer(self, layer: int, names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(weight_of(layer, name) for name in names)
 
     def _matrix(self, name: str) -> QuantisedMatrix:
         data, kind = self._weights.rows(name)
@@ -163,14 +144,3 @@ class _Reader:
         if not matrix.is_finite:
             raise BrokenModel(f"{self._path}: {part.tensor} has values that are no numbers", AGAIN)
         return matrix
-
-    def _of_all_layers(self, name: str) -> NDArray[np.float32]:
-        """float32 [layers, size], [layers, 0] where the model has none."""
-        names = [f"model.layers.{layer}.{name}" for layer in range(self._found.layers)]
-        if names[0] not in self._weights:
-            return np.empty((len(names), 0), np.float32)
-        return np.stack([self._weights.values(each) for each in names])
-
-    def _biases(self) -> NDArray[np.float32]:
-        parts = [self._of_all_layers(f"{name}.bias") for name in QKV]
-        return np.concatenate(parts, 1)

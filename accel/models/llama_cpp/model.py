@@ -66,7 +66,6 @@ class LlamaCppModel(Model):
 
     @property
     def notice(self) -> str:
-        """See ``base.Model.notice``."""
         kind = self.capability.kind
         if kind == BatchKind.PLAIN:
             return "llama.cpp computes it without drafts: what it computes cannot be taken back"
@@ -139,7 +138,6 @@ class LlamaCppCache(Cache):
             self.commit(range(rows))
 
     def forward(self, batch: ForwardBatch) -> Logits:
-        """See ``base.Model.forward``."""
         before = self.length
         self.reserve(len(batch))
         if self.length < before:
@@ -148,7 +146,6 @@ class LlamaCppCache(Cache):
         return _RemoteLogits(found, self)
 
     def row(self, index: int) -> NDArray[np.float32]:
-        """The numbers of a row of the last forward, float32 [vocabulary]."""
         data: bytes = self._worker.call("row", self._number, index)
         return np.frombuffer(data, np.float32)
 

@@ -63,7 +63,6 @@ class TreeContext(Context):
         return code
 
     def commit(self, path: Sequence[int]) -> None:
-        """See ``base.Cache.commit``."""
         past, rows = self.length, self._last
         keep = past + len(path)
         if len(path) < len(rows):

@@ -131,20 +131,16 @@ class Worker:
         return context.capacity, context.nbytes
 
     def forward(self, number: int, tokens: bytes, parents: bytes, first: int, meant: int) -> Any:
-        """See ``Context.forward``."""
         rows, above = (np.frombuffer(data, np.int32) for data in (tokens, parents))
         return self._contexts[number].forward(rows, above, first, meant)
 
     def row(self, number: int, index: int) -> bytes:
-        """See ``Context.row``."""
         return self._contexts[number].row(index)
 
     def commit(self, number: int, path: list[int]) -> None:
-        """See ``Context.commit``."""
         self._contexts[number].commit(path)
 
     def trim(self, number: int, length: int) -> int:
-        """See ``Context.trim``."""
         return self._contexts[number].trim(length)
 
 

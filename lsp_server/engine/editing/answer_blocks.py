@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from lsp_server.documents.document import with_line_feeds
+
 _LEAD = r"(?P<lead>(?:[ \t]*(?:>|[-*+]|\d{1,3}[.)])(?=[ \t`~]))*[ \t]*)"
 _OPENING = re.compile(rf"{_LEAD}(?P<fence>`{{3,}}(?=[^`]*$)|~{{3,}})(?P<info>.*)$")
 _IN_SENTENCE = re.compile(r"(?P<said>.*\S)[ \t]*(?P<fence>`{3,}|~{3,})(?P<info>[\w+#.-]*)[ \t]*$")
@@ -47,7 +49,7 @@ class _Opening:
 
 def fenced_blocks(answer: str, known: str = "") -> list[AnswerBlock]:
     """The blocks of a whole answer in their order; ``known``: what the model was given."""
-    lines = answer.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = with_line_feeds(answer).split("\n")
     ends_in_fence = any(_is_behind_word(line, "`", 3) for line in known.split("\n"))
     found: list[AnswerBlock] = []
     place, said = 0, ""
@@ -67,7 +69,7 @@ def fenced_blocks(answer: str, known: str = "") -> list[AnswerBlock]:
 
 def whole_block(answer: str) -> AnswerBlock | None:
     """The text between the first fence and the last one: a block whose own code has such fences."""
-    lines = answer.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = with_line_feeds(answer).split("\n")
     first = next((n for n in range(len(lines)) if _opening_at(lines, n) is not None), None)
     bare = [n for n, line in enumerate(lines) if _RUN.fullmatch(line.strip())]
     if first is None or not bare or bare[-1] <= first:

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lsp_server.documents.document import line_end, split_lines
+from lsp_server.documents.document import line_end, split_lines, with_line_feeds
 
 _BOM = "\ufeff"
 _SEPARATORS = "\u2028\u2029"
@@ -146,7 +146,7 @@ class ShownText:
 
 def readable(text: str) -> str:
     """Text around a selection: lines that end in ``\\n``, without what is not shown."""
-    unix = text.replace("\r\n", "\n").replace("\r", "\n")
+    unix = with_line_feeds(text)
     return unix if unix.isprintable() else _NOT_READ.sub("", unix)
 
 

@@ -8,6 +8,7 @@ import itertools
 import re
 from dataclasses import dataclass, replace
 
+from lsp_server.documents.document import with_line_feeds
 from lsp_server.engine.editing.indentation import ABOUT_INDENTS
 from lsp_server.engine.editing.shown_text import ShownLine, ShownText
 from lsp_server.errors import EditRefused
@@ -43,7 +44,7 @@ class _Splice:
     def __init__(self, shown: ShownText, answer: str, default_end: str, tabs: bool) -> None:
         self._shown, self._lines = shown, shown.lines
         self._default_end = default_end
-        self._answer = [line.rstrip(" \t") for line in _unix(answer).split("\n")]
+        self._answer = [line.rstrip(" \t") for line in with_line_feeds(answer).split("\n")]
         indents = [line.indent for line in self._lines if line.indent and line.pieces]
         self._tabs = any("\t" in indent for indent in indents) if indents else tabs
         self._step = _step_of(self._answer)
@@ -226,7 +227,3 @@ def _matched(pattern: re.Pattern[str], text: str) -> str:
     found = pattern.match(text)
     assert found is not None, "the pattern takes nothing as well"
     return found.group()
-
-
-def _unix(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -8,26 +8,28 @@ tuning, ``sft`` the same tuned on all tokens; without ``reuse+`` it is plain spe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tests.benchmarks.edits.methods import EditMethod, efficientedit
 from tests.benchmarks.methods import MethodSetup
+from tests.benchmarks.published.efficientedit_verifiers import (
+    all_tokens,
+    entropy_tokens,
+    likeliest_tokens,
+)
 
 if TYPE_CHECKING:
     from accel.engine import Engine
-
-Relaxed = Literal["entropy", "top-k", "direct"]
+    from accel.verification.verify_tree import Relaxed
 
 DRAFT_MODELS = ("base", "our", "sft")
-VERIFIERS: dict[str, tuple[Relaxed | None, int]] = {
-    "greedy": (None, 0),
-    "direct": ("direct", 2),
-    "top-3": ("top-k", 3),
-    "top-5": ("top-k", 5),
-    "entropy-3": ("entropy", 3),
-    "entropy-5": ("entropy", 5),
-    "entropy-7": ("entropy", 7),
+VERIFIERS: dict[str, Relaxed | None] = {
+    "greedy": None,
+    "direct": all_tokens,
+    **{f"top-{k}": partial(likeliest_tokens, top_k=k) for k in (3, 5)},
+    **{f"entropy-{k}": partial(entropy_tokens, top_k=k) for k in (3, 5, 7)},
 }
 TABLE_II = [
     f"{reuse}{model}+{verifier}"
@@ -57,8 +59,6 @@ def ablation_methods(
 def _row(
     models: Mapping[str, Engine], model: str, verifier: str, *, reuse: bool
 ) -> Callable[[MethodSetup], EditMethod]:
-    relaxed, top_k = VERIFIERS[verifier]
-
     def build(setup: MethodSetup) -> EditMethod:
         from tests.benchmarks.peers.errors import PeerUnavailable
 
@@ -66,7 +66,7 @@ def _row(
             option = "--draft-model" if model == "our" else f"--draft-{model}"
             raise PeerUnavailable(f"{model} needs a draft model; give {option} DIR")
         make = efficientedit(models[model], reuse=reuse)(setup)
-        return EditMethod(make, relaxed=relaxed, top_k=top_k)
+        return EditMethod(make, relaxed=VERIFIERS[verifier])
 
     return build
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tests.benchmarks.edits.cases import end_of
 from tests.benchmarks.methods import DRAFTERS, PLAIN, MakeDrafter, MethodSetup
 
 if TYPE_CHECKING:
     from accel.engine import Engine
-
-Relaxed = Literal["entropy", "top-k", "direct"]
+    from accel.verification.verify_tree import Relaxed
 
 FROM_COMPLETION = (
     *(PLAIN, "hf-prompt-lookup", "rest", "suffix-decoding", "suffix-decoding-path", "fastcoder"),
@@ -24,13 +23,12 @@ FROM_COMPLETION = (
 class EditMethod:
     """How a method drafts and verifies.
 
-    ``relaxed`` and ``top_k``: the lossy verification of a draft model's tokens; none by default.
+    ``relaxed``: the lossy verification of a draft model's tokens; none by default.
     """
 
     make: MakeDrafter
     plan: bool = False
     relaxed: Relaxed | None = None
-    top_k: int = 0
 
 
 def _reuse(setup: MethodSetup) -> MakeDrafter:

@@ -88,8 +88,7 @@ class EngineEdits:
             stop_tokens=task.prompt.stop_tokens,
             max_nodes=self._max_nodes,
             plan=self._method.plan,
-            entropy_top_k=self._method.top_k,
-            relaxed_rule=self._method.relaxed or "entropy",
+            relaxed=self._method.relaxed,
         )
         generation = self._engine.generate(request).finish()
         return Edited(generation.tokens, generation.text, generation.statistics)

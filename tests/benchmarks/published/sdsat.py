@@ -15,7 +15,7 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.errors import UnsupportedModel
 from accel.runner import ModelRunner
-from accel.verification.sampling import Sampling, choose, nucleus
+from accel.verification.sampling import Sampling, choose
 
 PUBLISHED_TOP_K, PUBLISHED_TOP_P = 10, 0.95
 
@@ -148,3 +148,20 @@ def _chances(logits: Floats, sampling: Sampling) -> tuple[TokenArray, Floats]:
     scaled = logits[tokens].astype(np.float64) / sampling.temperature
     chances = np.exp(scaled - scaled.max())
     return tokens.astype(np.int32), (chances / chances.sum()).astype(np.float32)
+
+
+def nucleus(scores: NDArray[np.float32], sampling: Sampling) -> NDArray[np.int64]:
+    """Tokens that stay after top-k and top-p, most probable first when either is set. Ties with the
+    k-th score stay; top-p keeps the fewest most probable tokens whose mass reaches p."""
+    candidates = np.flatnonzero(scores > -np.inf)
+    if 0 < sampling.top_k < len(candidates):
+        kth = np.partition(scores[candidates], -sampling.top_k)[-sampling.top_k]
+        candidates = candidates[scores[candidates] >= kth]
+    if sampling.top_p < 1:
+        order = np.argsort(-scores[candidates], kind="stable")
+        candidates = candidates[order]
+        scaled = scores[candidates].astype(np.float64) / sampling.temperature
+        mass = np.exp(scaled - scaled[0])
+        before = np.cumsum(mass) - mass
+        candidates = candidates[before < sampling.top_p * mass.sum()]
+    return candidates

@@ -6,8 +6,7 @@ import os
 
 from accel.errors import InvalidRequest
 from accel.models.cpu.quantised.avx2 import Avx2
-from accel.models.cpu.quantised.avx512_vnni import Avx512Vnni
-from accel.models.cpu.quantised.avx_vnni import AvxVnni
+from accel.models.cpu.quantised.dot_instruction import Avx512Vnni, AvxVnni
 from accel.models.cpu.quantised.portable import Portable
 from accel.models.cpu.quantised.registers import InstructionSet
 from accel.native.cpu_features import FEATURES

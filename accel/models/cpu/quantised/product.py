@@ -13,8 +13,7 @@ from numba.extending import intrinsic
 from accel.models.cpu.quantised import (
     activations,
     avx2,
-    avx512_vnni,
-    avx_vnni,
+    dot_instruction,
     instruction_sets,
     packed_layouts,
     portable,
@@ -95,7 +94,7 @@ def _tile(
 
 
 _PARTS = (
-    *(activations, avx2, avx512_vnni, avx_vnni, packed_layouts, instruction_sets),
+    *(activations, avx2, dot_instruction, packed_layouts, instruction_sets),
     *(simd, memory, portable, registers, tile),
 )
 
