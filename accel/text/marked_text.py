@@ -50,73 +50,57 @@ class MarkedText(str):
         return (self[place] for place in range(len(self)))
 
     def strip(self, chars: str | None = None) -> MarkedText:
-        """As of str."""
         return self.lstrip(chars).rstrip(chars)
 
     def lstrip(self, chars: str | None = None) -> MarkedText:
-        """As of str."""
         return self[len(self) - len(str.lstrip(self, chars)) :]
 
     def rstrip(self, chars: str | None = None) -> MarkedText:
-        """As of str."""
         return self[: len(str.rstrip(self, chars))]
 
     def removeprefix(self, prefix: str) -> MarkedText:
-        """As of str."""
         return self[len(self) - len(str.removeprefix(self, prefix)) :]
 
     def removesuffix(self, suffix: str) -> MarkedText:
-        """As of str."""
         return self[: len(str.removesuffix(self, suffix))]
 
     def split(self, sep: str | None = None, maxsplit: Any = -1) -> list[Any]:
-        """As of str."""
         return self._placed(str.split(self, sep, maxsplit), None if sep is None else len(sep))
 
     def rsplit(self, sep: str | None = None, maxsplit: Any = -1) -> list[Any]:
-        """As of str."""
         return self._placed(str.rsplit(self, sep, maxsplit), None if sep is None else len(sep))
 
     def splitlines(self, keepends: Any = False) -> list[Any]:
-        """As of str."""
         return self._placed(str.splitlines(self, keepends), 0 if keepends else None)
 
     def partition(self, sep: str) -> tuple[Any, Any, Any]:
-        """As of str."""
         before, found, _ = str.partition(self, sep)
         first, second = len(before), len(before) + len(found)
         return self[:first], self[first:second], self[second:]
 
     def rpartition(self, sep: str) -> tuple[Any, Any, Any]:
-        """As of str."""
         before, found, _ = str.rpartition(self, sep)
         first, second = len(before), len(before) + len(found)
         return self[:first], self[first:second], self[second:]
 
     def replace(self, old: str, new: str, count: Any = -1) -> MarkedText:
-        """As of str."""
         if not old:
             return MarkedText(str.replace(self, old, new, count))
         return joined(self.split(old, count), new)
 
     def join(self, texts: Iterable[str]) -> MarkedText:
-        """As of str."""
         return joined(texts, self)
 
     def lower(self) -> MarkedText:
-        """As of str."""
         return self._of_length(str.lower(self))
 
     def upper(self) -> MarkedText:
-        """As of str."""
         return self._of_length(str.upper(self))
 
     def capitalize(self) -> MarkedText:
-        """As of str."""
         return self._of_length(str.capitalize(self))
 
     def title(self) -> MarkedText:
-        """As of str."""
         return self._of_length(str.title(self))
 
     def _of_length(self, text: str) -> MarkedText:

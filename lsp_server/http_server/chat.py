@@ -22,7 +22,6 @@ MOST_MESSAGES = 256
 
 
 def chat_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
-    """The route."""
     return [openai_route("/v1/chat/completions", engine, limits, _jobs, ChatEvents)]
 
 
@@ -41,15 +40,12 @@ class ChatEvents(OpenAiEvents):
         return {"delta": {**role, "content": text}}
 
     def shown_end(self) -> dict[str, Any]:
-        """Nothing."""
         return {"delta": {}}
 
     def shown_whole(self, text: str) -> dict[str, Any]:
-        """The message."""
         return {"message": {"role": "assistant", "content": text, "refusal": None}}
 
     def logprobs(self, tokens: list[Span]) -> dict[str, Any]:
-        """How likely tokens were."""
         return chat_logprobs(tokens)
 
 

@@ -30,8 +30,6 @@ _STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "cancelled": "li
 
 
 def infill_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
-    """The route."""
-
     async def infill(request: Request) -> ASGIApp:
         fields = Fields(await read_json(request, limits.body_bytes))
         job = owned(_job(fields), request)
@@ -55,7 +53,6 @@ class InfillEvents(GenerationEvents):
         self._response_fields = response_fields
 
     def piece(self, piece: AnswerPiece) -> bytes:
-        """A piece of the text."""
         return data({"index": 0, "content": piece.text, "stop": False})
 
     def end(self, result: JobResult) -> bytes:
@@ -65,11 +62,9 @@ class InfillEvents(GenerationEvents):
     def whole(
         self, choices: Sequence[dict[str, Any]], results: Sequence[JobResult]
     ) -> dict[str, Any]:
-        """The answer in one."""
         return choices[0]
 
     def choice(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
-        """The answer in one."""
         answer = {
             "index": 0,
             "content": piece.text,

@@ -23,7 +23,6 @@ MOST_PROMPTS = 128
 
 
 def completion_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
-    """The route."""
     return [openai_route("/v1/completions", engine, limits, _jobs, CompletionEvents)]
 
 
@@ -39,15 +38,12 @@ class CompletionEvents(OpenAiEvents):
         self._logprobs = CompletionLogprobs()
 
     def shown_piece(self, text: str) -> dict[str, Any]:
-        """The text."""
         return {"text": text}
 
     def shown_end(self) -> dict[str, Any]:
-        """No text."""
         return self.shown_piece("")
 
     def shown_whole(self, text: str) -> dict[str, Any]:
-        """The text."""
         return self.shown_piece(text)
 
     def logprobs(self, tokens: list[Span]) -> dict[str, Any]:

@@ -60,7 +60,6 @@ class OpenAiEvents(GenerationEvents):
         """How likely tokens were."""
 
     def piece(self, piece: AnswerPiece) -> bytes:
-        """A chunk with a piece of the text."""
         return self._chunk([self._choice(self.shown_piece(piece.text), piece, None)])
 
     def end(self, result: JobResult) -> bytes:
@@ -73,13 +72,11 @@ class OpenAiEvents(GenerationEvents):
         return cost + DONE
 
     def choice(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
-        """The answer to one prompt."""
         return self._choice(self.shown_whole(piece.text), piece, finish_reason(result))
 
     def whole(
         self, choices: Sequence[dict[str, Any]], results: Sequence[JobResult]
     ) -> dict[str, Any]:
-        """The answer in one."""
         named = {**self.head, "object": self.whole_object}
         return {**named, "choices": choices, "usage": usage(results)}
 

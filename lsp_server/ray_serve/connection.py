@@ -87,7 +87,6 @@ class ReplicasConnection(Child):
         await asyncio.sleep(0)
 
     def send(self, frame: Frame) -> bool:
-        """A frame for the engine."""
         if frame["op"] == "cancel":
             if (task := self._tasks.get(frame["id"])) is not None:
                 task.cancel()
