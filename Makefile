@@ -38,7 +38,7 @@ test-long: $(DEVELOPMENT)
 
 # REDRAFT_TEST_DEFAULT names the default model's file; without it the model is fetched once.
 test-model: $(DEVELOPMENT)
-	file="$${REDRAFT_TEST_DEFAULT:-$$($(BIN)/python -c 'from lsp_server.models.fetching import fetch_default; print(fetch_default())')}" && \
+	file="$${REDRAFT_TEST_DEFAULT:-$$($(BIN)/python -c 'from lsp_server.models.fetching import fetch; from lsp_server.models.manifest import DEFAULT, find_offered, read_manifest; print(fetch(find_offered(read_manifest(), DEFAULT)))')}" && \
 	REDRAFT_TEST_DEFAULT="$$file" $(BIN)/python -m pytest -m model --timeout 900
 
 test-editors: $(DEVELOPMENT)

@@ -231,19 +231,12 @@ def _without_config(folder: Path, names: set[str]) -> ModelError:
     if "model_index.json" in names:
         return UnsupportedModel(f"{folder} holds a model that makes pictures", OTHER)
     if "adapter_config.json" in names:
-        return UnsupportedModel(
-            f"{folder} holds an adapter (LoRA) without its model",
-            "merge it into its base model and give that folder",
-        )
+        return _only_adapter(folder)
     inner = sorted(one for one in names if (folder / one / "config.json").is_file())
     if inner:
         return ModelNotFound(f"{folder} holds no model itself", f"give {folder / inner[0]}")
-    if files := sorted(folder.glob("*.gguf")):
-        return ModelNotFound(f"{folder} holds GGUF files", f"give the file itself, as {files[0]}")
-    if foreign := _foreign(folder):
-        return UnsupportedModel(
-            f"{folder} holds {foreign} only", "fetch the same model with *.safetensors"
-        )
+    if error := _other_format(folder):
+        return error
     if (folder / "manifests").is_dir() and (folder / "blobs").is_dir():
         return UnsupportedModel(
             f"{folder} is a store of Ollama, not a model",
@@ -262,10 +255,7 @@ def _without_config(folder: Path, names: set[str]) -> ModelError:
 def _without_weights(folder: Path) -> ModelError:
     found = sorted(file.name for file in folder.glob("*.safetensors"))
     if "adapter_model.safetensors" in found:
-        return UnsupportedModel(
-            f"{folder} holds an adapter (LoRA) without its model",
-            "merge it into its base model and give that folder",
-        )
+        return _only_adapter(folder)
     if any(re.search(r"-of-\d+\.safetensors$", name) for name in found):
         return BrokenModel(f"{folder} lacks model.safetensors.index.json", WHOLE)
     if unfinished := _unfinished(folder):
@@ -277,17 +267,28 @@ def _without_weights(folder: Path) -> ModelError:
             f"{folder} holds pickled weights only, which are never loaded",
             "convert them to safetensors",
         )
-    if files := sorted(folder.glob("*.gguf")):
-        return ModelNotFound(f"{folder} holds GGUF files", f"give the file itself, as {files[0]}")
-    if foreign := _foreign(folder):
-        return UnsupportedModel(
-            f"{folder} holds {foreign} only", "fetch the same model with *.safetensors"
-        )
+    if error := _other_format(folder):
+        return error
     return BrokenModel(f"{folder} has no weights: no *.safetensors is there", WHOLE)
 
 
-def _foreign(folder: Path) -> str:
-    return next((what for pattern, what in _FOREIGN.items() if any(folder.glob(pattern))), "")
+def _only_adapter(folder: Path) -> ModelError:
+    return UnsupportedModel(
+        f"{folder} holds an adapter (LoRA) without its model",
+        "merge it into its base model and give that folder",
+    )
+
+
+def _other_format(folder: Path) -> ModelError | None:
+    """The error for a folder with weights of a format that no folder is loaded from."""
+    if files := sorted(folder.glob("*.gguf")):
+        return ModelNotFound(f"{folder} holds GGUF files", f"give the file itself, as {files[0]}")
+    foreign = next((what for pattern, what in _FOREIGN.items() if any(folder.glob(pattern))), "")
+    if foreign:
+        return UnsupportedModel(
+            f"{folder} holds {foreign} only", "fetch the same model with *.safetensors"
+        )
+    return None
 
 
 def _unfinished(folder: Path) -> str:

@@ -41,36 +41,21 @@ class WeightsEntry:
     end: int
 
 
-def kind_of(start: bytes) -> str:
-    """What a file is by its first bytes: ``GGUF``, ``pickle``, ``pointer`` (of Git LFS), ``page``
-    (of the web), ``zeros``, or nothing known."""
-    if start.startswith(b"GGUF"):
-        return "GGUF"
-    if start.startswith(_PICKLED):
-        return "pickle"
-    if start.startswith(b"version https://git-lfs"):
-        return "pointer"
-    if start.lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
-        return "page"
-    return "zeros" if start and not any(start) else ""
-
-
 def check_not_stand_in(file: Path, start: bytes) -> None:
     """Raises BrokenModel where something else was stored in place of a file of the model."""
-    kind = kind_of(start)
     if not start:
         raise BrokenModel(f"{file} is empty", AGAIN)
-    if kind == "pointer":
+    if start.startswith(b"version https://git-lfs"):
         raise BrokenModel(
             f"{file} is a pointer of Git LFS, not the file itself",
             "run `git lfs pull` in that folder",
         )
-    if kind == "page":
+    if start.lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
         raise BrokenModel(
             f"{file} is a web page that was saved in place of the file",
             "fetch it again, signed in if the model asks for that",
         )
-    if kind == "zeros":
+    if not any(start):
         raise BrokenModel(f"{file} begins with zeros: it was never written to its end", AGAIN)
 
 
@@ -107,12 +92,11 @@ def first_byte(file: Path) -> int:
 
 def _check_kind(file: Path, start: bytes) -> None:
     check_not_stand_in(file, start)
-    kind = kind_of(start)
-    if kind == "GGUF":
+    if start.startswith(b"GGUF"):
         raise UnsupportedModel(
             f"{file} is a GGUF file under another name", "fetch the model's *.safetensors"
         )
-    if kind == "pickle":
+    if start.startswith(_PICKLED):
         raise UnsupportedModel(
             f"{file} holds pickled weights under another name, which are never loaded",
             "fetch the model's *.safetensors",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from bisect import bisect_left
 
 import numpy as np
 import pytest
@@ -76,6 +77,17 @@ def test_classes_of_tokens(text, expected):
     assert rows_of.token_classes([text])[0] == expected
 
 
+def test_a_bucket_is_the_place_of_the_first_limit_that_is_not_exceeded():
+    for limits in (
+        rows_of.MATCH_LIMITS,
+        rows_of.COARSE_LIMITS,
+        rows_of.OFF_TRACK_LIMITS,
+        rows_of.AGE_LIMITS,
+    ):
+        for value in range(1100):
+            assert rows_of.bucket_of(value, limits) == bisect_left(limits, value)
+
+
 def test_every_feature_has_a_weight_of_its_own_table():
     random = np.random.default_rng(1)
     for _ in range(2000):
@@ -109,7 +121,8 @@ def slow_expand(
     def offer(node, alive, depth, reach, here_anchor, here_off, here_class):
         nonlocal added
         breaks = (line_start, line_end) if here_anchor == anchor and here_off > 0 else (-9, -9)
-        escape = rows_of.ESCAPE_AT + rows_of.state_bucket(here_off) * 10 + here_class
+        state = rows_of.bucket_of(here_off, rows_of.OFF_TRACK_LIMITS)
+        escape = rows_of.ESCAPE_AT + state * 10 + here_class
         total = math.exp(weights[escape])
         groups: dict[int, list[tuple[float, bool, int]]] = {}
         for row in alive:

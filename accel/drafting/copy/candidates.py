@@ -30,8 +30,16 @@ COMMON = 7
 PHRASE = 8
 KINDS = 9
 
-MATCH_BUCKETS = 12
-STATES = 8
+MATCH_LIMITS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 48)
+"""The tables have a weight for matched tokens up to each of these, and one for more."""
+COARSE_LIMITS = (0, 1, 2, 3, 7)
+"""As ``MATCH_LIMITS``, where the relation to the anchor counts, too."""
+OFF_TRACK_LIMITS = (0, 1, 2, 4, 8, 16, 32)
+"""Tokens since the cursor lost the original."""
+AGE_LIMITS = (16, 64, 256, 1024)
+"""Tokens from a row of the context to its end."""
+MATCH_BUCKETS = len(MATCH_LIMITS) + 1
+STATES = len(OFF_TRACK_LIMITS) + 1
 ON_TRACK = 0
 INSERTED = 1
 SUBSTITUTED = 2
@@ -40,8 +48,8 @@ LINE_INSERTED = 4
 AHEAD = 5
 BEHIND = 13
 RELATIONS = 17
-COARSE_MATCHES = 6
-AGES = 5
+COARSE_MATCHES = len(COARSE_LIMITS) + 1
+AGES = len(AGE_LIMITS) + 1
 CLASSES = 10
 SYNTAX_MATCHES = 4
 
@@ -152,55 +160,13 @@ def measure_matches(
 
 
 @compiled_with(borrows=True)
-def match_bucket(length: int) -> int:
-    """0, 1, 2, 3, 4, 5-6, 7-8, 9-12, 13-16, 17-24, 25-48, more."""
-    if length <= 4:
-        return length
-    if length <= 6:
-        return 5
-    if length <= 8:
-        return 6
-    if length <= 12:
-        return 7
-    if length <= 16:
-        return 8
-    if length <= 24:
-        return 9
-    return 10 if length <= 48 else 11
-
-
-@compiled_with(borrows=True)
-def coarse_bucket(length: int) -> int:
-    """0, 1, 2, 3, 4-7, more."""
-    if length <= 3:
-        return length
-    return 4 if length <= 7 else 5
-
-
-@compiled_with(borrows=True)
-def state_bucket(off_track: int) -> int:
-    """Tokens since the cursor lost the original: 0, 1, 2, 3-4, 5-8, 9-16, 17-32, more."""
-    if off_track <= 2:
-        return off_track
-    if off_track <= 4:
-        return 3
-    if off_track <= 8:
-        return 4
-    if off_track <= 16:
-        return 5
-    return 6 if off_track <= 32 else 7
-
-
-@compiled_with(borrows=True)
-def age_bucket(distance: int) -> int:
-    """Distance of a row in the context from its end: to 16, 64, 256, 1024, more."""
-    if distance <= 16:
-        return 0
-    if distance <= 64:
-        return 1
-    if distance <= 256:
-        return 2
-    return 3 if distance <= 1024 else 4
+def bucket_of(value: int, limits: tuple[int, ...]) -> int:
+    """The place of the first of some ascending limits that ``value`` is not above; their number
+    where it is above all."""
+    for place in range(len(limits)):
+        if value <= limits[place]:
+            return place
+    return len(limits)
 
 
 @compiled_with(borrows=True)
@@ -251,9 +217,9 @@ def features_of(
     line_end: int,
 ) -> tuple[int, int, int, int, int]:
     """Indices of the five weights that make up a row's score."""
-    state = state_bucket(off_track)
+    state = bucket_of(off_track, OFF_TRACK_LIMITS)
     at_line = 1 if last_class == BREAK else 0
-    first = MATCH_AT + kind * MATCH_BUCKETS + match_bucket(length)
+    first = MATCH_AT + kind * MATCH_BUCKETS + bucket_of(length, MATCH_LIMITS)
     group = 0 if kind <= SHIFTED else 1
     seen = min(length, SYNTAX_MATCHES - 1)
     syntax = SYNTAX_AT + (
@@ -262,13 +228,14 @@ def features_of(
     if kind <= SHIFTED:
         relation = relation_of(offset, length, anchor, off_track, line_start, line_end)
         second = RELATION_AT + (relation * STATES + state) * 2 + at_line
-        third = PAIR_AT + relation * COARSE_MATCHES + coarse_bucket(length)
+        third = PAIR_AT + relation * COARSE_MATCHES + bucket_of(length, COARSE_LIMITS)
         change = NOTHING_AT
         if off_track == 1:
             change = CHANGE_AT + (relation * CLASSES + last_class) * CLASSES + lost_class
         return first, second, third, syntax, change
     if kind <= OUTPUT:
-        return first, AGE_AT + age_bucket(age) * STATES + state, NOTHING_AT, syntax, NOTHING_AT
+        second = AGE_AT + bucket_of(age, AGE_LIMITS) * STATES + state
+        return first, second, NOTHING_AT, syntax, NOTHING_AT
     if kind == PHRASE:
         return first, PHRASE_AT + state * 2 + at_line, NOTHING_AT, syntax, NOTHING_AT
     return first, NOTHING_AT, NOTHING_AT, syntax, NOTHING_AT

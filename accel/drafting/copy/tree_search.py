@@ -21,13 +21,14 @@ from accel.drafting.copy.candidates import (
     CLASSES,
     ESCAPE_AT,
     NOWHERE,
+    OFF_TRACK_LIMITS,
     ON_TRACK,
     REANCHOR_MATCH,
     RELATION_AT,
     SHIFTED,
     STATES,
+    bucket_of,
     features_of,
-    state_bucket,
 )
 from accel.drafting.copy.deviation_rate import FOLLOWING, copy_rate, odds
 from accel.drafting.heap import sift_down, sift_up
@@ -175,7 +176,7 @@ def _vote(
     """Have the rows from ``first_row`` on, which spell a path of some depth, vote for what comes
     behind it; returns how many tokens they name, and the sum of all votes and of the escape."""
     distinct, row = 0, first_row
-    escape = ESCAPE_AT + state_bucket(here.off_track) * CLASSES + here.last_class
+    escape = ESCAPE_AT + bucket_of(here.off_track, OFF_TRACK_LIMITS) * CLASSES + here.last_class
     total = np.exp(weights[escape])
     while row != NO_ROW:
         following, position = votes.following[row], sources.rows[row]

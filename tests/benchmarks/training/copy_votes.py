@@ -98,6 +98,6 @@ def votes_of(
         ]  # fmt: skip
         rows = np.concatenate([rows, looked_up])
         features = np.concatenate([features, np.array(more, np.int32).reshape(-1, 5)])
-    state = int(rows_of.state_bucket(off_track))
+    state = int(rows_of.bucket_of(off_track, rows_of.OFF_TRACK_LIMITS))
     escape = rows_of.ESCAPE_AT + state * rows_of.CLASSES + last
     return features, pool.tokens[rows], escape, off_track
