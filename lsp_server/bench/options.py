@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.cli.output import add_json_argument
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kv-type", choices=("f16", "int8"), default="f16", help="of the KV cache")
     parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
-    parser.add_argument("--json", nargs="?", const="-", metavar="PATH", help="write JSON")
+    add_json_argument(parser)
 
 
 def add_text_argument(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lsp_server.cli.output import add_json_argument
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokens", type=int, help=f"of each text: {TOKENS}, {TOKENS_ON_CPU} on "
                         "a CPU")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of weights, prompts and drafts")
-    parser.add_argument("--json", nargs="?", const="-", metavar="PATH", help="write JSON")
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:

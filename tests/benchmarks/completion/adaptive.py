@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.errors import BenchError
-from tests.benchmarks.completion.command import add_case_arguments, add_model_arguments, load_cases
+from tests.benchmarks.completion.command import add_completion_arguments, load_cases
 from tests.benchmarks.dtypes import settle_dtype
+from tests.benchmarks.options import add_model_arguments, add_sampling_arguments
 
 if TYPE_CHECKING:
     from accel.engine import Engine
@@ -43,12 +44,11 @@ FLOOR_COLUMNS = {"value": "value", "goal": "goal"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    add_case_arguments(parser)
+    add_completion_arguments(parser)
     add_model_arguments(parser)
+    add_sampling_arguments(parser)
     parser.set_defaults(target="model", common="none", max_tokens=96)
     parser.add_argument("--k", default="1,2,4,8", help="adaptive tokens of a forward, by comma")
-    parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
-    parser.add_argument("--top-p", type=float, default=1.0, help="nucleus of sampling")
     parser.add_argument("--plots", type=Path, metavar="DIR", help="the paper's figures 3 and 4")
 
 

@@ -15,7 +15,13 @@ from tests.benchmarks.completion.targets import (
     measure_replay,
     target_of,
 )
-from tests.benchmarks.dtypes import CHOICES, DTYPES, FASTEST, KV_TYPES, settle_dtype
+from tests.benchmarks.dtypes import settle_dtype
+from tests.benchmarks.options import (
+    add_case_arguments,
+    add_model_arguments,
+    add_peer_arguments,
+    add_sampling_arguments,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -68,7 +74,7 @@ WHOLE_COLUMNS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    add_case_arguments(parser)
+    add_completion_arguments(parser)
     add_model_arguments(parser)
     parser.add_argument(
         "--methods",
@@ -76,16 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"methods to compare (replay: {REPLAY_METHODS}; model: {MODEL_METHODS})",
     )
     add_sampling_arguments(parser)
-    add_hf_arguments(parser)
-    parser.add_argument(
-        "--skip", metavar="PEERS", default="", help="peers that may be missing or fail, by comma"
-    )
-    parser.add_argument(
-        "--draft-model",
-        metavar="DIR",
-        help="smaller model for standard-sd and draft-model; else `draft` in its folder "
-        "where that is measured",
-    )
+    add_penalty_arguments(parser)
+    add_peer_arguments(parser)
     parser.add_argument(
         "--draft-layers",
         metavar="N|A,B,…",
@@ -109,19 +107,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "then that of the first method",
     )
     parser.add_argument(
-        "--one-dtype",
-        action="store_true",
-        help="measure plain decoding in --dtype alone; speed-ups are then against that",
-    )
-    parser.add_argument(
         "--shape",
         help="in replay: measure forwards of a public shape with random weights on this machine "
         "and project the speed-up (0.5B, 1.3B or 7B)",
     )
-    parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots as PNG here")
 
 
-def add_case_arguments(parser: argparse.ArgumentParser) -> None:
+def add_completion_arguments(parser: argparse.ArgumentParser) -> None:
     """Options that say what is completed, and where the results go."""
     parser.add_argument(
         "--cases",
@@ -135,8 +127,6 @@ def add_case_arguments(parser: argparse.ArgumentParser) -> None:
         help="replay: the reference is the model's output; model: a real model decodes; replay "
         "where it is left out, unless a method needs a model",
     )
-    parser.add_argument("--limit", type=int, help="take this many cases, evenly spread")
-    parser.add_argument("--max-nodes", type=int, default=64, help="nodes of a draft tree at most")
     parser.add_argument("--max-tokens", type=int, default=512, help="tokens of a text at most")
     parser.add_argument(
         "--stop",
@@ -147,25 +137,11 @@ def add_case_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--left-only", action="store_true", help="leave the text after the cursor out"
     )
-    parser.add_argument(
-        "--common",
-        metavar="DIR|none",
-        help="common code: a folder, none, or by default the libraries of this environment",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of every random choice")
-    parser.add_argument(
-        "--json",
-        nargs="?",
-        const="-",
-        metavar="PATH",
-        help="write the results as JSON, to standard output without PATH",
-    )
+    add_case_arguments(parser, max_nodes=64)
 
 
-def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options that say how tokens are chosen, the same for all methods."""
-    parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
-    parser.add_argument("--top-p", type=float, default=1.0, help="nucleus of sampling")
+def add_penalty_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of tokens that stand in the text already."""
     parser.add_argument(
         "--repetition-penalty",
         type=float,
@@ -178,39 +154,6 @@ def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the repetition penalty is for tokens of the prompt, too: transformers' default",
     )
-
-
-def add_hf_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options that say how transformers calculates, and whether it decodes at all."""
-    parser.add_argument(
-        "--hf-dtype",
-        choices=(*DTYPES, FASTEST),
-        help="of transformers' methods, where another than --dtype; fastest: found by timing",
-    )
-    parser.add_argument(
-        "--no-hf",
-        action="store_true",
-        help="leave transformers out, its plain decoding too: much quicker, and speed-ups are then "
-        "against our own plain decoding",
-    )
-
-
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options that say which model runs and how."""
-    parser.add_argument(
-        "--model", metavar="PATH", help="model folder or GGUF file; else the chosen one"
-    )
-    parser.add_argument(
-        "--dtype",
-        choices=CHOICES,
-        help="of weights and KV cache; fp32 where it is left out, of a GGUF file the weights as "
-        "they are stored",
-    )
-    parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
-    parser.add_argument("--backend", choices=("auto", "own", "llama-cpp"), default="own",
-                        help="what computes a GGUF file in our engine")  # fmt: skip
-    parser.add_argument("--kv-type", choices=KV_TYPES, default="f16", help="of our KV cache")
 
 
 def run(args: argparse.Namespace) -> int:

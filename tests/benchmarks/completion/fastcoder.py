@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.completion.command import (
-    add_case_arguments,
-    add_model_arguments,
-    add_sampling_arguments,
+    add_completion_arguments,
+    add_penalty_arguments,
     load_cases,
 )
 from tests.benchmarks.completion.targets import decoded, load_datastores, replayed, sampling_of
 from tests.benchmarks.dtypes import settle_dtype
+from tests.benchmarks.options import add_model_arguments, add_sampling_arguments
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -57,9 +57,10 @@ RESOURCE_COLUMNS = {"memory_mb": "memory MB", "cpu_percent": "CPU %", "tokens_pe
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    add_case_arguments(parser)
+    add_completion_arguments(parser)
     add_model_arguments(parser)
     add_sampling_arguments(parser)
+    add_penalty_arguments(parser)
     parser.add_argument("--part", choices=(*PARTS, "all"), default="ablation", help="what to rerun")
 
 

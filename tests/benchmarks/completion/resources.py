@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import multiprocessing
 import threading
 import time
 from typing import Any
 
-from lsp_server.errors import BenchError
+import psutil
 
 EVERY_S = 0.05
 """Between two looks at the memory."""
@@ -17,11 +16,7 @@ METHODS = ("plain", "rest", "suffix-decoding", "fastcoder", "redraft")
 
 
 def measure_resources(args: argparse.Namespace) -> dict[str, Any]:
-    """Row name to figures; a peer that is not installed says so. BenchError without psutil."""
-    try:
-        importlib.import_module("psutil")
-    except ImportError as error:
-        raise BenchError("resources need psutil; install redraft[bench]") from error
+    """Row name to figures; a peer that is not installed says so."""
     fresh = multiprocessing.get_context("spawn")
     rows: dict[str, Any] = {}
     for method in METHODS:
@@ -108,8 +103,7 @@ def _cpu_s() -> float:
     return float(sum(each.user + each.system for each in times))
 
 
-def _processes() -> list[Any]:
+def _processes() -> list[psutil.Process]:
     """This process and the helper processes of peers that are alive."""
-    psutil: Any = importlib.import_module("psutil")
     own = psutil.Process()
     return [own, *own.children(recursive=True)]

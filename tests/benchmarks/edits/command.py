@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.errors import BenchError
-from tests.benchmarks.completion.command import MODEL_COLUMNS, REPLAY_COLUMNS, add_hf_arguments
-from tests.benchmarks.dtypes import CHOICES, KV_TYPES, settle_dtype
+from tests.benchmarks.completion.command import MODEL_COLUMNS, REPLAY_COLUMNS
+from tests.benchmarks.dtypes import settle_dtype
 from tests.benchmarks.edits.setup import (
     SAID,
     chosen_cases,
@@ -17,6 +17,12 @@ from tests.benchmarks.edits.setup import (
     common_code,
     draft_models,
     group_of,
+)
+from tests.benchmarks.options import (
+    add_case_arguments,
+    add_model_arguments,
+    add_peer_arguments,
+    add_sampling_arguments,
 )
 
 if TYPE_CHECKING:
@@ -71,28 +77,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure the rows of EfficientEdit's Tables II and III and its figure 5 instead",
     )
-    parser.add_argument("--limit", type=int, help="take this many cases, evenly spread")
-    parser.add_argument("--max-nodes", type=int, default=128, help="nodes of a draft tree at most")
+    add_case_arguments(parser, max_nodes=128)
     parser.add_argument(
         "--max-tokens",
         type=int,
         help=f"tokens of an answer at most (replay: the whole reference; model: {MODEL_TOKENS})",
     )
-    parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
-    parser.add_argument("--top-p", type=float, default=1.0, help="nucleus of sampling")
-    parser.add_argument("--seed", type=int, default=0, help="seed of every random choice")
-    parser.add_argument("--common", metavar="DIR|none", help="common code: a folder, none, or by "
-                        "default the libraries of this environment")  # fmt: skip
-    parser.add_argument(
-        "--skip", metavar="PEERS", default="", help="peers that may be missing or fail, by comma"
-    )
-    parser.add_argument("--model", metavar="PATH", help="model folder or GGUF file; else the "
-                        "chosen model")  # fmt: skip
-    parser.add_argument(
-        "--draft-model",
-        metavar="DIR",
-        help="smaller model of the same tokenizer; else `draft` in its folder",
-    )
+    add_model_arguments(parser)
+    add_sampling_arguments(parser)
+    add_peer_arguments(parser)
     parser.add_argument(
         "--draft-base", type=Path, metavar="DIR", help="the draft model before its tuning"
     )
@@ -100,34 +93,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--draft-sft", type=Path, metavar="DIR", help="the draft model tuned with --loss all"
     )
     parser.add_argument(
-        "--dtype",
-        choices=CHOICES,
-        help="of weights and KV cache; fp32 where it is left out, of a GGUF file the weights as "
-        "they are stored",
-    )
-    add_hf_arguments(parser)
-    parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
-    parser.add_argument("--backend", choices=("auto", "own", "llama-cpp"), default="own",
-                        help="what computes a GGUF file in our engine")  # fmt: skip
-    parser.add_argument("--kv-type", choices=KV_TYPES, default="f16", help="of our KV cache")
-    parser.add_argument(
-        "--one-dtype",
-        action="store_true",
-        help="measure plain decoding in --dtype alone; speed-ups are then against that",
-    )
-    parser.add_argument(
         "--pass-at-1",
         action="store_true",
         help="run the cases' own tests on what the model wrote, in a process with limits",
-    )
-    parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots as PNG here")
-    parser.add_argument(
-        "--json",
-        nargs="?",
-        const="-",
-        metavar="PATH",
-        help="write the results as JSON, to standard output without PATH",
     )
 
 

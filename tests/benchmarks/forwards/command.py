@@ -6,6 +6,7 @@ import argparse
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.cli.output import add_json_argument
 from lsp_server.errors import BenchError
 from tests.benchmarks.dtypes import CHOICES, DTYPES, KV_TYPES, STORED, gguf_file, is_gguf_file
 
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         f"{PROMPT_TOKENS} tokens, too")  # fmt: skip
     parser.add_argument("--backend", choices=BACKENDS, default="own", help="what computes ours "
                         "beside a peer; llama-cpp: its forwards, our drafts")  # fmt: skip
-    parser.add_argument("--json", nargs="?", const="-", metavar="PATH", help="write JSON")
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.cli.output import add_json_argument
 from lsp_server.errors import BenchError
 from tests.benchmarks.dtypes import CHOICES, KV_TYPES, STORED, gguf_file
 
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kv-type", choices=KV_TYPES, default="f16", help="of our KV cache")
     parser.add_argument("--threads", type=int, help="CPU threads; all cores if left out")
     parser.add_argument("--no-peer", action="store_true", help="leave llama.cpp out")
-    parser.add_argument("--json", nargs="?", const="-", metavar="PATH", help="write JSON")
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:

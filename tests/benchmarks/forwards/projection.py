@@ -13,7 +13,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.cli.output import add_json_argument
 from lsp_server.errors import BenchError
+from tests.benchmarks.options import add_common_code_argument
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -50,12 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=int, default=512, help="tokens of a completion")
     parser.add_argument("--left-only", action="store_true",
                         help="leave the text after the cursor out")  # fmt: skip
-    parser.add_argument("--common", metavar="DIR|none", help="common code: a folder, none, or by "
-                        "default the libraries of this environment")  # fmt: skip
+    add_common_code_argument(parser)
     parser.add_argument("--backend", choices=("own", "llama-cpp"), default="own",
                         help="llama-cpp: all forwards of a text have one number of rows, as its "
                         "texts have for lossless drafts")  # fmt: skip
-    parser.add_argument("--json", nargs="?", const="-", metavar="PATH", help="write JSON")
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:

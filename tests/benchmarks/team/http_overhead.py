@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.cli.output import add_json_argument
 from lsp_server.errors import BenchError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="", help="folder or GGUF file; else the chosen one")
     parser.add_argument("--rounds", type=int, default=200, help="completions each way")
     parser.add_argument("--cancels", type=int, default=50, help="clients that leave")
-    parser.add_argument("--json", nargs="?", const="-", metavar="PATH", help="write JSON")
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:

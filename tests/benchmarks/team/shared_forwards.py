@@ -1,8 +1,10 @@
-"""``clients``: how much a team's server writes for one client, for two, for four and for eight, and
-how long each waits; with prompts that are computed already and with cold ones.
+"""``clients``: how much a team's server writes, and how long people wait for it, behind prompts
+that are computed already and behind cold ones.
 
-It starts ``redraft serve-http`` and asks it over HTTP, as an editor does. With ``--program`` that
-is another installation, to compare two of them.
+Either so many clients ask, each again as soon as it is answered; or, with ``--rate``, requests come
+at random times (a Poisson process), whether or not earlier ones are answered, as from many people
+who type. The command starts ``redraft serve-http`` and asks it over HTTP, as an editor does. With
+``--program`` it asks another installation by turns with this one, for the same at the same times.
 """
 
 from __future__ import annotations
@@ -11,64 +13,114 @@ import argparse
 import http.client
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import psutil
 
 import lsp_server
+from lsp_server.bench.typing import percentile
+from lsp_server.cli.output import add_json_argument
 from lsp_server.errors import BenchError
 
 CHARACTERS = 1500
 """Of a prompt: some 400 tokens."""
 SETTLE_S = 4.0
-"""Before the first figure, in which the server measures its forwards."""
+"""Before the first figure, in which a server measures its forwards."""
+TEXTS_A_SEED = 97
+REFUSED = 429
+COLUMNS = {
+    "requests": "requests",
+    "refused": str(REFUSED),
+    "tokens_per_s": "tokens/s",
+    "wait_s": "mean wait, s",
+    "wait_s_p50": "p50",
+    "wait_s_p95": "p95",
+    "cpu_s": "processor s a request",
+    "prompt_tokens": "prompt tokens",
+    "reused": "of them computed",
+    "tokens": "tokens an answer",
+}
+
+
+class Request(NamedTuple):
+    """What is asked."""
+
+    path: str
+    text: str
+    due_s: float = 0.0
+    """When, from the start on."""
+
+
+class Answer(NamedTuple):
+    """What came of a request."""
+
+    wait_s: float
+    end: dict[str, Any]
+    """Of the answer; empty where the server refused."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("--model", required=True, help="GGUF file or folder that is served")
-    parser.add_argument("--program", default="", help="the redraft to measure; none: this one")
+    parser.add_argument("--program", type=Path, help="another redraft, asked by turns with this")
+    parser.add_argument("--prompts", choices=("computed", "cold", "both"), default="both")
     parser.add_argument("--clients", default="1,2,4,8", help="numbers of clients, with commas")
     parser.add_argument("--rounds", type=int, default=6, help="requests of each client")
+    parser.add_argument(
+        "--rate", type=float, help="requests a second, at random times: in place of clients"
+    )
+    parser.add_argument("--seconds", type=float, default=30.0, help="in which these come")
     parser.add_argument("--tokens", type=int, default=64, help="of an answer at most")
-    parser.add_argument("--json", nargs="?", const="-", metavar="PATH", help="write JSON")
+    parser.add_argument("--seed", type=int, default=0, help="of texts and times")
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure and print. Raises BenchError."""
     from tests.benchmarks import report
 
-    numbers = [int(part) for part in args.clients.split(",")]
+    programs = {"": Path(sys.executable).with_name("redraft")}
+    if args.program:
+        programs = {"this: ": programs[""], "other: ": args.program}
+    kinds = ("computed", "cold") if args.prompts == "both" else (args.prompts,)
+    loads = [f"{args.rate} requests/s"] if args.rate else args.clients.split(",")
     rows: dict[str, dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory() as folder, served(args, Path(folder)) as server:
-        server.measure("warming up", 1, 2, args.tokens, new_prompts=False)
+    with ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(served(program, args)) for name, program in programs.items()
+        }
+        for server in servers.values():
+            server.measure(server.clients(1, 2), args.tokens, computed=False)
         time.sleep(SETTLE_S)
-        for kind, new_prompts in (("computed prompts", False), ("cold prompts", True)):
-            for count in numbers:
-                name = f"{kind}, {count} clients"
-                rows[name] = server.measure(
-                    name, count, args.rounds, args.tokens, new_prompts=new_prompts
-                )
-    columns = {
-        "tokens_per_s": "tokens/s",
-        "wait_s": "mean wait, s",
-        "cpu_s": "processor s a request",
-        "prompt_tokens": "prompt tokens",
-        "reused": "of them computed",
-        "tokens": "tokens an answer",
+        for kind in kinds:
+            for load in loads:
+                for name, server in servers.items():
+                    if args.rate:
+                        lines = server.arrivals(args.rate, args.seconds, args.seed)
+                    else:
+                        lines = server.clients(int(load), args.rounds)
+                    row = f"{name}{kind} prompts, {load}{'' if args.rate else ' clients'}"
+                    rows[row] = server.measure(lines, args.tokens, computed=kind == "computed")
+                    print(f"{row}: {rows[row]['tokens_per_s']:.1f} tokens/s", file=sys.stderr)
+    document = {
+        "rows": rows,
+        "seed": args.seed,
+        "machine": report.machine(),
+        "versions": report.versions(),
     }
-    document = {"rows": rows, "machine": report.machine(), "versions": report.versions()}
-    report.publish(document, args.json, [report.table("clients of one server", rows, columns)])
+    title = f"one server, asked by many (seed {args.seed})"
+    report.publish(document, args.json, [report.table(title, rows, COLUMNS)])
     return 0
 
 
@@ -79,66 +131,64 @@ class MeasuredServer:
     address: str
     key: str
     process: psutil.Process
-    asked: int = 0
-    """Prompts that were made up so far."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    texts: int
+    """How many texts were taken so far."""
 
-    def measure(
-        self, name: str, clients: int, rounds: int, tokens: int, *, new_prompts: bool
-    ) -> dict[str, Any]:
-        """Figures of so many clients, each of which asks behind one prompt after another. Those
-        that are not new were computed before the clock runs."""
-        prompts = [[self._prompt() for _ in range(rounds)] for _ in range(clients)]
-        members = [_Client(self) for _ in prompts]
-        if not new_prompts:
-            for client, own in zip(members, prompts, strict=True):
-                for prompt in own:
-                    client.prefill(prompt, tokens)
-        waits: list[float] = []
-        answers: list[dict[str, Any]] = []
-        begins = threading.Barrier(clients + 1)
+    def clients(self, count: int, rounds: int) -> list[list[Request]]:
+        """Lines of requests, each asked one after another."""
+        return [[self._request() for _ in range(rounds)] for _ in range(count)]
 
-        def work(client: _Client, own: list[tuple[str, str]]) -> None:
+    def arrivals(self, rate: float, seconds: float, seed: int) -> list[list[Request]]:
+        """Requests at random times, ``rate`` a second on average, each a line of its own."""
+        rng = random.Random(seed)
+        lines, due_s = [], rng.expovariate(rate)
+        while due_s < seconds:
+            lines.append([self._request(due_s)])
+            due_s += rng.expovariate(rate)
+        return lines
+
+    def measure(self, lines: list[list[Request]], tokens: int, *, computed: bool) -> dict[str, Any]:
+        """Figures of lines that are asked side by side, behind prompts that are computed before the
+        clock runs or are not. Raises BenchError where a request fails."""
+        if computed:
+            before = _Client(self, tokens)
+            for request in (request for line in lines for request in line):
+                before.prefill(request)
+        answers: list[Answer] = []
+        failed: list[Exception] = []
+        begins = threading.Barrier(len(lines) + 1)
+
+        def work(line: list[Request]) -> None:
+            client = _Client(self, tokens)
             begins.wait()
-            for prompt in own:
-                started = time.perf_counter()
-                answer = client.complete(prompt, tokens)
-                with self.lock:
-                    waits.append(time.perf_counter() - started)
-                    answers.append(answer)
+            try:
+                for request in line:
+                    time.sleep(max(0.0, started + request.due_s - time.perf_counter()))
+                    answers.append(client.complete(request))
+            except (OSError, BenchError) as error:
+                failed.append(error)
 
-        threads = [
-            threading.Thread(target=work, args=arguments)
-            for arguments in zip(members, prompts, strict=True)
-        ]
+        threads = [threading.Thread(target=work, args=(line,)) for line in lines]
         for thread in threads:
             thread.start()
-        before = self._cpu_s()
+        cpu_s, started = self._cpu_s(), time.perf_counter()
         begins.wait()
-        started = time.perf_counter()
         for thread in threads:
             thread.join()
-        seconds, cpu_s = time.perf_counter() - started, self._cpu_s() - before
-        if len(answers) < clients * rounds:
-            raise BenchError(f"{name}: {clients * rounds - len(answers)} requests failed")
-        written = sum(answer["tokens"] for answer in answers)
-        return {
-            "tokens_per_s": written / seconds,
-            "wait_s": sum(waits) / len(waits),
-            "cpu_s": cpu_s / len(answers),
-            "prompt_tokens": sum(answer["prompt_tokens"] for answer in answers) / len(answers),
-            "reused": sum(answer["prompt_tokens_reused"] for answer in answers) / len(answers),
-            "tokens": written / len(answers),
-        }
+        if failed:
+            raise BenchError(f"{len(failed)} requests failed: {failed[0]}")
+        seconds, cpu_s = time.perf_counter() - started, self._cpu_s() - cpu_s
+        return figures(answers, seconds, cpu_s)
 
-    def _prompt(self) -> tuple[str, str]:
+    def _request(self, due_s: float = 0.0) -> Request:
         """A path and a text that were not asked for before."""
-        self.asked += 1
+        self.texts += 1
         files = sorted(Path(lsp_server.__file__).parent.rglob("*.py"))
         text = "".join(
-            files[(self.asked * 7 + more) % len(files)].read_text("utf-8") for more in range(3)
+            files[(self.texts * 7 + more) % len(files)].read_text("utf-8") for more in range(3)
         )
-        return f"file_{self.asked}.py", text[:CHARACTERS].rpartition("\n")[0] + "\n"
+        cut = text[:CHARACTERS].rpartition("\n")[0] + "\n"
+        return Request(f"file_{self.texts}.py", cut, due_s)
 
     def _cpu_s(self) -> float:
         """Processor time of the server and what it started."""
@@ -146,58 +196,95 @@ class MeasuredServer:
         return sum(sum(each.cpu_times()[:2]) for each in family)
 
 
+def figures(answers: list[Answer], seconds: float, cpu_s: float) -> dict[str, Any]:
+    """Of answers that took so long in all. Raises BenchError where there are none."""
+    ends = [answer.end for answer in answers if answer.end]
+    waits = [answer.wait_s for answer in answers if answer.end]
+    if not ends:
+        raise BenchError("the server refused all requests; ask for fewer a second")
+
+    def mean(name: str) -> float:
+        return float(sum(end[name] for end in ends) / len(ends))
+
+    return {
+        "requests": len(answers),
+        "refused": len(answers) - len(ends),
+        "requests_per_s": len(ends) / seconds,
+        "tokens_per_s": mean("tokens") * len(ends) / seconds,
+        "wait_s": sum(waits) / len(waits),
+        "wait_s_p50": percentile(waits, 50),
+        "wait_s_p95": percentile(waits, 95),
+        "cpu_s": cpu_s / len(answers),
+        "prompt_tokens": mean("prompt_tokens"),
+        "reused": mean("prompt_tokens_reused"),
+        "tokens": mean("tokens"),
+        "waits_s": waits,
+    }
+
+
 class _Client:
     """One connection, as an editor's daemon has."""
 
-    def __init__(self, server: MeasuredServer) -> None:
+    def __init__(self, server: MeasuredServer, tokens: int) -> None:
         self._server = server
+        self._tokens = tokens
         self._connection = http.client.HTTPConnection(server.address)
 
-    def complete(self, prompt: tuple[str, str], tokens: int) -> dict[str, Any]:
-        """The end of the answer to a completion."""
-        path, text = prompt
-        answer = self._post("complete", path, text, tokens, {"urgency": 0})
+    def complete(self, request: Request) -> Answer:
+        """The end of the answer to a completion. Raises BenchError for an error."""
+        started = time.perf_counter()
+        status, answer = self._post("complete", request, {"urgency": 0})
+        wait_s = time.perf_counter() - started
+        if status == REFUSED:
+            return Answer(wait_s, {})
         end: dict[str, Any] = json.loads(answer.rpartition("data: ")[2])
         if "tokens" not in end:
             raise BenchError(f"the server answered {answer[-300:]}")
-        return end
+        return Answer(wait_s, end)
 
-    def prefill(self, prompt: tuple[str, str], tokens: int) -> None:
-        """Have the prompt of a completion computed."""
-        answer = self._post("prefill", *prompt, tokens, {"operation": "complete"})
-        if answer != "{}":
+    def prefill(self, request: Request) -> None:
+        """Have the prompt of a completion computed. Raises BenchError."""
+        status, answer = self._post("prefill", request, {"operation": "complete"})
+        if status != 200:
             raise BenchError(f"the server answered {answer[-300:]}")
 
-    def _post(self, route: str, path: str, text: str, tokens: int, more: dict[str, Any]) -> str:
-        job = {"path": path, "prefix": text, "suffix": "", "max_tokens": tokens}
+    def _post(self, route: str, request: Request, more: dict[str, Any]) -> tuple[int, str]:
+        job = {
+            "path": request.path,
+            "prefix": request.text,
+            "suffix": "",
+            "max_tokens": self._tokens,
+        }
         headers = {
             "authorization": f"Bearer {self._server.key}",
             "content-type": "application/json",
         }
         body = json.dumps({"protocol": 1, "job": job, **more})
         self._connection.request("POST", f"/redraft/v1/{route}", body, headers)
-        return self._connection.getresponse().read().decode()
+        answer = self._connection.getresponse()
+        return answer.status, answer.read().decode()
 
 
 @contextmanager
-def served(args: argparse.Namespace, folder: Path) -> Iterator[MeasuredServer]:
+def served(program: Path, args: argparse.Namespace) -> Iterator[MeasuredServer]:
     """``redraft serve-http`` with a key of its own."""
     from lsp_server.http_server.keys import own_keys_file
 
-    keys = folder / "keys"
-    key = str(own_keys_file(keys, "measured"))
-    program = args.program or str(Path(sys.executable).with_name("redraft"))
-    command = [program, "serve-http", "--model", args.model, "--keys", str(keys)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, env={**os.environ, "XDG_STATE_HOME": str(folder)}
-    )
-    try:
-        assert process.stdout is not None
-        first = process.stdout.readline()
-        if not first:
-            raise BenchError("the server did not come up; its messages say why")
-        url = urlsplit(json.loads(first)["url"])
-        yield MeasuredServer(url.netloc, key, psutil.Process(process.pid))
-    finally:
-        process.terminate()
-        process.wait()
+    with tempfile.TemporaryDirectory(prefix="redraft-clients-") as folder:
+        keys = Path(folder) / "keys"
+        key = str(own_keys_file(keys, "measured"))
+        command = [str(program), "serve-http", "--model", args.model, "--keys", str(keys)]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, env={**os.environ, "XDG_STATE_HOME": folder}
+        )
+        try:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            if not first:
+                raise BenchError("the server did not come up; its messages say why")
+            address = urlsplit(json.loads(first)["url"]).netloc
+            texts = args.seed * TEXTS_A_SEED
+            yield MeasuredServer(address, key, psutil.Process(process.pid), texts)
+        finally:
+            process.terminate()
+            process.wait()
