@@ -53,7 +53,7 @@ COLUMNS = {
 }
 
 
-class Request(NamedTuple):
+class MeasuredRequest(NamedTuple):
     """What is asked."""
 
     path: str
@@ -62,7 +62,7 @@ class Request(NamedTuple):
     """When, from the start on."""
 
 
-class Answer(NamedTuple):
+class MeasuredAnswer(NamedTuple):
     """What came of a request."""
 
     wait_s: float
@@ -134,31 +134,31 @@ class MeasuredServer:
     texts: int
     """How many texts were taken so far."""
 
-    def clients(self, count: int, rounds: int) -> list[list[Request]]:
+    def clients(self, count: int, rounds: int) -> list[list[MeasuredRequest]]:
         """Lines of requests, each asked one after another."""
         return [[self._request() for _ in range(rounds)] for _ in range(count)]
 
-    def arrivals(self, rate: float, seconds: float, seed: int) -> list[list[Request]]:
-        """Requests at random times, ``rate`` a second on average, each a line of its own."""
+    def arrivals(self, rate: float, seconds: float, seed: int) -> list[list[MeasuredRequest]]:
+        """Requests at random times, each a line of its own: as those of a Poisson process of whose
+        requests ``rate`` a second came."""
         rng = random.Random(seed)
-        lines, due_s = [], rng.expovariate(rate)
-        while due_s < seconds:
-            lines.append([self._request(due_s)])
-            due_s += rng.expovariate(rate)
-        return lines
+        times = sorted(rng.uniform(0.0, seconds) for _ in range(round(rate * seconds)))
+        return [[self._request(due_s)] for due_s in times]
 
-    def measure(self, lines: list[list[Request]], tokens: int, *, computed: bool) -> dict[str, Any]:
+    def measure(
+        self, lines: list[list[MeasuredRequest]], tokens: int, *, computed: bool
+    ) -> dict[str, Any]:
         """Figures of lines that are asked side by side, behind prompts that are computed before the
         clock runs or are not. Raises BenchError where a request fails."""
         if computed:
             before = _Client(self, tokens)
             for request in (request for line in lines for request in line):
                 before.prefill(request)
-        answers: list[Answer] = []
+        answers: list[MeasuredAnswer] = []
         failed: list[Exception] = []
         begins = threading.Barrier(len(lines) + 1)
 
-        def work(line: list[Request]) -> None:
+        def work(line: list[MeasuredRequest]) -> None:
             client = _Client(self, tokens)
             begins.wait()
             try:
@@ -180,7 +180,7 @@ class MeasuredServer:
         seconds, cpu_s = time.perf_counter() - started, self._cpu_s() - cpu_s
         return figures(answers, seconds, cpu_s)
 
-    def _request(self, due_s: float = 0.0) -> Request:
+    def _request(self, due_s: float = 0.0) -> MeasuredRequest:
         """A path and a text that were not asked for before."""
         self.texts += 1
         files = sorted(Path(lsp_server.__file__).parent.rglob("*.py"))
@@ -188,7 +188,7 @@ class MeasuredServer:
             files[(self.texts * 7 + more) % len(files)].read_text("utf-8") for more in range(3)
         )
         cut = text[:CHARACTERS].rpartition("\n")[0] + "\n"
-        return Request(f"file_{self.texts}.py", cut, due_s)
+        return MeasuredRequest(f"file_{self.texts}.py", cut, due_s)
 
     def _cpu_s(self) -> float:
         """Processor time of the server and what it started."""
@@ -196,7 +196,7 @@ class MeasuredServer:
         return sum(sum(each.cpu_times()[:2]) for each in family)
 
 
-def figures(answers: list[Answer], seconds: float, cpu_s: float) -> dict[str, Any]:
+def figures(answers: list[MeasuredAnswer], seconds: float, cpu_s: float) -> dict[str, Any]:
     """Of answers that took so long in all. Raises BenchError where there are none."""
     ends = [answer.end for answer in answers if answer.end]
     waits = [answer.wait_s for answer in answers if answer.end]
@@ -230,25 +230,25 @@ class _Client:
         self._tokens = tokens
         self._connection = http.client.HTTPConnection(server.address)
 
-    def complete(self, request: Request) -> Answer:
+    def complete(self, request: MeasuredRequest) -> MeasuredAnswer:
         """The end of the answer to a completion. Raises BenchError for an error."""
         started = time.perf_counter()
         status, answer = self._post("complete", request, {"urgency": 0})
         wait_s = time.perf_counter() - started
         if status == REFUSED:
-            return Answer(wait_s, {})
+            return MeasuredAnswer(wait_s, {})
         end: dict[str, Any] = json.loads(answer.rpartition("data: ")[2])
         if "tokens" not in end:
             raise BenchError(f"the server answered {answer[-300:]}")
-        return Answer(wait_s, end)
+        return MeasuredAnswer(wait_s, end)
 
-    def prefill(self, request: Request) -> None:
+    def prefill(self, request: MeasuredRequest) -> None:
         """Have the prompt of a completion computed. Raises BenchError."""
         status, answer = self._post("prefill", request, {"operation": "complete"})
         if status != 200:
             raise BenchError(f"the server answered {answer[-300:]}")
 
-    def _post(self, route: str, request: Request, more: dict[str, Any]) -> tuple[int, str]:
+    def _post(self, route: str, request: MeasuredRequest, more: dict[str, Any]) -> tuple[int, str]:
         job = {
             "path": request.path,
             "prefix": request.text,
