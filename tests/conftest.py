@@ -5,7 +5,9 @@ The tests may import the modules beside this file.
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +21,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 _HOME = tempfile.TemporaryDirectory(prefix="redraft-home-")
 for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
     os.environ[f"XDG_{kind}_HOME"] = str(Path(_HOME.name, kind.lower()))
-os.environ.pop("XDG_RUNTIME_DIR", None)
+_THE_USERS = """XDG_RUNTIME_DIR HF_ENDPOINT HF_HOME HF_HUB_CACHE HF_HUB_OFFLINE LLAMA_CACHE
+    OLLAMA_MODELS GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE REDRAFT_DATA REDRAFT_IDLE_EXIT_S
+    REDRAFT_LOG_DIR REDRAFT_MODELS REDRAFT_SERVER_KEY REDRAFT_SERVER_URL"""
+for name in _THE_USERS.split():
+    os.environ.pop(name, None)
+os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
 # Workers share the cores: torch's threads would wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Torch sets it where it is missing, in whichever test first brings its compiler along.
@@ -28,22 +35,43 @@ os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(_HOME.name, "inductor"))
 from compiled_code import use_code_of_tests  # noqa: E402
 from small_model import choose_small_model  # noqa: E402
 
+from lsp_server.network import use_certificates  # noqa: E402
+
+use_certificates()
 use_code_of_tests()
 choose_small_model(Path(_HOME.name, "config"), Path(_HOME.name, "cache"))
 
 
 @pytest.fixture(autouse=True)
 def _process_unchanged() -> Iterator[None]:
-    """A test that changes its process changes it back: which tests share one is chance."""
+    """A test that changes its process changes it back: which tests share one is chance. Handlers of
+    signals and of the log are changed back here: whoever starts a server sets them."""
     environment, folder = _environment(), Path.cwd()
+    handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    log = logging.getLogger()
+    level, files = log.level, log.handlers[:]
     yield
     after, now = _environment(), Path.cwd()
     os.chdir(folder)
     for name in after.keys() - environment.keys():
         del os.environ[name]
     os.environ.update(environment)
-    assert after == environment
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    for one in log.handlers[:]:
+        if one not in files:
+            log.removeHandler(one)
+            one.close()
+    log.setLevel(level)
+    # By their names: what a variable says may be a secret.
+    names = environment.keys() | after.keys()
+    changed = {name for name in names if environment.get(name) != after.get(name)}
+    assert changed <= MAY_BE_SET
     assert now == folder
+
+
+MAY_BE_SET = {"HF_HUB_DISABLE_TELEMETRY"}
+"""Whatever asks the hub sets it."""
 
 
 def _environment() -> dict[str, str]:

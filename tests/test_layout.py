@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ JOINS_ACCEL_AND_INDEX = ("engine/loading.py", "cli/commands.py")
 """The only places of lsp_server that may import both ``accel`` and ``repo_index``."""
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """Top-level names of all modules that a file imports, anywhere in it."""
     found = set()
@@ -116,6 +118,7 @@ TRAINING_ROOMS = ("accel.training", "lsp_server.cli.commands", LABORATORY)
 """Where torch and transformers may be imported, and where ``accel.training`` may."""
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Files of the packages and of the laboratory by the name of their module."""
     return {
@@ -125,6 +128,7 @@ def modules() -> dict[str, Path]:
     }
 
 
+@cache
 def imported_names(path: Path) -> set[str]:
     """Dotted names that a file imports anywhere, for types alone and within functions, too."""
     found = set()
@@ -136,6 +140,7 @@ def imported_names(path: Path) -> set[str]:
     return found
 
 
+@cache
 def import_graph() -> dict[str, set[str]]:
     """By module, the modules of ours that it imports."""
     known = modules()

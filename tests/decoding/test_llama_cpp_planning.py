@@ -261,7 +261,7 @@ def test_a_request_ends_a_comparison_whatever_the_library_does(
     later = opening.LaterComparison(tmp_path / "m.gguf", own, ModelOptions(threads=1), kept.append)
     later.go_on(began.exists)
     with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(int(began.read_text())).wait(30)
+        psutil.Process(int(began.read_text())).wait(60)
     began.unlink()
     # It begins again when nothing came for a while.
     later.go_on(iter([False, False, True]).__next__)

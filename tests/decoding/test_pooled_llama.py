@@ -43,7 +43,7 @@ def test_logits_are_the_modules(kind: str, dtype: torch.dtype, tmp_path: Path) -
     assert Probe(load_module(folder, dtype, CPU, "eager")).agrees(model, model.capability.kind)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_it_does_what_every_backend_does(seed: int, tmp_path: Path) -> None:
     model = pooled(save(tmp_path, "llama"))
     for check in (

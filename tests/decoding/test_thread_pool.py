@@ -178,7 +178,7 @@ def test_who_waits_for_another_sleeps_and_is_woken() -> None:
     while slept_s(barrier) < 0.2:
         time.sleep(0.001)
     opens_step(barrier)
-    thread.join(20)
+    thread.join(60)
     assert used[0] < 0.15
 
 
@@ -213,7 +213,7 @@ def test_the_threads_end_with_their_owner() -> None:
     del pool
     assert len(others) == 2
     for thread in others:
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
 
 

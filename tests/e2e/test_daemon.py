@@ -361,4 +361,4 @@ def test_status_and_stop(environment: dict[str, str]) -> None:
     pid = status(environment)["pid"]
     assert command(environment, "stop").stdout == "stopped\n"
     wait_until(lambda: gone(pid))
-    driver.process.wait(10)
+    driver.process.wait(60)

@@ -29,7 +29,7 @@ LINE, COLUMN = 5, len("    height = rectangle.hei")
 
 def suggestion(driver: Driver, uri: str) -> str:
     """The first suggestion, asked for again while the engine starts."""
-    for _ in range(30):
+    for _ in range(120):
         result = driver.request("textDocument/inlineCompletion", inline(uri, LINE, COLUMN))
         if result["items"]:
             return str(result["items"][0]["insertText"])

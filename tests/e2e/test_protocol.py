@@ -141,7 +141,7 @@ def test_an_absurd_document_is_refused_and_not_kept(
     daemon = psutil.Process(status(environment)["pid"])
     before = daemon.memory_info().rss
     driver.open(uri, "x = 1\n" * (megabytes * 1_000_000 // 7))
-    error = driver.other.get(timeout=30)
+    error = driver.other.get(timeout=60)
     assert "larger than" in error["error"]["message"]
     alive(driver)
     assert daemon.memory_info().rss - before < 100 << 20
@@ -165,7 +165,7 @@ def test_fragments_and_floods_of_bytes_are_read(connect: Connect, workspace: Pat
     )
     for start in range(0, len(data), 3):
         driver.send_bytes(data[start : start + 3])
-    ids = [driver.other.get(timeout=10)["id"] for _ in range(50)]
+    ids = [driver.other.get(timeout=60)["id"] for _ in range(50)]
     assert ids == [5000 + number for number in range(50)]
 
 

@@ -46,7 +46,7 @@ async def client(lsp_client: LanguageClient) -> AsyncIterator[None]:
     lsp_client.text_document_did_open(types.DidOpenTextDocumentParams(item))
     yield
     await lsp_client.shutdown_session()
-    subprocess.run([*COMMAND, "stop"], env=ENVIRONMENT, cwd=REPOSITORY, check=False, timeout=30)
+    subprocess.run([*COMMAND, "stop"], env=ENVIRONMENT, cwd=REPOSITORY, check=False, timeout=60)
 
 
 def ask() -> types.InlineCompletionParams:

@@ -200,7 +200,7 @@ def test_a_merge_beside_changes_loses_none_of_them(
 
     def hold() -> None:
         inside.set()
-        assert go_on.wait(30)
+        assert go_on.wait(60)
 
     (work / "0.py").write_text(piece(generator))
     indexer.refresh(["0.py"])
@@ -208,7 +208,7 @@ def test_a_merge_beside_changes_loses_none_of_them(
         target=lambda: indexer._writer.merge(pause=hold, everything=True), daemon=True
     )
     merging.start()
-    assert inside.wait(30)
+    assert inside.wait(60)
     (work / "1.py").write_text(piece(generator))
     (work / "2.py").unlink()
     (work / "3.py").unlink()
@@ -216,7 +216,7 @@ def test_a_merge_beside_changes_loses_none_of_them(
     (work / "3.py").write_text(piece(generator))
     indexer.refresh(["3.py"])
     go_on.set()
-    merging.join(30)
+    merging.join(60)
     assert indexed_texts(tmp_path / "store", tokenizer) == expected_texts(work, tokenizer)
     indexer.close()
 

@@ -52,7 +52,7 @@ class Daemon:
 
     def end(self) -> None:
         self.send(op="end")
-        self.thread.join(30)
+        self.thread.join(60)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from repo_index.watcher import Watcher
 from tests.index.conftest import long_count
 from tests.index.test_indexer import expected_texts, indexed_texts, piece, random_step
 
-LONG_WAIT_S = 20.0
+LONG_WAIT_S = 60.0
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = LONG_WAIT_S) -> None:
@@ -211,7 +211,7 @@ def test_a_watch_limit_is_said_and_changes_are_found_by_looking(
     with followed(tmp_path, tokenizer, quiet=0.02, rescan=0.2) as place:
         assert "limit of inotify" in place.watcher.problem
         (place.work / "sub" / "a.py").write_text("a = 1\n")
-        wait_for(lambda: place.indexer.status().files == 1, 10)
+        wait_for(lambda: place.indexer.status().files == 1)
         assert place.in_line()
 
 
@@ -286,9 +286,9 @@ def test_a_real_overflow(tmp_path: Path, tokenizer: TextTokenizer) -> None:
     for i in range(files):
         (tmp_path / "work" / f"{i}.py").write_text(f"a = {i}\n")
     process.send_signal(signal.SIGCONT)
-    wait_for(lambda: len(indexed_texts(tmp_path / "s", tokenizer)) == files, 60)
+    wait_for(lambda: len(indexed_texts(tmp_path / "s", tokenizer)) == files)
     process.stdin.close()
-    process.wait(20)
+    process.wait(LONG_WAIT_S)
     process.stdout.close()
 
 

@@ -91,7 +91,7 @@ def test_what_is_left_of_haproxy_is_ended_and_nothing_else(tmp_path):
     other = subprocess.Popen([*wait, "-f", str(tmp_path / "own2" / "haproxy.cfg")])
     try:
         end_haproxy(tmp_path / "own")
-        assert left.wait(10) != 0
+        assert left.wait(60) != 0
         assert other.poll() is None
     finally:
         left.kill()

@@ -51,7 +51,7 @@ def test_text_comes_with_the_beat(monkeypatch):
         frames.put_nowait(spans("a"))
         texts = [await anext(items)]
         frames.put_nowait(spans("b"))
-        texts.append(await asyncio.wait_for(anext(items), 10))
+        texts.append(await asyncio.wait_for(anext(items), 60))
         frames.put_nowait(END)
         return [*texts, *[item async for item in items]]
 

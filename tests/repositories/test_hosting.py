@@ -85,7 +85,7 @@ async def test_an_open_document_counts_for_the_editor_that_has_it_open(tmp_path:
             assert "typed_price" not in served.found("ann", ours, CONTEXT, session)
             assert "saved_price" in served.found("ann", ours, CONTEXT, session)
         await served.upload("ann", ours, {"a.py": TYPED})
-        for _ in range(200):
+        for _ in range(1200):
             if "typed_price" in served.found("ann", ours, CONTEXT, "two"):
                 break
             await asyncio.sleep(0.05)

@@ -86,7 +86,7 @@ class Shared:
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
-    for _ in range(600):
+    for _ in range(1200):
         if condition():
             return
         await asyncio.sleep(0.05)

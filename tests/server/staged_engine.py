@@ -119,7 +119,7 @@ Scene = Callable[[Session], Coroutine[Any, Any, None]]
 
 
 def play(scene: Scene, **settings: Any) -> None:
-    asyncio.run(asyncio.wait_for(scene(Session(**settings)), 20))
+    asyncio.run(asyncio.wait_for(scene(Session(**settings)), 60))
 
 
 async def settle() -> None:

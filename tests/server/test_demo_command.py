@@ -40,7 +40,7 @@ def test_it_goes_on_once_model_and_index_are_there() -> None:
 
     def tell() -> None:
         for each, event in zip(said, go_on, strict=True):
-            event.wait(10)
+            event.wait(60)
             readiness.hear(*each)
 
     def hear(what: str) -> None:

@@ -210,7 +210,7 @@ def test_a_request_does_not_wait_while_llama_cpp_is_compared(
     compared = psutil.Process(int(began.read_text()))
     assert process.ask("complete", replace(job, prefix="x = "))["result"]["tokens"] > 0
     with contextlib.suppress(psutil.NoSuchProcess):
-        compared.wait(30)
+        compared.wait(60)
 
 
 @pytest.mark.long

@@ -57,6 +57,6 @@ def test_wrong_options_of_the_server_are_told_in_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("REDRAFT_LOG_DIR", str(tmp_path / "log"))
+    monkeypatch.setattr("lsp_server.processes.log.start_log", lambda _name: None)
     assert main(["serve-http", *options]) == 1
     assert message in capsys.readouterr().err.splitlines()[-1]

@@ -84,7 +84,7 @@ def with_engine(
             await scene(engine)
             await engine.close()
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), 90))
 
 
 def test_llama_server_is_asked_by_infill() -> None:

@@ -56,7 +56,7 @@ class Editor:
 
     async def until_taken(self, max_tokens: int) -> None:
         """Until the settings are those that hold this number."""
-        limit = time.monotonic() + 20
+        limit = time.monotonic() + 60
         while self.server.settings.completion.max_tokens != max_tokens:
             assert time.monotonic() < limit, "the settings were not taken"
             await asyncio.sleep(0.005)

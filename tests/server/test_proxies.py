@@ -67,7 +67,7 @@ class Proxy:
     def close(self) -> list[str]:
         """End it; what it was asked."""
         self._process.terminate()
-        asked, _ = self._process.communicate(timeout=30)
+        asked, _ = self._process.communicate(timeout=60)
         return list(dict.fromkeys(asked.splitlines()))
 
 

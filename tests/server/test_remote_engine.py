@@ -81,7 +81,7 @@ def edit_job(**more: Any) -> EditJob:
 
 
 def run(scene: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(scene(), 30))
+    asyncio.run(asyncio.wait_for(scene(), 90))
 
 
 @asynccontextmanager
@@ -95,7 +95,7 @@ async def a_pair(**options: Any) -> Any:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 20
+    limit = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < limit, "it did not happen"
         await asyncio.sleep(0.005)

@@ -45,7 +45,7 @@ class Editor:
         number = len(self._answers)
         self._answers[number] = asyncio.get_running_loop().create_future()
         self.tell(method, params, id=number)
-        return await asyncio.wait_for(self._answers[number], 20)
+        return await asyncio.wait_for(self._answers[number], 60)
 
     async def start(self) -> None:
         uri = self._folder.as_uri()

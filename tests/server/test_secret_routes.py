@@ -63,7 +63,7 @@ class Indexer:
 
 MODEL = {"model": {"path": "/models/one"}}
 """The same for the server and for what stands for its engine process, whatever the user chose."""
-ANSWER_S = 30.0
+ANSWER_S = 60.0
 """A busy machine may hold an answer up; what is tested is what stands in it."""
 
 
@@ -360,7 +360,7 @@ def test_an_opened_document_is_read_and_none_that_is_held_back(
         assert (jobs[1]["prefix"], jobs[1]["suffix"]) == ("a = 1\n", "\nb = 2\n")
         assert value not in editor.sent
 
-    asyncio.run(asyncio.wait_for(scene(), 20))
+    asyncio.run(asyncio.wait_for(scene(), 90))
 
 
 @pytest.mark.parametrize("secret", [False, True])
@@ -387,4 +387,4 @@ def test_the_prompt_that_is_computed_when_the_cursor_rests_holds_no_secret(
         assert prefilled == (["b.py"] if secret else ["a.py", "b.py"])
         assert value not in editor.sent
 
-    asyncio.run(asyncio.wait_for(scene(), 20))
+    asyncio.run(asyncio.wait_for(scene(), 90))

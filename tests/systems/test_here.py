@@ -91,7 +91,7 @@ def test_a_change_is_announced(tmp_path: Path) -> None:
     (tmp_path / "work" / "deep").mkdir(parents=True)
     changed: queue.Queue[str] = queue.Queue()
     watch = start_watch(FileRules(tmp_path / "work", Limits()), changed.put, changed.put)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     (tmp_path / "work" / "deep" / "a.py").write_bytes(b"a = 1\r\n")
     while changed.get(timeout=max(deadline - time.monotonic(), 0.01)) != "deep/a.py":
         continue

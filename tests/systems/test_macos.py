@@ -66,7 +66,7 @@ def test_changes_are_announced_of_the_whole_tree(macos: None, tmp_path: Path) ->
     watch = start_watch(FileRules(work, Limits()), changed.put, lambda reason: None)
     assert isinstance(watch, ObserverWatch)
     (work / "deep" / "a.py").write_text("a = 1\r\n")
-    while changed.get(timeout=20) != "deep/a.py":
+    while changed.get(timeout=60) != "deep/a.py":
         continue
     watch.stop()
 
