@@ -24,7 +24,9 @@ demo: $(READY)
 # files in turn; what measures time runs alone.
 WORKERS ?= 2
 BESIDE := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Hundreds of processes start: they read bytecode, also where Python is told to write none.
 test: $(DEVELOPMENT)
+	$(BIN)/python -m compileall -q accel lsp_server operating_system repo_index
 	$(BIN)/python -m tests.compiled_code
 	$(BIN)/python -m pytest $(BESIDE) --ignore tests/benchmarks --ignore tests/editors -m "not long and not editors and not model and not alone"
 	$(BIN)/python -m pytest -m alone $$(grep -rl --include='test_*.py' mark.alone tests)

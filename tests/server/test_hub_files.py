@@ -20,7 +20,7 @@ from hub_stand_in import COMMIT, Repository, served_repository, sha256
 from lsp_server.errors import RedraftError
 from lsp_server.models.fetched import fetched_models, models_folder, remove_fetched
 from lsp_server.models.fetching_process import fetch_in_process
-from lsp_server.models.hub_files import names_a_repository
+from lsp_server.models.hub_files import find_in_hub, names_a_repository
 
 Q4 = b"GGUF" + bytes(range(256)) * 90_000
 Q8 = b"GGUF in eight bits" * 1000
@@ -125,19 +125,30 @@ def test_all_parts_come_or_none(repository: Repository) -> None:
     assert list(models_folder().glob("*.gguf")) == []
 
 
-def test_what_is_not_clear_is_said(repository: Repository) -> None:
+def test_what_is_not_clear_is_said(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "nothing of it is called Q2_K; give one of owner/coder-GGUF: Q6_K/" in (
         get("owner/coder-GGUF:Q2_K").stderr
     )
-    repository.files = {"a-Q5_K_M.gguf": Q8, "b-Q5_K_M.gguf": Q8}
-    assert "Q5_K_M may be any of them; give one of" in get("owner/coder-GGUF:Q5_K_M").stderr
-    assert "it has several files; give one of" in get("owner/coder-GGUF").stderr
-    repository.files = {"model.safetensors": Q8}
-    assert "has no GGUF file" in get("owner/coder-GGUF").stderr
-    repository.files = {"a-00001-of-00002.gguf": Q8}
-    assert "a-00002-of-00002.gguf is missing in its repository" in get("owner/coder-GGUF").stderr
-    assert "is not there, or wants a token" in get("owner/nothing").stderr
     assert "nothing is not one of those that can be fetched" in get("nothing").stderr
+    from huggingface_hub.utils import close_session
+
+    # The hub's library reads the address when it is imported.
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", os.environ["HF_ENDPOINT"])
+
+    def refused(name: str = "owner/coder-GGUF") -> str:
+        with pytest.raises(RedraftError) as caught:
+            find_in_hub(name)
+        return str(caught.value)
+
+    repository.files = {"a-Q5_K_M.gguf": Q8, "b-Q5_K_M.gguf": Q8}
+    assert "Q5_K_M may be any of them; give one of" in refused("owner/coder-GGUF:Q5_K_M")
+    assert "it has several files; give one of" in refused()
+    repository.files = {"model.safetensors": Q8}
+    assert "has no GGUF file" in refused()
+    repository.files = {"a-00001-of-00002.gguf": Q8}
+    assert "a-00002-of-00002.gguf is missing in its repository" in refused()
+    assert "is not there, or wants a token" in refused("owner/nothing")
+    close_session()
 
 
 def test_a_file_of_which_the_hub_says_no_hash_is_not_taken(repository: Repository) -> None:
