@@ -48,6 +48,16 @@ def write_private(file: Path, content: str | bytes) -> None:
         raise
 
 
+def file_state(file: Path | str) -> tuple[int, ...] | None:
+    """What differs once a file was written again: inode, nanoseconds and size; None where it cannot
+    be seen."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
 def problem_of_private(folder: Path) -> str:
     """Why a folder is not this user's alone; empty where it is. On Windows its place says so:
     others have no rights below a user's profile. Raises OSError."""

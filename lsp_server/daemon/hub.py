@@ -33,6 +33,10 @@ logger = logging.getLogger(__name__)
 BUSY_POLL_S = 0.5
 UNWANTED_S = 60.0
 """An engine that no client's settings ask for any more is kept so long."""
+_SHOWN_OF_WORKSPACE = (
+    *("folder", "state", "message", "files", "tokens"),
+    *("store", "bytes", "common", "common_bytes"),
+)
 
 
 class Client(Protocol):
@@ -248,17 +252,7 @@ class Hub:
                 asdict(engine.status) | engine.calls.counts for engine in self._engines.values()
             ],
             "workspaces": [
-                {
-                    "folder": state.folder,
-                    "state": state.state,
-                    "message": state.message,
-                    "files": state.files,
-                    "tokens": state.tokens,
-                    "store": state.store,
-                    "bytes": state.bytes,
-                    "common": state.common,
-                    "common_bytes": state.common_bytes,
-                }
+                {name: getattr(state, name) for name in _SHOWN_OF_WORKSPACE}
                 for state in self.indexer.workspaces.values()
             ],
             "repositories": [one for shared in self._shared.values() for one in shared.status()],

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lsp_server.documents.workspace_folders import DocumentLocation
+from operating_system.files import file_state
 from repo_index.files import FileRules
 from repo_index.source_tree import IGNORE_FILES
 
@@ -20,7 +21,7 @@ class IgnoredPaths:
     def __init__(self) -> None:
         self._rules: dict[tuple[str, str], FileRules] = {}
         self._known: dict[tuple[str, str, str], str] = {}
-        self._stamps: dict[str, tuple[int, int]] = {}
+        self._stamps: dict[str, tuple[int, ...] | None] = {}
         self._next_check = 0.0
 
     def reason(self, place: DocumentLocation, exclude: list[str]) -> str:
@@ -36,7 +37,7 @@ class IgnoredPaths:
                 rules = FileRules(Path(place.folder), patterns=patterns)
                 self._rules[place.folder, patterns] = rules
             for file in _ignore_files(place.folder, place.path):
-                self._stamps.setdefault(file, _stamp(file))
+                self._stamps.setdefault(file, file_state(file))
             self._known[key] = rules.ignored(place.path)
         return self._known[key]
 
@@ -45,7 +46,7 @@ class IgnoredPaths:
         if now < self._next_check:
             return
         self._next_check = now + RECHECK_S
-        if any(_stamp(file) != stamp for file, stamp in self._stamps.items()):
+        if any(file_state(file) != stamp for file, stamp in self._stamps.items()):
             self.forget()
 
     def forget(self) -> None:
@@ -61,11 +62,3 @@ def _ignore_files(folder: str, path: str) -> Iterator[str]:
     for depth in range(len(parts)):
         for name in IGNORE_FILES:
             yield os.path.join(folder, *parts[:depth], name)
-
-
-def _stamp(path: str) -> tuple[int, int]:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return 0, 0
-    return status.st_mtime_ns, status.st_size

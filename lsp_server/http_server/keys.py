@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lsp_server.errors import RedraftError
-from operating_system.files import write_private
+from operating_system.files import file_state, write_private
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class Keys:
     def __init__(self, file: Path) -> None:
         """Raises BadKeysFile."""
         self._file = file
-        self._state = _state(file)
+        self._state = file_state(file)
         self._keys = read_keys(file)
 
     def holder(self, key: str) -> str | None:
@@ -88,7 +88,7 @@ class Keys:
         return found
 
     def _read_again(self) -> None:
-        state = _state(self._file)
+        state = file_state(self._file)
         if state == self._state:
             return
         self._state = state
@@ -142,14 +142,6 @@ def own_keys_file(file: Path, name: str = "local") -> str | None:
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(f"{name} {key}\n")
     return key
-
-
-def _state(file: Path) -> tuple[int, ...] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _digest(key: str, salt: bytes) -> bytes:

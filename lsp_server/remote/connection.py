@@ -55,6 +55,7 @@ class ServerConnection:
         check_origin(key, address)
         self.address = address
         self._key = key
+        self._patience = httpx2.Timeout(SILENCE_S, connect=CONNECT_S)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         try:
             self._client = httpx2.AsyncClient(
@@ -74,12 +75,7 @@ class ServerConnection:
     async def get(self, path: str) -> Any:
         """The JSON of an answer; None where the server knows no such path. Raises
         ServerUnavailable."""
-        import httpx2
-
-        try:
-            response = await self._client.get(path)
-        except httpx2.HTTPError as error:
-            raise self.lost(error) from None
+        response = await self._answer("GET", path)
         if response.status_code in (400, 404, 405, 501):
             return None
         await self._check(response)
@@ -101,31 +97,18 @@ class ServerConnection:
 
     async def post(self, path: str, body: dict[str, Any]) -> None:
         """Ask for something that has no answer. Raises as ``events`` does."""
-        import httpx2
-
-        timeout = httpx2.Timeout(SILENCE_S, connect=CONNECT_S)
-        try:
-            response = await self._client.post(path, json=body, timeout=timeout)
-        except httpx2.HTTPError as error:
-            raise self.lost(error) from None
-        await self._check(response)
+        await self._check(await self._answer("POST", path, json=body, timeout=self._patience))
 
     async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
         """The status and the JSON object of an answer to a compressed body. Raises
         ServerUnavailable where the answer is not about what was asked."""
-        import httpx2
-
-        timeout = httpx2.Timeout(SILENCE_S, connect=CONNECT_S)
         packed, headers = None, {}
         if body is not None:
             headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
             packed = gzip.compress(json.dumps(body).encode(), 6, mtime=0)
-        try:
-            response = await self._client.request(
-                method, path, content=packed, headers=headers, timeout=timeout
-            )
-        except httpx2.HTTPError as error:
-            raise self.lost(error) from None
+        response = await self._answer(
+            method, path, content=packed, headers=headers, timeout=self._patience
+        )
         if not 200 <= response.status_code < 300:
             with contextlib.suppress(EngineFailed):
                 await self._check(response)
@@ -163,12 +146,11 @@ class ServerConnection:
         meanwhile, and a replica may have died: then it is asked once more."""
         import httpx2
 
-        timeout = httpx2.Timeout(SILENCE_S, connect=CONNECT_S)
         headers = {"Accept": "text/event-stream"}
         broken = httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError
         for is_last in (False, True):
             request = self._client.build_request(
-                "POST", path, json=body, headers=headers, timeout=timeout
+                "POST", path, json=body, headers=headers, timeout=self._patience
             )
             try:
                 return await self._client.send(request, stream=True)
@@ -176,6 +158,14 @@ class ServerConnection:
                 if is_last:
                     raise
         raise AssertionError("the last try returns or raises")
+
+    async def _answer(self, method: str, path: str, **options: Any) -> httpx2.Response:
+        import httpx2
+
+        try:
+            return await self._client.request(method, path, **options)
+        except httpx2.HTTPError as error:
+            raise self.lost(error) from None
 
     async def _check(self, response: httpx2.Response) -> None:
         status = response.status_code

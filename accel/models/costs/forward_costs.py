@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -55,14 +55,7 @@ class ForwardCosts:
 
     def to_json(self) -> dict[str, Any]:
         """For the store."""
-        return {
-            "contexts": self.contexts,
-            "rows": self.rows,
-            "seconds": self.seconds.tolist(),
-            "shared_from": self.shared_from,
-            "was_busy": self.was_busy,
-            "threads": self.threads,
-        }
+        return asdict(self) | {"seconds": self.seconds.tolist()}
 
     @classmethod
     def stored(cls, data: Any) -> ForwardCosts | None:

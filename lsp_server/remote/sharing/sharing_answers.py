@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from operating_system.files import write_private
+from operating_system.files import file_state, write_private
 from operating_system.folders import state_folder
 
 logger = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class SharingAnswers:
     def __init__(self, file: Path | None = None) -> None:
         """``file``: where they are kept; without one they are forgotten."""
         self._file = file
-        self._state: tuple[int, int] | None = None
+        self._state: tuple[int, ...] | None = None
         self._answers: dict[str, dict[str, str]] = {}
 
     def may(self, origin: str, folder: str) -> bool | None:
@@ -65,7 +65,7 @@ class SharingAnswers:
 
     def _read_again(self) -> None:
         """Another process may have written the file."""
-        if self._file is not None and (state := _state(self._file)) != self._state:
+        if self._file is not None and (state := file_state(self._file)) != self._state:
             self._state = state
             self._answers = _read(self._file)
 
@@ -79,17 +79,9 @@ class SharingAnswers:
             return
         try:
             write_private(self._file, json.dumps(self._answers, indent=1, sort_keys=True))
-            self._state = _state(self._file)
+            self._state = file_state(self._file)
         except OSError as error:
             logger.warning("%s cannot be written (%s)", self._file, error.strerror)
-
-
-def _state(file: Path) -> tuple[int, int] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns
 
 
 def _name(folder: str) -> str:
