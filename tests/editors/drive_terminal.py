@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from waiting import wait_for
+from waiting import PATIENCE, wait_for
 
 COLUMNS, ROWS = 100, 28
 
@@ -79,6 +79,13 @@ class Terminal:
         """The screen's text."""
         self.read(0.0)
         return "\n".join(self.screen.display)
+
+    def soon(self, probe: Callable[[], bool], seconds: float = 10.0) -> bool:
+        """Whether something comes true before a user would press the keys again."""
+        end = time.monotonic() + seconds * PATIENCE
+        while not probe() and time.monotonic() < end:
+            self.read(0.05)
+        return probe()
 
     def wait_text(self, wanted: str, timeout_s: float = 60.0) -> None:
         """Until the screen shows a text."""

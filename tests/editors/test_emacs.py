@@ -105,8 +105,7 @@ def test_suggestion_is_taken_by_completion(emacs: OpenEmacs, project: Path, serv
 
     def taken() -> bool:
         editor.keys("\x1b\t")
-        editor.rest(2.0)
-        return editor.text.count(wanted) > before
+        return editor.soon(lambda: editor.text.count(wanted) > before)
 
     editor.wait(taken, "completion")
     text = saved(editor, project / "orders.py", place.text)
@@ -126,11 +125,7 @@ def test_instruction_comment_is_carried_out(
         editor.keys("\x07")
         editor.rest(1.0)  # what comes at once behind it is dropped
         editor.keys(f"\x1bg\x1bg{edit.first}\r\x1bx{client.actions}\r")
-        for _ in range(30):
-            editor.rest(1.0)
-            if client.question in editor.text:
-                return True
-        return False
+        return editor.soon(lambda: client.question in editor.text, 30)
 
     editor.wait(offered, "question which code action")
     editor.type(title)

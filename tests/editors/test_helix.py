@@ -79,8 +79,7 @@ def test_suggestion_is_taken_from_the_menu(helix: OpenHelix, project: Path, serv
         editor.rest(0.3)
         editor.keys("A")
         editor.keys("\x18")
-        editor.rest(2.0)
-        return editor.text.count(wanted) > before
+        return editor.soon(lambda: editor.text.count(wanted) > before)
 
     editor.wait(offered, "completion menu")
     editor.keys("\t")
@@ -103,8 +102,7 @@ def test_instruction_comment_is_carried_out(
     def offered() -> bool:
         editor.keys("\x1b")
         editor.keys(" a")
-        editor.rest(2.0)
-        return title in editor.text
+        return editor.soon(lambda: title in editor.text)
 
     editor.wait(offered, "code action")
     editor.keys("\r")

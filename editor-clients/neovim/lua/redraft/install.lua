@@ -141,14 +141,15 @@ local has_compared = false
 
 --- Says once when the server that runs is not the one that this plugin is made for.
 ---@param client vim.lsp.Client
-function M.compare(client)
+---@param result lsp.InitializeResult
+function M.compare(client, result)
   local carried = pinned()
   if not carried or has_compared then
     return
   end
   has_compared = true
-  local version = vim.tbl_get(client, 'server_info', 'version') or 'unknown'
-  local protocol = vim.tbl_get(client, 'server_capabilities', 'experimental', 'redraft', 'protocol') or 0
+  local version = vim.tbl_get(result, 'serverInfo', 'version') or 'unknown'
+  local protocol = vim.tbl_get(result, 'capabilities', 'experimental', 'redraft', 'protocol') or 0
   local found = ('redraft: the server `%s` is version %s'):format(client.config.cmd[1], version)
   if protocol > carried.protocol then
     vim.notify(found .. ', which is newer than this plugin can speak to; update the plugin', vim.log.levels.WARN)

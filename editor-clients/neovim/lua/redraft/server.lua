@@ -74,9 +74,11 @@ function M.config()
         require('redraft.edit').streamed(progress)
       end,
     },
+    on_init = function(client, result)
+      require('redraft.install').compare(client, result)
+    end,
     on_attach = function(client, bufnr)
       require('redraft.restart').attached(client, bufnr)
-      require('redraft.install').compare(client)
       require('redraft.inline').attach(bufnr)
       require('redraft.next_edits').attach(bufnr)
       -- What opens a file may put the cursor back where it was.
