@@ -4,12 +4,14 @@ confirmed by comparing logits, never from its name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, scaled_dot_product_attention, silu
+from torch.nn.functional import embedding, pad, scaled_dot_product_attention, silu
 
 from accel.batch import BLOCKED, ForwardBatch
 from accel.models.attention_windows import attention_windows
@@ -24,6 +26,13 @@ from accel.models.tree_attention import repeat_rows
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256)
 """A number of rows that was not seen before costs time: kernels are compiled for it."""
+
+SHARED_WIDTHS = tuple(width for width in WIDTHS if 1 < width <= 32)
+"""Numbers of rows of several requests that one forward computes. One row alone goes by another
+kernel, and is as quick among two."""
+
+MOST_REQUESTS = 16
+"""Requests that share a forward at most."""
 
 _STATIC_ROPE = ("default", "linear", "llama3", "yarn")
 
@@ -92,6 +101,9 @@ class _Layer:
 class FusedLlama(Model):
     """The forward. Build it with ``from_module``."""
 
+    shared_rows = 0
+    """Rows up to which requests share a forward, see ``share``."""
+
     def __init__(self, module: Any) -> None:
         base, config = module.model, module.config
         attention = base.layers[0].self_attn
@@ -126,20 +138,71 @@ class FusedLlama(Model):
         shape = (len(self._layers), self._kv_heads, self._head_dim)
         return LlamaCache(shape, capacity, self._embedding)
 
-    @by_torch
     def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:
-        (cache,) = caches
-        return TorchLogits(self._logits(batch, cast("LlamaCache", cache)))
+        (logits,) = self.forward_all([batch], caches)
+        return logits
 
-    def _logits(self, rows: ForwardBatch, cache: LlamaCache) -> Tensor:
-        """Logits [rows from ``logits_from`` on, vocabulary]."""
+    @by_torch
+    def forward_all(
+        self, batches: Sequence[ForwardBatch], caches: Sequence[Cache]
+    ) -> Iterable[Logits]:
+        found: list[Logits] = []
+        for group in self._groups(batches, cast("Sequence[LlamaCache]", caches)):
+            found += map(TorchLogits, self._logits(group))
+        return found
+
+    def _groups(
+        self, batches: Sequence[ForwardBatch], caches: Sequence[LlamaCache]
+    ) -> list[list[tuple[ForwardBatch, LlamaCache]]]:
+        """Requests whose rows are computed together, in order."""
+        groups: list[list[tuple[ForwardBatch, LlamaCache]]] = []
+        rows = 0
+        for batch, cache in zip(batches, caches, strict=True):
+            if not groups or rows + len(batch) > self.shared_rows:
+                groups.append([])
+                rows = 0
+            groups[-1].append((batch, cache))
+            rows += len(batch)
+        return groups
+
+    def _logits(self, requests: Sequence[tuple[ForwardBatch, LlamaCache]]) -> list[Tensor]:
+        """Logits [rows from ``logits_from`` on, vocabulary] of each request."""
+        counts = [len(batch) for batch, _ in requests]
+        padding = self._width(sum(counts)) - sum(counts)
+        tokens = torch.from_numpy(np.concatenate([batch.tokens for batch, _ in requests]))
+        x = _padded(embedding(tokens.to(self._embedding.device), self._embedding), padding)
+        tables = [self._cos_sin_of(batch, cache.length) for batch, cache in requests]
+        cos, sin = (_padded(torch.cat(parts), padding) for parts in zip(*tables, strict=True))
+        attends = [self._attention(batch, cache) for batch, cache in requests]
+
+        def attend(layer: int, *rows: Tensor) -> Tensor:
+            if len(rows[0]) == counts[0]:
+                return attends[0](layer, *rows)
+            own = zip(*(each.split([*counts, padding]) for each in rows), strict=True)
+            attended = [attend(layer, *each) for attend, each in zip(attends, own, strict=False)]
+            return _padded(torch.cat(attended), padding)
+
+        x = self._through_layers(x, cos, sin, attend)
+        split = zip(x.split([*counts, padding]), requests, strict=False)
+        wanted = [rows[batch.logits_from :] for rows, (batch, _) in split]
+        numbers = [len(rows) for rows in wanted]
+        if not sum(numbers):
+            return [x.new_empty(0, self.vocabulary_size) for _ in requests]
+        states = _padded(torch.cat(wanted), self._width(sum(numbers)) - sum(numbers))
+        return list(self._head(self._norm(states))[: sum(numbers)].split(numbers))
+
+    def _width(self, rows: int) -> int:
+        """Rows that are computed for so many, where they may be of several requests."""
+        if rows > self.shared_rows:
+            return rows
+        return next(width for width in SHARED_WIDTHS if rows <= width)
+
+    def _attention(self, rows: ForwardBatch, cache: LlamaCache) -> Attend:
+        """Attention of a request's rows over its own cache."""
         past = cache.length
         columns = self._columns(len(rows), past)
         cache.reserve(columns - past)
         mask = self._mask(rows, past, columns)
-        cos, sin = self._cos_sin_of(rows, past)
-        tokens = torch.from_numpy(rows.tokens).to(self._embedding.device)
-        x = embedding(tokens, self._embedding)
         places = slice(past, past + len(rows))
 
         def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -149,10 +212,7 @@ class FusedLlama(Model):
             output = self._weigh(grouped.flatten(1, 2), keys, values, mask)
             return output.unflatten(1, (-1, len(rows))).permute(2, 0, 1, 3).flatten(1)
 
-        x = self._through_layers(x, cos, sin, attend)
-        if rows.logits_from == len(rows):
-            return x.new_empty(0, self.vocabulary_size)
-        return self._head(self._norm(x[rows.logits_from :]))
+        return attend
 
     def _through_layers(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
         """Rows [T, hidden_size] after all layers."""
@@ -178,6 +238,32 @@ class FusedLlama(Model):
         """Rows after a layer. attended: [T, heads * D]."""
         x = x + layer.output(attended)
         return x + layer.down(self._gated(layer.gate_up(layer.mlp_norm(x))))
+
+    def share(self, rows: int) -> None:
+        """Have requests of up to so many rows together share forwards, as ``rows_alike`` found."""
+        self.shared_rows = rows
+        self.capability = replace(self.capability, requests=MOST_REQUESTS if rows else 1)
+
+    @by_torch
+    def rows_alike(self) -> int:
+        """Up to how many rows a forward computes each of them to the last bit as among two,
+        wherever it stands; 0 where already three are another matter. Kernels are chosen by the
+        shapes of what they compute, which all layers have in common."""
+        hidden, layer = self._embedding.shape[1], self._layers[0]
+        two = torch.arange(2 * hidden).sin().view(2, hidden).to(self._embedding)
+        table, found = self._rope_table(2), 0
+        expected: list[Tensor] = []
+        for width in SHARED_WIDTHS:
+            order = torch.arange(width, device=two.device) % 2
+            cos, sin = table[order].unbind(1)
+            parts = self._before_attention(layer, two[order], cos, sin)
+            after = self._after_attention(layer, two[order], parts[0].flatten(1))
+            parts = *parts, after, self._head(self._norm(after))
+            expected = expected or list(parts)
+            if not all(map(torch.equal, parts, [part[order] for part in expected])):
+                break
+            found = width
+        return found if found > SHARED_WIDTHS[0] else 0
 
     def _columns(self, rows: int, past: int) -> int:
         """Columns of keys that ``rows`` rows look at, some of them blocked by the mask."""
@@ -237,6 +323,11 @@ def rope_angles(rotary: Any, positions: int) -> tuple[Tensor, Tensor]:
     table = torch.from_numpy(rope_table(rotary_frequencies(rotary), scale, positions))
     cos, sin = table.to(rotary.inv_freq.device).unbind(1)
     return cos, sin
+
+
+def _padded(rows: Tensor, more: int) -> Tensor:
+    """With so many rows of zeros behind its own."""
+    return pad(rows, [0, 0] * (rows.dim() - 1) + [0, more]) if more else rows
 
 
 def _layer_of(module: Any) -> _Layer:

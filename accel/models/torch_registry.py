@@ -7,7 +7,7 @@ import logging
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -46,7 +46,7 @@ from accel.models.fingerprint import fingerprint
 from accel.models.gguf.file import is_gguf
 from accel.models.hf_loading import end_tokens, load_module
 from accel.models.known_folder import remember
-from accel.models.llama_torch import FusedLlama
+from accel.models.llama_torch import SHARED_WIDTHS, FusedLlama
 from accel.models.packed_linear import Linear
 from accel.models.probe import Probe
 from accel.models.torch_names import DTYPES
@@ -84,7 +84,19 @@ def open_by_torch(
     )
     if execution_path == "compiled":
         remember(store, dtype, threads, settings)
+    if execution_path == "lean":
+        _share_forwards(cast("FusedLlama", model), settings, store)
     return model, execution_path, settings, profile(model, settings, store), store
+
+
+def _share_forwards(model: FusedLlama, settings: RunSettings, store: ProfileStore) -> None:
+    """Have requests share forwards as far as that changes no bit, which is stored."""
+    key = f"rows alike/{settings.dtype}/{settings.threads}"
+    rows = store.get(key)
+    if rows not in (0, *SHARED_WIDTHS):
+        rows = model.rows_alike()
+        store.put(key, rows)
+    model.share(rows)
 
 
 def open_model(

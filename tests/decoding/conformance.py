@@ -136,49 +136,74 @@ def check_likeliest(model: Model, seed: int) -> None:
 
 def check_company(model: Model, seed: int) -> None:
     """Requests that share forwards get, to the last bit, what each gets alone: pending tokens,
-    trees and parts of prompts, with numbers wanted, likeliest tokens or nothing."""
-    random, count = np.random.default_rng(seed), 2 * max(model.capability.requests, 2)
-    texts = [random_prompt(seed + number, 4 + 9 * number % 40) for number in range(count)]
-    alone, shared = ([model.new_cache(4) for _ in texts] for _ in range(2))
-    for text, *caches in zip(texts, alone, shared, strict=True):
-        for cache in caches:
-            feed(model, cache, text)
-    for _ in range(4):
-        asked = [int(number) for number in random.permutation(count)]
-        asked = asked[: int(random.integers(1, max(model.capability.requests, 2) + 1))]
-        batches = [_any_batch(model, random) for _ in asked]
-        paths = [_any_path(random, batch) for batch in batches]
-        expected = []
-        for number, batch, path in zip(asked, batches, paths, strict=True):
-            expected.append(_given(model.forward(batch, [alone[number]]), batch))
-            alone[number].commit(path)
-        found = model.forward_all(batches, [shared[number] for number in asked])
-        for number, batch, path, logits, same in zip(
-            asked, batches, paths, found, expected, strict=True
-        ):
-            assert np.array_equal(_given(logits, batch), same), f"seed {seed}"
-            shared[number].commit(path)
-    assert [cache.length for cache in shared] == [cache.length for cache in alone]
+    trees and parts of prompts, with numbers wanted, likeliest tokens or nothing. At every step some
+    join and some leave; some are trimmed, and some cancelled, so that nothing of what was computed
+    for them becomes text."""
+    random, most = np.random.default_rng(seed), min(max(model.capability.requests, 2), 12)
+    under_way = list[tuple[Cache, Cache]]()
+    for _ in range(6):
+        staying = random.random(len(under_way)) < 0.8
+        under_way = [pair for pair, stays in zip(under_way, staying, strict=True) if stays]
+        while len(under_way) < 2 or (len(under_way) < most and random.random() < 0.7):
+            pair = model.new_cache(4), model.new_cache(4)
+            text = random.integers(0, 256, int(random.integers(4, 44))).astype(np.int32)
+            for cache in pair:
+                feed(model, cache, text)
+            under_way.append(pair)
+        asked = [under_way[number] for number in random.permutation(len(under_way))]
+        asked = asked[: int(random.integers(2, len(asked) + 1))]
+        _check_step(model, random, asked, seed)
+        if random.random() < 0.5:
+            pair = under_way[int(random.integers(len(under_way)))]
+            length = int(random.integers(0, pair[0].length + 1))
+            for cache in pair:
+                cache.trim(length)
+        for alone, shared in under_way:
+            assert alone.length == shared.length
+
+
+def _check_step(
+    model: Model, random: np.random.Generator, asked: list[tuple[Cache, Cache]], seed: int
+) -> None:
+    """A forward of each request with the first of its caches, and one of all with the others."""
+    batches = [_any_batch(model, random) for _ in asked]
+    paths = [_any_path(model, random, batch) for batch in batches]
+    expected = []
+    for (alone, _), batch, path in zip(asked, batches, paths, strict=True):
+        expected.append(_given(model.forward(batch, [alone]), batch))
+        alone.commit(path)
+    caches = [shared for _, shared in asked]
+    found = model.forward_all(batches, caches)
+    answers = zip(caches, batches, paths, found, expected, strict=True)
+    for number, (cache, batch, path, logits, same) in enumerate(answers):
+        assert np.array_equal(_given(logits, batch), same), f"seed {seed}, request {number}"
+        cache.commit(path)
 
 
 def _any_batch(model: Model, random: np.random.Generator) -> ForwardBatch:
-    """A pending token, a tree behind one, or a part of a prompt."""
-    pending = random.integers(0, 256, 1).astype(np.int32)
-    kind = random.integers(3) if model.capability.kind > BatchKind.PLAIN else 0
-    if kind == 1 and model.capability.kind == BatchKind.TREE:
-        tree = tree_for(model, random, int(random.integers(1, 20)))
-        return tree_batch(pending, tree, wants_numbers=bool(random.integers(2)))
-    if kind == 2:
+    """A pending token, a tree behind one, or a part of a prompt; often padded to a number of rows
+    that the model computes fast."""
+    pending, wants_numbers = random.integers(0, 256, 1).astype(np.int32), bool(random.integers(2))
+    kind, capability = random.integers(4), model.capability
+    if kind == 0 and capability.kind > BatchKind.PLAIN:
         tokens = random.integers(0, 256, int(random.integers(1, 40))).astype(np.int32)
         return chain_batch(tokens, len(tokens))
-    return chain_batch(pending, 0, wants_numbers=bool(random.integers(2)))
+    tree, padding = DraftTree.empty(), 0
+    if kind > 1 and capability.kind == BatchKind.TREE:
+        tree = tree_for(model, random, int(random.integers(1, 20)))
+    if random.random() < 0.7 and capability.kind == BatchKind.TREE:
+        rows = len(tree) + 1
+        padding = next((each for each in capability.widths or () if each >= rows), rows) - rows
+    return tree_batch(pending, tree, padding, wants_numbers=wants_numbers)
 
 
-def _any_path(random: np.random.Generator, batch: ForwardBatch) -> list[int]:
-    """Rows of a batch that become text: all of a part of a prompt, else a path from the first."""
+def _any_path(model: Model, random: np.random.Generator, batch: ForwardBatch) -> list[int]:
+    """Rows of a batch that become text: all of a part of a prompt, else a path from the first, or
+    none where the request is cancelled and the model can take them back."""
     if batch.logits_from == len(batch):
         return list(range(len(batch)))
-    row, path = int(random.integers(len(batch))), list[int]()
+    can_reject = model.capability.kind == BatchKind.TREE
+    row, path = int(random.integers(-can_reject, batch.meant)), list[int]()
     while row >= 0:
         path.insert(0, row)
         row = int(batch.parents[row])
@@ -187,7 +212,7 @@ def _any_path(random: np.random.Generator, batch: ForwardBatch) -> list[int]:
 
 def _given(logits: Logits, batch: ForwardBatch) -> NDArray[Any]:
     """What a forward says of the rows whose logits are wanted: numbers, or likeliest tokens."""
-    wanted = range(len(batch) - batch.logits_from)
+    wanted = range(max(batch.meant - batch.logits_from, 0))
     if batch.wants_numbers:
         return np.array([logits.row(row) for row in wanted])
     likeliest = logits.argmax() if wanted else []

@@ -11,8 +11,18 @@ import numpy as np
 from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_metadata
 from gguf_writer import Stored, stored, write_gguf
 
+from accel.engine import Engine
+from accel.model_file import model_file
+from accel.model_options import ModelOptions
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.llama_cpp.model import LlamaCppModel
+from accel.planning.planner import AdaptivePlanner
+
 TYPES = {"Q4_0": 2, "Q8_0": 7, "Q4_K_M": 15}
 """The library's numbers of them."""
+
+WIDTH = 8
+"""Rows of all forwards of ``opened``."""
 
 _QUANTISE = """
 import ctypes, sys
@@ -127,3 +137,12 @@ def quantised(folder: Path, kind: str) -> Path:
     command = [sys.executable, "-c", _QUANTISE, str(whole), str(file), str(TYPES[kind])]
     subprocess.run(command, check=True, capture_output=True)
     return file
+
+
+def opened(file: Path, threads: int = 1, *, model: LlamaCppModel | None = None) -> Engine:
+    """An engine of llama.cpp, unmeasured. ``model``: of the file, where it is open already."""
+    planner = AdaptivePlanner(
+        ForwardCosts([256], [WIDTH], np.array([[1e-3]])), WIDTH, widths=(WIDTH,)
+    )
+    model = model or LlamaCppModel(file, ModelOptions(threads=threads))
+    return Engine(model, model_file(file).tokenizer, planner, name=file.name, threads=threads)

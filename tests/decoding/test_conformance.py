@@ -7,12 +7,16 @@ from typing import Any
 import conformance
 import pytest
 import torch
-from tiny_models import open_engine, save
+from quantised_by_llama_cpp import opened, saved
+from tiny_models import open_engine, pooled, save
 
 from accel.engine import Engine
 from accel.models.base import BatchKind
+from accel.models.llama_cpp.places import has_package
+from accel.models.llama_torch import FusedLlama
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
+installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
 BACKENDS: dict[str, tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, Any], str]] = {
     "own forward": ("llama", "compiled", WIDE),
@@ -25,16 +29,24 @@ BACKENDS: dict[str, tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, 
     "transformers, a recurrent state": ("qwen3_next", "plain", {}),
 }
 """Kind of model, the backend that takes it, and what its configuration needs for that; and a
-format other than fp32."""
+format other than fp32. Beside them stand the pool of CUDA, unrecorded, and llama.cpp."""
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
+@pytest.fixture(
+    scope="module", params=[*BACKENDS, "pool", pytest.param("llama.cpp", marks=installed)]
+)
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    kind, path, changes, *others = BACKENDS[request.param]
     torch.set_num_threads(1)
+    if request.param == "llama.cpp":
+        return opened(saved(tmp_path_factory.mktemp("llama-cpp") / "m.gguf"))
+    kind, path, changes, *others = BACKENDS.get(request.param, ("llama", "compiled", WIDE))
     folder = save(tmp_path_factory.mktemp(kind.replace("_", "-")), kind, **changes)
     engine = open_engine(folder, dtype=others[0] if others else "fp32")
     assert engine.execution_path == path
+    if request.param == "pool":
+        engine.model = pooled(folder)
+    elif isinstance(engine.model, FusedLlama):
+        engine.model.share(engine.model.rows_alike())
     return engine
 
 

@@ -12,13 +12,11 @@ import conformance
 import numpy as np
 import pytest
 from gguf_writer import write_gguf
-from quantised_by_llama_cpp import saved
-from seeds import for_each_seed
+from quantised_by_llama_cpp import opened, saved
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
 from accel.errors import BackendDied, UnsupportedModel
-from accel.model_file import model_file
 from accel.model_options import ModelOptions
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp import tree_context
@@ -26,11 +24,9 @@ from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.places import has_package
 from accel.models.llama_cpp.tree_context import LEAVES
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
-from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
-WIDTH = 8
 
 
 @pytest.fixture(scope="module")
@@ -39,25 +35,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(file: Path) -> LlamaCppModel:
-    return LlamaCppModel(file, ModelOptions(threads=1))
-
-
-@pytest.fixture(scope="module")
-def engine(model: LlamaCppModel, file: Path, tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    costs = ForwardCosts([256], [WIDTH], np.array([[1e-3]]))
-    planner = AdaptivePlanner(costs, WIDTH, widths=(WIDTH,))
-    return Engine(model, model_file(file).tokenizer, planner, name="small", threads=1)
-
-
-CHECKS = ("chains", "trees", "likeliest", "trims", "rejected_rows", "memory")
-
-
-@installed
-@pytest.mark.parametrize("check", CHECKS)
-@for_each_seed(range(3))
-def test_it_passes_the_checks_of_every_backend(model: LlamaCppModel, check: str, seed: int) -> None:
-    getattr(conformance, f"check_{check}")(model, seed)
+def engine(file: Path) -> Engine:
+    return opened(file)
 
 
 class RandomDrafter:

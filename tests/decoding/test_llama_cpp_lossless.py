@@ -16,21 +16,17 @@ import conformance
 import numpy as np
 import pytest
 from llama_cpp_worker import FREES_REJECTED
-from quantised_by_llama_cpp import TYPES, quantised
+from quantised_by_llama_cpp import TYPES, opened, quantised
 from tiny_models import Oracle, shuffled
 
 from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
-from accel.engine import Engine
-from accel.model_file import model_file
 from accel.model_options import ModelOptions
 from accel.models.base import Cache
-from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp import process
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.places import has_package
-from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
 
 pytestmark = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
@@ -125,14 +121,7 @@ def largest_difference(
 def check_texts(file: Path, threads: int, count: int, seed: int) -> None:
     """Completions and edits by turns, each with drafts and without, each history with its own
     session: the texts are equal, and drafts were accepted."""
-    width = 8
-    engine = Engine(
-        LlamaCppModel(file, ModelOptions(threads=threads)),
-        model_file(file).tokenizer,
-        AdaptivePlanner(ForwardCosts([256], [width], np.array([[1e-3]])), width, widths=(width,)),
-        name=file.name,
-        threads=threads,
-    )
+    engine = opened(file, threads)
     draw, accepted = np.random.default_rng(seed), 0
     source = engine.tokenizer.encode(Path(__file__).read_text("utf-8"))
     sessions = engine.session(), engine.session()

@@ -20,24 +20,20 @@ import pytest
 from damage import MUTATIONS, refuse_mutations
 from gguf_writer import header_of
 from llama_cpp_worker import TESTED
-from quantised_by_llama_cpp import contents, saved
+from quantised_by_llama_cpp import contents, opened, saved
 from tiny_models import Oracle
 
-from accel.engine import Engine
 from accel.errors import AccelError, BackendDied, UnsupportedModel
 from accel.model_file import model_file
 from accel.model_options import ModelOptions
-from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp import process
 from accel.models.llama_cpp.model import LlamaCppCache, LlamaCppModel
 from accel.models.llama_cpp.places import has_package
-from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
 from accel.session import Session
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 
-WIDTH = 8
 GROWTH_BYTES = 8 << 20
 
 
@@ -50,13 +46,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def model(file: Path, monkeypatch: pytest.MonkeyPatch) -> LlamaCppModel:
     monkeypatch.setattr(process, "COMMAND", TESTED)
     return LlamaCppModel(file, ModelOptions(threads=1))
-
-
-def engine_of(model: LlamaCppModel, file: Path) -> Engine:
-    planner = AdaptivePlanner(
-        ForwardCosts([256], [WIDTH], np.array([[1e-3]])), WIDTH, widths=(WIDTH,)
-    )
-    return Engine(model, model_file(file).tokenizer, planner, name="small", threads=1)
 
 
 def process_of(model: LlamaCppModel) -> psutil.Process:
@@ -76,7 +65,7 @@ def cancel_at_random(model: LlamaCppModel, file: Path, count: int) -> None:
     seed = random.randrange(1 << 30)
     print("seed", seed)
     draw = np.random.default_rng(seed)
-    engine = engine_of(model, file)
+    engine = opened(file, model=model)
     # None begins as another: a prompt that is computed in other parts may fall otherwise at a tie.
     prompts = [draw.integers(0, 256, 300).astype(np.int32) for _ in range(4)]
     for number, prompt in enumerate(prompts):

@@ -8,14 +8,22 @@ import conformance
 import numpy as np
 import pytest
 import torch
-from tiny_models import Oracle, numbers, open_engine, reference_module, reference_tokens, save
+from tiny_models import (
+    Oracle,
+    numbers,
+    open_engine,
+    pooled,
+    reference_module,
+    reference_tokens,
+    save,
+)
 
 from accel.batch import ForwardBatch, chain_batch, tree_batch
 from accel.errors import OutOfMemory
 from accel.models.base import Cache
 from accel.models.cuda import pooled_llama
 from accel.models.cuda.kv_pool import PooledCache
-from accel.models.cuda.pooled_llama import NARROW, PooledLlama
+from accel.models.cuda.pooled_llama import NARROW
 from accel.models.hf_loading import load_module
 from accel.models.llama_torch import FusedLlama
 from accel.models.probe import Probe, ancestors
@@ -29,29 +37,12 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def pooled(folder: Path, dtype: torch.dtype = torch.float32) -> PooledLlama:
-    model = PooledLlama.from_module(load_module(folder, dtype, CPU, "eager"))
-    assert isinstance(model, PooledLlama)
-    return model
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "mistral"])
 def test_logits_are_the_modules(kind: str, dtype: torch.dtype, tmp_path: Path) -> None:
     folder = save(tmp_path, kind)
     model = pooled(folder, dtype)
     assert Probe(load_module(folder, dtype, CPU, "eager")).agrees(model, model.capability.kind)
-
-
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
-def test_it_does_what_every_backend_does(seed: int, tmp_path: Path) -> None:
-    model = pooled(save(tmp_path, "llama"))
-    for check in (
-        *(conformance.check_chains, conformance.check_trees, conformance.check_trims),
-        *(conformance.check_rejected_rows, conformance.check_memory, conformance.check_likeliest),
-        conformance.check_company,
-    ):
-        check(model, seed)
 
 
 def test_trees_of_any_size_equal_the_lean_forward(tmp_path: Path) -> None:

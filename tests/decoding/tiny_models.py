@@ -21,6 +21,8 @@ from accel.engine import Engine
 from accel.model_file import model_file
 from accel.models.base import Cache, Model
 from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.cuda.pooled_llama import PooledLlama
+from accel.models.hf_loading import load_module
 from accel.models.torch_registry import open_model
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
@@ -184,6 +186,13 @@ def open_engine(
     )
     engine.execution_path = execution_path
     return engine
+
+
+def pooled(folder: Path, dtype: torch.dtype = torch.float32) -> PooledLlama:
+    """A model in one pool as on CUDA, unrecorded."""
+    model = PooledLlama.from_module(load_module(folder, dtype, torch.device("cpu"), "eager"))
+    assert isinstance(model, PooledLlama)
+    return model
 
 
 def reference_module(folder: Path) -> Any:

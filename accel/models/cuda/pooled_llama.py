@@ -163,10 +163,6 @@ class PooledLlama(FusedLlama):
         forward.likeliest.copy_(logits.argmax(-1))
         return logits
 
-    def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:
-        (logits,) = self.forward_all([batch], caches)
-        return logits
-
     @by_torch
     def forward_all(
         self, batches: Sequence[ForwardBatch], caches: Sequence[Cache]
