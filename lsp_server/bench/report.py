@@ -66,7 +66,7 @@ def table(
 ) -> Table:
     """One row for each name; ``columns``: field of the document to heading."""
     made = Table(title=title, title_justify="left")
-    made.add_column(first)
+    made.add_column(first, overflow="fold")
     for heading in columns.values():
         made.add_column(heading, justify="right")
     for name, fields in figures.items():
