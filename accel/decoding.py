@@ -55,7 +55,9 @@ class Generation:
         self._verifier = TreeVerifier(
             runner, tokenizer, plan.costs, request, self._output, self.statistics
         )
-        self._chunks = told(self.steps())
+        self._chunks: Iterator[Chunk] | None = None
+        """Made when it is first read: where ``steps`` is run instead it would hold the generation
+        until garbage is collected."""
 
     @property
     def tokens(self) -> TokenArray:
@@ -73,11 +75,13 @@ class Generation:
         return self._output.stopped_by
 
     def __iter__(self) -> Iterator[Chunk]:
+        if self._chunks is None:
+            self._chunks = told(self.steps())
         return self._chunks
 
     def finish(self) -> Generation:
         """Run to the end."""
-        for _ in self._chunks:
+        for _ in self:
             pass
         return self
 

@@ -73,15 +73,15 @@ def compute_all(forwards: Sequence[Forward]) -> Iterator[tuple[Forward, Logits |
     most, started = max(model.capability.requests, 1), time.perf_counter()
     for first in range(0, len(forwards), most):
         group = forwards[first : first + most]
-        for forward in group:
-            forward.all_rows = sum(each.rows for each in group)
+        rows, elapsed = sum(forward.rows for forward in group), 0.0
         try:
             batches = [forward.batch_of(forward.rows) for forward in group]
             found = model.forward_all(batches, [forward.session.cache for forward in group])
             for forward, logits in zip(group, found, strict=True):
-                forward.seconds = time.perf_counter() - started
+                # What others do with their logits is no part of the forward.
+                elapsed = elapsed or time.perf_counter() - started
+                forward.seconds, forward.all_rows = elapsed, rows
                 yield forward, logits
-                started = time.perf_counter() if most == 1 else started
         except MemoryError:
             if len(group) > 1:
                 for forward in group:

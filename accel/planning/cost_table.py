@@ -68,6 +68,15 @@ class CostTable:
         known = min(rows, self._limit)
         return self.seconds(known, context) * rows / known
 
+    def prefill_seconds_from(self, rows: int, count: int, context: int) -> NDArray[np.float64]:
+        """``prefill_seconds`` of ``rows`` rows, of one more and so on, ``count`` in all."""
+        if self.batch_size:
+            return np.array([self.prefill_seconds(rows + more, context) for more in range(count)])
+        numbers = np.arange(rows, rows + count)
+        known = np.minimum(numbers, self._limit)
+        seconds: NDArray[np.float64] = self._table(context)[0][known] * numbers / known
+        return seconds
+
     def padding(self, rows: int, context: int) -> int:
         """Rows to add so that the forward is faster than without them."""
         if rows > self._limit or self._widths is None:

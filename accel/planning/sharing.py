@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,7 @@ LENGTHENED = 1.25
 this factor at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Urgent:
+class Urgent(NamedTuple):
     """A forward that is asked for; the least number is the most urgent."""
 
     urgency: int
@@ -40,9 +39,9 @@ def plan_step(asked: Sequence[Urgent], planner: Planner) -> list[Forward]:
     costs, most_urgent = planner.costs, min(each.urgency for each in asked)
     urgent = _with_one_prompt(each.forward for each in asked if each.urgency == most_urgent)
     cut_guesses(urgent, costs)
-    longest = LENGTHENED * _seconds(urgent, costs)
-    others = sorted(asked, key=lambda each: each.urgency)
-    for forward in (each.forward for each in others if each.urgency > most_urgent):
+    others = [each for each in asked if each.urgency > most_urgent]
+    longest = LENGTHENED * _seconds(urgent, costs) if others else 0.0
+    for _, forward in sorted(others, key=lambda each: each.urgency):
         least, most = forward.least, forward.rows
         while least <= most:
             # The most rows that fit, by halves.
@@ -78,11 +77,8 @@ def cut_guesses(forwards: Sequence[Forward], costs: CostTable) -> None:
         [forward.chances[: forward.rows - forward.least] for forward in guessing]
     )
     likeliest = np.sort(chances)[::-1]
-    certain = sum(forward.rows if forward not in guessing else forward.least for forward in texts)
-    context = _context(texts)
-    seconds = np.array(
-        [costs.prefill_seconds(certain + more, context) for more in range(len(chances) + 1)]
-    )
+    certain = sum(forward.least for forward in texts)
+    seconds = costs.prefill_seconds_from(certain, len(chances) + 1, _context(texts))
     expected = len(texts) + np.concatenate([[0.0], np.cumsum(likeliest, dtype=np.float64)])
     count = int(np.argmax(expected / (seconds + len(texts) * STEP_S)))
     least_chance = likeliest[count - 1] if count else np.inf

@@ -16,6 +16,7 @@ from lsp_server.errors import RedraftError
 
 Kind = TypeVar("Kind")
 SHOWN_CHARACTERS = 60
+_PLAIN = (str, int, float, type(None))
 
 
 class Unreadable(RedraftError):
@@ -40,7 +41,7 @@ class _Unfit(Exception):
 
 def to_json(value: Any) -> Any:
     """A dataclass, or whatever holds such, as JSON."""
-    if isinstance(value, str | int | float | None):
+    if isinstance(value, _PLAIN):
         return value
     if isinstance(value, Path):
         return str(value)

@@ -244,6 +244,8 @@ class EngineLoop:
         return bool(self._ended or self._controls or self._jobs)
 
     def _serve_controls(self) -> None:
+        if not self._controls:
+            return
         with self._changed:
             frames, self._controls = self._controls, []
         for frame in frames:
@@ -315,9 +317,7 @@ class EngineLoop:
         if not asked:
             return
         for forwards in self._service.planned(asked):
-            computed = [waiting[id(forward)] for forward in forwards]
-            with self._changed:
-                self._computed = computed
+            self._computed = [waiting[id(forward)] for forward in forwards]
             for forward, found in self._service.compute(forwards):
                 self._computed = []
                 job = waiting[id(forward)]

@@ -146,11 +146,12 @@ def lsp_message(body: bytes) -> bytes:
 
 Frame = dict[str, Any]
 _LENGTH = struct.Struct("<I")
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def pack_frame(frame: Frame) -> bytes:
     """``frame`` as bytes. Lone surrogates travel as escapes, so any text can be sent."""
-    body = json.dumps(frame, separators=(",", ":")).encode("ascii")
+    body = _encode(frame).encode("ascii")
     return _LENGTH.pack(len(body)) + body
 
 

@@ -25,6 +25,7 @@ COMMANDS: dict[str, Command] = {
         ("projection", "forwards.projection", "large models, by replay"),
         ("fidelity", "forwards.fidelity", "agreement with fp32"),
         ("clients", "team.shared_forwards", "what a server writes for one client, and for eight"),
+        ("beside-forward", "team.beside_forward", "processor time of a step beside its forward"),
         ("http", "team.http_overhead", "what HTTP adds to a completion"),
         ("quality", "completion.quality", "quality of a model on held-out code"),
         ("gate", "completion.gate", "what is shown while one types, by gate"),

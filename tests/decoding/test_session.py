@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from tiny_models import (
 
 from accel.engine import Engine
 from accel.errors import SessionBusy
+from accel.forwards import alone
 from accel.request import GenerationRequest
 
 END = 299
@@ -74,6 +77,20 @@ def test_a_newer_request_takes_the_session_over(engine: Engine) -> None:
     next(iter(engine.generate(request, session)))
     with pytest.raises(SessionBusy):
         next(old)
+
+
+def test_a_generation_whose_steps_are_run_goes_with_its_last_reader(engine: Engine) -> None:
+    """Whatever it holds, an index's files among it, waits for no collection of garbage."""
+    generation = engine.generate(GenerationRequest(random_prompt(21, 20), max_tokens=4))
+    alone(generation.steps())
+    assert len(generation.tokens) == 4
+    is_there = weakref.ref(generation)
+    gc.disable()
+    try:
+        del generation
+        assert is_there() is None
+    finally:
+        gc.enable()
 
 
 def test_generations_on_two_sessions_may_take_turns(engine: Engine) -> None:

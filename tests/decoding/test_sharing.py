@@ -11,6 +11,7 @@ import pytest
 
 from accel.forwards import Forward
 from accel.models.costs.forward_costs import ForwardCosts
+from accel.planning.cost_table import CostTable
 from accel.planning.planner import AdaptivePlanner
 from accel.planning.sharing import LENGTHENED, Urgent, cut_guesses, plan_step
 from accel.step_overheads import STEP_S
@@ -54,6 +55,12 @@ def test_guesses_are_cut_where_most_tokens_a_second_are_expected(seed: int) -> N
     best = max(rate(cuts) for cuts in itertools.product(*(range(each.rows) for each in forwards)))
     cut_guesses(forwards, costs)
     assert rate(tuple(each.rows - 1 for each in forwards)) == pytest.approx(best)
+
+
+def test_costs_of_many_numbers_of_rows_are_those_of_each() -> None:
+    for costs in (planner().costs, CostTable(COSTS, 8, widths=(8,)), CostTable(COSTS, limit=12)):
+        found = costs.prefill_seconds_from(3, 20, 700)
+        assert found.tolist() == [costs.prefill_seconds(rows, 700) for rows in range(3, 23)]
 
 
 def test_few_requests_guess_deep_and_many_little() -> None:

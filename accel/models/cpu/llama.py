@@ -131,10 +131,11 @@ class CompiledLlama(Model):
         if not line[VERIFIES]:
             own = logits[line[NUMBERS] : line[NUMBERS] + count]
             return ArrayLogits(own[:, : self.vocabulary_size])
-        verification, found = self._verification, np.full(count, -1, np.int32)
+        verification, found = self._verification, [-1] * count
         last = first + verification.length(request)
-        found[0] = verification.chosen[first]
-        found[verification.path[first : last - 1] + 1] = verification.chosen[first + 1 : last]
+        nodes = verification.path[first : last - 1].tolist()
+        for node, token in zip([-1, *nodes], verification.chosen[first:last].tolist(), strict=True):
+            found[node + 1] = token
         return _VerifiedLogits(found, lambda: self._logits_of(first, count))
 
     def interrupt(self) -> None:
@@ -224,15 +225,15 @@ def _joined(arrays: list[TokenArray]) -> TokenArray:
 class _VerifiedLogits:
     """Logits of a forward that verified a tree: the argmax of some rows is known."""
 
-    def __init__(self, chosen: TokenArray, numbers: Callable[[], NDArray[np.float32]]) -> None:
-        """chosen: int32 [rows], the argmax or -1; ``numbers`` computes the logits of all rows."""
+    def __init__(self, chosen: list[int], numbers: Callable[[], NDArray[np.float32]]) -> None:
+        """chosen: of each row the argmax or -1; ``numbers`` computes the logits of all rows."""
         self._chosen = chosen
         self._make_numbers = numbers
         self._numbers: NDArray[np.float32] | None = None
 
     def argmax(self) -> Sequence[int]:
         """A row that verification did not visit is computed when it is read."""
-        return _ChosenTokens(self._chosen.tolist(), self)
+        return _ChosenTokens(self._chosen, self)
 
     def row(self, index: int) -> NDArray[np.float32]:
         """The first call computes all rows."""

@@ -183,12 +183,7 @@ class MeasuredServer:
     def _request(self, due_s: float = 0.0) -> MeasuredRequest:
         """A path and a text that were not asked for before."""
         self.texts += 1
-        files = sorted(Path(lsp_server.__file__).parent.rglob("*.py"))
-        text = "".join(
-            files[(self.texts * 7 + more) % len(files)].read_text("utf-8") for more in range(3)
-        )
-        cut = text[:CHARACTERS].rpartition("\n")[0] + "\n"
-        return MeasuredRequest(f"file_{self.texts}.py", cut, due_s)
+        return MeasuredRequest(f"file_{self.texts}.py", prompt_text(self.texts), due_s)
 
     def _cpu_s(self) -> float:
         """Processor time of the server and what it started."""
@@ -288,3 +283,10 @@ def served(program: Path, args: argparse.Namespace) -> Iterator[MeasuredServer]:
         finally:
             process.terminate()
             process.wait()
+
+
+def prompt_text(number: int) -> str:
+    """A text for each number."""
+    files = sorted(Path(lsp_server.__file__).parent.rglob("*.py"))
+    text = "".join(files[(number * 7 + more) % len(files)].read_text("utf-8") for more in range(3))
+    return text[:CHARACTERS].rpartition("\n")[0] + "\n"
