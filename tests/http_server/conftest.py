@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -38,10 +39,26 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def running_server(
+    model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], Served]]:
+    """Gives the one server that tests share, and another one once a test has ended it."""
     options = ("--dtype", DTYPE, "--threads", str(THREADS), "--name", "host.docker.internal")
-    with serving(tmp_path_factory.mktemp("served"), model, *options) as served:
-        yield served
+    running: list[Served] = []
+    with ExitStack() as stack:
+
+        def find() -> Served:
+            if not running or running[-1].process.poll() is not None:
+                folder = tmp_path_factory.mktemp("served")
+                running.append(stack.enter_context(serving(folder, model, *options)))
+            return running[-1]
+
+        yield find
+
+
+@pytest.fixture
+def server(running_server: Callable[[], Served]) -> Served:
+    return running_server()
 
 
 @pytest.fixture(scope="session")

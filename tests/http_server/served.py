@@ -51,7 +51,7 @@ LONG_EDIT: dict[str, Any] = {
 """Several thousand tokens, one forward each."""
 SOON_S = 10.0
 """An engine that was freed is free within this; the long edit takes longer by far."""
-CLIENT = httpx2.Client(timeout=60)
+CLIENT = httpx2.Client(timeout=240)
 
 
 def chat_model(folder: Path) -> Path:

@@ -11,7 +11,7 @@ PROMPT = "def read_lines(path):\n    with open(path) as file:\n        return"
 CODE = "def total(values):\n    result = 0\n    for value in values:\n        result += value\n"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def client(server: Served) -> OpenAI:
     return OpenAI(base_url=f"{server.url}/v1", api_key=KEY, max_retries=0)
 

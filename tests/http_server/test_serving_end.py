@@ -1,5 +1,4 @@
-"""What ends a server, and what is left behind. The last file of this folder: it ends the one server
-that the others share."""
+"""What ends a server, and what is left behind."""
 
 from __future__ import annotations
 
