@@ -165,7 +165,7 @@ class MeasuredServer:
                 for request in line:
                     time.sleep(max(0.0, started + request.due_s - time.perf_counter()))
                     answers.append(client.complete(request))
-            except (OSError, BenchError) as error:
+            except (OSError, http.client.HTTPException, BenchError) as error:
                 failed.append(error)
 
         threads = [threading.Thread(target=work, args=(line,)) for line in lines]
@@ -232,9 +232,9 @@ class _Client:
         wait_s = time.perf_counter() - started
         if status == REFUSED:
             return MeasuredAnswer(wait_s, {})
+        if "\nevent: result\n" not in f"\n{answer}":
+            raise BenchError(f"the server answered {status} {answer[-300:]}")
         end: dict[str, Any] = json.loads(answer.rpartition("data: ")[2])
-        if "tokens" not in end:
-            raise BenchError(f"the server answered {answer[-300:]}")
         return MeasuredAnswer(wait_s, end)
 
     def prefill(self, request: MeasuredRequest) -> None:

@@ -50,6 +50,7 @@ def test_refused_requests_are_counted_and_not_waited_for() -> None:
         figures([MeasuredAnswer(0.5, {})], 1.0, 1.0)
 
 
+@pytest.mark.long
 def test_two_programs_are_asked_for_the_same(tmp_path: Path) -> None:
     page = tmp_path / "page.json"
     program = str(Path(sys.executable).with_name("redraft"))
