@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lsp_server.contract.jobs import (
+    COMPLETION,
+    EDIT,
     AnyJob,
     CompletionJob,
     EditJob,
@@ -152,6 +154,8 @@ class EngineService(EnginePrompts):
         from accel.planning.sharing import Urgent, plan_step
 
         most_urgent = min(urgency for urgency, _ in asked)
+        # What may never be wanted lengthens no forward that somebody waits for.
+        asked = [each for each in asked if each[0] in (most_urgent, COMPLETION, EDIT)]
         engines = [engine for engine in (self._engine, self._draft_engine) if engine is not None]
         planned = []
         for engine in engines:

@@ -45,6 +45,9 @@ what the default model gets exactly right is shown, and something in at most 5 %
 nothing should come."""
 MOST_MISREAD = 3
 """So many answers one after another that are no windows: the model is not asked so again."""
+ANSWER_S = 0.3
+"""A window at the cursor is as large as the model reads and copies it in so many seconds, by what
+was measured of this machine: with what it writes anew an answer is there 0.45 s after the key."""
 _MARGIN = 3
 """Lines at the borders of a window around which another one is asked for."""
 ANSWER_FACTOR, ANSWER_TOKENS = 2, 128
@@ -155,6 +158,13 @@ class NextEditModel:
         return FORMATS[name]
 
     @property
+    def affordable_tokens(self) -> int:
+        """Tokens of an edit, a window and its answer that are computed while a user waits; 0 where
+        it is not known yet."""
+        engine = self._engine()
+        return engine.status.prompt_length.tokens(ANSWER_S) if engine is not None else 0
+
+    @property
     def trouble(self) -> str:
         """What is wrong with the model or the format; empty for nothing."""
         engine, wanted = self._engine(), self._settings().format
@@ -177,13 +187,6 @@ class NextEditModel:
     def threshold(self) -> float:
         """The joint probability below which nothing is shown."""
         return THRESHOLDS[self._settings().gate]
-
-    def prefill(self, request: WindowRequest) -> None:
-        """Have the prompt of a window computed, which will be asked for if nothing is typed."""
-        engine = self._engine()
-        self.cancel()
-        if engine is not None and not holds_marks(request.window, request.format):
-            self._call = engine.prefill(request.job(), self._client)
 
     def cancel(self) -> None:
         """Stop what runs."""

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 PAUSE_S = 0.25
 """A name is finished when nothing was typed for so long, or when the cursor has left it."""
-PREFILL_S = 0.05
-"""After so long without a key the model reads the window around what was typed."""
+AHEAD_S = 0.01
+"""So long behind a key the model is asked for the window around what was typed: if the user does
+not go on, its answer is there, or nearly, once the editor asks."""
 REST_S = 1.0
 """Other files are looked at after so long without a key."""
 
@@ -71,7 +72,7 @@ class NextEditProvider:
         self._on_more = on_more
         self._running: _RunningRequest | None = None
         self._timer: asyncio.TimerHandle | None = None
-        """For the next prefill."""
+        """For the window that is asked for ahead."""
         self._answered: list[WindowRequest] = []
         """Windows that the model answered since the last edit."""
         self._taken_texts: deque[tuple[str, str, str]] = deque(maxlen=32)
@@ -118,7 +119,7 @@ class NextEditProvider:
         if self._request_number and self.model is not None and edits:
             # This editor shows next edits.
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(PREFILL_S, self._prefill, document, edits[-1])
+            self._timer = loop.call_later(AHEAD_S, self._start_ahead, document, edits[-1])
 
     def closed(self, uri: str) -> None:
         """A document was closed."""
@@ -228,23 +229,21 @@ class NextEditProvider:
         if self._running is not None:
             await self._running.found.wait()
 
-    def _start_model(self, document: Document, cursor: Position) -> None:
+    def _start_model(self, document: Document, cursor: Position, priority: int = EDIT) -> None:
         request = self._request_at(document, cursor)
         if request is not None:
             self._stop_model()
             self._running = _RunningRequest(request, asyncio.Event())
-            self._running.task = asyncio.create_task(self._ask(self._running, self.history.last))
+            asking = self._ask(self._running, self.history.last, priority)
+            self._running.task = asyncio.create_task(asking)
 
-    def _prefill(self, document: Document, edit: Edit) -> None:
-        """The model reads the window behind what was typed while it is seen whether the user goes
-        on."""
+    def _start_ahead(self, document: Document, edit: Edit) -> None:
+        """Ask for the window behind what was typed while it is seen whether the user goes on."""
         lines = edit.text.split("\n")
         column = len(lines[-1]) + (edit.start.column if len(lines) == 1 else 0)
         cursor = Position(edit.start.line + len(lines) - 1, column)
-        request = self._request_at(document, cursor) if document.is_open else None
-        if request is not None and self._running is None:
-            assert self.model is not None
-            self.model.prefill(request)
+        if document.is_open and self._running is None:
+            self._start_model(document, cursor, PREFETCH)
 
     def _request_at(self, document: Document, cursor: Position) -> WindowRequest | None:
         """What the model is asked at a place; None where it is not, or was since the last edit."""
@@ -270,12 +269,14 @@ class NextEditProvider:
             self._timer.cancel()
         self._running = self._timer = None
 
-    async def _ask(self, running: _RunningRequest, last: RecordedEdit | None) -> None:
+    async def _ask(
+        self, running: _RunningRequest, last: RecordedEdit | None, priority: int
+    ) -> None:
         """The window at the cursor, and where it brings nothing those around names that the last
         edit touched, here and, when the user rests, in other files."""
         document, window = running.request.document, running.request.window
         try:
-            await self._ask_window(running.request, running, EDIT)
+            await self._ask_window(running.request, running, priority)
             running.found.set()
             if last is None:
                 return
@@ -331,6 +332,7 @@ class NextEditProvider:
         is_elsewhere: bool = False,
     ) -> WindowRequest | None:
         """The window around a place of a document."""
+        assert self.model is not None
         recent = [one for one in self.history if self._may_be_read(one.document)]
         paths = {one.document.uri: self._path(one.document) for one in recent}
         last = recent[0] if recent else None
@@ -343,6 +345,8 @@ class NextEditProvider:
         window = window_at(
             *(document, cursor, fmt, self._path(document), recent, paths),
             is_typing=is_typing,
+            # Nobody waits for what is looked for elsewhere.
+            most_tokens=0 if is_elsewhere else self.model.affordable_tokens,
         )
         if window is None:
             return None

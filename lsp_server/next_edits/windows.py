@@ -15,6 +15,8 @@ BYTES_PER_TOKEN = 3
 LONGEST_LINE = 600
 """Windows with a longer line are not asked for (Sweep's number)."""
 MOST_CONTEXT_LINES = 60
+FEWEST_LINES = 8
+"""A window is made no smaller, however slow the machine is (Sweep's server asks for so many)."""
 _BOM = "\ufeff"
 
 
@@ -71,20 +73,18 @@ def window_at(
     path_of: dict[str, str],
     *,
     is_typing: bool,
+    most_tokens: int = 0,
 ) -> Window | None:
     """The window around a place, None where no model is asked for it.
 
     recent: edits, the latest first; path_of: paths by the URI of their documents, those that are
-    missing are left out; is_typing: the last edit may go on.
+    missing are left out; is_typing: the last edit may go on; most_tokens: of the last edit, the
+    window and its answer together, as far as the window can be made smaller; 0 for any number.
     """
     lines = [shown_line(line) for line in document.lines]
     if len(lines) > 1 and not lines[-1]:
         lines.pop()
     at = min(cursor.line, len(lines) - 1)
-    first, end = _span(lines, at, fmt)
-    inside = lines[first:end]
-    if not any(line.strip() for line in inside) or max(map(len, inside)) > LONGEST_LINE:
-        return None
     unfinished = None
     if recent and recent[0].document is document and (is_typing or not fmt.original_of_unfinished):
         unfinished = recent[0]
@@ -93,6 +93,17 @@ def window_at(
         shown = [one for one in shown if one is not unfinished]
     edits = [_shown_edit(one, path_of[one.document.uri], fmt) for one in shown]
     edits = [one for one in edits if max(len(one.old), len(one.new)) <= fmt.most_edit_lines]
+    edits = edits[: fmt.most_edits]
+    first, end = _span(lines, at, fmt)
+    if most_tokens:
+        # Earlier edits stand before what every key changes: they were computed with another key.
+        left = most_tokens * BYTES_PER_TOKEN - sum(
+            _size(line) for one in edits[:1] for line in (*one.old, *one.new)
+        )
+        first, end = _affordable(lines, at, first, end, left // fmt.window_copies)
+    inside = lines[first:end]
+    if not any(line.strip() for line in inside) or max(map(len, inside)) > LONGEST_LINE:
+        return None
     budget = max(fmt.context_tokens, 1) * BYTES_PER_TOKEN
     above = _nearest(lines[max(first - MOST_CONTEXT_LINES, 0) : first][::-1], budget)[::-1]
     below = _nearest(lines[end : end + MOST_CONTEXT_LINES], budget)
@@ -105,7 +116,7 @@ def window_at(
         before=tuple(above) if fmt.context_tokens else (),
         after=tuple(below) if fmt.context_tokens else (),
         original=_original(inside, first, end, unfinished),
-        edits=tuple(edits[: fmt.most_edits][::-1]),
+        edits=tuple(edits[::-1]),
         at_start=len(above) == first,
         file=tuple(_chunk(lines, at, fmt.file_lines)),
         ends_open=end == len(document.lines) and not document.lines[-1].endswith(("\r", "\n")),
@@ -132,6 +143,17 @@ def _span(lines: Sequence[str], at: int, fmt: NextEditFormat) -> tuple[int, int]
         if left < 0:
             break
         first, end = (first - 1, end) if is_above else (first, end + 1)
+    return first, end
+
+
+def _affordable(lines: Sequence[str], at: int, first: int, end: int, most: int) -> tuple[int, int]:
+    """The lines of a window nearest to the cursor that take at most so many bytes: twice as many
+    below it as above, where what comes next is looked for."""
+    size = sum(map(_size, lines[first:end]))
+    while size > most and end - first > FEWEST_LINES:
+        is_above = 2 * (at - first) > end - at - 1
+        size -= _size(lines[first] if is_above else lines[end - 1])
+        first, end = (first + 1, end) if is_above else (first, end - 1)
     return first, end
 
 

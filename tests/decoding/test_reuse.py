@@ -86,6 +86,17 @@ def test_a_quoted_phrase_is_drafted():
     assert forwards(f'say "{text}"', documented) <= plain - 4
 
 
+def test_an_answer_that_rewrites_a_window_is_drafted_as_its_copy_from_the_first_token_on():
+    codec = WordCodec(FUNCTION, "@")
+    original = codec.encode(FUNCTION)
+    likely = []
+    for rewrites in (None, (), (("host", "server"),)):
+        drafter = CopyDrafter(codec, (END,))
+        drafter.begin(DraftRequest(np.empty(0, np.int32), original=original, rewrites=rewrites))
+        likely.append(float(drafter.draft(1).probabilities[0]))
+    assert likely[0] < 0.9 < min(likely[1:]), likely
+
+
 class OneRow:
     """An index that always knows one continuation."""
 

@@ -11,6 +11,7 @@ import pytest
 from typist import Typist
 from written_answers import WrittenAnswers
 
+from lsp_server.contract.jobs import EDIT, PREFETCH
 from lsp_server.documents.document import Document, Position
 from lsp_server.engine.client import EngineClient
 from lsp_server.next_edits import provider
@@ -259,23 +260,60 @@ def test_it_is_asked_while_it_is_seen_whether_the_user_goes_on_and_shown_behind_
     in_setting(steps)
 
 
-def test_the_prompt_is_computed_behind_each_key_once_next_edits_are_asked_for() -> None:
+def test_the_model_is_asked_behind_each_key_once_next_edits_are_asked_for() -> None:
     async def steps(one: Setting) -> None:
         one.type(1, one.cursor.column, "s")
-        await asyncio.sleep(2 * provider.PREFILL_S)
-        assert one.engine.prefilled == []
+        await asyncio.sleep(2 * provider.AHEAD_S)
+        assert one.engine.asked == []
         await one.answered(NOW)
         one.cursor = one.type(1, one.cursor.column + 1, "x")
         one.typist.now_s -= 3
-        await asyncio.sleep(2 * provider.PREFILL_S)
-        (prefilled,) = one.engine.prefilled
+        await one.engine.wait_for(2)
+        assert one.engine.priorities == [EDIT, PREFETCH]
         task = await one.ask()
-        assert one.engine.asked[-1].pieces == prefilled.pieces
+        assert len(one.engine.asked) == 2, "the request waits for what was begun ahead"
+        await one.engine.write(NEXT.replace("height)", "heightsx)"))
+        await one.engine.end()
+        assert not task.done(), "the user may go on"
         one.typist.now_s += 3
-        await one.engine.end("cancelled")
-        await task
+        assert texts(await task) == ["        self.height = height\n"]
 
     in_setting(steps)
+
+
+def test_a_key_stops_what_was_begun_ahead() -> None:
+    async def steps(one: Setting) -> None:
+        await one.answered(NOW)
+        one.cursor = one.type(1, one.cursor.column, "x")
+        await one.engine.wait_for(2)
+        await one.engine.write(NEXT[:60])
+        before = one.engine.cancelled
+        one.cursor = one.type(1, one.cursor.column, "y")
+        assert one.engine.cancelled == before + 1
+        await one.engine.wait_for(3)
+        assert "heightxy" in one.engine.asked[-1].prediction
+        await one.engine.end("cancelled")
+
+    in_setting(steps)
+
+
+def test_a_slow_machine_is_asked_for_a_smaller_window_at_the_cursor() -> None:
+    async def asked(seconds: float) -> str:
+        one = Setting()
+        one.engine.prompt_seconds = tuple(seconds * (n + 1) for n in range(64))
+        one.document = one.typist.open("".join(f"{n}, {'some words, ' * 4}\n" for n in range(60)))
+        one.typist.now_s += 9
+        one.cursor = one.type(30, 2, "0")
+        task = await one.ask()
+        window = one.engine.asked[0].prediction
+        await one.engine.end("cancelled")
+        await task
+        return window
+
+    fast, slow = (asyncio.run(asked(seconds)) for seconds in (0.001, 10.0))
+    assert fast.count("\n") == 21
+    assert slow.count("\n") < 15
+    assert slow in fast
 
 
 FAR = "\n".join(f"line_{n} = {n}" for n in range(40))

@@ -17,8 +17,9 @@ class WrittenAnswers:
     """``asked`` holds the jobs; ``write`` and ``end`` answer the latest of them."""
 
     format: str = "redraft"
+    prompt_seconds: tuple[float, ...] = ()
     asked: list[GenerateJob] = field(default_factory=list)
-    prefilled: list[GenerateJob] = field(default_factory=list)
+    priorities: list[int] = field(default_factory=list)
     cancelled: int = 0
     text: str = ""
 
@@ -29,16 +30,14 @@ class WrittenAnswers:
             model="m",
             next_edit_format=self.format,
             next_edit_formats=(self.format,),
+            prompt_seconds=self.prompt_seconds,
         )
 
     def ask(self, job: GenerateJob, client: str, on_spans: OnSpans | None, priority: int) -> Call:
         self.asked.append(job)
+        self.priorities.append(priority)
         self.text = ""
         return self._call(on_spans)
-
-    def prefill(self, job: Any, client: str) -> Call:
-        self.prefilled.append(job)
-        return self._call(None)
 
     def _call(self, on_spans: OnSpans | None) -> Call:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

@@ -17,6 +17,7 @@ from lsp_server.contract.jobs import (
     COMPLETION,
     EDIT,
     PREFETCH,
+    PREFILL,
     AnyJob,
     CompletionJob,
     EditJob,
@@ -158,6 +159,20 @@ def test_interleaved_jobs_write_what_each_writes_alone(patient: EngineService, s
 @pytest.mark.long
 def test_200_jobs_in_50_interleavings(patient: EngineService) -> None:
     check(patient, 5, 200, 50)
+
+
+def test_what_is_computed_ahead_lengthens_no_forward_that_somebody_waits_for(
+    service: EngineService,
+) -> None:
+    work = [service.steps(any_job(random.Random(3), n), lambda: False) for n in range(2)]
+    first, second = (next(one) for one in work)
+    assert isinstance(first, Forward)
+    assert isinstance(second, Forward)
+    assert service.planned([(EDIT, first), (PREFETCH, second)]) == [[first]]
+    assert service.planned([(EDIT, first), (PREFILL, second)]) == [[first]]
+    assert service.planned([(PREFILL, second)]) == [[second]]
+    for one in work:
+        one.close()
 
 
 def test_the_loop_gives_many_clients_the_texts_of_each_alone(patient: EngineService) -> None:

@@ -39,6 +39,8 @@ from accel.drafting.copy.weights import row_weights
 from accel.step_overheads import COPIED_STEP_S, DRAFTED_STEP_S
 
 _LOOKUP_LIMIT = 24
+_BEGUN = 32
+"""Tokens that count as copied already where an answer is known to begin as the original."""
 _SIDE = 24
 """Tokens on each side of a change that are looked at for the rest of a word."""
 
@@ -136,6 +138,9 @@ class CopyDrafter:
         first, last = self._pool.version_at(rows_of.INSTRUCTED)
         if first < last:
             self._pool.cursor[AT] = first
+        if rewrites is not None:
+            # An answer of this kind begins as the original does, whatever stands before both.
+            self._pool.match[[self._pool.home, first]] = _BEGUN
 
     def draft(self, max_nodes: int) -> DraftTree:
         """The best tree of at most ``max_nodes`` nodes."""

@@ -73,6 +73,11 @@ class NextEditFormat:
     ``edits``; without one it is the window as it is."""
 
     @property
+    def window_copies(self) -> int:
+        """How often the window is computed: in the prompt, and as the answer."""
+        return self.prompt.count("{window}") + self.prompt.count("{original}") + 1
+
+    @property
     def marks(self) -> tuple[str, ...]:
         """Texts that only the format itself may hold: a file with one is not shown to the model."""
         own = (*self.tokens, *self.stops, self.cursor, self.opens, self.closes)
@@ -165,7 +170,8 @@ ZETA_1 = NextEditFormat(
     stops=("<|editable_region_end|>",),
 )
 
-ZETA_2 = NextEditFormat(
+ZETA_2 = replace(
+    ZETA_1,
     name="zeta-2",
     title="Zeta 2 (Zed)",
     models=r"(?<![a-z])zeta[-_. ]?v?2(?![._]?\d)",
@@ -176,14 +182,13 @@ ZETA_2 = NextEditFormat(
         "<filename>{path}\n{before}<<<<<<< CURRENT\n{window}=======\n<[fim-middle]>"
     ),
     edit="--- a/{path}\n+++ b/{path}\n{hunk}",
-    most_edits=6,
-    edit_context=3,
-    window_tokens=350,
-    context_tokens=150,
+    between_edits="",
     cursor="<|user_cursor|>",
     answer="conflict",
+    opens="",
     closes=">>>>>>> UPDATED",
     nothing="NO_EDITS",
+    file_start="",
     stops=(">>>>>>> UPDATED", "<[end▁of▁sentence]>"),
 )
 
