@@ -150,9 +150,10 @@ def measurements(ls: RedraftServer, params: Any) -> dict[str, Any]:
         ls.protocol.measurements.stop()
     else:
         ls.protocol.measurements.watch_loop()
-    engine = ls.engine()
+    engine, next_edits = ls.engine(), ls.next_edits.model
     return {
         **ls.protocol.measurements.as_json(),
+        "nextEdits": list(next_edits.parts_s) if next_edits is not None else [],
         "cancels": list(engine.calls.cancels_s),
         "cancelForwards": list(engine.calls.cancel_forwards_s),
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -48,6 +50,7 @@ MOST_MISREAD = 3
 ANSWER_S = 0.3
 """A window at the cursor is as large as the model reads and copies it in so many seconds, by what
 was measured of this machine: with what it writes anew an answer is there 0.45 s after the key."""
+MOST_PARTS = 200
 _MARGIN = 3
 """Lines at the borders of a window around which another one is asked for."""
 ANSWER_FACTOR, ANSWER_TOKENS = 2, 128
@@ -141,6 +144,9 @@ class NextEditModel:
         """Why the last answer brought nothing."""
         self.results: list[JobResult] = []
         """Of answers; for measurements, which empty it."""
+        self.parts_s: deque[tuple[float, float]] = deque(maxlen=MOST_PARTS)
+        """Of requests with a change, from asking: until the first tokens came, which is the prompt
+        and the first draft, and until the first change was known."""
 
     @property
     def format(self) -> NextEditFormat | None:
@@ -210,13 +216,15 @@ class NextEditModel:
             self.reason = "the text holds marks of the model's format"
             return
         spans: list[Span] = []
-        is_reported = False
+        is_reported, started, read_s = False, time.monotonic(), 0.0
 
         def on_spans(new: list[Span]) -> None:
-            nonlocal is_reported
+            nonlocal is_reported, read_s
+            read_s = read_s or time.monotonic() - started
             spans.extend(new)
             if not is_reported and (confident := self._first(request, spans)) is not None:
                 is_reported = True
+                self.parts_s.append((read_s, time.monotonic() - started))
                 found(confident)
 
         call = engine.ask(request.job(), self._client, on_spans, priority)

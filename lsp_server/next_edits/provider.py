@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.contract.jobs import EDIT, PREFETCH
+from lsp_server.contract.jobs import EDIT, PREFETCH, PREFILL
 from lsp_server.documents.document import Document, Documents, Edit, Position, split_lines
 from lsp_server.documents.workspace_folders import DocumentLocation, Folders
 from lsp_server.editing.region import TrackedRegion
@@ -309,7 +309,8 @@ class NextEditProvider:
         if not any(one.holds(document, place) for one in self._answered):
             further = self._window(document, place, running.request.format, is_elsewhere=True)
             if further is not None:
-                await self._ask_window(further, running, PREFETCH)
+                # Nobody waits for it: prompts of completions are computed in between.
+                await self._ask_window(further, running, PREFILL)
         return any(one.is_of_model for one in self._pending)
 
     async def _files_touched(self, edit: RecordedEdit) -> list[Document]:

@@ -38,6 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=1e9, help="ask for so long at most")
+    parser.add_argument(
+        "--most-tokens",
+        type=int,
+        default=0,
+        help="of an edit, the window and its answer, as a machine affords; 0: whole windows",
+    )
     parser.add_argument("--repositories", default="", help="names, by commas; default all")
     parser.add_argument("--out", type=Path, help="every answer, a JSON object a line")
 

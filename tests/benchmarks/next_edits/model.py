@@ -107,7 +107,7 @@ async def asked_answers(
     found: list[Answered] = []
     started = time.perf_counter()
     for step in random.Random(args.seed).sample(steps, len(steps)):
-        request = request_of(step, fmt)
+        request = request_of(step, fmt, args.most_tokens)
         if request is None:
             continue
         if time.perf_counter() - started > args.seconds:
@@ -133,9 +133,9 @@ async def ready_engine(args: argparse.Namespace) -> EngineClient:
     return engine
 
 
-def request_of(step: CommitStep, fmt: NextEditFormat) -> WindowRequest | None:
-    """What is asked in a step; None where nothing is."""
-    window = window_of(step, fmt)
+def request_of(step: CommitStep, fmt: NextEditFormat, most_tokens: int = 0) -> WindowRequest | None:
+    """What is asked in a step; None where nothing is. ``most_tokens``: as in ``window_at``."""
+    window = window_of(step, fmt, most_tokens)
     if window is None or holds_marks(window, fmt):
         return None
     return WindowRequest(window, fmt, step.document, list(step.edits), "")

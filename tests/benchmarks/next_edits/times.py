@@ -71,6 +71,12 @@ def print_times(args: argparse.Namespace, steps: Sequence[CommitStep]) -> None:
             wait_until_idle(daemon)
             request = _ask_for_all(client, daemon, edits[1:], args)
             measured = client.measurements()
+            request |= {
+                "from asking to the first tokens": [read for read, _ in measured["nextEdits"]],
+                "and on to the first change": [
+                    all_s - read for read, all_s in measured["nextEdits"]
+                ],
+            }
             client.close()
         finally:
             daemon.stop()

@@ -8,8 +8,8 @@ from lsp_server.next_edits.windows import Window, shown_line, window_at
 from tests.benchmarks.next_edits.commits import CommitStep
 
 
-def window_of(step: CommitStep, fmt: NextEditFormat) -> Window | None:
-    """The window that the model is asked for in a step."""
+def window_of(step: CommitStep, fmt: NextEditFormat, most_tokens: int = 0) -> Window | None:
+    """The window that the model is asked for in a step; ``most_tokens`` as in ``window_at``."""
     recent = step.edits[:32]
     return window_at(
         *(
@@ -21,6 +21,7 @@ def window_of(step: CommitStep, fmt: NextEditFormat) -> Window | None:
             {step.document.uri: step.path},
         ),
         is_typing=False,
+        most_tokens=most_tokens,
     )
 
 
