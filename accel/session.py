@@ -112,6 +112,18 @@ class Session:
             raise
         self._parts = [tokens]
 
+    def copy(self, other: Session) -> bool:
+        """Hold what ``other`` holds, a session of the same model. Whether that can be: not every
+        cache can be copied. Raises MemoryError, and holds nothing then."""
+        try:
+            if not self.cache.copy(other.cache):
+                return False
+        except MemoryError:
+            self.drop()
+            raise
+        self._parts = [other.tokens]
+        return True
+
     def drop(self) -> None:
         """Free the cache."""
         self._cache = None

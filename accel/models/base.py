@@ -106,6 +106,14 @@ class Cache(ABC):
         tokens. Raises ValueError for a state of another shape."""
         raise ValueError(f"{type(self).__name__} holds no state that can be stored")
 
+    def copy(self, other: Cache) -> bool:
+        """Hold the tokens that ``other`` holds, a cache of the same model, in place of its own.
+        Whether that can be. Raises MemoryError, and holds nothing of either then."""
+        state = other.state()
+        if state is not None:
+            self.restore(state, other.length)
+        return state is not None
+
 
 class Model(ABC):
     """A causal language model on one device in one number format. Used by one thread at a time."""

@@ -60,6 +60,16 @@ class LlamaCache(TorchKVCache):
         self.buffers = [like.new_zeros((layers, 2, kv_heads, capacity, head_dim))]
         self.layers = [(layer[0], layer[1]) for layer in self.buffers[0]]
 
+    @torch.inference_mode()
+    def copy(self, other: Cache) -> bool:
+        assert isinstance(other, LlamaCache)
+        self.length = 0
+        self.reserve(other.length)
+        own, others = self.buffers[0], other.buffers[0]
+        own.narrow(-2, 0, other.length).copy_(others.narrow(-2, 0, other.length))
+        self.length = other.length
+        return True
+
     def reserve(self, rows: int) -> None:
         before = self.buffers[0]
         super().reserve(rows)

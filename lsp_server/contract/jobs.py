@@ -157,6 +157,9 @@ class GenerateJob(_WritingJob):
     logprobs: int | None = None
     """Tell how likely each token was by the model alone, before biases, penalties and temperature,
     and so many of the likeliest; None: do not."""
+    batch: str = ""
+    """What the jobs of one request call it: others begin once the first has computed its prompt,
+    and take that over."""
     likely: bool = False
     """Spans are single tokens and say how likely they were (``Span.logprob``)."""
 

@@ -22,6 +22,7 @@ class Pool(Generic[Item]):
         """``most``: keys whose items stay."""
         self._most = most
         self._idle: dict[Key, list[Item]] = {}
+        self._used: list[tuple[Key, Item]] = []
 
     def __iter__(self) -> Iterator[Item]:
         return (item for items in self._idle.values() for item in items)
@@ -37,9 +38,11 @@ class Pool(Generic[Item]):
         """
         idle = self.take(key, fits)
         item = new() if idle is None else idle
+        self._used.append((key, item))
         try:
             yield item
         finally:
+            self._used.remove((key, item))
             self.release(key, item)
 
     def clear(self) -> None:
@@ -57,6 +60,10 @@ class Pool(Generic[Item]):
             return items.pop(best)
         # The first was used longest ago.
         return items.pop(0) if len(items) >= MOST_IDLE else None
+
+    def used(self, key: Key) -> list[Item]:
+        """The items of ``key`` that jobs under way use."""
+        return [item for own, item in self._used if own == key]
 
     def newest(self, key: Key) -> Item | None:
         """The idle item of ``key`` that would be acquired next."""

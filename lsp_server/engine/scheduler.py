@@ -5,7 +5,9 @@ are brought to their next forward, and what they ask for is computed together; s
 leave with every forward, and a completion never waits for more than one. A model that computes
 requests one by one serves the most urgent job alone. Jobs of the same priority take turns by
 client. Where forwards are shared and there are more jobs than share them, one that has waited for
-its first turn as long as it may is refused.
+its first turn as long as it may is refused. Of the jobs of one request (``GenerateJob.batch``) no
+more are under way than share a forward, and those behind the first begin once that has written
+something: then its prompt is computed.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import itertools
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -69,6 +72,7 @@ class Job:
     forward: Forward | None = None
     """What it waits for."""
     has_begun: bool = False
+    has_written: bool = False
     last_step: int = 0
     batched_requests: int = 0
     """Of its forwards: requests that were computed in them, itself among them, and rows."""
@@ -185,9 +189,8 @@ class EngineLoop:
             return
         job.cancelled = time.perf_counter()
         job.cancel.set()
-        if job in self._computed and all(
-            other is job or other.priority > job.priority for other in self._computed
-        ):
+        left = [other for other in self._computed if not other.cancel.is_set()]
+        if job in self._computed and all(other.priority > job.priority for other in left):
             self._service.interrupt()
         if not job.has_begun:
             del self._jobs[job_id]
@@ -264,12 +267,29 @@ class EngineLoop:
         finished next: it is short, and its client waits for it.
         """
         with self._changed:
-            jobs = sorted(self._jobs.values(), key=self._turn)
+            jobs = sorted(self._ready(), key=self._turn)
         cancelled = sum(job.cancel.is_set() for job in jobs)
         served = cancelled + self._service.places
         if self._service.places > 1:
             self._refuse_impatient(jobs[served:])
         return jobs[:served]
+
+    def _ready(self) -> list[Job]:
+        """All jobs but those that wait for others of their batch."""
+        firsts: dict[str, Job] = {}
+        under_way: Counter[str] = Counter()
+        for job in self._jobs.values():
+            firsts.setdefault(_batch_of(job), job)
+            under_way[_batch_of(job)] += job.has_begun
+        ready = []
+        for job in self._jobs.values():
+            batch = _batch_of(job)
+            if batch and not job.has_begun and firsts[batch] is not job:
+                if not firsts[batch].has_written or under_way[batch] >= self._service.places:
+                    continue
+                under_way[batch] += 1
+            ready.append(job)
+        return ready
 
     def _refuse_impatient(self, waiting: list[Job]) -> None:
         now = time.perf_counter()
@@ -337,6 +357,7 @@ class EngineLoop:
         try:
             step = steps.throw(found) if isinstance(found, Exception) else steps.send(found)
             while isinstance(step, list):
+                job.has_written = True
                 self._write({"id": job.id, "event": "spans", "spans": to_json(step)})
                 step = next(steps)
             job.forward = step
@@ -376,6 +397,10 @@ class EngineLoop:
             self._write({"id": msg_id, "event": "error", "message": _one_line(error), "kind": kind})
         else:
             self._write({"id": msg_id, "event": "result", "result": result, "forward_s": forward_s})
+
+
+def _batch_of(job: Job) -> str:
+    return getattr(job.job, "batch", "")
 
 
 def _is_of_same_document(one: Job, other: Job) -> bool:

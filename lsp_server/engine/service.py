@@ -4,6 +4,7 @@ torch nor an index."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -312,12 +313,24 @@ class EngineService(EnginePrompts):
             self._sessions.acquire(key, engine.session, fits) as session,
             self._drafters.acquire(kind, new_drafter) as drafter,
         ):
+            if shares:
+                self._copy_prompt(key, request.prompt, session)
             request.drafter = None if plain else drafter
             # Rules of papers have no calibrated chances: their drafts are verified as they are.
             request.plan = drafter.name == "redraft"
             generation = engine.generate(request, session)
             yield from relayed(generation.steps(), spans_of)
         return result_of(generation, builder, engine.planner.seconds(1, TYPICAL_CONTEXT))
+
+    def _copy_prompt(self, key: tuple[str, ...], prompt: TokenArray, session: Session) -> None:
+        """Take over what a generation under way has computed of a prompt, where that is most of
+        it and more than is held."""
+        other = max(self._sessions.used(key), key=lambda used: used.common(prompt))
+        common = other.common(prompt)
+        if 2 * common >= len(prompt) and common > session.common(prompt):
+            with suppress(MemoryError):
+                # The prompt is computed then, or that says what there is no room for.
+                session.copy(other)
 
 
 def _in_common(prompt: TokenArray, session: Session) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,12 +32,15 @@ class ChatEvents(OpenAiEvents):
     id_prefix = "chatcmpl"
     whole_object = "chat.completion"
     chunk_object = "chat.completion.chunk"
-    _role_sent = False
 
-    def shown_piece(self, text: str) -> dict[str, Any]:
-        """The first one says whose message it is."""
-        role = {} if self._role_sent else {"role": "assistant"}
-        self._role_sent = True
+    def __init__(self, model: str, jobs: Sequence[GenerateJob], choices: int, cost: bool) -> None:
+        super().__init__(model, jobs, choices, cost)
+        self._with_role: set[int] = set()
+
+    def shown_piece(self, index: int, text: str) -> dict[str, Any]:
+        """The first one of a choice says whose message it is."""
+        role = {} if index in self._with_role else {"role": "assistant"}
+        self._with_role.add(index)
         return {"delta": {**role, "content": text}}
 
     def shown_end(self) -> dict[str, Any]:
@@ -45,7 +49,7 @@ class ChatEvents(OpenAiEvents):
     def shown_whole(self, text: str) -> dict[str, Any]:
         return {"message": {"role": "assistant", "content": text, "refusal": None}}
 
-    def logprobs(self, tokens: list[Span]) -> dict[str, Any]:
+    def logprobs(self, index: int, tokens: list[Span]) -> dict[str, Any]:
         return chat_logprobs(tokens)
 
 

@@ -31,51 +31,45 @@ class GenerationEvents(Events):
 
     fails_by_status = True
 
-    def __init__(self, kind: str, model: str, job: GenerateJob) -> None:
+    def __init__(self, kind: str, model: str, jobs: Sequence[GenerateJob]) -> None:
         """``kind``: how ids begin."""
         self.head: dict[str, Any] = {
             "id": f"{kind}-{secrets.token_hex(12)}",
             "created": int(time.time()),
             "model": model,
         }
-        self._stops = job.stop
-        self._whole_lines = job.max_seconds > 0 or job.min_indent > 0
-        self.index = 0
-        """Of the text that comes now."""
-
-    def begin(self, index: int) -> None:
-        """The text of the next prompt begins."""
-        self.index = index
-        self._text = AnswerText(self._stops, self._whole_lines)
+        self._texts = [
+            AnswerText(job.stop, job.max_seconds > 0 or job.min_indent > 0) for job in jobs
+        ]
 
     @abstractmethod
-    def piece(self, piece: AnswerPiece) -> bytes:
-        """A piece of the answer."""
+    def piece(self, index: int, piece: AnswerPiece) -> bytes:
+        """A piece of the answer of this number."""
 
     @abstractmethod
-    def end(self, result: JobResult) -> bytes:
-        """What comes behind the last piece."""
+    def end(self, index: int, result: JobResult) -> bytes:
+        """What comes behind its last piece."""
 
     @abstractmethod
-    def choice(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
-        """The answer to one prompt."""
+    def choice(self, index: int, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
+        """It in one."""
 
     @abstractmethod
     def whole(
         self, choices: Sequence[dict[str, Any]], results: Sequence[JobResult]
     ) -> dict[str, Any]:
-        """The answer in one."""
+        """All answers in one."""
 
-    def spans(self, spans: list[Span]) -> bytes:
+    def spans(self, index: int, spans: list[Span]) -> bytes:
         """New text, as far as it is certain."""
-        piece = self._text.add(spans)
-        return self.piece(piece) if piece.text or piece.tokens else b""
+        piece = self._texts[index].add(spans)
+        return self.piece(index, piece) if piece.text or piece.tokens else b""
 
-    def result(self, result: JobResult) -> bytes:
+    def result(self, index: int, result: JobResult) -> bytes:
         """The last piece, and the end."""
-        piece = self._text.end(result)
-        last = self.piece(piece) if piece.text or piece.tokens else b""
-        return last + self.end(result)
+        piece = self._texts[index].end(result)
+        last = self.piece(index, piece) if piece.text or piece.tokens else b""
+        return last + self.end(index, result)
 
     def error(self, refused: RequestRefused) -> bytes:
         """The end of a request that failed on its way."""
@@ -83,12 +77,16 @@ class GenerationEvents(Events):
 
 
 def generation_response(
-    engine: EngineInterface, jobs: Sequence[GenerateJob], events: GenerationEvents, stream: bool
+    engine: EngineInterface,
+    jobs: Sequence[GenerateJob],
+    events: GenerationEvents,
+    stream: bool,
+    prompts: int = 1,
 ) -> ASGIApp:
-    """The response to generations, computed together, streaming or in one piece. One of several
-    waits for its turn as long as it takes: they are no keystroke."""
-    if len(jobs) == 1:
-        jobs = [replace(jobs[0], patience_s=PATIENCE_S)]
+    """The response to generations, computed together, streaming or in one piece. Several prompts
+    wait for their turns as long as it takes: they are no keystroke."""
+    if prompts == 1:
+        jobs = [replace(jobs[0], patience_s=PATIENCE_S), *jobs[1:]]
     if stream:
         return StreamedCalls([partial(_begin, engine, job) for job in jobs], events)
     return GenerationAnswer(engine, jobs, events)
@@ -115,8 +113,7 @@ class GenerationAnswer:
         choices = []
         for index, (job, own, result) in enumerate(zip(self._jobs, spans, results, strict=True)):
             note_result(scope, result)
-            self._events.begin(index)
-            choices.append(self._events.choice(_piece(job, own, result), result))
+            choices.append(self._events.choice(index, _piece(job, own, result), result))
         response: Response = JSONResponse(self._events.whole(choices, results))
         await response(scope, receive, send)
 

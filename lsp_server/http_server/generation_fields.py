@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +34,8 @@ SAMPLERS = (
 """llama.cpp's. Those that are not done have fields of their own, which are refused."""
 WHOLE_CONTEXT = 1 << 30
 """More tokens than any context has."""
+MOST_JOBS = 128
+"""Of a request: its prompts, times the answers to each."""
 LLAMA_CPP_LAST_TOKENS = 64
 """How far back ``repeat_penalty`` looks where the request does not say."""
 MOST_BIAS = 10_000.0
@@ -64,6 +67,28 @@ def generate_job(fields: Fields, max_tokens: int) -> GenerateJob:
         prediction=_prediction(fields),
     )
     return replace(job, **_left_out_samplers(fields))
+
+
+def choices_of(fields: Fields) -> int:
+    """How many answers are wanted to each prompt."""
+    name = "n" if fields.has("n") else "n_cmpl"
+    count = fields.whole(name, 1, 1, MOST_JOBS)
+    if fields.whole("best_of", count, 1, MOST_JOBS) != count:
+        raise invalid("best_of has to equal n; ask for n answers with logprobs, and choose")
+    return count
+
+
+def batch_of(jobs: Sequence[GenerateJob], choices: int) -> list[GenerateJob]:
+    """The jobs that write so many answers to each of some. Those to one prompt are drawn by seeds
+    one behind another, so that each is what a request of its own with that seed is answered."""
+    if len(jobs) * choices > MOST_JOBS:
+        raise invalid(f"n answers to each prompt are at most {MOST_JOBS}; send several requests")
+    batch = secrets.token_hex(8) if len(jobs) * choices > 1 else ""
+    return [
+        replace(job, seed=(job.seed + choice) % (MOST_SEED + 1), batch=batch)
+        for job in jobs
+        for choice in range(choices)
+    ]
 
 
 def _left_out_samplers(fields: Fields) -> dict[str, Any]:
@@ -158,8 +183,8 @@ def _stop_tokens(fields: Fields) -> list[int]:
 
 
 def priority_of(job: GenerateJob) -> int:
-    """Short answers are for somebody who types."""
-    return fair_priority(COMPLETION, job.max_tokens)
+    """Short answers are for somebody who types; several at once are not."""
+    return EDIT if job.batch else fair_priority(COMPLETION, job.max_tokens)
 
 
 def fair_priority(priority: int, max_tokens: int) -> int:

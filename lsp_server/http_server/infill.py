@@ -33,13 +33,13 @@ def infill_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRo
     async def infill(request: Request) -> ASGIApp:
         fields = Fields(await read_json(request, limits.body_bytes))
         job = owned(_job(fields), request)
-        events = InfillEvents(model_name(engine), job, _response_fields(fields))
+        events = InfillEvents(model_name(engine), [job], _response_fields(fields))
         stream = fields.flag("stream")
         refuse_the_rest(fields)
         if job.max_tokens == 0:
             await answered([engine.prefill(job, job.owner)], request.receive)
             nothing = JobResult("", [], 0, 0, 0.0, 0.0, {}, "length")
-            return JSONResponse(events.choice(AnswerPiece(), nothing))
+            return JSONResponse(events.choice(0, AnswerPiece(), nothing))
         return generation_response(engine, [job], events, stream)
 
     return [Route("/infill", infill, methods=["POST"])]
@@ -48,25 +48,25 @@ def infill_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRo
 class InfillEvents(GenerationEvents):
     """The answers of the route."""
 
-    def __init__(self, model: str, job: GenerateJob, response_fields: list[str]) -> None:
-        super().__init__("infill", model, job)
+    def __init__(self, model: str, jobs: Sequence[GenerateJob], response_fields: list[str]) -> None:
+        super().__init__("infill", model, jobs)
         self._response_fields = response_fields
 
-    def piece(self, piece: AnswerPiece) -> bytes:
-        return data({"index": 0, "content": piece.text, "stop": False})
+    def piece(self, index: int, piece: AnswerPiece) -> bytes:
+        return data({"index": index, "content": piece.text, "stop": False})
 
-    def end(self, result: JobResult) -> bytes:
+    def end(self, index: int, result: JobResult) -> bytes:
         """What it cost."""
-        return data(self.choice(AnswerPiece(), result))
+        return data(self.choice(index, AnswerPiece(), result))
 
     def whole(
         self, choices: Sequence[dict[str, Any]], results: Sequence[JobResult]
     ) -> dict[str, Any]:
         return choices[0]
 
-    def choice(self, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
+    def choice(self, index: int, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
         answer = {
-            "index": 0,
+            "index": index,
             "content": piece.text,
             "model": self.head["model"],
             "stop": True,

@@ -16,6 +16,7 @@ from lsp_server.http_server.fields import Fields
 _ONLY: dict[str, tuple[Any, ...]] = {
     # How many answers, and of what
     "n": (1,),
+    "n_cmpl": (1,),
     "best_of": (1,),
     "echo": (False,),
     "suffix": ("",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +19,6 @@ from lsp_server.http_server.logprobs import CompletionLogprobs
 from lsp_server.http_server.openai_events import OpenAiEvents, openai_route
 
 DEFAULT_TOKENS = 256
-MOST_PROMPTS = 128
-"""Of a request. They are computed together."""
 
 
 def completion_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
@@ -32,23 +31,22 @@ class CompletionEvents(OpenAiEvents):
     id_prefix = "cmpl"
     whole_object = chunk_object = "text_completion"
 
-    def begin(self, index: int) -> None:
-        """Offsets of tokens are those in the text of one prompt."""
-        super().begin(index)
-        self._logprobs = CompletionLogprobs()
+    def __init__(self, model: str, jobs: Sequence[GenerateJob], choices: int, cost: bool) -> None:
+        super().__init__(model, jobs, choices, cost)
+        self._logprobs = [CompletionLogprobs() for _ in jobs]
 
-    def shown_piece(self, text: str) -> dict[str, Any]:
+    def shown_piece(self, index: int, text: str) -> dict[str, Any]:
         return {"text": text}
 
     def shown_end(self) -> dict[str, Any]:
-        return self.shown_piece("")
+        return {"text": ""}
 
     def shown_whole(self, text: str) -> dict[str, Any]:
-        return self.shown_piece(text)
+        return {"text": text}
 
-    def logprobs(self, tokens: list[Span]) -> dict[str, Any]:
-        """How likely tokens were, and where in the text they stand."""
-        return self._logprobs.of(tokens)
+    def logprobs(self, index: int, tokens: list[Span]) -> dict[str, Any]:
+        """How likely tokens were, and where in the text of their choice they stand."""
+        return self._logprobs[index].of(tokens)
 
 
 def _jobs(fields: Fields) -> list[GenerateJob]:
@@ -77,8 +75,6 @@ def _prompts(value: Any) -> list[str | list[int]]:
         return [value]
     if not (isinstance(value, list) and all(map(_is_prompt, value))):
         raise invalid("prompt is a text, a list of token ids, or a list of several of them")
-    if len(value) > MOST_PROMPTS:
-        raise invalid(f"prompt has at most {MOST_PROMPTS} texts; send several requests")
     return value
 
 

@@ -32,19 +32,16 @@ class Events:
     fails_by_status = False
     """Whether a request that fails before anything came is answered with an HTTP status."""
 
-    def begin(self, index: int) -> None:
-        """The request of this number begins."""
-
     def close(self, results: Sequence[Any]) -> bytes:
-        """What comes behind the end of the last request."""
+        """What comes behind the end of the last request; in the order in which they were asked."""
         return b""
 
-    def spans(self, spans: list[Span]) -> bytes:
-        """New text; nothing for nothing."""
+    def spans(self, index: int, spans: list[Span]) -> bytes:
+        """New text of the request of this number; nothing for nothing."""
         return event("spans", to_json(spans)) if spans else b""
 
-    def result(self, result: Any) -> bytes:
-        """The end."""
+    def result(self, index: int, result: Any) -> bytes:
+        """Its end."""
         return event("result", to_json(result))
 
     def error(self, refused: RequestRefused) -> bytes:
@@ -52,51 +49,50 @@ class Events:
         return event("error", {"kind": refused.code, "message": refused.message})
 
 
-class _Answer:
-    """A request to the engine and what comes of it, until it is sent."""
-
-    def __init__(self, begin: Begin) -> None:
-        self.news: asyncio.Queue[list[Span] | None] = asyncio.Queue()
-        self.call = begin(self.news.put_nowait)
-        self.call.future.add_done_callback(lambda _: self.news.put_nowait(None))
-
-
 class StreamedCalls:
-    """An ASGI response: server-sent events of requests to the engine. They are computed together
-    and answered one after another."""
+    """An ASGI response: server-sent events of requests to the engine, as they come."""
 
     def __init__(self, begins: Sequence[Begin], events: Events) -> None:
         self._begins = begins
         self._events = events
         self._started = False
+        self._news: asyncio.Queue[tuple[int, list[Span] | None]] = asyncio.Queue()
+        """Spans with the number of their request; None where that has ended."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the engine has answered or the client has left."""
-        answers = [_Answer(begin) for begin in self._begins]
-        results: list[Any] = []
-        async with cancelled_by_leaving([answer.call for answer in answers], receive):
-            for number, answer in enumerate(answers):
-                self._events.begin(number)
-                try:
-                    results.append(await self._passed_on(answer, send))
-                except Exception as error:
-                    refused = refusal_of(error)
-                    if not self._started and self._events.fails_by_status:
-                        raise refused from error
-                    await self._send(send, self._events.error(refused), is_last=True)
-                    return
-                note_result(scope, results[-1])
-                end = self._events.result(results[-1])
-                if number == len(answers) - 1:
-                    end += self._events.close(results)
-                await self._send(send, end, is_last=number == len(answers) - 1)
+        calls = [self._begun(index, begin) for index, begin in enumerate(self._begins)]
+        results: dict[int, Any] = {}
+        async with cancelled_by_leaving(calls, receive):
+            while len(results) < len(calls):
+                index, spans = await self._news.get()
+                if spans is not None:
+                    data = self._events.spans(index, spans)
+                else:
+                    try:
+                        results[index] = calls[index].future.result()
+                    except Exception as error:
+                        await self._fail(error, send)
+                        return
+                    note_result(scope, results[index])
+                    data = self._events.result(index, results[index])
+                is_last = len(results) == len(calls)
+                if is_last:
+                    data += self._events.close([results[each] for each in range(len(calls))])
+                if data:
+                    await self._send(send, data, is_last=is_last)
 
-    async def _passed_on(self, answer: _Answer, send: Send) -> Any:
-        """What one request ends with; its spans are sent as they come."""
-        while (spans := await answer.news.get()) is not None:
-            if data := self._events.spans(spans):
-                await self._send(send, data, is_last=False)
-        return answer.call.future.result()
+    def _begun(self, index: int, begin: Begin) -> Call:
+        call = begin(lambda spans: self._news.put_nowait((index, spans)))
+        call.future.add_done_callback(lambda _: self._news.put_nowait((index, None)))
+        return call
+
+    async def _fail(self, error: Exception, send: Send) -> None:
+        """End with what is wrong. Raises RequestRefused where nothing was sent yet."""
+        refused = refusal_of(error)
+        if not self._started and self._events.fails_by_status:
+            raise refused from error
+        await self._send(send, self._events.error(refused), is_last=True)
 
     async def _send(self, send: Send, data: bytes, *, is_last: bool) -> None:
         if not self._started:

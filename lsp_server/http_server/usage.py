@@ -8,10 +8,12 @@ from typing import Any
 from lsp_server.contract.jobs import JobResult
 
 
-def usage(results: Sequence[JobResult]) -> dict[str, Any]:
-    """Tokens of prompts and answers. Of a prediction, accepted tokens are those that an answer took
-    from it, and rejected ones those that are not in the answer."""
-    prompt = sum(result.prompt_tokens for result in results)
+def usage(results: Sequence[JobResult], choices: int = 1) -> dict[str, Any]:
+    """Tokens of prompts, each of which has so many answers one behind another, and of these. Of a
+    prediction, accepted tokens are those that an answer took from it, and rejected ones those that
+    are not in the answer."""
+    firsts = results[::choices]
+    prompt = sum(result.prompt_tokens for result in firsts)
     written = sum(result.tokens for result in results)
     accepted = sum(result.prediction_accepted for result in results)
     return {
@@ -19,7 +21,7 @@ def usage(results: Sequence[JobResult]) -> dict[str, Any]:
         "completion_tokens": written,
         "total_tokens": prompt + written,
         "prompt_tokens_details": {
-            "cached_tokens": sum(result.prompt_tokens_reused for result in results)
+            "cached_tokens": sum(result.prompt_tokens_reused for result in firsts)
         },
         "completion_tokens_details": {
             "accepted_prediction_tokens": accepted,

@@ -85,6 +85,23 @@ def check_trims(model: Model, seed: int) -> None:
         assert cache.length == len(text)
 
 
+def check_copies(model: Model, seed: int) -> bool:
+    """A copy goes on as its original does, and each by itself. Whether there are copies."""
+    text, other = random_prompt(seed, 30), random_prompt(seed + 1, 9)
+    original, copy = model.new_cache(8), model.new_cache(8)
+    feed(model, original, text)
+    feed(model, copy, other)
+    if not copy.copy(original):
+        assert copy.length == len(other), "what it holds is left as it is"
+        return False
+    assert copy.length == len(text)
+    for cache, rest in ((original, other), (copy, other[::-1].copy())):
+        feed(model, cache, rest[:-1])
+        whole = np.concatenate([text, rest])
+        close(numbers(model, chain_batch(rest[-1:], 0), cache), one_by_one(model, whole)[-1:])
+    return True
+
+
 def check_rejected_rows(model: Model, seed: int) -> None:
     """Rows that are not kept leave no trace, and neither does a forward of which nothing is."""
     text, rejected = random_prompt(seed, 20), random_prompt(seed + 1, 7)

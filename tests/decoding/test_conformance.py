@@ -72,6 +72,11 @@ def test_trims(engine: Engine, seed: int) -> None:
     conformance.check_trims(engine.model, seed)
 
 
+def test_copies(engine: Engine) -> None:
+    is_ours = engine.execution_path in ("compiled", "lean")
+    assert conformance.check_copies(engine.model, 3) == is_ours
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_company(engine: Engine, seed: int) -> None:
     conformance.check_company(engine.model, seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -171,6 +172,13 @@ class Harness:
             }
         self.incoming.put({**frame, "id": number, "client": client, "urgency": priority})
 
+    def ask_batch(self, numbers: range, batch: str = "one") -> None:
+        """Several jobs of one request."""
+        for number in numbers:
+            job = {"path": f"{batch}{number}", "text": "x", "batch": batch}
+            frame = {"op": "generate", "kind": "generate", "job": job, "id": number}
+            self.incoming.put({**frame, "client": "a", "urgency": EDIT})
+
     def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         while True:
             frame = self.outgoing.get(timeout=WAIT_S)
@@ -333,6 +341,52 @@ def test_a_shared_forward_is_interrupted_only_where_nobody_as_urgent_is_in_it(
     assert shared.end_of(2)["result"]["stopped_by"] == "cancelled"
     for number in (1, HELD, 4):
         assert shared.end_of(number)["result"]["stopped_by"] == "length"
+
+
+def test_a_forward_in_which_all_are_cancelled_is_interrupted(shared: Harness) -> None:
+    shared.service.forwards = 100_000
+    shared.ask(1, "x")
+    shared.begun(1)
+    with shared.holding():
+        for number in (1, HELD):
+            assert shared.service.interrupted == 0
+            shared.incoming.put({"op": "cancel", "id": number})
+            shared.incoming.join()
+    assert shared.service.interrupted == 1
+    for number in (1, HELD):
+        assert shared.end_of(number)["result"]["stopped_by"] == "cancelled"
+
+
+def test_jobs_of_one_request_begin_when_the_first_has_computed_the_prompt(
+    shared: Harness,
+) -> None:
+    with shared.holding():
+        shared.ask_batch(range(1, 5))
+    for number in range(1, 5):
+        assert shared.end_of(number)["result"]["stopped_by"] == "length"
+    assert shared.service.together[1] == ["held", "one1"]
+    assert sorted(shared.service.together[2]) == ["held", "one1", "one2", "one3", "one4"]
+
+
+def test_no_more_jobs_of_one_request_are_under_way_than_share_a_forward(shared: Harness) -> None:
+    """Others would hold memory for prompts of which none is computed."""
+    with shared.holding():
+        shared.ask_batch(range(1, 21))
+    for number in range(1, 21):
+        assert shared.end_of(number)["result"]["stopped_by"] == "length"
+    forwards: Counter[str] = Counter()
+    for names in shared.service.together:
+        forwards.update(name for name in names if name != "held")
+        assert sum(count < shared.service.forwards for count in forwards.values()) <= 8
+
+
+def test_jobs_of_one_request_go_on_without_the_first(shared: Harness) -> None:
+    with shared.holding():
+        shared.ask_batch(range(1, 4))
+        shared.incoming.put({"op": "cancel", "id": 1})
+    for number in (2, 3):
+        assert shared.end_of(number)["result"]["stopped_by"] == "length"
+    assert "one1" not in shared.service.order
 
 
 def test_edits_take_turns(harness: Harness) -> None:

@@ -7,9 +7,11 @@ from collections import deque
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from accel.models.base import Cache
 from accel.models.row_cache import RowCache
 
 PLACES_AT_ONCE = 64
@@ -51,6 +53,14 @@ class KVPool:
         self._left -= count
         return self._free[self._left : self._left + count][::-1].copy()
 
+    @torch.inference_mode()
+    def copy(self, source: NDArray[np.int32], target: NDArray[np.int32]) -> None:
+        """Have places hold what others hold."""
+        device = self.layers[0].device
+        rows, to = (torch.from_numpy(places).to(device).long() for places in (source, target))
+        for layer in self.layers:
+            layer[to] = layer[rows]
+
     def give_back(self, places: NDArray[np.int32]) -> None:
         """Let others have places. For all threads."""
         self._returned.append(places)
@@ -81,6 +91,14 @@ class PooledCache(RowCache):
             rounded = -(-missing // PLACES_AT_ONCE) * PLACES_AT_ONCE
             more = self.pool.take(missing if rounded > self.pool.left else rounded)
             self._held[0] = np.concatenate([self.places, more])
+
+    def copy(self, other: Cache) -> bool:
+        assert isinstance(other, PooledCache)
+        self.length = 0
+        self.reserve(other.length)
+        self.pool.copy(other.places[: other.length], self.places[: other.length])
+        self.length = other.length
+        return True
 
     def pretend(self, length: int) -> None:
         assert not self.length, "a cache that holds text need not pretend"
