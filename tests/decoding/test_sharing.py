@@ -113,3 +113,41 @@ def test_the_company_is_told_for_the_drafts_to_come() -> None:
     alone = used.costs.verify_costs(1, 512, 1.0, 0.0)
     shared = used.costs.verify_costs(1, 512, 1.0, 0.0, plan.company)
     assert shared.seconds[0] < alone.seconds[0], "a forward's fixed costs are shared"
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_any_company_is_planned_within_its_limits(seed: int) -> None:
+    """Who is most urgent takes part, of their prompts one; all others lengthen it by a quarter at
+    most; and each gets rows that it asked for."""
+    random = np.random.default_rng(seed)
+    used = planner()
+    asked = [Urgent(int(random.integers(0, 4)), _any_forward(random)) for _ in range(12)]
+    rows = [each.forward.rows for each in asked]
+    rows_of = {id(each.forward): each.forward.rows for each in asked}
+    chosen = plan_step(asked, used)
+    most_urgent = min(each.urgency for each in asked)
+    urgent = [each.forward for each in asked if each.urgency == most_urgent]
+    prompts = [forward for forward in urgent if rows_of[id(forward)] > 64]
+    own = [forward for forward in chosen if forward in urgent]
+    assert len(set(map(id, chosen))) == len(chosen)
+    assert [each for each in own if each not in prompts] == [
+        each for each in urgent if each not in prompts
+    ]
+    assert [each for each in own if each in prompts] == prompts[:1]
+    for each, most in zip(asked, rows, strict=True):
+        assert each.forward.least <= each.forward.rows <= most
+    seconds = [
+        used.costs.prefill_seconds(sum(each.rows for each in part), 512) for part in (chosen, own)
+    ]
+    assert seconds[0] <= LENGTHENED * seconds[1]
+
+
+def _any_forward(random: np.random.Generator) -> Forward:
+    """A draft, a whole batch, or a chunk of a prompt: these have more than 64 rows."""
+    kind = random.integers(0, 3)
+    if kind == 0:
+        return prompt(int(random.integers(65, 257)))
+    if kind == 1:
+        count = int(random.integers(1, 9))
+        return Forward(MODEL, SESSION, count, lambda _: MODEL, count)
+    return guessing(np.sort(random.random(int(random.integers(0, 9))))[::-1].tolist())
