@@ -153,8 +153,8 @@ def test_a_template_that_refuses_a_role_is_an_error_of_the_request(client: OpenA
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_is_not_done_is_refused(client: OpenAI, stream: bool) -> None:
-    with pytest.raises(openai.BadRequestError, match="n is not supported"):
-        client.completions.create(model="any", prompt="x", n=2, stream=stream)
+    with pytest.raises(openai.BadRequestError, match="best_of has to equal n"):
+        client.completions.create(model="any", prompt="x", n=2, best_of=3, stream=stream)
     with pytest.raises(openai.BadRequestError, match="token"):
         client.completions.create(model="any", prompt=[1 << 30], stream=stream)
     with pytest.raises(openai.BadRequestError, match="prompt has"):

@@ -12,7 +12,7 @@ SELECTION = "".join(map(FUNCTION.format, range(8)))
 def test_nothing_of_a_text_is_in_the_log(server: Served) -> None:
     marker = "planted_marker_value"
     server.post("/v1/completions", {"prompt": f"{marker} = ", "max_tokens": 1})
-    server.post("/v1/completions", {"prompt": f"{marker} = ", "n": 3})
+    server.post("/v1/completions", {"prompt": f"{marker} = ", "best_of": 3})
     for file in server.log.parent.iterdir():
         assert marker not in file.read_text("utf-8")
         assert KEY not in file.read_text("utf-8")
