@@ -178,7 +178,12 @@ class MeasuredServer:
         if failed:
             raise BenchError(f"{len(failed)} requests failed: {failed[0]}")
         seconds, cpu_s = time.perf_counter() - started, self._cpu_s() - cpu_s
-        return figures(answers, seconds, cpu_s)
+        found = figures(answers, seconds, cpu_s)
+        if computed and found["reused"] < found["prompt_tokens"] / 2:
+            raise BenchError(
+                "the server had let go of prompts that were computed before; ask for fewer requests"
+            )
+        return found
 
     def _request(self, due_s: float = 0.0) -> MeasuredRequest:
         """A path and a text that were not asked for before."""
