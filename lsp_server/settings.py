@@ -11,8 +11,18 @@ from typing import Any
 from accel.model_options import option
 from lsp_server.contract.codec import Problem, camel_case, read_with_problems
 from lsp_server.contract.options import EngineSettings
-from lsp_server.engine.next_edits.formats import FORMATS
 from operating_system.file_systems import holds
+
+NEXT_EDIT_FORMATS = (
+    "redraft",
+    "redraft-piped",
+    "sweep-a",
+    "sweep-b",
+    "zeta-1",
+    "zeta-2",
+    "zeta-2.1",
+)
+"""Names of the formats in which models are asked for next edits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +157,7 @@ class NextEditSettings:
         "auto",
         "In which format the model is asked for next edits: as its name and its vocabulary say "
         "(auto), in this one, or not at all (none).",
-        choices=("auto", "none", *FORMATS),
+        choices=("auto", "none", *NEXT_EDIT_FORMATS),
     )
     gate: str = option(
         "balanced",

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from lsp_server.settings import NEXT_EDIT_FORMATS
+
 Answer = Literal["window", "tagged", "conflict", "markers"]
 """What an answer is: the window alone, the window between two tags, the window before the end of a
 conflict, or the blocks that change between their markers."""
@@ -212,6 +214,7 @@ ZETA_2_1 = replace(
 FORMATS = {
     one.name: one for one in (REDRAFT, REDRAFT_PIPED, SWEEP_A, SWEEP_B, ZETA_1, ZETA_2, ZETA_2_1)
 }  # fmt: skip
+assert tuple(FORMATS) == NEXT_EDIT_FORMATS, "the setting names every format"
 
 
 def format_for(
