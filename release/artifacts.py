@@ -36,7 +36,7 @@ def build(folder: Path, *, with_extension: bool = True, levels: list[str] | None
     """Build into an empty or former folder of a release. The extension needs npm. levels: of
     instructions, for which the wheel brings compiled code; by default all, where this is Linux."""
     folder.mkdir(parents=True, exist_ok=True)
-    version = str(constant("lsp_server/version.py", "VERSION"))
+    version = str(constant("lsp_server/shared/version.py", "VERSION"))
     wheel, _ = build_wheel(folder), build_sdist(folder)
     if is_linux_on_x86() and levels != []:
         add_machine_code(wheel, ROOT / "build" / "machine-code", levels)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lsp_server.demo.client import DemoClient, private_environment
+from lsp_server.commands.demo.client import DemoClient, private_environment
 from release.artifacts import SUMS, sha256
 from release.extension_manifest import extension_problems
 

@@ -28,7 +28,7 @@ class Compiled(event.Listener):
 
 names = []
 event.register("numba:compile", Compiled())
-from lsp_server.contract.options import EngineOptions
+from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.engine.service import EngineService
 
 service = EngineService(EngineOptions(path=model), defer=True, measures_later=True)

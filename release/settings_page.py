@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from lsp_server.contract.codec import camel_case
-from lsp_server.settings import Settings
+from lsp_server.shared.contract.codec import camel_case
+from lsp_server.shared.settings import Settings
 
 PAGE = Path(__file__).resolve().parents[1] / "lsp_server" / "SETTINGS.md"
 

@@ -21,10 +21,10 @@ def use_code_of_tests() -> None:
 def main() -> None:
     """Compile it."""
     use_code_of_tests()
-    from lsp_server.contract.options import EngineOptions
     from lsp_server.engine.compiling import compile_at_once
     from lsp_server.engine.service import EngineService
     from lsp_server.engine.warming import parts_for_any_model
+    from lsp_server.shared.contract.options import EngineOptions
 
     for tokens in (1 << 15, 1 << 17):
         compile_at_once(parts_for_any_model(tokens), print)

@@ -35,7 +35,7 @@ os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(_HOME.name, "inductor"))
 from compiled_code import use_code_of_tests  # noqa: E402
 from small_model import choose_small_model  # noqa: E402
 
-from lsp_server.network import use_certificates  # noqa: E402
+from lsp_server.shared.network import use_certificates  # noqa: E402
 
 use_certificates()
 use_code_of_tests()

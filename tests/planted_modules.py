@@ -15,7 +15,7 @@ OPTIONAL = {
     "usercustomize", "conftest", "setup", "coverage", "pydevd", "debugpy", "optimum", "kernels",
 }  # fmt: skip
 """What libraries look for, whether it is installed or not."""
-SCRIPT = "#!{python}\nimport sys\nfrom lsp_server.cli.main import main\nsys.exit(main())\n"
+SCRIPT = "#!{python}\nimport sys\nfrom lsp_server.commands.cli.main import main\nsys.exit(main())\n"
 """What pip makes of the entry point."""
 PLANTED = "open({ran!r}, 'a').write({name!r} + '\\n')\n"
 CODE = "def total(prices):\n    result = 0\n    for price in prices:\n        result += "

@@ -22,7 +22,7 @@ FORBIDDEN = {
     "lsp_server": {"torch", "transformers", "tests"},
     "operating_system": {"accel", "repo_index", "lsp_server", "torch", "transformers", "tests"},
 }
-JOINS_ACCEL_AND_INDEX = ("engine/loading.py", "cli/commands.py")
+JOINS_ACCEL_AND_INDEX = ("engine/loading.py", "commands/cli/commands.py")
 """The only places of lsp_server that may import both ``accel`` and ``repo_index``."""
 
 
@@ -71,12 +71,12 @@ def test_accel_and_repo_index_meet_in_one_place() -> None:
 
 LIGHT = [
     "lsp_server",
-    "lsp_server.cli.main",
-    "lsp_server.cli.commands",
-    "lsp_server.cli.serve",
-    "lsp_server.daemon.front",
-    "lsp_server.daemon.host",
-    "lsp_server.server",
+    "lsp_server.commands.cli.main",
+    "lsp_server.commands.cli.commands",
+    "lsp_server.commands.cli.serve",
+    "lsp_server.editor.daemon.front",
+    "lsp_server.editor.daemon.host",
+    "lsp_server.editor.server",
     "repo_index.indexer",
     "accel",
 ]
@@ -93,7 +93,9 @@ def test_importing_loads_no_torch(module: str) -> None:
     assert loaded.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("module", ["lsp_server.cli.serve", "lsp_server.daemon.front"])
+@pytest.mark.parametrize(
+    "module", ["lsp_server.commands.cli.serve", "lsp_server.editor.daemon.front"]
+)
 def test_the_front_needs_the_standard_library_alone(module: str) -> None:
     code = (
         f"import sys, {module}; ours = {sorted(OURS)!r}; "
@@ -114,7 +116,7 @@ TORCH_ROOMS = ("accel.models", "accel.training", LABORATORY)
 TORCH = ("torch.", "transformers.")
 GUARDED = {"accel.backends", "accel.models.cpu.llama", "accel.precompile"}
 """These import what needs torch within functions, which run where it is installed."""
-TRAINING_ROOMS = ("accel.training", "lsp_server.cli.commands", LABORATORY)
+TRAINING_ROOMS = ("accel.training", "lsp_server.commands.cli.commands", LABORATORY)
 """Where torch and transformers may be imported, and where ``accel.training`` may."""
 
 
@@ -256,7 +258,7 @@ def test_nothing_that_serves_needs_training() -> None:
 
 
 def test_the_version_stands_in_one_way() -> None:
-    from lsp_server.version import VERSION
+    from lsp_server.shared.version import VERSION
 
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f'\nversion = "{VERSION}"\n' in project
@@ -282,8 +284,8 @@ def test_python_is_started_in_one_way() -> None:
     }
     assert naming == {
         "accel.python_process",
-        "lsp_server.cli.doctor",
-        "lsp_server.daemon.address",
+        "lsp_server.commands.cli.doctor",
+        "lsp_server.editor.daemon.address",
     }
 
 
@@ -304,8 +306,8 @@ MAY_ASK = {
     # The load average is the machine's, not the container's.
     "accel.models.autotune": {"os.cpu_count"},
     # Ours is read and written by nobody else while it is made.
-    "lsp_server.daemon.host": {"os.umask"},
-    "lsp_server.daemon.transport": {"AF_UNIX", "os.umask"},
+    "lsp_server.editor.daemon.host": {"os.umask"},
+    "lsp_server.editor.daemon.transport": {"AF_UNIX", "os.umask"},
 }
 
 

@@ -37,8 +37,8 @@ def main() -> int:
         wheel = build_wheel(folder)
     hashed = write_pins(folder)
     told = {
-        "version": constant("lsp_server/version.py", "VERSION"),
-        "protocol": constant("lsp_server/protocol/server_routes.py", "PROTOCOL"),
+        "version": constant("lsp_server/shared/version.py", "VERSION"),
+        "protocol": constant("lsp_server/shared/contract/server_routes.py", "PROTOCOL"),
         "wheel": wheel.name,
         "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(),
         "pinned_from": PINNED_FROM,

@@ -12,10 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from accel.errors import HOW_TO_CHOOSE, NO_MODEL
-from lsp_server.contract.calls import Call, Calls, OnSpans
-from lsp_server.contract.codec import read, to_json
-from lsp_server.contract.jobs import COMPLETION, PREFILL, AnyJob, JobResult, Span
-from lsp_server.contract.notes import (
+from lsp_server.engine.kv_folder import forget_everywhere
+from lsp_server.engine.load_failure import LoadFailure
+from lsp_server.engine.model_paths import check_model, files_state
+from lsp_server.shared.contract.calls import Call, Calls, OnSpans
+from lsp_server.shared.contract.codec import read, to_json
+from lsp_server.shared.contract.jobs import COMPLETION, PREFILL, AnyJob, JobResult, Span
+from lsp_server.shared.contract.notes import (
     CloseBuffer,
     CloseWorkspace,
     ForgetDocument,
@@ -25,15 +28,12 @@ from lsp_server.contract.notes import (
     SetBuffer,
     note_frame,
 )
-from lsp_server.contract.options import EngineOptions
-from lsp_server.contract.status import EngineStatus, State
-from lsp_server.engine.kv_folder import forget_everywhere
-from lsp_server.engine.load_failure import LoadFailure
-from lsp_server.engine.model_paths import check_model, files_state
-from lsp_server.errors import EngineFailed, EngineUnavailable, MemoryTaken, ModelUnavailable
-from lsp_server.processes.background import in_background
-from lsp_server.processes.child import Child, OnDeath, OnFrame
-from lsp_server.protocol.framing import Frame
+from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.shared.contract.status import EngineStatus, State
+from lsp_server.shared.errors import EngineFailed, EngineUnavailable, MemoryTaken, ModelUnavailable
+from lsp_server.shared.processes.background import in_background
+from lsp_server.shared.processes.child import Child, OnDeath, OnFrame
+from lsp_server.shared.processes.framing import Frame
 from operating_system.folders import log_folder
 
 logger = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 from accel.model_options import part_of
-from lsp_server.contract.options import EngineOptions, EngineSettings
-from lsp_server.settings import ServerSettings, Settings
+from lsp_server.shared.contract.options import EngineOptions, EngineSettings
+from lsp_server.shared.settings import ServerSettings, Settings
 
 Purpose = Literal["completion", "edits", "next edits"]
 

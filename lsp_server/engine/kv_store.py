@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.documents.secret_documents import may_hold_secrets
 from lsp_server.engine.kv_files import KvFile, KvFiles
 from lsp_server.engine.kv_folder import kv_name
-from lsp_server.version import VERSION
+from lsp_server.shared.version import VERSION
+from lsp_server.text.documents.secret_documents import may_hold_secrets
 
 if TYPE_CHECKING:
     from accel.engine import Engine

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from lsp_server.engine.model_paths import files_state
-from lsp_server.errors import ModelUnavailable
+from lsp_server.shared.errors import ModelUnavailable
 
 RETRY_S = 60.0
 """What may pass by itself, as a lack of memory, is tried again after so long."""

@@ -7,20 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.contract.options import EngineOptions
-from lsp_server.contract.prompt_length import PromptLength
-from lsp_server.contract.status import EngineStatus
 from lsp_server.engine import warming
 from lsp_server.engine.compiling import CompileTask, CompilingBehind, compile_at_once
-from lsp_server.engine.completion.cross_file import CrossFile
-from lsp_server.engine.completion.missing_line import LineFitter
 from lsp_server.engine.garbage import no_collection
-from lsp_server.engine.generating import prompt_length, replace_surrogates
 from lsp_server.engine.kv_store import KvStore, kv_store_of
-from lsp_server.engine.next_edits.formats import FORMATS, fits, format_for
-from lsp_server.engine.next_edits.model_names import model_names
-from lsp_server.engine.pool import Pool
 from lsp_server.engine.workspaces import WorkspaceIndexes
+from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.shared.contract.prompt_length import PromptLength
+from lsp_server.shared.contract.status import EngineStatus
+from lsp_server.tasks.completion.cross_file import CrossFile
+from lsp_server.tasks.completion.missing_line import LineFitter
+from lsp_server.tasks.generating import prompt_length, replace_surrogates
+from lsp_server.tasks.next_edits.formats import FORMATS, fits, format_for
+from lsp_server.tasks.next_edits.model_names import model_names
+from lsp_server.tasks.pool import Pool
 
 if TYPE_CHECKING:
     from accel.draft_tree import TokenArray

@@ -9,9 +9,9 @@ import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.model_paths import model_file_of, model_folder
-from lsp_server.errors import ModelUnavailable
+from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.shared.errors import ModelUnavailable
 
 if TYPE_CHECKING:
     from accel.model_file import ModelFile

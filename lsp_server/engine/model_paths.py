@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lsp_server.errors import ModelUnavailable
+from lsp_server.shared.errors import ModelUnavailable
 
 if TYPE_CHECKING:
     from accel.model_file import ModelFile

@@ -6,13 +6,13 @@ import json
 import sys
 from typing import BinaryIO
 
-from lsp_server.contract.codec import read
-from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.kv_folder import kv_folder
 from lsp_server.engine.scheduler import EngineLoop
 from lsp_server.engine.service import EngineService
-from lsp_server.processes.child import FramePipe, serve_frames_on_stdio
-from lsp_server.processes.log import start_log
+from lsp_server.shared.contract.codec import read
+from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.shared.processes.child import FramePipe, serve_frames_on_stdio
+from lsp_server.shared.processes.log import start_log
 
 SWITCH_S = 0.001
 

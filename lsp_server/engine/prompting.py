@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from lsp_server.contract.jobs import (
+from lsp_server.shared.contract.jobs import (
     AcceptedText,
     AnyJob,
     CompletionJob,
@@ -15,7 +15,7 @@ from lsp_server.contract.jobs import (
     JobResult,
     is_scope_of,
 )
-from lsp_server.contract.notes import (
+from lsp_server.shared.contract.notes import (
     CloseBuffer,
     CloseWorkspace,
     ForgetDocument,
@@ -24,7 +24,7 @@ from lsp_server.contract.notes import (
     ReloadIndex,
     SetBuffer,
 )
-from lsp_server.engine.generating import (
+from lsp_server.tasks.generating import (
     Budget,
     completion_beginning,
     completion_budget,

@@ -21,17 +21,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.contract.codec import Unreadable, to_json
-from lsp_server.contract.jobs import EDIT, AnyJob, JobResult, job_of
-from lsp_server.contract.notes import note_of
-from lsp_server.errors import EngineBusy, RedraftError
-from lsp_server.protocol.framing import Frame
+from lsp_server.shared.contract.codec import Unreadable, to_json
+from lsp_server.shared.contract.jobs import EDIT, AnyJob, JobResult, job_of
+from lsp_server.shared.contract.notes import note_of
+from lsp_server.shared.errors import EngineBusy, RedraftError
+from lsp_server.shared.processes.framing import Frame
 
 if TYPE_CHECKING:
     from accel.forwards import Forward
     from accel.models.base import Logits
     from lsp_server.engine.service import EngineService
-    from lsp_server.engine.steps import Steps
+    from lsp_server.tasks.steps import Steps
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lsp_server.contract.jobs import (
+from lsp_server.engine import warming
+from lsp_server.engine.garbage import settle
+from lsp_server.shared.contract.jobs import (
     COMPLETION,
     EDIT,
     AnyJob,
@@ -22,12 +24,10 @@ from lsp_server.contract.jobs import (
     Span,
     unchanged,
 )
-from lsp_server.engine import warming
-from lsp_server.engine.completion import stopping
-from lsp_server.engine.completion.gate import GateWatch
-from lsp_server.engine.editing.loop_watch import LoopWatch
-from lsp_server.engine.garbage import settle
-from lsp_server.engine.generating import (
+from lsp_server.tasks.completion import stopping
+from lsp_server.tasks.completion.gate import GateWatch
+from lsp_server.tasks.editing.loop_watch import LoopWatch
+from lsp_server.tasks.generating import (
     CUT,
     OnSpans,
     answer,
@@ -42,10 +42,10 @@ from lsp_server.engine.generating import (
     result_of,
     shown_job,
 )
-from lsp_server.engine.pool import Pool
-from lsp_server.engine.sampling import sampling_of
-from lsp_server.engine.spans import SpanBuilder
-from lsp_server.engine.steps import Steps
+from lsp_server.tasks.pool import Pool
+from lsp_server.tasks.sampling import sampling_of
+from lsp_server.tasks.spans import SpanBuilder
+from lsp_server.tasks.steps import Steps
 
 if TYPE_CHECKING:
     from accel.draft_tree import TokenArray

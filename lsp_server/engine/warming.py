@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from accel.model_options import ModelOptions
-from lsp_server.contract.jobs import CompletionJob, EditJob
 from lsp_server.engine.compiled_record import CompiledRecord
 from lsp_server.engine.compiling import CompileTask
 from lsp_server.engine.model_paths import files_state, model_folder
+from lsp_server.shared.contract.jobs import CompletionJob, EditJob
 
 TOKENS = 12
 TEXT = '''\

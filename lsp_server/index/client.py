@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from lsp_server.processes.child import Child
-from lsp_server.protocol.framing import Frame
+from lsp_server.shared.processes.child import Child
+from lsp_server.shared.processes.framing import Frame
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lsp_server.engine.model_paths import tokenizer_folder
-from lsp_server.protocol.framing import Frame
+from lsp_server.shared.processes.framing import Frame
 from operating_system.processes import lower_priority
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class IndexerLoop:
     def _open(self, frame: Frame) -> None:
         """Index a folder for a model. Models of one tokenizer share one datastore, and so one
         workspace; the options of the last one that opened it count."""
-        from lsp_server.errors import ModelUnavailable
+        from lsp_server.shared.errors import ModelUnavailable
         from repo_index.errors import RepoIndexError
         from repo_index.tokens import TextTokenizer
 
@@ -277,7 +277,7 @@ def _clean_up() -> None:
 
 def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
     """Serve the daemon over a pair of files."""
-    from lsp_server.processes.child import FramePipe
+    from lsp_server.shared.processes.child import FramePipe
 
     argparse.ArgumentParser().parse_args(arguments)
     pipe = FramePipe(source, target)
@@ -285,8 +285,8 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    from lsp_server.processes.child import serve_frames_on_stdio
-    from lsp_server.processes.log import start_log
+    from lsp_server.shared.processes.child import serve_frames_on_stdio
+    from lsp_server.shared.processes.log import start_log
 
     # Before the tokenizer library is loaded: it makes its threads once.
     os.environ["RAYON_NUM_THREADS"] = "1"

@@ -11,14 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lsp_server.contract.codec import read, to_json
 from lsp_server.engine.model_paths import model_folder
-from lsp_server.errors import RedraftError
 from lsp_server.models.card import ModelCard
 from lsp_server.models.description import describe
 from lsp_server.models.same_bytes import Comparison
 from lsp_server.models.speed import rated
 from lsp_server.models.stores import Candidate, candidates
+from lsp_server.shared.contract.codec import read, to_json
+from lsp_server.shared.errors import RedraftError
 from operating_system.files import write_private
 from operating_system.folders import cache_folder
 

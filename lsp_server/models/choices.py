@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from lsp_server.errors import RedraftError
+from lsp_server.shared.errors import RedraftError
 from operating_system.files import write_private
 from operating_system.folders import config_folder
 

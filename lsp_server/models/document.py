@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from lsp_server.contract.codec import to_json
 from lsp_server.models.card import ModelCard
 from lsp_server.models.choices import Choices
 from lsp_server.models.manifest import OfferedModel
 from lsp_server.models.recommendation import recommended, recommended_for_edits
 from lsp_server.models.speed import rated
 from lsp_server.models.used import used_models
-from lsp_server.settings import Settings
+from lsp_server.shared.contract.codec import to_json
+from lsp_server.shared.settings import Settings
 from operating_system.machine import free_bytes
 
 WORDS = {

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lsp_server.errors import RedraftError
+from lsp_server.shared.errors import RedraftError
 from operating_system.files import write_private
 from operating_system.folders import cache_folder
 

@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 
 from accel.python_process import python_command
-from lsp_server.errors import RedraftError
 from lsp_server.models.manifest import DEFAULT
 from lsp_server.models.progress import Report, unheard
+from lsp_server.shared.errors import RedraftError
 
 _ENDS_S = 5.0
 _LONGEST_LINE = 1 << 16

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lsp_server.errors import RedraftError
 from lsp_server.models.http_download import download
 from lsp_server.models.manifest import HubSource, Part
 from lsp_server.models.progress import Report
-from lsp_server.network import first_line, network_remedy
+from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.network import first_line, network_remedy
 
 UNFINISHED = "weights.incomplete"
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -13,9 +13,9 @@ from typing import Any
 
 from accel.errors import BrokenModel
 from accel.models.gguf.file import parts_of
-from lsp_server.errors import RedraftError
 from lsp_server.models.hub_download import hub_errors
 from lsp_server.models.manifest import BRANCH, HubSource, OfferedModel, Part
+from lsp_server.shared.errors import RedraftError
 
 USUAL = ("Q4_K_M", "Q8_0")
 """Quantisations that are taken where several are there and none is named, the first one first."""

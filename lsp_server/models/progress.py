@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lsp_server.errors import RedraftError
+from lsp_server.shared.errors import RedraftError
 
 Report = Callable[[str, int, int], None]
 """Hears what is done ("fetching", "checking", …), and how much of how much: bytes, and parts of

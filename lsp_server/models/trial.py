@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lsp_server.contract.jobs import CompletionJob, EditJob
-from lsp_server.contract.options import EngineOptions
-from lsp_server.errors import RedraftError
+from lsp_server.shared.contract.jobs import CompletionJob, EditJob
+from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.shared.errors import RedraftError
 
 _BEFORE = "def area(width, height):\n    return "
 _BEHIND = "\n\n\nprint(area(2, 3))\n"

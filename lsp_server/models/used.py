@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lsp_server.models.choices import Choices, read_choices
-from lsp_server.settings import Settings
+from lsp_server.shared.settings import Settings
 
 CHOICE = "redraft models use"
 NOTHING = "nothing was chosen"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from accel.native.levels import use_level
 from accel.native.machine_code import use_cache
-from lsp_server.cli.commands import Command, run_command
+from lsp_server.commands.cli.commands import Command, run_command
 
 PROGRAM = "python -m tests.benchmarks"
 COMMANDS: dict[str, Command] = {
@@ -34,7 +34,9 @@ COMMANDS: dict[str, Command] = {
         ("fastcoder", "completion.fastcoder", "FastCoder's ablations and sweeps"),
     )
 }
-COMMANDS["first-text"] = Command("lsp_server.bench.first_text", "the first text of a suggestion")
+COMMANDS["first-text"] = Command(
+    "lsp_server.commands.bench.first_text", "the first text of a suggestion"
+)
 COMMANDS["train"] = Command(
     "",
     "train what drafts",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 
 Case = TypeVar("Case")
 

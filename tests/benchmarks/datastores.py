@@ -16,7 +16,7 @@ import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, IndexSnapshot
 from repo_index.segment import Segment
 from tests.benchmarks.cases import CompletionCase, read_repository

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 
 DTYPES = ("fp32", "bf16")
 STORED = "auto"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lsp_server.cli.output import add_json_argument
-from lsp_server.errors import BenchError
+from lsp_server.commands.cli.output import add_json_argument
+from lsp_server.shared.errors import BenchError
 
 if TYPE_CHECKING:
     import torch

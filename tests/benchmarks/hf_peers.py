@@ -12,7 +12,7 @@ from typing import Any, get_args
 from accel.engine import Engine
 from accel.model_options import DType
 from accel.models.hub import find_model_path
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.dtypes import FASTEST
 from tests.benchmarks.methods import PLAIN
 from tests.benchmarks.peers.hf_generate import HfGenerate, Mode

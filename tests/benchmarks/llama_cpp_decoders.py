@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from operating_system.machine import cores
 from tests.benchmarks.completion.replay import PROMPT_TOKENS
 from tests.benchmarks.dtypes import gguf_file

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 
 if TYPE_CHECKING:
     from accel.drafting.base import Drafter

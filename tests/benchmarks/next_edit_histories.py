@@ -30,13 +30,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "next_edits"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "server" / "editor" / "next_edits"))
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from typist import Typist
 
-from lsp_server.documents.document import Position
-from lsp_server.editing.hunks import Hunk, apply_hunks
+from lsp_server.editor.editing.hunks import Hunk, apply_hunks
+from lsp_server.text.documents.document import Position
 
 NEW = "fresh_name"
 Span = tuple[int, int]

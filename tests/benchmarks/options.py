@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lsp_server.cli.output import add_json_argument
+from lsp_server.commands.cli.output import add_json_argument
 from tests.benchmarks.dtypes import CHOICES, DTYPES, FASTEST, KV_TYPES
 
 

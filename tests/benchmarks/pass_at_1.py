@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 
 SECONDS = 10
 MEMORY_BYTES = 1 << 30

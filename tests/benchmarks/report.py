@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lsp_server.bench.report import machine, publish, table, versions
+from lsp_server.commands.bench.report import machine, publish, table, versions
 from tests.benchmarks.measurement import Measurement, hardly_repeats, pair_ratio, summarise
 from tests.benchmarks.methods import ORACLE, OURS, PLAIN, PLAIN_DECODING
 

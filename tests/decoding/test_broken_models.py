@@ -94,7 +94,7 @@ def test_looking_loads_no_torch(tmp_path: Path) -> None:
     model = with_config(tmp_path, num_hidden_layers=3)
     code = (
         "import sys\n"
-        "from lsp_server.errors import ModelUnavailable\n"
+        "from lsp_server.shared.errors import ModelUnavailable\n"
         "from lsp_server.engine.model_paths import check_model\n"
         "try:\n    check_model(sys.argv[1])\n"
         "except ModelUnavailable as error:\n    print(error.remedy)\n"

@@ -17,7 +17,7 @@ from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, MODEL_LAYOUTS, Layou
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.places import VARIABLE, find_library, has_package
 from accel.models.llama_cpp.process import examine
-from lsp_server.cli import doctor
+from lsp_server.commands.cli import doctor
 
 
 @pytest.fixture(autouse=True)

@@ -25,13 +25,13 @@ from accel.models.llama_cpp import context, devices, row_costs, worker
 from accel.models.llama_cpp.devices import ALL_LAYERS, Device, layers_that_fit, used_gpus
 from accel.models.llama_cpp.model import LlamaCppModel, described
 from accel.models.llama_cpp.places import has_package
-from lsp_server.cli import doctor
-from lsp_server.cli.model_arguments import add_model_arguments, model_options
-from lsp_server.contract.codec import read, to_json
-from lsp_server.contract.options import EngineOptions
+from lsp_server.commands.cli import doctor
+from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.service import EngineService
-from lsp_server.settings import read_settings
+from lsp_server.shared.contract.codec import read, to_json
+from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.shared.settings import read_settings
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 CPU = Device("CPU", "a processor")

@@ -29,10 +29,10 @@ from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.places import has_package
 from accel.models.llama_cpp.probe import kind_of
 from accel.request import GenerationRequest
-from lsp_server.contract.jobs import CompletionJob
-from lsp_server.contract.options import EngineOptions
-from lsp_server.engine.completion.missing_line import LineFitter
 from lsp_server.engine.service import EngineService
+from lsp_server.shared.contract.jobs import CompletionJob
+from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.tasks.completion.missing_line import LineFitter
 
 pytestmark = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 

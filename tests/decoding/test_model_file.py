@@ -120,10 +120,10 @@ def shrink():
 
 thread = threading.Thread(target=shrink)
 thread.start()
-from lsp_server.contract.options import EngineOptions
+from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.engine.memory import need_of
 from lsp_server.engine.model_paths import check_model
-from lsp_server.errors import ModelUnavailable
+from lsp_server.shared.errors import ModelUnavailable
 from lsp_server.models.description import describe
 
 answers = {"whole": 0, "broken": 0}

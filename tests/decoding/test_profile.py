@@ -16,7 +16,7 @@ from accel.models.autotune import RunSettings, profile
 from accel.models.costs import measuring
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
-from lsp_server.contract.prompt_length import PromptLength
+from lsp_server.shared.contract.prompt_length import PromptLength
 
 ONCE = ForwardCosts([64, 256], [1, 8, 16], np.array([[1.0, 2, 4], [2.0, 3, 5]]) * 1e-4)
 SETTINGS = RunSettings(torch.bfloat16, 1, may_share=True)

@@ -79,7 +79,7 @@ def test_fronts_that_start_at_once_share_one_daemon(environment: dict[str, str])
     assert shown["clients"] == 0, "none has said initialized"
     assert len(list(run_folder(environment).glob("*.sock"))) == 1
     daemons = subprocess.run(
-        ["pgrep", "-f", f"lsp_server.daemon.host {run_folder(environment)}"],
+        ["pgrep", "-f", f"lsp_server.editor.daemon.host {run_folder(environment)}"],
         capture_output=True, text=True, check=False,
     ).stdout.split()  # fmt: skip
     assert daemons == [str(shown["pid"])]

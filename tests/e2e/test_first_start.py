@@ -30,7 +30,7 @@ class Compiled(event.Listener):
 
 names, told = [], []
 event.register("numba:compile", Compiled())
-from lsp_server.contract.options import EngineOptions
+from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.engine.service import EngineService
 service = EngineService(EngineOptions(path=sys.argv[1]))
 service.load(told.append)

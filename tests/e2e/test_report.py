@@ -12,14 +12,14 @@ TEXT = f'def {MARK}_total(prices):\n    """{MARK}."""\n    return \n'
 BROKEN = f"""\
 2026-01-02 03:04:05,678 99 ERROR lsp_server.engine.scheduler: {MARK} failed
 Traceback (most recent call last):
-  File "/home/{MARK}/site-packages/lsp_server/errors.py", line 12, in decode
+  File "/home/{MARK}/site-packages/lsp_server/shared/errors.py", line 12, in decode
     {MARK} = text
   File "/home/{MARK}/accel/{MARK}.py", line 3, in {MARK}
     {MARK}()
 ValueError: {MARK}
 {MARK}: int = 3
 KeyError: {MARK}
-2026-01-02 03:04:06,000 99 INFO lsp_server.server: {MARK}
+2026-01-02 03:04:06,000 99 INFO lsp_server.editor.server: {MARK}
 """
 
 
@@ -48,7 +48,7 @@ def test_a_report_holds_no_source_code_and_no_name_of_a_folder(
     assert environment["HOME"] not in report.stdout
     for line in (
         "engine.log: 2026-01-02 03:04:05,678 ERROR lsp_server.engine.scheduler",
-        "  lsp_server/errors.py:12",
+        "  lsp_server/shared/errors.py:12",
         "  ValueError",
     ):
         assert f"\n{line}\n" in report.stdout

@@ -15,7 +15,7 @@ from gguf_models import random_module, save_gguf
 
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.memory import need_of
-from lsp_server.settings import read_settings
+from lsp_server.shared.settings import read_settings
 
 from .client import Driver, command, private_environment, profile, status
 

@@ -31,7 +31,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def redraft(python: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run a command."""
-    code = "import sys; from lsp_server.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from lsp_server.commands.cli.main import main; sys.exit(main(sys.argv[1:]))"
     return subprocess.run(
         [str(python), "-I", "-c", code, *map(str, arguments)],
         capture_output=True, text=True, timeout=300, check=False,

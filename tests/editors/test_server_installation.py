@@ -176,7 +176,7 @@ def test_the_real_package_says_what_it_is(tmp_path: Path, installed: Installed) 
         for one in (ROOT / part).rglob("*.py")
     }
     assert sources <= packed
-    assert f'VERSION = "{told["version"]}"' in (ROOT / "lsp_server/version.py").read_text()
+    assert f'VERSION = "{told["version"]}"' in (ROOT / "lsp_server/shared/version.py").read_text()
     entries = [one for one in pins.replace("\\\n", " ").splitlines() if one.strip()]
     assert len(entries) > 30
     assert all("==" in one and "--hash=sha256:" in one for one in entries)

@@ -15,7 +15,7 @@ from tokenizers.models import WordLevel
 
 from lsp_server.index import process as indexer_process
 from lsp_server.index.process import IndexerLoop
-from lsp_server.protocol.framing import Frame
+from lsp_server.shared.processes.framing import Frame
 from repo_index import corpus, folder_watch
 from tests.index.test_watcher import wait_for
 

@@ -13,7 +13,7 @@ from typing import Any
 import frozen_corpus
 import pytest
 
-from lsp_server.demo.places import BAKERY
+from lsp_server.commands.demo.places import BAKERY
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 

@@ -10,8 +10,8 @@ import pytest
 from small_model import SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 
-from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.service import EngineService
+from lsp_server.shared.contract.options import EngineOptions
 
 sys.path.insert(0, str(Path(__file__).parent))
 

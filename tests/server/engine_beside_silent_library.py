@@ -14,7 +14,7 @@ from llama_cpp_worker import silent_worker
 
 from accel.models.llama_cpp import opening, process
 from lsp_server.engine.process import main_on
-from lsp_server.processes.child import serve_frames_on_stdio
+from lsp_server.shared.processes.child import serve_frames_on_stdio
 
 if __name__ == "__main__":
     opening.COMPARED_BYTES = 0

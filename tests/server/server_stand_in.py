@@ -12,7 +12,7 @@ from typing import Any
 
 import uvicorn
 
-from lsp_server.contract.jobs import JobResult, Span
+from lsp_server.shared.contract.jobs import JobResult, Span
 
 KEY = "plum-key-7d1f"
 Send = Callable[[dict[str, Any]], Any]

@@ -7,11 +7,11 @@ import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from lsp_server.completion.acceptance_rates import AcceptanceRates
-from lsp_server.completion.provider import Answer, CompletionProvider
-from lsp_server.completion.request import CompletionRequest
-from lsp_server.contract.calls import Call
-from lsp_server.contract.jobs import (
+from lsp_server.editor.completion.acceptance_rates import AcceptanceRates
+from lsp_server.editor.completion.provider import Answer, CompletionProvider
+from lsp_server.editor.completion.request import CompletionRequest
+from lsp_server.shared.contract.calls import Call
+from lsp_server.shared.contract.jobs import (
     COMPLETION,
     PREFETCH,
     PREFILL,
@@ -20,8 +20,8 @@ from lsp_server.contract.jobs import (
     JobResult,
     Span,
 )
-from lsp_server.contract.status import EngineStatus
-from lsp_server.settings import Settings, read_settings
+from lsp_server.shared.contract.status import EngineStatus
+from lsp_server.shared.settings import Settings, read_settings
 
 PREFIX = "import os\n\n\ndef f(path):\n    return os."
 SUFFIX = "\n\n\nprint(f('.'))\n"

@@ -14,7 +14,7 @@ import platformdirs
 import pytest
 from numba import njit, types
 
-from lsp_server.daemon.transport import dial, listen
+from lsp_server.editor.daemon.transport import dial, listen
 from operating_system import folders
 from operating_system.file_lock import LockFile
 from operating_system.files import write_private

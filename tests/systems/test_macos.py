@@ -14,7 +14,7 @@ import pytest
 from platformdirs.macos import MacOS
 
 from accel.models.llama_cpp.places import library_names
-from lsp_server.documents.workspace_folders import Folders
+from lsp_server.text.documents.workspace_folders import Folders
 from operating_system import folders
 from operating_system.file_systems import most_watches, path_below, remote_file_system
 from operating_system.machine import cores

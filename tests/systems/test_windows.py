@@ -22,10 +22,10 @@ from platformdirs.windows import Windows
 from small_model import SMALL_MODEL
 
 from accel.models.llama_cpp.places import library_names
-from lsp_server.daemon.transport import dial, listen, uses_loopback
-from lsp_server.processes import log
-from lsp_server.settings import Settings, folder_enabled
-from lsp_server.user_files.user_folders import settle
+from lsp_server.editor.daemon.transport import dial, listen, uses_loopback
+from lsp_server.shared.processes import log
+from lsp_server.shared.settings import Settings, folder_enabled
+from lsp_server.shared.user_files.user_folders import settle
 from operating_system import files, folders, threads
 from operating_system.file_lock import LockFile
 from operating_system.file_systems import path_below, remote_file_system

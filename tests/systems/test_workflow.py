@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lsp_server.cli.commands import COMMANDS
+from lsp_server.commands.cli.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / ".github" / "workflows" / "systems.yml"

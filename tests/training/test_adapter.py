@@ -20,7 +20,7 @@ from accel.training.adapter_file import quantised
 from accel.training.adapter_settings import AdapterSettings, example, read_settings
 from accel.training.errors import TrainingError
 from accel.training.low_rank import PROJECTIONS, LowRankModel
-from lsp_server.cli.main import main
+from lsp_server.commands.cli.main import main
 
 sys.path.append(str(Path(__file__).parents[1] / "decoding"))
 from tiny_models import byte_tokenizer, save

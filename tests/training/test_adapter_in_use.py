@@ -17,7 +17,7 @@ from accel.models.gguf.adapter import PROJECTIONS
 from accel.models.gguf.architecture import read_architecture
 from accel.models.gguf.file import GgufFile
 from accel.models.gguf.weights import GgufWeights
-from lsp_server.cli.main import main
+from lsp_server.commands.cli.main import main
 from lsp_server.models.choices import read_choices
 from lsp_server.models.fetched import fetched_models, remove_fetched
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from lsp_server.settings import Settings, camel_case
+from lsp_server.shared.settings import Settings, camel_case
 
 FOLDER = Path(__file__).resolve().parent.parent
 MANIFEST = FOLDER / "package.json"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.compare.page import written
 from tests.benchmarks.dtypes import DTYPES, FASTEST, STORED, is_gguf_file
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.completion.command import add_completion_arguments, load_cases
 from tests.benchmarks.dtypes import settle_dtype
 from tests.benchmarks.options import add_model_arguments, add_sampling_arguments

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.completion.targets import (
     MODEL_METHODS,
     REPLAY_METHODS,

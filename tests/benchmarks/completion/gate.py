@@ -23,13 +23,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accel.forwards import told
-from lsp_server.cli.output import add_json_argument, write_json
-from lsp_server.completion.postfilter import shown_text, wants_several_lines
-from lsp_server.completion.provider import PATIENCE_S, SINGLE_LINE_TOKENS
-from lsp_server.completion.request import windowed_prefix, windowed_suffix
-from lsp_server.contract.options import EngineOptions
-from lsp_server.engine.completion import stopping
-from lsp_server.engine.completion.gate import (
+from lsp_server.commands.cli.output import add_json_argument, write_json
+from lsp_server.editor.completion.postfilter import shown_text, wants_several_lines
+from lsp_server.editor.completion.provider import PATIENCE_S, SINGLE_LINE_TOKENS
+from lsp_server.editor.completion.request import windowed_prefix, windowed_suffix
+from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.shared.errors import BenchError
+from lsp_server.shared.settings import CompletionSettings
+from lsp_server.tasks.completion import stopping
+from lsp_server.tasks.completion.gate import (
     THRESHOLDS,
     LikelyPiece,
     aligned,
@@ -40,8 +42,6 @@ from lsp_server.engine.completion.gate import (
     sure_length,
     watched_end,
 )
-from lsp_server.errors import BenchError
-from lsp_server.settings import CompletionSettings
 from tests.benchmarks.cases import CompletionCase, load_completion_cases
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class RememberedModel:
     def at(self, case: CompletionCase, typed: int, *, whole: bool) -> WrittenText:
         """What it writes once so many characters of a case are typed; ``whole``: more than the
         first statement."""
-        from lsp_server.contract.jobs import CompletionJob
+        from lsp_server.shared.contract.jobs import CompletionJob
 
         prefix = case.prefix + case.reference[:typed]
         suffix = "\n" + case.suffix.removeprefix("\n")

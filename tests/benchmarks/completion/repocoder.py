@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 
 from accel.engine import Engine
 from accel.statistics import Statistics
-from lsp_server.contract.jobs import ContextSnippet
+from lsp_server.shared.contract.jobs import ContextSnippet
 from tests.benchmarks.completion.model import (
     CompletionMethod,
     Decoded,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lsp_server.contract.jobs import ContextSnippet
+from lsp_server.shared.contract.jobs import ContextSnippet
 from tests.benchmarks.completion.similar_windows import STEP_LINES, Decode, Encode
 
 MARGIN_TOKENS = 16

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lsp_server.contract.jobs import ContextSnippet
+from lsp_server.shared.contract.jobs import ContextSnippet
 
 if TYPE_CHECKING:
     from repo_index.datastore import IndexSnapshot

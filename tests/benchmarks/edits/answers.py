@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from accel.text.prompts import Prompt
-from lsp_server.contract.jobs import EditJob, unchanged
-from lsp_server.engine.generating import answer
+from lsp_server.shared.contract.jobs import EditJob, unchanged
+from lsp_server.tasks.generating import answer
 
 
 def served_text(text: str, prompt: Prompt, job: EditJob) -> str:

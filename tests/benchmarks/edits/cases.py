@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accel.draft_tree import TokenArray
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.cases import EditCase, read_repository
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.completion.command import MODEL_COLUMNS, REPLAY_COLUMNS
 from tests.benchmarks.dtypes import settle_dtype
 from tests.benchmarks.edits.setup import (

@@ -20,10 +20,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from lsp_server.contract.jobs import EditJob
-from lsp_server.demo.client import ServerFailed
-from lsp_server.editing.checks import new_problem
-from lsp_server.errors import BenchError, EditRefused
+from lsp_server.commands.demo.client import ServerFailed
+from lsp_server.editor.editing.checks import new_problem
+from lsp_server.shared.contract.jobs import EditJob
+from lsp_server.shared.errors import BenchError, EditRefused
 from tests.benchmarks.edits.answers import served_text
 from tests.benchmarks.keystrokes.client import PrivateDaemon, TypingClient
 
@@ -219,7 +219,7 @@ def outcome(case: KindCase, answer: KindAnswer) -> str:
 
 
 def _show(console: Console, cases: list[KindCase], answers: dict[str, list[KindAnswer]]) -> None:
-    from lsp_server.editing.hunks import unified_diff
+    from lsp_server.editor.editing.hunks import unified_diff
 
     for name, each in answers.items():
         for case, answer in zip(cases, each, strict=True):

@@ -15,9 +15,9 @@ from accel.request import GenerationRequest
 from accel.statistics import Statistics
 from accel.text.prompts import Prompt, edit_prompt
 from accel.verification.sampling import Sampling
-from lsp_server.contract.jobs import EditJob
 from lsp_server.engine.garbage import settle
-from lsp_server.errors import EditRefused
+from lsp_server.shared.contract.jobs import EditJob
+from lsp_server.shared.errors import EditRefused
 from tests.benchmarks.cases import EditCase
 from tests.benchmarks.completion.model import same_text
 from tests.benchmarks.edits.answers import served_text

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 
 if TYPE_CHECKING:
     from rich.progress import Progress

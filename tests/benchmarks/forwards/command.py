@@ -6,8 +6,8 @@ import argparse
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.cli.output import add_json_argument
-from lsp_server.errors import BenchError
+from lsp_server.commands.cli.output import add_json_argument
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.dtypes import CHOICES, DTYPES, KV_TYPES, STORED, gguf_file, is_gguf_file
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.cli.output import add_json_argument
-from lsp_server.errors import BenchError
+from lsp_server.commands.cli.output import add_json_argument
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.dtypes import CHOICES, KV_TYPES, STORED, gguf_file
 
 if TYPE_CHECKING:

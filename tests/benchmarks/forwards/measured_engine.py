@@ -13,7 +13,7 @@ from accel.engine import Engine
 from accel.model_options import BackendName, DType, KvType
 from accel.models.base import Cache
 from accel.session import Session
-from lsp_server.bench.forward import behind, forward_s
+from lsp_server.commands.bench.forward import behind, forward_s
 from tests.benchmarks.peers.judged import Judged, judge
 
 JUDGED_ROWS = 128

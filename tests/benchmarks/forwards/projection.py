@@ -13,8 +13,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.cli.output import add_json_argument
-from lsp_server.errors import BenchError
+from lsp_server.commands.cli.output import add_json_argument
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.options import add_common_code_argument
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from lsp_server.cli.progress import index_progress
+from lsp_server.commands.cli.progress import index_progress
 from lsp_server.engine.model_paths import tokenizer_folder
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from repo_index.datastore import Datastore, warm_up
 from repo_index.indexer import Indexer, Refreshed
 from repo_index.ordering import stream_type

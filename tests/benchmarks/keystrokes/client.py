@@ -9,8 +9,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lsp_server.demo.client import DemoClient, ServerFailed, private_environment, serve_command
-from lsp_server.demo.session import OpenDocument
+from lsp_server.commands.demo.client import (
+    DemoClient,
+    ServerFailed,
+    private_environment,
+    serve_command,
+)
+from lsp_server.commands.demo.session import OpenDocument
 
 READY_S = 600.0
 CAPABILITIES = {

@@ -16,15 +16,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from lsp_server.bench.typing import (
+from lsp_server.commands.bench.typing import (
     TypedPassage,
     add_typing_arguments,
     percentile,
     typing_figures,
     typing_places,
 )
-from lsp_server.cli.output import add_json_argument, write_json
-from lsp_server.errors import RedraftError
+from lsp_server.commands.cli.output import add_json_argument, write_json
+from lsp_server.shared.errors import RedraftError
 from tests.benchmarks.keystrokes.client import PrivateDaemon
 from tests.benchmarks.keystrokes.person import MeasuredTypist
 from tests.benchmarks.keystrokes.processes import long_file_figures, process_figures, soak

@@ -8,8 +8,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from lsp_server.bench.typing import TypedPassage, Typist
-from lsp_server.errors import BenchError
+from lsp_server.commands.bench.typing import TypedPassage, Typist
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.keystrokes.client import PrivateDaemon, TypingClient
 
 STARTS = 7

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from accel.text.gguf_tokenizer import tokenizer_folder
 from accel.text.tokenizer import Tokenizer
-from lsp_server.engine.next_edits.formats import FORMATS
+from lsp_server.tasks.next_edits.formats import FORMATS
 from tests.benchmarks.next_edits.commits import CommitStep, read_steps
 from tests.benchmarks.next_edits.model import asked_answers, print_answers
 from tests.benchmarks.next_edits.replay import print_replay

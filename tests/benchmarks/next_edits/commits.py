@@ -10,8 +10,8 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Literal
 
-from lsp_server.documents.document import Document, Position
-from lsp_server.next_edits.history import RecordedEdit
+from lsp_server.editor.next_edits.history import RecordedEdit
+from lsp_server.text.documents.document import Document, Position
 
 Kind = Literal["next", "moved", "nothing"]
 MOST_OLD_LINES, MOST_NEW_LINES = 12, 14

@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from lsp_server.contract.jobs import Span
-from lsp_server.contract.options import EngineOptions
+from lsp_server.editor.next_edits.answers import AnsweredWindow
+from lsp_server.editor.next_edits.model import ConfidentChanges, NextEditModel, WindowRequest
+from lsp_server.editor.next_edits.prompts import holds_marks
+from lsp_server.editor.next_edits.window_hunks import WindowHunk, logprob_of
+from lsp_server.editor.next_edits.windows import Window
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.next_edits.formats import NextEditFormat
-from lsp_server.next_edits.answers import AnsweredWindow
-from lsp_server.next_edits.model import ConfidentChanges, NextEditModel, WindowRequest
-from lsp_server.next_edits.prompts import holds_marks
-from lsp_server.next_edits.window_hunks import WindowHunk, logprob_of
-from lsp_server.next_edits.windows import Window
-from lsp_server.settings import NextEditSettings
+from lsp_server.shared.contract.jobs import Span
+from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.shared.settings import NextEditSettings
+from lsp_server.tasks.next_edits.formats import NextEditFormat
 from tests.benchmarks.next_edits.commits import CommitStep
 from tests.benchmarks.next_edits.windows import wanted_window, window_of
 

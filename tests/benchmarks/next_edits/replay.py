@@ -10,13 +10,13 @@ import numpy as np
 from accel.drafting.base import Drafter, DraftRequest
 from accel.drafting.copy.drafter import CopyDrafter
 from accel.text.tokenizer import Tokenizer
-from lsp_server.engine.next_edits.formats import NextEditFormat
-from lsp_server.next_edits.prompts import (
+from lsp_server.editor.next_edits.prompts import (
     expected_answer,
     expected_rewrites,
     holds_marks,
     prompt_pieces,
 )
+from lsp_server.tasks.next_edits.formats import NextEditFormat
 from tests.benchmarks.next_edits.commits import CommitStep
 from tests.benchmarks.next_edits.windows import reference_answer, wanted_window, window_of
 from tests.benchmarks.peers.ngram_simple import NgramSimpleDrafter

@@ -8,12 +8,12 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from lsp_server.documents.document import Document, Documents, Position
-from lsp_server.documents.workspace_folders import Folders
-from lsp_server.editing.hunks import minimal_hunks
-from lsp_server.next_edits.history import EditHistory
-from lsp_server.next_edits.pending import PendingNextEdit
-from lsp_server.next_edits.provider import NextEditProvider
+from lsp_server.editor.editing.hunks import minimal_hunks
+from lsp_server.editor.next_edits.history import EditHistory
+from lsp_server.editor.next_edits.pending import PendingNextEdit
+from lsp_server.editor.next_edits.provider import NextEditProvider
+from lsp_server.text.documents.document import Document, Documents, Position
+from lsp_server.text.documents.workspace_folders import Folders
 from tests.benchmarks.next_edits.commits import LANGUAGES, blocks_between
 
 

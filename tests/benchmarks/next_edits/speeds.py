@@ -13,11 +13,11 @@ from pathlib import Path
 
 from accel.text.gguf_tokenizer import tokenizer_folder
 from accel.text.tokenizer import Tokenizer
-from lsp_server.contract.jobs import EDIT, JobResult
+from lsp_server.editor.next_edits.model import WindowRequest
+from lsp_server.editor.next_edits.prompts import prompt_pieces
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.next_edits.formats import NextEditFormat
-from lsp_server.next_edits.model import WindowRequest
-from lsp_server.next_edits.prompts import prompt_pieces
+from lsp_server.shared.contract.jobs import EDIT, JobResult
+from lsp_server.tasks.next_edits.formats import NextEditFormat
 from operating_system.machine import cores
 from tests.benchmarks.methods import LLAMA_CPP
 from tests.benchmarks.next_edits.commits import CommitStep

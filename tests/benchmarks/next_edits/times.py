@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsp_server.bench.typing import PATIENCE_S
-from lsp_server.demo.session import OpenDocument
-from lsp_server.editing.hunks import Hunk, minimal_hunks
+from lsp_server.commands.bench.typing import PATIENCE_S
+from lsp_server.commands.demo.session import OpenDocument
+from lsp_server.editor.editing.hunks import Hunk, minimal_hunks
 from tests.benchmarks.keystrokes.client import PrivateDaemon, TypingClient
 from tests.benchmarks.keystrokes.command import cancel_figures
 from tests.benchmarks.keystrokes.processes import wait_until_idle

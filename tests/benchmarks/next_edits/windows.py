@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from lsp_server.engine.next_edits.formats import NextEditFormat
-from lsp_server.next_edits.prompts import block_borders, expected_answer, expected_rewrites, prefill
-from lsp_server.next_edits.windows import Window, shown_line, window_at
+from lsp_server.editor.next_edits.prompts import (
+    block_borders,
+    expected_answer,
+    expected_rewrites,
+    prefill,
+)
+from lsp_server.editor.next_edits.windows import Window, shown_line, window_at
+from lsp_server.tasks.next_edits.formats import NextEditFormat
 from tests.benchmarks.next_edits.commits import CommitStep
 
 

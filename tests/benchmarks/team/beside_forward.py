@@ -21,13 +21,13 @@ from unittest.mock import patch
 from accel.batch import ForwardBatch
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.thread_pool import ThreadPool
-from lsp_server.contract.codec import to_json
-from lsp_server.contract.jobs import COMPLETION, CompletionJob
-from lsp_server.contract.options import EngineOptions
 from lsp_server.engine.scheduler import EngineLoop
 from lsp_server.engine.service import EngineService
-from lsp_server.errors import BenchError
-from lsp_server.processes.child import FramePipe
+from lsp_server.shared.contract.codec import to_json
+from lsp_server.shared.contract.jobs import COMPLETION, CompletionJob
+from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.shared.errors import BenchError
+from lsp_server.shared.processes.child import FramePipe
 from tests.benchmarks.team.shared_forwards import prompt_text
 
 

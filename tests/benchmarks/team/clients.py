@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import httpx2
 
-from lsp_server.contract.jobs import COMPLETION, EDIT, PREFILL
-from lsp_server.errors import BenchError
+from lsp_server.shared.contract.jobs import COMPLETION, EDIT, PREFILL
+from lsp_server.shared.errors import BenchError
 
 SELECTED_LINES = 4
 INSTRUCTION = "add type hints"

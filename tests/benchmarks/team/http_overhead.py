@@ -16,12 +16,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.cli.output import add_json_argument
-from lsp_server.errors import BenchError
+from lsp_server.commands.cli.output import add_json_argument
+from lsp_server.shared.errors import BenchError
 
 if TYPE_CHECKING:
-    from lsp_server.contract.jobs import CompletionJob
     from lsp_server.engine.client import EngineClient
+    from lsp_server.shared.contract.jobs import CompletionJob
 
 MOST_TOKENS = 24
 EDIT_FUNCTIONS = 100
@@ -78,11 +78,11 @@ class HttpTimes:
 
 
 async def _measured(args: argparse.Namespace, folder: Path) -> HttpTimes:
-    from lsp_server.contract.options import EngineOptions
     from lsp_server.engine.client import EngineClient
-    from lsp_server.http_server.application import app
-    from lsp_server.http_server.keys import Keys, own_keys_file
-    from lsp_server.http_server.serving import AdminServer, Listening
+    from lsp_server.shared.contract.options import EngineOptions
+    from lsp_server.team.http_server.application import app
+    from lsp_server.team.http_server.keys import Keys, own_keys_file
+    from lsp_server.team.http_server.serving import AdminServer, Listening
 
     file = folder / "keys"
     key = own_keys_file(file, OWNER)
@@ -183,7 +183,7 @@ class _Client:
 
 
 def _job(number: int) -> CompletionJob:
-    from lsp_server.contract.jobs import CompletionJob
+    from lsp_server.shared.contract.jobs import CompletionJob
 
     text = Path(__file__).read_text("utf-8")
     place = 1000 + number * 37 % (len(text) - 2000)

@@ -9,7 +9,7 @@ import time
 
 import httpx2
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 
 PATH = "/redraft/v1/repositories"
 INDEXED_WITHIN_S = 300.0

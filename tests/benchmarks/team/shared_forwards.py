@@ -29,9 +29,9 @@ from urllib.parse import urlsplit
 import psutil
 
 import lsp_server
-from lsp_server.bench.typing import percentile
-from lsp_server.cli.output import add_json_argument
-from lsp_server.errors import BenchError
+from lsp_server.commands.bench.typing import percentile
+from lsp_server.commands.cli.output import add_json_argument
+from lsp_server.shared.errors import BenchError
 
 CHARACTERS = 1500
 """Of a prompt: some 400 tokens."""
@@ -268,7 +268,7 @@ class _Client:
 @contextmanager
 def served(program: Path, args: argparse.Namespace) -> Iterator[MeasuredServer]:
     """``redraft serve-http`` with a key of its own."""
-    from lsp_server.http_server.keys import own_keys_file
+    from lsp_server.team.http_server.keys import own_keys_file
 
     with tempfile.TemporaryDirectory(prefix="redraft-clients-") as folder:
         keys = Path(folder) / "keys"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from accel.statistics import Statistics
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.completion.adaptive import GOAL, _add_figures, _sizes, draw, reached
 from tests.benchmarks.measurement import Measurement
 

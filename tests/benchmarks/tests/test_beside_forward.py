@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.team.beside_forward import MeasuredForward, figures
 
 ONE, BOTH = frozenset({1}), frozenset({1, 2})

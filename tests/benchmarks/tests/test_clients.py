@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.team.shared_forwards import MeasuredAnswer, MeasuredServer, figures
 

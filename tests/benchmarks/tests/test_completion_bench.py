@@ -18,7 +18,7 @@ from accel.models.costs.forward_costs import ForwardCosts
 from accel.planning.planner import AdaptivePlanner
 from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks import report
 from tests.benchmarks.cases import evenly_spread, load_completion_cases, load_edit_cases
 from tests.benchmarks.completion import command as completion

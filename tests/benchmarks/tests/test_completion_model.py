@@ -13,7 +13,7 @@ from tiny_models import byte_tokenizer, open_engine, run, save
 
 from accel.draft_tree import DraftTree
 from accel.verification.sampling import Sampling
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.cases import load_completion_cases
 from tests.benchmarks.completion import command as completion
 from tests.benchmarks.completion.model import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.engine.completion.gate import LikelyPiece
+from lsp_server.tasks.completion.gate import LikelyPiece
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.cases import CompletionCase
 from tests.benchmarks.completion.gate import Moment, WrittenText, typed_with

@@ -17,7 +17,7 @@ from small_vocabularies import NORMAL
 from tiny_models import VOCABULARY, random_prompt
 
 from accel.errors import InvalidRequest
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.completion import command as completion
 from tests.benchmarks.forwards import command as forward
 from tests.benchmarks.forwards import fidelity

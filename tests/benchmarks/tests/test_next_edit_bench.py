@@ -7,9 +7,9 @@ import random
 import numpy as np
 
 from accel.drafting.base import DraftRequest
-from lsp_server.engine.next_edits.formats import FORMATS
-from lsp_server.next_edits.answers import read_answer
-from lsp_server.next_edits.windows import Window
+from lsp_server.editor.next_edits.answers import read_answer
+from lsp_server.editor.next_edits.windows import Window
+from lsp_server.tasks.next_edits.formats import FORMATS
 from tests.benchmarks.next_edits.commits import steps_of
 from tests.benchmarks.next_edits.windows import reference_answer, wanted_window, window_of
 from tests.benchmarks.peers.ngram_simple import NgramSimpleDrafter

@@ -17,7 +17,7 @@ from gguf_models import random_module, save_gguf
 from accel.errors import ModelNotFound
 from accel.model_file import model_file
 from accel.statistics import Statistics
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.completion.targets import target_of
 from tests.benchmarks.forwards import command as forward
 from tests.benchmarks.forwards import fidelity

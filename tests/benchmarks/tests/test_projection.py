@@ -14,7 +14,7 @@ from small_model import SMALL_MODEL
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.text.tokenizer import Tokenizer
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from tests.benchmarks.forwards import projection
 from tests.benchmarks.forwards.projection_texts import ProjectedText, ProjectedTexts
 

@@ -8,7 +8,7 @@ import numpy as np
 from small_model import SMALL_MODEL
 
 from accel.text.tokenizer import Tokenizer
-from lsp_server.contract.jobs import ContextSnippet
+from lsp_server.shared.contract.jobs import ContextSnippet
 from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, IndexSnapshot
 from repo_index.segment import Segment
 from tests.benchmarks.completion.repocoder_prompt import iterated, with_fragments

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lsp_server.errors import BenchError
+from lsp_server.shared.errors import BenchError
 from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, IndexSnapshot
 from repo_index.segment import Segment
 from tests.benchmarks.datastores import LEFT_OUT, common_token_files

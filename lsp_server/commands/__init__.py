@@ -1,0 +1,1 @@
+"""The command line: every command, the demo, and how fast a model is here."""

@@ -1,0 +1,127 @@
+"""``redraft bench forward``: how long one forward takes by rows, beside llama.cpp if you like."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.commands.bench.options import PEER, add_model_arguments, why_no_peer
+from lsp_server.shared.errors import BenchError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from accel.engine import Engine
+    from accel.models.base import Cache, Model
+
+ROWS = (1, 2, 4, 8, 16, 32, 64)
+CONTEXT = 1024
+SECONDS = 5.0
+LEAST_TURNS = 3
+TIMES = 5
+"""Forwards of each number of rows in a turn, after one that is not counted."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model_arguments(parser)
+    parser.add_argument("--context", type=int, default=CONTEXT, help="tokens before the rows")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="time for each engine")
+    parser.add_argument("--peer", choices=(PEER,), help="measure this engine, too")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print the table and write the document. Raises BenchError."""
+    from lsp_server.commands.bench.report import machine, publish, versions
+
+    if args.context < 1 or args.seconds <= 0:
+        raise BenchError("give --context and --seconds above 0")
+    if args.peer and (why := why_no_peer(args.model)):
+        raise BenchError(f"--peer {args.peer} cannot be measured: {why}")
+    backends = {"redraft": "own", PEER: PEER} if args.peer else {"redraft": "auto"}
+    figures = {
+        name: forward_ms(_loaded(args, backend), args.context, args.seconds)
+        for name, backend in backends.items()
+    }
+    document = {
+        "forward_ms": figures,
+        "context": args.context,
+        "model": args.model,
+        "machine": machine(),
+        "versions": versions(),
+    }
+    publish(document, args.json, [forward_table(figures, args.context)])
+    return 0
+
+
+def forward_table(figures: dict[str, dict[str, Any]], context: int) -> Table:
+    """The figures of ``forward_ms`` by engine, as a table."""
+    from lsp_server.commands.bench.report import table
+
+    counts = dict.fromkeys(name for row in figures.values() for name in row if name.isdigit())
+    columns = {"threads": "threads"} | {count: f"{count} rows" for count in counts}
+    return table(f"ms of one forward after {context} tokens", figures, columns, "engine")
+
+
+def forward_ms(engine: Engine, context: int, seconds: float) -> dict[str, Any]:
+    """Number of rows (as text) to milliseconds of a forward, ``threads``, and the ``type`` of the
+    weights. A figure is the least of several turns' medians: what else a machine does only adds."""
+    model = engine.model
+    rows = [count for count in ROWS if count + context < model.max_positions]
+    if model.capability.widths is not None:
+        rows = [count for count in rows if count in model.capability.widths] or [1]
+    cache, least = behind(model, context), dict.fromkeys(rows, float("inf"))
+    started, turns = time.perf_counter(), 0
+    while turns < LEAST_TURNS or time.perf_counter() - started < seconds:
+        for count in reversed(rows):
+            times = sorted(forward_s(model, cache, count, TIMES + 1)[1:])
+            least[count] = min(least[count], times[len(times) // 2])
+        turns += 1
+    return {
+        "threads": engine.threads,
+        "type": engine.dtype,
+        **{str(count): 1e3 * least[count] for count in rows},
+    }
+
+
+def _loaded(args: argparse.Namespace, backend: Any) -> Engine:
+    from accel.engine import Engine
+
+    return Engine.load(
+        args.model,
+        dtype=args.dtype,
+        threads=args.threads,
+        device=args.device,
+        backend=backend,
+        kv_type=args.kv_type,
+    )
+
+
+def behind(model: Model, context: int) -> Cache:
+    """A cache that holds so many tokens, whatever they are."""
+    import numpy as np
+
+    from accel.batch import chain_batch
+
+    cache = model.new_cache(context + max(ROWS))
+    model.forward(chain_batch(np.zeros(1, np.int32), 1), [cache])
+    cache.pretend(context)
+    return cache
+
+
+def forward_s(model: Model, cache: Cache, rows: int, times: int) -> list[float]:
+    """Seconds of forwards of a chain of ``rows`` behind a cache, on the wall's clock. As in
+    decoding, logits are made for the rows that a walk from the first may come to."""
+    import numpy as np
+
+    from accel.batch import tree_batch
+    from accel.draft_tree import DraftTree, Source
+
+    rng, seconds = np.random.default_rng(0), []
+    for _ in range(times):
+        tokens = rng.integers(0, model.vocabulary_size, rows, np.int32)
+        batch = tree_batch(tokens[:1], DraftTree.chain(tokens[1:], Source.MODEL))
+        started = time.perf_counter()
+        assert model.forward(batch, [cache]).argmax()[0] >= 0
+        seconds.append(time.perf_counter() - started)
+    return seconds

@@ -1,0 +1,92 @@
+"""What the benches of ``redraft bench`` take: a model, how it is computed, a text to measure on."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.commands.cli.output import add_json_argument
+from lsp_server.shared.errors import BenchError
+
+if TYPE_CHECKING:
+    from lsp_server.engine.service import EngineService
+    from lsp_server.shared.contract.options import EngineOptions
+
+PEER = "llama-cpp"
+KV_MEGABYTES = 4096
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which model, and how it is computed."""
+    parser.add_argument("--model", metavar="PATH", help="folder or GGUF file; else the chosen one")
+    parser.add_argument("--dtype", default="auto", help="auto, fp32, bf16 or int8")
+    parser.add_argument("--kv-type", choices=("f16", "int8"), default="f16", help="of the KV cache")
+    parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+    add_json_argument(parser)
+
+
+def add_text_argument(parser: argparse.ArgumentParser) -> None:
+    """On which text."""
+    parser.add_argument("--file", type=Path, help="a source file; else one of Redraft's own")
+
+
+def source_file(file: Path | None) -> Path:
+    """The file to measure on, by default one of ours."""
+    import accel
+
+    return file or Path(accel.__file__).with_name("engine.py")
+
+
+def source_text(file: Path | None) -> str:
+    """The text of that file. Raises BenchError."""
+    chosen = source_file(file)
+    try:
+        return chosen.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise BenchError(f"{chosen} cannot be read ({error})") from error
+
+
+def options_of(args: argparse.Namespace, backend: Any = "auto") -> EngineOptions:
+    """The options of an engine as the server has it."""
+    from lsp_server.shared.contract.options import EngineOptions
+
+    return EngineOptions(
+        path=args.model or "",
+        dtype=args.dtype,
+        kv_type=args.kv_type,
+        threads=args.threads or 0,
+        device=args.device,
+        backend=backend,
+        common=False,
+        disk_cache_megabytes=0,
+    )
+
+
+def started(
+    args: argparse.Namespace, backend: str = "auto", cache_folder: Path | None = None
+) -> EngineService:
+    """An engine with its model loaded. ``cache_folder``: where its KV caches are kept for the next
+    start. Raises AccelError."""
+    from lsp_server.engine.service import EngineService
+
+    options = options_of(args, backend)
+    if cache_folder is not None:
+        options = replace(options, disk_cache_megabytes=KV_MEGABYTES)
+    service = EngineService(options, caches=cache_folder)
+    service.load()
+    service.warm_up()
+    return service
+
+
+def why_no_peer(model: str | None) -> str:
+    """Why llama.cpp cannot be measured beside us; empty if it can."""
+    from accel.models.gguf.file import is_gguf
+    from accel.models.hub import find_model_path
+    from accel.models.llama_cpp.places import is_installed
+
+    if not is_gguf(find_model_path(model)):
+        return "llama.cpp reads GGUF files alone"
+    return "" if is_installed() else "`pip install 'redraft[llama-cpp]'` brings llama.cpp"

@@ -1,0 +1,96 @@
+"""What benches print and write: one JSON document and tables for people."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from accel.native.processor import processor
+from lsp_server.shared.version import VERSION
+from operating_system.machine import cores, total_bytes
+
+STANDARD_OUTPUT = "-"
+PLAIN_WIDTH = 200
+"""Columns of a table that goes to a file or a pipe."""
+LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "numba")
+
+
+def machine() -> dict[str, Any]:
+    """The machine in words and numbers."""
+    memory = total_bytes()
+    return {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": cores(),
+        "memory_gb": round(memory / 1e9, 1),
+        "load_average": round(psutil.getloadavg()[0], 2),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of ourselves, Python and the libraries that do the arithmetic."""
+    found = {"redraft": VERSION, "python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            found[library] = importlib.metadata.version(library)
+        except importlib.metadata.PackageNotFoundError:
+            found[library] = "not installed"
+    return found
+
+
+def publish(document: dict[str, Any], target: str | None, tables: Sequence[Table]) -> None:
+    """Write the document where ``--json`` says and show the tables. With ``-`` standard output
+    holds the document alone and the tables go to standard error."""
+    text = json.dumps(document, indent=2, allow_nan=False)
+    if target == STANDARD_OUTPUT:
+        print(text)
+    elif target is not None:
+        Path(target).write_text(text + "\n", "utf-8")
+    console = Console(stderr=target == STANDARD_OUTPUT)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
+    for table in tables:
+        console.print(table)
+
+
+def table(
+    title: str, figures: dict[str, dict[str, Any]], columns: dict[str, str], first: str = "method"
+) -> Table:
+    """One row for each name; ``columns``: field of the document to heading."""
+    made = Table(title=title, title_justify="left")
+    made.add_column(first, overflow="fold")
+    for heading in columns.values():
+        made.add_column(heading, justify="right")
+    for name, fields in figures.items():
+        if "unavailable" not in fields:
+            made.add_row(name, *(_shown(fields.get(key)) for key in columns))
+    absent = [
+        f"{name} is unavailable: {fields['unavailable']}"
+        for name, fields in figures.items()
+        if "unavailable" in fields
+    ]
+    if absent:
+        made.caption, made.caption_justify = "\n".join(absent), "left"
+    return made
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.2f}" if abs(value) < 1000 else f"{value:.0f}"
+    return str(value)
+
+
+def _processor() -> str:
+    lines = processor().splitlines()
+    named = (line.partition(":")[2] for line in lines if line.startswith("model name"))
+    return next(named, lines[0]).strip()

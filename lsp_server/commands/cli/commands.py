@@ -1,0 +1,205 @@
+"""The table of commands. Only the standard library is imported until one is chosen.
+
+Every command is a module with ``add_arguments(parser)`` and ``run(args) -> exit code``, imported
+when it is asked for, so that ``redraft serve`` is up before anything heavy is loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lsp_server.shared.network import use_certificates
+from lsp_server.shared.user_files.user_folders import replaced_message, settle
+from lsp_server.shared.version import VERSION
+
+
+class Command(NamedTuple):
+    """A command, a group of them where ``module`` is empty, or both."""
+
+    module: str
+    summary: str
+    children: dict[str, Command] = {}  # noqa: RUF012 - never changed
+
+
+COMMANDS: dict[str, Command] = {
+    "serve": Command("lsp_server.commands.cli.serve", "speak LSP on stdin and stdout"),
+    "serve-http": Command(
+        "lsp_server.commands.cli.serve_http", "serve the model to a team over HTTP"
+    ),
+    "deploy": Command("lsp_server.commands.cli.deploy", "the team's server on a Ray cluster"),
+    "keys": Command("lsp_server.commands.cli.keys", "say who may ask the team's server"),
+    "status": Command(
+        "lsp_server.commands.cli.status", "show the running daemon, its model and stores"
+    ),
+    "stop": Command("lsp_server.commands.cli.stop", "stop the running daemon"),
+    "index": Command(
+        "lsp_server.commands.cli.index", "build or refresh the datastore of a workspace"
+    ),
+    "setup": Command(
+        "lsp_server.commands.cli.setup", "find, try and choose a model for this machine"
+    ),
+    "models": Command(
+        "lsp_server.commands.cli.models", "list the models on this machine, and choose one"
+    ),
+    "repositories": Command(
+        "lsp_server.commands.cli.repositories",
+        "copies of workspaces at a team's server: list, delete",
+    ),
+    "complete": Command("lsp_server.commands.cli.complete", "print one completion"),
+    "edit": Command("lsp_server.commands.cli.edit", "rewrite lines of a file by an instruction"),
+    "demo": Command("lsp_server.commands.cli.demo", "watch the server complete and edit real code"),
+    "doctor": Command(
+        "lsp_server.commands.cli.doctor", "check the installation and say what to mend"
+    ),
+    "uninstall": Command(
+        "lsp_server.commands.cli.uninstall", "remove all that Redraft keeps on this machine"
+    ),
+    "corpus": Command(
+        "",
+        "the common datastore, shared between workspaces",
+        {"build": Command("lsp_server.commands.cli.corpus", "build it from folders or libraries")},
+    ),
+    "bench": Command(
+        "lsp_server.commands.bench.page",
+        "how fast your model is on your machine",
+        {
+            "forward": Command("lsp_server.commands.bench.forward", "time of one forward by rows"),
+            "first-text": Command(
+                "lsp_server.commands.bench.first_text", "the first text of a suggestion"
+            ),
+            "typing": Command(
+                "lsp_server.commands.bench.typing", "a person typing through the server"
+            ),
+        },
+    ),
+    "train": Command(
+        "",
+        "train models",
+        {"adapter": Command("accel.training.adapter", "an adapter: holes, edits, next edits")},
+    ),
+}
+MOVED = {
+    "bench": "adaptive compare completion edit edit-kinds fastcoder fidelity gate http index load "
+    "projection quality",
+    "train": "acceptance adaptive copy-weights edit-draft",
+}
+"""What stands beside the project's source, in its laboratory: not what a user runs."""
+
+
+def _choose(argv: Sequence[str], level: dict[str, Command]) -> tuple[list[str], Command | None]:
+    """The words that name a command at the start of ``argv``, and the command if they are whole."""
+    words: list[str] = []
+    command = None
+    for word in argv:
+        if word not in level:
+            break
+        command = level[word]
+        words.append(word)
+        level = command.children
+    return words, command if command and command.module else None
+
+
+def _overview(words: list[str], level: dict[str, Command], program: str) -> argparse.ArgumentParser:
+    for word in words:
+        level = level[word].children
+    parser = argparse.ArgumentParser(
+        prog=" ".join([program, *words]),
+        description="A local-first language server that completes and edits code, fast.",
+    )
+    if not words:
+        parser.add_argument("--version", action="version", version=f"redraft {VERSION}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, command in level.items():
+        subparsers.add_parser(name, help=command.summary, add_help=False)
+    return parser
+
+
+def _known_errors() -> tuple[type[Exception], ...]:
+    """Errors of the world, which are told in one line. Imported late: only a failure needs them."""
+    from accel.errors import AccelError
+    from lsp_server.shared.errors import RedraftError
+    from repo_index.errors import RepoIndexError
+
+    return (AccelError, RedraftError, RepoIndexError, OSError)
+
+
+def _without_torch(error: ModuleNotFoundError, command: str) -> int:
+    """Say that a command needs the extra; the exit code. Raises ``error`` where another package is
+    missing."""
+    from accel.torch_extra import INSTALL, PACKAGES
+
+    if error.name not in PACKAGES:
+        raise error
+    print(f"redraft: `{command}` needs {error.name}; {INSTALL}", file=sys.stderr)
+    return 1
+
+
+def _chosen_model() -> str | None:
+    """What the user chose with ``redraft models use``, where benches and training are told no
+    model."""
+    from lsp_server.models.choices import read_choices
+
+    return read_choices().completion or None
+
+
+def _moved(arguments: Sequence[str]) -> str:
+    """Which command of the laboratory does what a command of ours did; empty if it is none."""
+    group, name = [*arguments, "", ""][:2]
+    if name not in MOVED.get(group, "").split():
+        return ""
+    words = name if group == "bench" else f"{group} {name}"
+    return (
+        f"`redraft {group} {name}` is now `python -m tests.benchmarks {words}`, "
+        "in a checkout of Redraft's source"
+    )
+
+
+def run_command(
+    arguments: Sequence[str], commands: dict[str, Command] = COMMANDS, program: str = "redraft"
+) -> int:
+    """Run a command; the exit code is 0 only on success, 2 on wrong use, 1 on any other failure.
+    ``commands``: all that there are; ``program``: what their usage begins with."""
+    if commands is COMMANDS and (moved := _moved(arguments)):
+        print(f"redraft: {moved}", file=sys.stderr)
+        return 2
+    words, command = _choose(arguments, commands)
+    if command is None:
+        _overview(words, commands, program).parse_args(arguments[len(words) :])
+        raise AssertionError("an unfinished command was accepted")
+    try:
+        module = importlib.import_module(command.module)
+    except ModuleNotFoundError as error:
+        return _without_torch(error, " ".join([program, *words]))
+    parser = argparse.ArgumentParser(
+        prog=" ".join([program, *words]),
+        description=command.summary[0].upper() + command.summary[1:] + ".",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    module.add_arguments(parser)
+    try:
+        if replaced := settle():
+            print(f"redraft: {replaced_message(replaced)}", file=sys.stderr)
+        use_certificates()
+        args = parser.parse_args(arguments[len(words) :])
+        if getattr(args, "model", None) in ("", None) and (
+            commands is not COMMANDS or words[0] in ("bench", "train")
+        ):
+            args.model = _chosen_model()
+        return int(module.run(args))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output left, as `| head` does; nobody is there to be told.
+        sys.stderr.close()
+        return 1
+    except ModuleNotFoundError as error:
+        return _without_torch(error, " ".join([program, *words]))
+    except Exception as error:
+        if not isinstance(error, _known_errors()):
+            raise
+        print(f"redraft: {error}", file=sys.stderr)
+        return 1

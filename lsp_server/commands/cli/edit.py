@@ -1,0 +1,206 @@
+"""``redraft edit``: rewrite lines of a file by an instruction; a diff, or the file itself."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
+from lsp_server.commands.cli.output import add_json_argument, cost_of, show_notes, write_json
+from lsp_server.commands.cli.source_file import read_text, workspace_of
+from lsp_server.editor.editing.checks import checked_text, doubt_about
+from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
+from lsp_server.editor.editing.renames import EditedPart, rename_changes
+from lsp_server.models.choices import read_choices
+from lsp_server.models.used import WRITTEN_MODEL, used_models
+from lsp_server.shared.contract.jobs import EditJob, JobResult, unchanged
+from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.settings import Settings
+from lsp_server.text.documents.document import line_end, split_lines
+from lsp_server.text.documents.secret_documents import file_reason, withheld_warning
+from lsp_server.text.syntax.languages import language_of_path
+from operating_system.files import replace_file
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+AROUND_CHARACTERS = 8_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="file to edit")
+    parser.add_argument(
+        "--lines", required=True, metavar="A:B", help="first and last line, from 1, both included"
+    )
+    parser.add_argument("--instruction", required=True, metavar="TEXT", help="what should change")
+    parser.add_argument("--write", action="store_true", help="change the file, all at once")
+    parser.add_argument("--max-tokens", type=int, default=4096, help="most tokens of the answer")
+    parser.add_argument("--model", help=WRITTEN_MODEL)
+    parser.add_argument(
+        "--draft-model",
+        metavar="PATH",
+        help="a small model with the same tokenizer, which proposes new text",
+    )
+    add_model_arguments(parser)
+    parser.add_argument(
+        "--workspace", type=Path, help="folder to index, else the file's repository"
+    )
+    parser.add_argument("--no-index", action="store_true", help="draft from the file alone")
+    parser.add_argument(
+        "--temperature", type=float, default=0.0, help="0 takes the likeliest token"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of sampling")
+    parser.add_argument("--plain", action="store_true", help="decode without drafts")
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Index the workspace, edit, print the diff. Raises RedraftError, or EditRefused."""
+    from rich.console import Console
+
+    if not args.model:
+        used = used_models(Settings(), read_choices())
+        args.model, args.draft_model = used.edits.path, args.draft_model or used.drafts.path
+    path = args.file.resolve()
+    workspace = (args.workspace or workspace_of(path)).resolve()
+    text = read_text(path)
+    if not text:
+        raise RedraftError(f"{args.file} is empty; there is nothing to edit")
+    start, end = _offsets(text, args.lines, args.file)
+    job = _job(args, path, workspace, text, start, end)
+    console = Console(stderr=True)
+    where = EditedPart(text, start, end, job.language, job.path)
+    renamed = rename_changes(args.instruction, where)
+    if renamed is not None:
+        result = unchanged(apply_hunks(where.code, renamed))
+        new = result.text
+    else:
+        result = _generated(args, job, workspace, console)
+        # What is written at once is not previewed.
+        new = checked_text(job.selection, result, job.language, job.instruction, strict=args.write)
+        show_notes(console, [doubt_about(job.selection, new, job.language, job.instruction)])
+    edited = text[:start] + new + text[end:]
+    diff = unified_diff(text, edited, job.path)
+    if args.write and edited != text:
+        if read_text(path) != text:
+            raise RedraftError(f"{args.file} changed while it was edited; nothing written")
+        write_atomically(path, edited.encode("utf-8", "surrogateescape"))
+    if args.json:
+        write_json(args.json, report(diff, new, result, written=args.write and edited != text))
+    else:
+        sys.stdout.write(diff)
+        _tell(console, result, bool(diff))
+    return 0
+
+
+def _generated(
+    args: argparse.Namespace, job: EditJob, workspace: Path, console: Console
+) -> JobResult:
+    from lsp_server.engine.service import EngineService
+
+    service = EngineService(
+        EngineOptions(
+            path=args.model or "", **model_options(args), draft_model=args.draft_model or ""
+        )
+    )
+    try:
+        with console.status("loading the model and the index") as shown:
+            service.load(shown.update)
+            if job.workspace:
+                service.index_workspace(str(workspace))
+        with console.status("editing"):
+            result = service.edit(job)
+        show_notes(console, [service.status().notice])
+        return result
+    finally:
+        service.close()
+
+
+def report(diff: str, text: str, result: JobResult, *, written: bool) -> dict[str, Any]:
+    """The JSON form of an edit."""
+    return {"diff": diff, "text": text, **cost_of(result), "written": written}
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file in one step, with the permissions it has. A link's target is replaced. Raises
+    RedraftError, and leaves the file alone, where that cannot be done."""
+    place = path.resolve()
+    unfinished = ""
+    try:
+        mode = stat.S_IMODE(place.stat().st_mode)
+        handle, unfinished = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(unfinished, mode)
+        replace_file(unfinished, place)
+    except OSError as error:
+        if unfinished:
+            Path(unfinished).unlink(missing_ok=True)
+        raise RedraftError(
+            f"{path} cannot be written ({error.strerror}); nothing changed"
+        ) from error
+
+
+def _offsets(text: str, lines: str, path: Path) -> tuple[int, int]:
+    """Code points of whole lines ``A:B``, from 1, without the end of the last one."""
+    first_text, _, last_text = lines.partition(":")
+    try:
+        first, last = int(first_text), int(last_text or first_text)
+    except ValueError:
+        raise RedraftError(f"--lines {lines!r} is no range; give first:last, as in 3:17") from None
+    every = split_lines(text)
+    count = len(every) - (not every[-1] and len(every) > 1)
+    if not 1 <= first <= last <= count:
+        raise RedraftError(f"--lines {lines} is outside of {path}, which has {count} lines")
+    start = sum(len(line) for line in every[: first - 1])
+    end = start + sum(len(line) for line in every[first - 1 : last])
+    return start, end - len(line_end(every[last - 1]))
+
+
+def _job(
+    args: argparse.Namespace, path: Path, workspace: Path, text: str, start: int, end: int
+) -> EditJob:
+    if not args.instruction.strip():
+        raise RedraftError("the instruction is empty; say what should change")
+    selection = text[start:end]
+    if not selection.strip():
+        raise RedraftError(f"lines {args.lines} are blank; select the lines to change")
+    inside = path.is_relative_to(workspace)
+    around = AROUND_CHARACTERS
+    if reason := file_reason(args.file, text):
+        # The model is told nothing of such a file but the lines that the user named.
+        around = 0
+        print(f"redraft: {withheld_warning(reason)}", file=sys.stderr)
+    return EditJob(
+        workspace="" if args.no_index or not around else str(workspace),
+        path=str(path.relative_to(workspace) if inside else path),
+        instruction=args.instruction,
+        selection=selection,
+        before=text[max(0, start - around) : start],
+        after=text[end:][:around],
+        language=language_of_path(path.name),
+        max_tokens=args.max_tokens,
+        temperature=args.temperature,
+        seed=args.seed,
+        plain=args.plain,
+    )
+
+
+def _tell(console: Console, result: JobResult, changed: bool) -> None:
+    if not changed:
+        console.print("the model left the lines as they are", style="dim")
+    rate = result.tokens / result.seconds if result.seconds else 0.0
+    console.print(
+        f"{result.tokens} tokens, {result.forwards} forwards, {result.seconds * 1e3:.0f} ms "
+        f"({rate:.0f} tokens/s), stopped by {result.stopped_by}",
+        style="dim",
+        highlight=False,
+    )

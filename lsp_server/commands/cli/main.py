@@ -1,0 +1,16 @@
+"""The one command: ``redraft COMMAND``. Imports nothing more until it runs isolated."""
+
+import sys
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command, by default that of the command line; its exit code. The command line's runs
+    isolated (:mod:`accel.python_process`), here and in all its children."""
+    if argv is None:
+        from accel.python_process import become_isolated
+
+        argv = sys.argv[1:]
+        become_isolated("lsp_server", argv)
+    from lsp_server.commands.cli.commands import run_command
+
+    return run_command(argv)

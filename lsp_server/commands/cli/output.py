@@ -1,0 +1,47 @@
+"""How commands print results: ``--json`` alone for stdout, ``--json PATH`` for a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lsp_server.shared.contract.jobs import JobResult
+
+
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
+    """``--json`` prints one JSON document on stdout and nothing else there."""
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="PATH",
+        help="print one JSON document, or write it to PATH",
+    )
+
+
+def show_notes(console: Console, notes: Iterable[str]) -> None:
+    """What a user should know of a result, a line for each that is not empty."""
+    for note in filter(None, notes):
+        console.print(f"note: {note}", style="yellow", highlight=False, markup=False)
+
+
+def cost_of(result: JobResult) -> dict[str, Any]:
+    """What a text cost and where it came from, as JSON."""
+    names = ("tokens", "forwards", "seconds", "prefill_seconds", "sources", "stopped_by")
+    return {name: getattr(result, name) for name in names}
+
+
+def write_json(target: str, document: Any) -> None:
+    """Write ``document`` to stdout (``-``) or to a file."""
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    if target == "-":
+        sys.stdout.write(text)
+    else:
+        Path(target).write_text(text, encoding="utf-8")

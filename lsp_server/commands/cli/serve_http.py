@@ -1,0 +1,159 @@
+"""``redraft serve-http``: the engine behind HTTP, for a team."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
+from lsp_server.editor.remote.address import is_loopback
+from lsp_server.models.used import WRITTEN_MODEL, command_model
+from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.shared.errors import RedraftError
+from operating_system.folders import log_folder, state_folder
+
+if TYPE_CHECKING:
+    from lsp_server.team.http_server.serving import Listening
+    from lsp_server.team.repositories.store import RepositoryStore
+
+EXTRA = ("starlette", "uvicorn")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=int, default=0, help="port; 0: any free one")
+    parser.add_argument(
+        "--name",
+        action="append",
+        default=[],
+        help="a host name that clients use for this server, as code.example.org",
+    )
+    parser.add_argument("--certificate", help="PEM file, for https")
+    parser.add_argument("--private-key", help="PEM file, for https")
+    parser.add_argument(
+        "--keys", type=Path, help="file of keys; without it, the server makes one key and stores it"
+    )
+    parser.add_argument(
+        "--admin",
+        metavar="HOST:PORT",
+        help="separate address for /metrics (Prometheus), which needs no key",
+    )
+    parser.add_argument(
+        "--requests-per-minute", type=float, default=3000.0, help="of one key, on average"
+    )
+    parser.add_argument("--concurrent", type=int, default=32, help="requests of one key at once")
+    add_repository_arguments(parser)
+    add_engine_arguments(parser)
+
+
+def add_repository_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the repositories that editors keep at the server."""
+    parser.add_argument(
+        "--repositories", type=Path, help="folder that holds them; none: one in the state folder"
+    )
+    parser.add_argument(
+        "--repositories-per-key", type=int, default=50, help="at most this many of one key"
+    )
+    parser.add_argument(
+        "--repository-megabytes", type=int, default=2048, help="of all files of one key"
+    )
+
+
+def repository_store(args: argparse.Namespace) -> RepositoryStore:
+    """The repositories that the options ask for. Raises OSError."""
+    from lsp_server.team.repositories.limits import RepositoryLimits
+    from lsp_server.team.repositories.store import RepositoryStore
+
+    limits = RepositoryLimits(args.repositories_per_key, args.repository_megabytes << 20)
+    folder = args.repositories or state_folder() / "repositories"
+    return RepositoryStore(folder, limits)
+
+
+def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the engine."""
+    parser.add_argument("--model", default="", help=WRITTEN_MODEL)
+    add_model_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT. Raises RedraftError, OSError."""
+    for module in EXTRA:
+        if importlib.util.find_spec(module) is None:
+            raise RedraftError("serve-http needs more packages; pip install 'redraft[server]'")
+    if bool(args.certificate) != bool(args.private_key):
+        raise RedraftError("--certificate and --private-key go together; give both")
+    from lsp_server.engine.client import EngineClient
+    from lsp_server.engine.model_paths import check_model
+    from lsp_server.shared.processes.log import start_log
+    from lsp_server.team.http_server.application import app
+    from lsp_server.team.http_server.keys import Keys
+    from lsp_server.team.http_server.limits import RequestLimits
+    from lsp_server.team.http_server.metrics import Metrics, admin_app
+    from lsp_server.team.http_server.served_engine import watch
+    from lsp_server.team.http_server.serving import Listening, serve
+    from lsp_server.team.repositories.hosting import HostedRepositories
+    from lsp_server.team.repositories.routes import RepositoryRoutes
+
+    args.model = command_model(args.model)
+    check_model(args.model)
+    keys = Keys(args.keys or _own_keys())
+    start_log("http-server")
+    _warn_of_plain_http(args)
+    at = Listening(args.host, args.port, args.certificate, args.private_key)
+    metrics = Metrics()
+    # Nothing of it is kept on disk.
+    options = EngineOptions(path=args.model, **model_options(args), disk_cache_megabytes=0)
+    engine = EngineClient(options, lambda: None)
+    repositories = HostedRepositories(repository_store(args), engine)
+    application = app(
+        engine,
+        keys,
+        RequestLimits(args.requests_per_minute, args.concurrent),
+        host_names=[name.lower() for name in args.name],
+        repositories=repositories,
+        more_routes=RepositoryRoutes(repositories).routes,
+        watch=lambda: watch(engine),
+        metrics=metrics,
+    )
+    admin = admin_app(engine, metrics)
+    if serve(application, at, admin, _address(args.admin) if args.admin else None):
+        return 0
+    raise RedraftError(engine.status.message or f"the server did not come up; see {log_folder()}")
+
+
+def default_keys_file() -> Path:
+    """Where keys are when no file is named."""
+    return state_folder() / "http-server.keys"
+
+
+def _own_keys() -> Path:
+    from lsp_server.team.http_server.keys import own_keys_file
+
+    file = default_keys_file()
+    key = own_keys_file(file)
+    if key is None:
+        print(f"redraft: the key is the one in {file}", file=sys.stderr)
+    else:
+        print(f"redraft: the key is {key}\nredraft: it is kept in {file}", file=sys.stderr)
+    return file
+
+
+def _address(text: str) -> Listening:
+    from lsp_server.team.http_server.serving import Listening
+
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise RedraftError(f"--admin {text} is no address; give HOST:PORT, as 127.0.0.1:9090")
+    return Listening(host.strip("[]") or "127.0.0.1", int(port))
+
+
+def _warn_of_plain_http(args: argparse.Namespace) -> None:
+    if not is_loopback(args.host) and not args.certificate:
+        print(
+            "redraft: keys and code travel unencrypted; put https before this server or give "
+            "--certificate and --private-key",
+            file=sys.stderr,
+        )

@@ -1,0 +1,224 @@
+"""``redraft setup``: looks at this machine, suggests a model and sets it for all editors."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from accel.errors import HOW_TO_CHOOSE
+from lsp_server.commands.cli.editor_snippets import SNIPPETS, EditorSnippet, snippets_here
+from lsp_server.commands.cli.fetch_and_compile import fetch_and_compile
+from lsp_server.commands.cli.output import add_json_argument, write_json
+from lsp_server.commands.cli.progress import Ask, agree_to_licence, shown_progress, typed_answer
+from lsp_server.editor.daemon.control import ask_daemon
+from lsp_server.models.card import ModelCard
+from lsp_server.models.catalogue import known_models
+from lsp_server.models.choices import choices_file, read_choices, write_choice
+from lsp_server.models.document import model_facts, models_document, not_here
+from lsp_server.models.manifest import MANIFEST, OfferedModel, read_manifest
+from lsp_server.models.recommendation import (
+    FEWEST_TOKENS_OF_EDITS_PER_S,
+    Recommendation,
+    recommended,
+    recommended_for_edits,
+)
+from lsp_server.models.setup_question import SetupQuestion, answer_file
+from lsp_server.models.speed import bandwidth
+from lsp_server.models.trial import Trial, try_model
+from lsp_server.shared.errors import RedraftError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--yes",
+        action="store_true",
+        help="take the recommendation, downloads included, without questions",
+    )
+    parser.add_argument(
+        "--folder", type=Path, action="append", default=[], help="another folder with models"
+    )
+    parser.add_argument(
+        "--manifest", type=Path, default=MANIFEST, help="the list of models that can be fetched"
+    )
+    parser.add_argument("--no-trial", action="store_true", help="do not try the model")
+    parser.add_argument(
+        "--editor",
+        choices=[snippet.command for snippet in SNIPPETS],
+        help="print the configuration of this editor, else of those on PATH",
+    )
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show, ask, fetch, try, choose. With ``--json`` and without ``--yes`` it only shows. 1 where
+    the chosen model has a problem. Raises RedraftError."""
+    console = Console(stderr=bool(args.json))
+    bandwidth(anew=True)
+    models = known_models(args.folder)
+    offered = not_here(read_manifest(args.manifest), models)
+    best, for_edits = recommended(models, offered), recommended_for_edits(models, offered)
+    report: dict[str, Any] = {
+        **models_document(models, read_choices(), offered),
+        "machine": _machine(),
+        "trial": None,
+        "editors": [asdict(snippet) for snippet in _snippets(args.editor)],
+    }
+    options = [model for model in models if not model.problem]
+    options += [model for model in offered if _is_for_this_machine(model)]
+    if not options:
+        raise RedraftError(f"there is no model on this machine; {HOW_TO_CHOOSE}")
+    wanted = best.name, best.path
+    found = (n for n, option in enumerate(options) if (option.name, option.path) == wanted)
+    place = next(found, 0)
+    if not args.json:
+        _show(console, report["machine"], options, place, best, for_edits)
+    option = (
+        options[place] if args.yes else None if args.json else _ask_option(options, place, _input)
+    )
+    trial = None
+    if option is not None:
+        path = _fetched(option, console, None if args.yes else _input)
+        trial = None if args.no_trial else _tried(path, console)
+        report["trial"] = trial and asdict(trial)
+        _choose(path, console)
+        if for_edits is not None and option is options[place]:
+            _choose_for_edits(for_edits, [*models, *offered], console, None if args.yes else _input)
+        report["chosen"] = models_document(models, read_choices(), offered)["chosen"]
+    if args.json:
+        write_json(args.json, report)
+    elif option is not None:
+        _show_snippets(console, _snippets(args.editor))
+    return int(bool(trial and trial.problems))
+
+
+def _input(question: str) -> str:
+    if not sys.stdin.isatty() and "REDRAFT_ASSUME_TERMINAL" not in os.environ:
+        raise RedraftError("nobody can answer questions here; run it in a terminal, or with --yes")
+    try:
+        return input(question).strip()
+    except EOFError:
+        raise RedraftError(f"nothing was chosen; {HOW_TO_CHOOSE}") from None
+
+
+def _is_for_this_machine(model: OfferedModel) -> bool:
+    """Whether a model that can be fetched is worth a line: ``redraft models get`` lists all."""
+    quick = model.speed is not None and model.speed.tokens_per_s >= FEWEST_TOKENS_OF_EDITS_PER_S
+    return quick and "next-edit" not in model.does and model.fits()
+
+
+def _machine() -> dict[str, Any]:
+    from operating_system.machine import cores, free_bytes
+
+    return {"cores": cores(), "free_memory_bytes": free_bytes(), "bytes_per_s": round(bandwidth())}
+
+
+def _show(
+    console: Console,
+    machine: dict[str, Any],
+    options: Sequence[ModelCard],
+    place: int,
+    best: Recommendation,
+    for_edits: Recommendation | None,
+) -> None:
+    console.print(
+        f"This machine: {machine['cores']} cores, {machine['free_memory_bytes'] / 1e9:.1f} GB of "
+        f"memory free, {machine['bytes_per_s'] / 1e9:.0f} GB/s.\n",
+        highlight=False,
+    )
+    for number, option in enumerate(options, 1):
+        mark = " (recommended)" if best.name and number == place + 1 else ""
+        console.print(f"{number:3} {option.name}{mark}", style="bold" if mark else "", markup=False)
+        for line in (*([] if option.paths else ["to be fetched"]), *model_facts(option)):
+            console.print(f"    {line}", style="dim", markup=False, highlight=False)
+    advice = f"Recommended: {best.name}, for {best.reason}." if best.name else f"{best.reason}."
+    console.print(f"\n{advice}", markup=False, highlight=False)
+    if for_edits is not None:
+        console.print(f"For edits: {for_edits.name}, for {for_edits.reason}.", markup=False)
+    console.print("All that can be fetched: redraft models get", style="dim", highlight=False)
+
+
+def _ask_option(options: Sequence[ModelCard], place: int, ask: Ask) -> ModelCard:
+    while True:
+        answer = ask(f"Which model shall answer? [{place + 1}] ") or str(place + 1)
+        if answer.isdecimal() and 1 <= int(answer) <= len(options):
+            return options[int(answer) - 1]
+        print(f"{answer} is none of 1 to {len(options)}.")
+
+
+def _fetched(option: ModelCard, console: Console, ask: Ask | None) -> str:
+    """The path of a model that may have to be fetched. Raises RedraftError where the user does not
+    want that."""
+    if not isinstance(option, OfferedModel):
+        return option.path
+    if ask is not None:
+        size = f"{option.fetched_bytes / 1e6:,.0f} MB"
+        answer = ask(f"Fetch {option.name} ({size}, licence {option.licence})? [y/N] ")
+        if answer.lower() not in ("y", "yes"):
+            raise RedraftError(f"nothing was fetched; {HOW_TO_CHOOSE}")
+    if option.limits_use:
+        agree_to_licence(option, ask or typed_answer)
+    with shown_progress(console) as report:
+        return str(fetch_and_compile(option, report))
+
+
+def _choose_for_edits(
+    best: Recommendation, models: Sequence[ModelCard], console: Console, ask: Ask | None
+) -> None:
+    model = next(one for one in models if (one.name, one.path) == (best.name, best.path))
+    if ask is not None:
+        size = ""
+        if isinstance(model, OfferedModel):
+            size = f" ({model.fetched_bytes / 1e6:,.0f} MB, licence {model.licence})"
+        if ask(f"Shall {best.name}{size} make the edits? [y/N] ").lower() not in ("y", "yes"):
+            return
+    try:
+        path = _fetched(model, console, None)
+    except RedraftError as error:  # the model of suggestions is there, and edits, too
+        console.print(f"{error}", style="yellow", soft_wrap=True, markup=False)
+        return
+    write_choice("edits", path)
+    ask_daemon("models")
+    console.print(f"{path} makes the edits.", soft_wrap=True, markup=False, highlight=False)
+
+
+def _tried(path: str, console: Console) -> Trial:
+    with console.status("loading the model") as shown:
+        trial = try_model(path, shown.update)
+    console.print(f"Tried: {trial.text.strip()!r} in {trial.seconds:.2f} s.", markup=False)
+    for problem in trial.problems:
+        console.print(f"Take care: {problem}.", style="yellow", markup=False)
+    return trial
+
+
+def _choose(path: str, console: Console) -> None:
+    """Write the user's file, have a running server take it up, and never offer a model again."""
+    write_choice("completion", path)
+    SetupQuestion(answer_file()).answer("redraft setup")
+    ask_daemon("models")
+    console.print(
+        f"\n{path} is chosen for all editors that name none ({choices_file()}).",
+        soft_wrap=True,
+        markup=False,
+        highlight=False,
+    )
+
+
+def _snippets(editor: str | None) -> list[EditorSnippet]:
+    if editor is None:
+        return snippets_here()
+    return [snippet for snippet in SNIPPETS if snippet.command == editor]
+
+
+def _show_snippets(console: Console, snippets: Sequence[EditorSnippet]) -> None:
+    for snippet in snippets:
+        console.print(f"\n{snippet.name}, in {snippet.file}:\n", markup=False, highlight=False)
+        console.print(snippet.text, markup=False, highlight=False, soft_wrap=True)
+    if not snippets:
+        console.print("\nFor your editor's configuration: redraft setup --editor NAME.")

@@ -1,0 +1,82 @@
+"""``redraft status``: shows what the user's daemon is doing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+ANSWERS = {"server": "the server", "local": "the model on this machine", "nothing": "nothing"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask the daemon; 1 when none runs."""
+    from lsp_server.editor.daemon.control import ask_daemon
+
+    status = ask_daemon("status")
+    if status is None:
+        print(json.dumps({"running": False}) if args.json else "no daemon runs")
+        return 1
+    print(json.dumps(status) if args.json else _page(status))
+    return 0
+
+
+def _page(status: dict[str, Any]) -> str:
+    lines = [f"daemon    process {status['pid']}, {status['clients']} client(s), up "
+             f"{status['uptime_s']:.0f} s, log {status['log']}"]  # fmt: skip
+    memory = status["memory"]
+    lines.append(f"memory    {memory['held_bytes'] / 1e6:,.0f} of "
+                 f"{memory['budget_bytes'] / 1e6:,.0f} MB for models")  # fmt: skip
+    for engine in status["engines"]:
+        lines.append(f"engine    {engine['model']} ({engine['dtype']}): {_stands(engine)}")
+        if engine["computed_by"]:
+            lines.append(f"          computed by {engine['computed_by']}")
+        lines += [f"          note: {note}" for note in _notes(engine)]
+        if (server := engine["server"]) is not None:
+            lines.append(f"          {_server(server)}")
+        lines.append(
+            f"          queue {engine['queue']}, requests {engine['requests']}, "
+            f"latency p50 {engine['latency_ms_p50']:.0f} ms p95 {engine['latency_ms_p95']:.0f} ms"
+        )
+    for workspace in status["workspaces"]:
+        lines.append(
+            f"workspace {workspace['folder']}: {workspace['state']}, "
+            f"{workspace['files']} files, {workspace['tokens']} tokens"
+        )
+        if workspace["message"]:
+            lines.append(f"          {workspace['message']}")
+        lines.append(f"          store {workspace['store']}, {workspace['bytes'] / 1e6:.1f} MB")
+    commons = {one["common"]: one["common_bytes"] for one in status["workspaces"] if one["common"]}
+    for folder, size in commons.items():
+        lines.append(f"common    store {folder}, {size / 1e6:.1f} MB")
+    for language, known in status["acceptance"].items():
+        percent, count = 100 * known["rate"], known["shown"]
+        lines.append(f"taken     {percent:.0f} % of {count:.0f} suggestions in {language}")
+    lines += [f"held back {uri}: {reason}" for uri, reason in status["held_back"].items()]
+    return "\n".join(lines)
+
+
+def _stands(engine: dict[str, Any]) -> str:
+    state, message = str(engine["state"]), str(engine["message"])
+    return message if message.startswith(state) else ": ".join(filter(None, [state, message]))
+
+
+def _notes(engine: dict[str, Any]) -> list[str]:
+    if engine["state"] != "ready":
+        return []
+    from lsp_server.editor.notices.status import NO_FILLING
+
+    compiling = f"{engine['compiling']} is being compiled" if engine["compiling"] else ""
+    return [*filter(None, ["" if engine["fills"] else NO_FILLING, engine["notice"], compiling])]
+
+
+def _server(server: dict[str, Any]) -> str:
+    line = f"server {server['url']}: answered by {ANSWERS[server['answers']]}"
+    line += "" if server["drafted"] or server["answers"] != "server" else ", undrafted"
+    if server["reason"]:
+        line += f"; {server['reason']}; next try in {server['nextTryS']:.0f} s"
+    return line

@@ -1,0 +1,18 @@
+"""``redraft stop``: ends the user's daemon; editors start another when they need one."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command has no options."""
+
+
+def run(_: argparse.Namespace) -> int:
+    """Stop the daemon; 0 also when none runs."""
+    from lsp_server.editor.daemon.control import ask_daemon
+
+    stopped = ask_daemon("stop") is not None
+    print("stopped" if stopped else "no daemon runs")
+    return 0

@@ -1,0 +1,184 @@
+"""``redraft uninstall``: removes everything that Redraft keeps outside of its installation."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.filesize import decimal
+
+from lsp_server.commands.cli.progress import typed_answer
+from lsp_server.editor.daemon.control import running_daemons, stop_daemon
+from lsp_server.models.fetched import fetched_models, models_folder, was_changed
+from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.user_files.own_folders import (
+    MODELS,
+    OwnFolder,
+    own_entries,
+    own_folders,
+    remove_empty,
+)
+from operating_system.folders import runtime_folders
+
+ADDRESSES = "addresses of the daemon"
+BOOKKEEPING = ("fetched.json", "unfinished")
+
+
+@dataclass(frozen=True, slots=True)
+class Removable:
+    """A file or folder that is removed: what it is, and its size in bytes."""
+
+    kind: str
+    path: Path
+    nbytes: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="remove it without a question")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="list what would be removed, and remove nothing"
+    )
+    parser.add_argument(
+        "--keep-models", action="store_true", help="leave the models that were fetched"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """List, ask, remove; 1 where something could not be removed. Raises RedraftError."""
+    daemons = running_daemons()
+    folders = _folders()
+    entries = _entries(folders, args.keep_models)
+    left = _left_alone(args.keep_models)
+    _show(entries, left, daemons)
+    if not args.dry_run and (args.yes or not (entries or daemons) or _agreed()):
+        for path in daemons:
+            stop_daemon(path)
+        # The daemon wrote some more before it ended.
+        return _remove(_folders(), args.keep_models)
+    return 0
+
+
+def _folders() -> list[OwnFolder]:
+    ours = own_folders()
+    known = {folder.path for folder in ours}
+    sockets = [OwnFolder(folder, ADDRESSES) for folder in runtime_folders() if folder not in known]
+    return [*sockets, *ours]
+
+
+def _entries(folders: list[OwnFolder], keep_models: bool) -> list[Removable]:
+    """All that is to be removed."""
+    found = []
+    for kind, path in own_entries(folders):
+        if path != models_folder():
+            found.append(Removable(kind, path, _size(path)))
+        elif not keep_models:
+            found += [Removable(MODELS, file, _size(file)) for file in _fetched()]
+    return found
+
+
+def _fetched() -> Iterator[Path]:
+    """What is ours in the folder of models: what was fetched and is as it came, and our notes."""
+    known, folder = fetched_models(), models_folder()
+    for path in sorted(folder.iterdir()):
+        lock = path.name.startswith(".") and path.suffix == ".lock"
+        if (path.name in known and not was_changed(path)) or path.name in BOOKKEEPING or lock:
+            yield path
+
+
+def _left_alone(keep_models: bool) -> list[str]:
+    """What stays, and why."""
+    folder = models_folder()
+    if not folder.is_dir():
+        return []
+    if keep_models:
+        return [f"{_shown(folder)}, as you wish"]
+    ours, known = set(_fetched()), fetched_models()
+    return [
+        f"{_shown(path)}: "
+        + ("changed since it was fetched" if path.name in known else "not fetched by Redraft")
+        for path in sorted(folder.iterdir())
+        if path not in ours
+    ]
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder; links count as themselves."""
+    files = [path]
+    if path.is_dir() and not path.is_symlink():
+        files = [Path(parent, name) for parent, _, names in os.walk(path) for name in names]
+    nbytes = 0
+    for file in files:
+        with contextlib.suppress(OSError):  # it may go while it is counted
+            nbytes += file.lstat().st_size
+    return nbytes
+
+
+def _show(
+    entries: Sequence[Removable], left: Sequence[str], daemons: dict[Path, dict[str, Any]]
+) -> None:
+    for status in daemons.values():
+        clients = status.get("clients", 0)
+        windows = f", {clients} editor window(s) use it" if clients else ""
+        process = f"process {status['pid']}" if status else "it does not answer"
+        print(f"The daemon runs ({process}{windows}) and is stopped first.")
+        if windows:
+            print("Close those editors, or switch Redraft off there: they would start it again.")
+    if not entries:
+        print("Redraft keeps nothing on this machine.")
+    for kind in dict.fromkeys(entry.kind for entry in entries):
+        own = [entry for entry in entries if entry.kind == kind]
+        print(f"{_size_of(own):>10}  {kind}: {_places(own)}")
+    if entries:
+        print(f"{_size_of(entries):>10}  in all")
+    for line in left:
+        print(f"Left alone: {line}")
+    print("Left alone: the program itself. Remove the editor's extension or plugin, or run "
+          "`pip uninstall redraft`, afterwards.")  # fmt: skip
+
+
+def _size_of(entries: Sequence[Removable]) -> str:
+    return decimal(sum(entry.nbytes for entry in entries))
+
+
+def _places(entries: Sequence[Removable]) -> str:
+    """Where entries lie, by folder."""
+    names: dict[Path, list[str]] = {}
+    for entry in entries:
+        names.setdefault(entry.path.parent, []).append(entry.path.name)
+    return "; ".join(f"{_shown(folder)} ({', '.join(names[folder])})" for folder in names)
+
+
+def _shown(path: Path) -> str:
+    try:
+        return str("~" / path.relative_to(Path.home()))
+    except (ValueError, RuntimeError):
+        return str(path)
+
+
+def _agreed() -> bool:
+    return typed_answer("Remove all of this? [y/N] ", "Give --yes to agree").lower() in ("y", "yes")
+
+
+def _remove(folders: list[OwnFolder], keep_models: bool) -> int:
+    failed = []
+    entries = _entries(folders, keep_models)
+    for entry in entries:
+        try:
+            if entry.path.is_dir() and not entry.path.is_symlink():
+                shutil.rmtree(entry.path)
+            else:
+                entry.path.unlink(missing_ok=True)
+        except OSError as error:
+            failed.append(f"{error.filename or entry.path} ({error.strerror})")
+    remove_empty([OwnFolder(models_folder(), MODELS), *folders])
+    if failed:
+        raise RedraftError(f"could not be removed: {'; '.join(failed)}; remove it yourself")
+    if entries:
+        print(f"Removed {_size_of(entries)}.")
+    return 0

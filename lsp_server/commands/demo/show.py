@@ -1,0 +1,102 @@
+"""Prints the demo: ghost text and edits, every token coloured by its source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from lsp_server.commands.demo.answers import ShownAnswer
+
+SOURCE_STYLES = {
+    "model": "bold white",
+    "prompt": "green",
+    "suffix": "bright_green",
+    "buffer": "bright_cyan",
+    "repository": "cyan",
+    "common": "blue",
+    "history": "magenta",
+    "original": "yellow",
+    "draft_model": "red",
+    "adaptive": "bright_magenta",
+}
+"""Colour of each draft source, in the manner of figure 7 of the FastCoder paper."""
+
+
+def legend() -> Text:
+    """The colours and their names."""
+    text = Text("text is coloured by where each token was drafted: ")
+    for source, style in SOURCE_STYLES.items():
+        text.append(source.replace("_", " "), style)
+        text.append("  ")
+    return text
+
+
+def spans(answer: dict[str, Any]) -> Text:
+    """The generated text of an answer, coloured, without the fence behind code."""
+    text = Text()
+    for span in answer["spans"]:
+        text.append(span["text"], SOURCE_STYLES[span["source"]])
+    while text.plain.endswith(("`", "\n")):
+        text.right_crop(1)
+    return text
+
+
+def answer(console: Console, shown: ShownAnswer) -> None:
+    """One answer: ghost text behind what was typed, or a diff; the tokens by source, both times."""
+    console.print()
+    console.print(Text(shown.title, "bold"))
+    if shown.refusal:
+        console.print(Text(f"  {shown.refusal}", "yellow"))
+        return
+    if shown.diff:
+        console.print(Syntax(hunks_of(shown.diff), "diff", background_color="default"))
+    if shown.drafted["tokens"]:
+        console.print(Padding(Text().append(shown.typed, "dim") + spans(shown.drafted), (0, 2)))
+    console.print(Text(f"  {times(shown)}", "dim"))
+
+
+def hunks_of(diff: str) -> str:
+    """A unified diff without the names of its files."""
+    return "\n".join(line for line in diff.splitlines() if not line.startswith(("--- ", "+++ ")))
+
+
+def times(shown: ShownAnswer) -> str:
+    """What an answer took, and what it takes without drafts."""
+    drafted, plain = shown.drafted, shown.plain
+    if not drafted["tokens"]:
+        return "known from the syntax tree, no model was asked"
+    return (
+        f"{drafted['tokens']} tokens in {drafted['forwards']} forwards: "
+        f"{drafted['seconds']:.2f} s, {plain['seconds']:.2f} s without drafts"
+    )
+
+
+def summary(name: str, answers: list[ShownAnswer]) -> Table:
+    """Both times of each answer side by side, and of all together."""
+    table = Table(title=name, title_justify="left")
+    for column in ("", "tokens", "a forward", "drafted", "plain", "times faster"):
+        table.add_column(column, justify="right" if column else "left")
+    generated = [one for one in answers if one.drafted and one.drafted["tokens"]]
+    rows = [(one.title, [one]) for one in generated] + (
+        [("all", generated)] if len(generated) > 1 else []
+    )
+    for title, group in rows:
+        tokens, forwards, drafted = (
+            sum(one.drafted[what] for one in group) for what in ("tokens", "forwards", "seconds")
+        )
+        plain = sum(one.plain["seconds"] for one in group)
+        table.add_row(
+            title,
+            str(tokens),
+            f"{tokens / max(1, forwards):.1f}",
+            f"{drafted:.2f} s",
+            f"{plain:.2f} s",
+            f"{plain / max(drafted, 1e-9):.1f}",
+            style="bold" if title == "all" else "",
+        )
+    return table

@@ -1,0 +1,131 @@
+"""A cache of suggestions: typing into one, or coming back to it, costs no model time. An entry is
+found by the text around its place, up to :data:`LOOKBACK` typed characters back."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lsp_server.tasks.completion.gate import LikelyPiece, is_inside, rest_of
+
+LOOKBACK = 128
+"""Typed characters between where a suggestion was made and the cursor."""
+TAIL = 256
+HEAD = 128
+ENTRIES_PER_DOCUMENT = 64
+DOCUMENTS = 64
+LIFETIME_S = 600.0
+
+_CLOSERS = ")]}>\"'`"
+
+
+@dataclass(slots=True)
+class Entry:
+    """Text that the model wrote between ``tail`` and ``head``."""
+
+    tail: str
+    head: str
+    text: str
+    complete: bool
+    """Generation ended by itself. Of an unfinished text only whole lines are used."""
+    pieces: Sequence[LikelyPiece] = ()
+    """How likely the model found its tokens, where that is known."""
+    is_short: bool = False
+    """Nothing was written behind what the model is sure of: by hand there is more to ask for."""
+    made: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheHit:
+    """What is left of a known suggestion after what was typed of it."""
+
+    text: str
+    complete: bool
+    pieces: Sequence[LikelyPiece] = ()
+    is_short: bool = False
+    is_inside: bool = False
+    """A token is typed in part."""
+
+
+class SuggestionCache:
+    """Suggestions of several documents, newest first in each."""
+
+    def __init__(self) -> None:
+        self._documents: OrderedDict[str, list[Entry]] = OrderedDict()
+
+    def add(
+        self,
+        document: str,
+        prefix: str,
+        suffix: str,
+        text: str,
+        complete: bool,
+        pieces: Sequence[LikelyPiece] = (),
+        is_short: bool = False,
+    ) -> None:
+        """Remember what was written between ``prefix`` and ``suffix``."""
+        entry = Entry(
+            prefix[-TAIL:], suffix[:HEAD], text, complete, pieces=pieces, is_short=is_short
+        )
+        entries = self._documents.setdefault(document, [])
+        self._documents.move_to_end(document)
+        entries[:] = [old for old in entries if (old.tail, old.head) != (entry.tail, entry.head)][
+            : ENTRIES_PER_DOCUMENT - 1
+        ]
+        entries.insert(0, entry)
+        while len(self._documents) > DOCUMENTS:
+            self._documents.popitem(last=False)
+
+    def find(self, document: str, prefix: str, suffix: str) -> CacheHit | None:
+        """The rest of a suggestion that fits here, None when nothing is known."""
+        now = time.monotonic()
+        window = prefix[-(TAIL + LOOKBACK) :]
+        for entry in self._documents.get(document, ()):
+            if now - entry.made < LIFETIME_S and _same_suffix(entry.head, suffix):
+                found = _rest(entry, window, len(window) == len(prefix))
+                if found is not None:
+                    return found
+        return None
+
+    def forget(self, document: str) -> None:
+        """A document was closed, or its suggestions were turned down."""
+        self._documents.pop(document, None)
+
+
+def _rest(entry: Entry, window: str, whole: bool) -> CacheHit | None:
+    """What is left of ``entry`` at the end of ``window``; shortest typed text first."""
+    for typed in range(min(LOOKBACK, len(entry.text), len(window)) + 1):
+        if not window.endswith(entry.text[:typed]):
+            continue
+        before = window[: len(window) - typed]
+        if not before.endswith(entry.tail):
+            continue
+        if len(entry.tail) < TAIL and not (whole and before == entry.tail):
+            # A short tail is the beginning of a document: nothing may stand before it.
+            continue
+        rest, pieces = entry.text[typed:], rest_of(entry.pieces, typed)
+        if entry.complete:
+            inside = is_inside(entry.pieces, typed)
+            hit = CacheHit(rest, True, pieces, entry.is_short, inside)
+            return hit if rest or not typed else None
+        lines = rest[: max(0, rest.rfind("\n"))]
+        return CacheHit(lines, False, pieces, entry.is_short) if lines.strip() else None
+    return None
+
+
+def _same_suffix(head: str, suffix: str) -> bool:
+    """The same text follows, but for brackets and quotes that the editor closed by itself."""
+    if _continues(head, suffix):
+        return True
+    for closed in range(1, 4):
+        if suffix[closed - 1 : closed] not in _CLOSERS or len(suffix) < closed:
+            return False
+        if _continues(head, suffix[closed:]):
+            return True
+    return False
+
+
+def _continues(head: str, suffix: str) -> bool:
+    return suffix.startswith(head) if len(head) == HEAD else suffix == head

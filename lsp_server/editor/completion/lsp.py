@@ -1,0 +1,242 @@
+"""Turns an LSP position into a request for a completion, and texts into LSP items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from lsp_server.editor.completion.request import CompletionRequest
+from lsp_server.editor.protocol.client_features import ClientFeatures
+from lsp_server.shared.settings import folder_enabled, language_enabled
+from lsp_server.text.documents.document import (
+    Document,
+    Edit,
+    Encoding,
+    Position,
+    split_lines,
+    units_of,
+    with_line_feeds,
+)
+
+if TYPE_CHECKING:
+    from lsp_server.editor.server import RedraftServer
+
+NOTEBOOK_CHARACTERS = 12_000
+ACCEPTED_COMMAND = "redraft.accepted"
+"""Run by the editor after an item was accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a completion goes: the range that an item replaces, and what of it stays."""
+
+    ask: CompletionRequest
+    range: types.Range
+    menu_text: str
+    """Text that every item begins with: what the editor's own menu has selected."""
+
+
+def inactive_reason(server: RedraftServer, document: Document) -> str:
+    """Why there are no completions in this document; empty when there are."""
+    if server.settings.enabled and not server.settings.completion.enabled:
+        return "switched off by the setting redraft.completion.enabled"
+    return switched_off_reason(server, document)
+
+
+def switched_off_reason(server: RedraftServer, document: Document) -> str:
+    """Why nothing is suggested in this document, completion or next edit; empty when it is."""
+    settings = server.settings
+    place = server.folders.place(document.uri)
+    if not settings.enabled:
+        return "switched off by the setting redraft.enabled"
+    if server.paused:
+        return "paused by command; redraft.resume ends it"
+    if not language_enabled(settings, document.language):
+        return f"switched off for {document.language} by the setting redraft.languages"
+    if not folder_enabled(settings, place.absolute or place.folder):
+        return "switched off for this folder by the setting redraft.folders"
+    if reason := server.secrets.withheld_reason(document):
+        return f"the file may hold secrets ({reason}) and is not read"
+    return ""
+
+
+def cursor_at(
+    server: RedraftServer,
+    document: Document,
+    position: types.Position,
+    selected: types.SelectedCompletionInfo | None = None,
+    invoked: bool = False,
+) -> Cursor:
+    """The request for a completion at a position."""
+    encoding = server.features.encoding
+    place = document.position(position.line, position.character, encoding)
+    start, menu_text, end = place, "", place
+    if selected is not None:
+        wanted = selected.range
+        start = document.position(wanted.start.line, wanted.start.character, encoding)
+        end = document.position(wanted.end.line, wanted.end.character, encoding)
+        menu_text = selected.text
+    text, before = document.text, document.offset(start)
+    prefix = _cells_before(server, document) + text[:before] + menu_text
+    where = server.folders.place(document.uri)
+    ask = CompletionRequest(
+        document=document.uri,
+        path=where.path,
+        workspace=where.folder if _drafts_from_workspace(server, document) else "",
+        language=document.language,
+        prefix=with_line_feeds(prefix),
+        suffix=with_line_feeds(
+            text[before + len(document.between(start, end)) :] + _cells_after(server, document)
+        ),
+        secret=_may_hold_secrets(server, document),
+        invoked=invoked,
+    )
+    return Cursor(ask, lsp_range(server, document, start, end), menu_text)
+
+
+def _drafts_from_workspace(server: RedraftServer, document: Document) -> bool:
+    """Whether a document is completed from its workspace, which then learns what was written. It
+    does not learn from a document with secrets that the user allows."""
+    return server.settings.index.enabled and not server.secrets.secret_reason(document)
+
+
+def _may_hold_secrets(server: RedraftServer, document: Document) -> bool:
+    notebook = server.documents.notebook_of(document.uri)
+    cells = [] if notebook is None else map(server.documents.find, notebook.cells)
+    parts = [document, *(cell for cell in cells if cell is not None)]
+    return any(server.secrets.secret_reason(part) for part in parts)
+
+
+def ask_after(server: RedraftServer, document: Document, edit: Edit) -> CompletionRequest:
+    """The request that would come where an edit ended."""
+    lines = split_lines(edit.text)
+    line = edit.start.line + len(lines) - 1
+    column = len(lines[-1]) + (edit.start.column if len(lines) == 1 else 0)
+    line = min(line, len(document.lines) - 1)
+    units = document.units(Position(line, column), server.features.encoding)
+    return cursor_at(server, document, types.Position(*units)).ask
+
+
+def lsp_range(
+    server: RedraftServer, document: Document, start: Position, end: Position
+) -> types.Range:
+    """A range in the client's units."""
+    encoding = server.features.encoding
+    return types.Range(
+        types.Position(*document.units(start, encoding)),
+        types.Position(*document.units(end, encoding)),
+    )
+
+
+def _cells_before(server: RedraftServer, document: Document) -> str:
+    above, _ = _other_cells(server, document)
+    return "".join(cell + "\n\n" for cell in above)[-NOTEBOOK_CHARACTERS:]
+
+
+def _cells_after(server: RedraftServer, document: Document) -> str:
+    _, below = _other_cells(server, document)
+    return "".join("\n\n" + cell for cell in below)[:NOTEBOOK_CHARACTERS]
+
+
+def _other_cells(server: RedraftServer, document: Document) -> tuple[list[str], list[str]]:
+    notebook = server.documents.notebook_of(document.uri)
+    if notebook is None or document.uri not in notebook.cells:
+        return [], []
+    place = notebook.cells.index(document.uri)
+    texts = []
+    for uris in (notebook.cells[:place], notebook.cells[place + 1 :]):
+        cells = (server.documents.find(uri) for uri in uris)
+        texts.append(
+            [
+                cell.text.rstrip("\n")
+                for cell in cells
+                if cell is not None
+                and cell.language == document.language
+                and cell.text.strip()
+                and not server.secrets.withheld_reason(cell)
+            ]
+        )
+    return texts[0], texts[1]
+
+
+def inline_items(cursor: Cursor, texts: list[str], offer: int) -> types.InlineCompletionList:
+    """Texts as inline completion items; ``offer`` is the id under which they are known."""
+    return types.InlineCompletionList(
+        items=[
+            types.InlineCompletionItem(
+                insert_text=cursor.menu_text + text,
+                range=cursor.range,
+                command=_accepted(offer, number, text),
+            )
+            for number, text in enumerate(texts)
+        ]
+    )
+
+
+def _accepted(offer: int, number: int, text: str) -> types.Command:
+    outcome = {"id": offer, "number": number, "length": len(text)}
+    return types.Command("accepted", ACCEPTED_COMMAND, arguments=[outcome])
+
+
+def menu_items(
+    cursor: Cursor, texts: list[str], features: ClientFeatures, offer: int
+) -> types.CompletionList:
+    """Texts as items of the completion menu, for clients without inline completion."""
+    line = cursor.ask.line_before
+    word = line[len(line) - _word_length(line) :]
+    indents = features.indents_items
+    indentation = line[: len(line) - len(line.lstrip())] if indents else ""
+    mode = types.InsertTextMode.AdjustIndentation if indents else types.InsertTextMode.AsIs
+    items = []
+    for number, whole in enumerate(texts):
+        text = _as_far_as_indented(whole, indentation)
+        if not text:
+            continue
+        first_line = text.split("\n", 1)[0]
+        inserted = word + text.replace("\n" + indentation, "\n")
+        items.append(
+            types.CompletionItem(
+                label=(word + first_line).strip() or text.strip().split("\n", 1)[0],
+                label_details=types.CompletionItemLabelDetails(description="Redraft"),
+                kind=types.CompletionItemKind.Snippet,
+                detail="Redraft",
+                documentation=types.MarkupContent(
+                    types.MarkupKind.Markdown, f"```{cursor.ask.language}\n{word}{text}\n```"
+                ),
+                filter_text=inserted if features.filters_by_whole_text else word + first_line,
+                sort_text=f"~{number}",
+                insert_text_mode=mode,
+                text_edit=types.TextEdit(
+                    range=_with_word(cursor, word, features.encoding), new_text=inserted
+                ),
+                command=_accepted(offer, number, text),
+            )
+        )
+    return types.CompletionList(is_incomplete=True, items=items)
+
+
+def _as_far_as_indented(text: str, indentation: str) -> str:
+    """The lines up to one that is indented less than the cursor's: an editor that indents every
+    line as far as the cursor's cannot insert it."""
+    first, *others = text.split("\n")
+    lines = [first]
+    for line in others:
+        if line.strip() and not line.startswith(indentation):
+            return "\n".join(lines).rstrip("\n")
+        lines.append(line)
+    return text
+
+
+def _word_length(line: str) -> int:
+    length = 0
+    while length < len(line) and (line[-1 - length].isalnum() or line[-1 - length] == "_"):
+        length += 1
+    return length
+
+
+def _with_word(cursor: Cursor, word: str, encoding: Encoding) -> types.Range:
+    start = cursor.range.start
+    units = units_of(word, len(word), encoding)
+    return types.Range(types.Position(start.line, start.character - units), cursor.range.end)

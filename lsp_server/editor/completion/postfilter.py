@@ -1,0 +1,123 @@
+"""Cuts what must not be shown from the model's text: hidden characters, loops, what stands after
+the cursor, closing brackets that close nothing, trailing blanks."""
+
+from __future__ import annotations
+
+from lsp_server.editor.completion.repetition import is_echo, without_loop
+from lsp_server.editor.completion.surroundings import SURROUNDING_CHARACTERS, Surroundings
+from lsp_server.text.documents.document import with_line_feeds
+from lsp_server.text.documents.invisible_characters import first_hidden
+from lsp_server.text.syntax.incremental_brackets import IncrementalBrackets
+
+_CLOSES = ")]}\"'`>;,:"
+
+
+def shown_text(
+    text: str, prefix: str, suffix: str, syntax: IncrementalBrackets | None = None
+) -> str:
+    """What to offer of ``text`` between ``prefix`` and ``suffix``; empty when nothing is left.
+    ``syntax``: what is known of the document, for a language that has a grammar."""
+    text = with_line_feeds(text)
+    if not text.isascii():
+        text = text[: first_hidden(text, prefix + suffix)]
+    text = without_loop(text)
+    if is_echo(text, prefix):
+        return ""
+    around = Surroundings(prefix, suffix, syntax)
+    text = without_suffix(text, around)
+    text = text[: around.too_many(text)]
+    text = _without_trailing_blanks(text, suffix)
+    if not text.strip():
+        return ""
+    return text
+
+
+def without_suffix(text: str, around: Surroundings) -> str:
+    """Take off what stands after the cursor already, on its line and on the lines below."""
+    rest_of_line, *below = around.suffix[:SURROUNDING_CHARACTERS].split("\n")
+    following = _filled(below)
+    text = _without_line_rest(text, rest_of_line.rstrip("\r"), around)
+    if not following:
+        return text
+    line_before = around.prefix[around.prefix.rfind("\n") + 1 :]
+    lines = text.split("\n")
+    whole = [line_before + lines[0], *lines[1:]]
+    for number in range(1, len(lines)):
+        # The line below the cursor comes again: what was written goes up to there.
+        written = _filled(whole[number:])
+        if not written or not _starts_same(written, following):
+            continue
+        if _are_rows([*_filled(whole[:number])[-1:], *written]):
+            continue
+        if not around.needs("\n".join(lines[number:]), text):
+            return "\n".join(lines[:number]).rstrip("\n")
+    if lines[0].strip() and not rest_of_line.strip():
+        written = _filled(whole)
+        doubled = written == following[:1] or _starts_same(written, following)
+        if doubled and not _are_rows([*_last_line(around.prefix), *written]):
+            return text if around.needs(text, text) else ""
+    return text
+
+
+def _filled(lines: list[str]) -> list[str]:
+    return [line.rstrip() for line in lines if line.strip()]
+
+
+def _last_line(prefix: str) -> list[str]:
+    return _filled(prefix[-SURROUNDING_CHARACTERS:].split("\n")[:-1])[-1:]
+
+
+def _are_rows(lines: list[str]) -> bool:
+    """Whether the same line stands there several times: one more is no mistake."""
+    return len(lines) > 1 and len(set(lines)) == 1
+
+
+def _starts_same(written: list[str], following: list[str]) -> bool:
+    """The last line written may be cut short."""
+    count = min(len(written), len(following))
+    if written[: count - 1] != following[: count - 1]:
+        return False
+    last = written[count - 1]
+    if last == following[count - 1]:
+        # A lone closing bracket or `else:` may well come twice; a longer line may not.
+        return count > 1 or len(last.strip()) > 6
+    return count > 1 and len(last.strip()) > 3 and following[count - 1].startswith(last)
+
+
+def _without_line_rest(text: str, rest: str, around: Surroundings) -> str:
+    if not rest.strip():
+        return text
+    line_before = around.prefix[around.prefix.rfind("\n") + 1 :]
+    first, separator, more = text.partition("\n")
+    first = first.rstrip()
+    for size in range(len(rest), 0, -1):
+        part = rest[:size].rstrip()
+        if not part.strip() or not first.endswith(part):
+            continue
+        if size < len(rest) and not all(character in _CLOSES for character in rest[:size]):
+            continue
+        if part[0] in "\"'`" and (line_before + first).count(part[0]) % 2:
+            # The text's last quote opens what the rest of the line closes.
+            continue
+        if not around.needs(part, text):
+            return first[: len(first) - len(part)]
+    if separator and more and rest.strip(" \t" + _CLOSES):
+        # More lines would tear the rest of the line off what belongs before it.
+        return text.partition("\n")[0]
+    return text
+
+
+def _without_trailing_blanks(text: str, suffix: str) -> str:
+    lines = [line.rstrip() if number else line for number, line in enumerate(text.split("\n"))]
+    text = "\n".join(lines)
+    if not suffix.split("\n", 1)[0].strip():
+        text = text.rstrip()
+    return text
+
+
+def wants_several_lines(line_before: str, line_after: str) -> bool:
+    """Whether a block may be written here: on an empty line, or after what opens a block."""
+    if line_after.strip(" \t\r)]}>;,:\"'"):
+        return False
+    before = line_before.rstrip()
+    return not before.strip() or before.endswith((":", "{", "(", "[", "=>", "->"))

@@ -1,0 +1,218 @@
+"""Handlers for documents, settings, folders and files that the client reports."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+from pygls.uris import to_fs_path
+
+from lsp_server.editor.completion.lsp import ask_after, cursor_at, inactive_reason
+from lsp_server.shared.errors import RedraftError
+from lsp_server.text.documents.document import Edit, Notebook
+from repo_index.source_tree import IGNORE_FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lsp_server.editor.server import RedraftServer
+
+logger = logging.getLogger(__name__)
+
+
+def did_open(ls: RedraftServer, params: types.DidOpenTextDocumentParams) -> None:
+    """A document was opened."""
+    item = params.text_document
+    document = ls.documents.open(item.uri, str(item.language_id), item.version, item.text)
+    ls.next_edits.opened(document)
+    ls.feed_buffer(item.uri, opened=True)
+    ls.forget_if_withheld(document)
+    if not inactive_reason(ls, document):
+        start = types.Position(0, 0)
+        ls.completion.opened(item.uri, lambda: cursor_at(ls, document, start).ask)
+
+
+def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> None:
+    """A document was changed; a change of an unknown document is told to the log alone."""
+    document = ls.documents.get(params.text_document.uri)
+    edits: list[Edit] = []
+    for change in params.content_changes:
+        if isinstance(change, types.TextDocumentContentChangePartial):
+            start, end = change.range.start, change.range.end
+            edit = document.change(
+                (start.line, start.character),
+                (end.line, end.character),
+                change.text,
+                ls.features.encoding,
+            )
+        else:
+            edit = document.replace_all(change.text)
+        ls.secrets.changed(document, edit)
+        ls.editing.follow(document.uri, edit)
+        edits.append(edit)
+    document.version = params.text_document.version
+    if ls.settings.next_edits.enabled:
+        ls.next_edits.changed(document, edits)
+    ls.feed_buffer(document.uri)
+    if ls.secrets.withheld_reason(document):
+        # What was to be computed would be of the text as it is now.
+        ls.completion.close(document.uri)
+        ls.forget_if_withheld(document)
+    elif edits and not inactive_reason(ls, document):
+        ls.completion.rest(document.uri, lambda: ask_after(ls, document, edits[-1]))
+
+
+def did_close(ls: RedraftServer, params: types.DidCloseTextDocumentParams) -> None:
+    """A document was closed."""
+    _close(ls, params.text_document.uri)
+
+
+def _close(ls: RedraftServer, uri: str) -> None:
+    ls.completion.close(uri)
+    ls.offers.close(uri)
+    ls.next_edits.closed(uri)
+    ls.drop_buffer(uri)
+    ls.secrets.closed(uri)
+    ls.documents.close(uri)
+
+
+def did_save(ls: RedraftServer, params: types.DidSaveTextDocumentParams) -> None:
+    """A document was saved: its file is indexed anew."""
+    _refresh(ls, [params.text_document.uri])
+
+
+def notebook_did_open(ls: RedraftServer, params: types.DidOpenNotebookDocumentParams) -> None:
+    """A notebook and its cells were opened."""
+    notebook = params.notebook_document
+    cells = [cell.document for cell in notebook.cells]
+    ls.documents.notebooks[notebook.uri] = Notebook(notebook.uri, notebook.version, cells)
+    for item in params.cell_text_documents:
+        ls.documents.open(item.uri, str(item.language_id), item.version, item.text)
+
+
+def notebook_did_change(ls: RedraftServer, params: types.DidChangeNotebookDocumentParams) -> None:
+    """Cells came, went, moved or changed."""
+    notebook = ls.documents.notebooks.get(params.notebook_document.uri)
+    if notebook is None or params.change.cells is None:
+        return
+    notebook.version = params.notebook_document.version
+    cells = params.change.cells
+    if cells.structure is not None:
+        array = cells.structure.array
+        notebook.cells[array.start : array.start + array.delete_count] = [
+            cell.document for cell in array.cells or []
+        ]
+        for closed in cells.structure.did_close or []:
+            _close(ls, closed.uri)
+        for item in cells.structure.did_open or []:
+            ls.documents.open(item.uri, str(item.language_id), item.version, item.text)
+    for content in cells.text_content or []:
+        did_change(ls, types.DidChangeTextDocumentParams(content.document, content.changes))
+
+
+def notebook_did_close(ls: RedraftServer, params: types.DidCloseNotebookDocumentParams) -> None:
+    """A notebook was closed."""
+    ls.documents.notebooks.pop(params.notebook_document.uri, None)
+    for cell in params.cell_text_documents:
+        _close(ls, cell.uri)
+
+
+async def did_change_configuration(
+    ls: RedraftServer, params: types.DidChangeConfigurationParams
+) -> None:
+    """Settings changed: sent along by some clients, asked for with the others."""
+    sent = params.settings
+    if isinstance(sent, dict) and isinstance(sent.get("redraft"), dict):
+        ls.apply_settings(sent["redraft"])
+    else:
+        await pull_settings(ls)
+
+
+async def pull_settings(ls: RedraftServer) -> dict[str, Any]:
+    """Ask the client for the section ``redraft``; what it does not have stays as it was. Returns
+    what the client answered, empty where it has no such section."""
+    if not ls.features.configuration:
+        return {}
+    try:
+        answer = await ls.protocol.ask(
+            types.WORKSPACE_CONFIGURATION, {"items": [{"section": "redraft"}]}
+        )
+    except RedraftError as error:
+        logger.info("settings: %s", error)
+        return {}
+    if not (isinstance(answer, list) and answer and isinstance(answer[0], dict)):
+        return {}
+    answered: dict[str, Any] = answer[0]
+    ls.apply_settings({**(ls.features.options.get("settings") or {}), **answered})
+    return answered
+
+
+async def watch_ignore_files(ls: RedraftServer) -> None:
+    """Have the client report ignore files that change outside of the editor. The indexer watches
+    all others itself."""
+    if not ls.features.watches_files:
+        return
+    pattern = f"**/{{{','.join(sorted(IGNORE_FILES))}}}"
+    registration = {
+        "id": "redraft-ignore-files",
+        "method": types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
+        "registerOptions": {"watchers": [{"globPattern": pattern}]},
+    }
+    try:
+        await ls.protocol.ask(types.CLIENT_REGISTER_CAPABILITY, {"registrations": [registration]})
+    except RedraftError as error:
+        logger.info("watching: %s", error)
+
+
+def did_change_watched_files(ls: RedraftServer, params: types.DidChangeWatchedFilesParams) -> None:
+    """The client saw ignore files change."""
+    _refresh(ls, [change.uri for change in params.changes])
+
+
+def _refresh(ls: RedraftServer, uris: Iterable[str]) -> None:
+    by_folder: dict[str, list[str]] = {}
+    uris = list(uris)
+    if any(uri.rpartition("/")[2] in IGNORE_FILES for uri in uris):
+        ls.ignored.forget()
+        ls.feed_buffers()
+    for uri in uris:
+        place = ls.folders.place(uri)
+        if place.folder and to_fs_path(uri):
+            by_folder.setdefault(place.folder, []).append(place.path)
+    for folder, paths in by_folder.items():
+        ls.hub.indexer.refresh(folder, paths)
+
+
+def did_change_workspace_folders(
+    ls: RedraftServer, params: types.DidChangeWorkspaceFoldersParams
+) -> None:
+    """Folders were added to or removed from the window."""
+    for removed in params.event.removed:
+        if (path := ls.folders.remove(removed.uri)) is not None:
+            ls.hub.close_workspace(path)
+    for added in params.event.added:
+        if (path := ls.folders.add(added.uri)) is not None:
+            ls.hub.open_workspace(path, ls.settings)
+    ls.ask_about_sharing()
+    ls.indexing.changed()
+    ls.status.changed()
+
+
+def set_trace(_: RedraftServer, __: Any) -> None:
+    """Tracing is the client's own; our log has its own setting."""
+
+
+HANDLERS: dict[str, Any] = {
+    types.TEXT_DOCUMENT_DID_OPEN: did_open,
+    types.TEXT_DOCUMENT_DID_CHANGE: did_change,
+    types.TEXT_DOCUMENT_DID_CLOSE: did_close,
+    types.TEXT_DOCUMENT_DID_SAVE: did_save,
+    types.NOTEBOOK_DOCUMENT_DID_OPEN: notebook_did_open,
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE: notebook_did_change,
+    types.NOTEBOOK_DOCUMENT_DID_CLOSE: notebook_did_close,
+    types.WORKSPACE_DID_CHANGE_CONFIGURATION: did_change_configuration,
+    types.WORKSPACE_DID_CHANGE_WATCHED_FILES: did_change_watched_files,
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: did_change_workspace_folders,
+    types.SET_TRACE: set_trace,
+}

@@ -1,0 +1,122 @@
+"""Checks a model's answer before it is offered as an edit: refuses what is cut off or empty, warns
+of what no longer parses or goes beyond the instruction."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import warnings
+
+from lsp_server.editor.editing.scope_of_instruction import changes_more
+from lsp_server.shared.contract.jobs import JobResult
+from lsp_server.shared.errors import EditRefused
+from lsp_server.tasks.editing.indentation import first_indent
+from lsp_server.text.documents.document import with_line_feeds
+
+
+def checked_text(
+    old: str, result: JobResult, language: str, instruction: str = "", *, strict: bool = True
+) -> str:
+    """The text that ``old`` becomes, which is the result's. ``language`` as in the protocol
+    (``python``). ``strict``: what is in doubt is refused, too. Raises EditRefused with the
+    reason."""
+    if result.stopped_by == "cancelled":
+        raise EditRefused("the edit was stopped")
+    if result.stopped_by == "length":
+        raise EditRefused(f"the edit was cut off after {result.tokens} tokens; select fewer lines")
+    if result.stopped_by == "broken":
+        raise EditRefused("the answer broke off; edit again")
+    if result.stopped_by == "loop":
+        raise EditRefused("the model repeated itself and was stopped; select fewer lines")
+    if old.strip() and not result.text.strip():
+        raise EditRefused("the model answered with nothing; rephrase the instruction")
+    if strict and (doubt := doubt_about(old, result.text, language, instruction)):
+        raise EditRefused(f"{doubt}; edit again")
+    return result.text
+
+
+def refuse_unparsed(old: str, new: str, language: str) -> None:
+    """Raises EditRefused where ``new`` does not parse and ``old`` did."""
+    if problem := new_problem(_as_parsed(old), _as_parsed(new), language):
+        raise EditRefused(f"the model's answer does not parse ({problem}); edit again")
+
+
+def doubt_about(old: str, new: str, language: str, instruction: str) -> str:
+    """Why an answer may not be what was asked for: it does not parse where ``old`` did, or changes
+    more than the instruction is about. Empty for nothing."""
+    before, after = _as_parsed(old), _as_parsed(new)
+    if problem := new_problem(before, after, language):
+        return f"the model's answer does not parse ({problem})"
+    if changes_more(instruction, before, after, language):
+        return "the model's answer changes more than it was asked to"
+    return ""
+
+
+def _as_parsed(text: str) -> str:
+    """Lines that end in ``\\n``, without a byte order mark: parsers take no other."""
+    return with_line_feeds(text).removeprefix("\ufeff")
+
+
+_BRACKETED = {
+    *("c", "cpp", "csharp", "dart", "go", "java", "javascript", "javascriptreact", "kotlin"),
+    *("objective-c", "rust", "scala", "swift", "typescript", "typescriptreact"),
+}
+_NO_CODE = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""", re.DOTALL
+)
+"""Comments and strings of languages with brackets around their blocks."""
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+
+
+def new_problem(old: str, new: str, language: str) -> str:
+    """Why ``new`` does not parse, when ``old`` did; empty otherwise, and for unknown languages.
+
+    Of languages without a parser here the brackets are counted: an answer that ends too early
+    leaves one open.
+    """
+    problem_of = {"python": _python_problem, "json": _json_problem}.get(language)
+    if language in _BRACKETED:
+        problem_of = _bracket_problem
+    if problem_of is None or problem_of(old):
+        return ""
+    return problem_of(new)
+
+
+def _python_problem(text: str) -> str:
+    if not text.strip():
+        return ""
+    # A piece from inside of a block parses below a header of its own.
+    indented = (first_indent(text) or "") != ""
+    source = f"if 1:\n{text}" if indented else text
+    if re.match(r"\s*(?:elif|else|except|finally)\b", text):
+        return ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # Statements such as return may stand outside of a function in a piece.
+            ast.parse(source)
+    except SyntaxError as error:
+        line = (error.lineno or 1) - indented
+        return f"line {line}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error) or type(error).__name__
+    return ""
+
+
+def _json_problem(text: str) -> str:
+    try:
+        json.loads(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _bracket_problem(text: str) -> str:
+    still_open: list[str] = []
+    for mark in re.findall(r"[()\[\]{}]", _NO_CODE.sub(" ", text)):
+        if mark not in _PAIRS:
+            still_open.append(mark)
+        elif not still_open or still_open.pop() != _PAIRS[mark]:
+            return f"a {mark} closes nothing"
+    return f"a {still_open[-1]} is not closed" if still_open else ""

@@ -1,0 +1,128 @@
+"""Edits as LSP sees them: workspace edits, hunks with ranges, statistics."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.editor.completion.lsp import lsp_range
+from lsp_server.editor.editing.provider import EditRequest, EditResult
+from lsp_server.shared.contract.jobs import JobResult
+from lsp_server.shared.errors import EditRefused, StaleDocument
+
+if TYPE_CHECKING:
+    from lsprotocol import types
+
+    from lsp_server.editor.server import RedraftServer
+    from lsp_server.text.documents.document import Document
+
+LABEL = "Redraft edit"
+PLAIN = "redraft"
+"""Annotation of what was asked for; notes are the annotations of what was not."""
+
+
+def edit_request(server: RedraftServer, params: Any) -> EditRequest:
+    """An edit request from JSON: ``{uri | textDocument, version?, range, instruction, plain?}``.
+
+    Raises UnknownDocument, EditRefused for what cannot be read, StaleDocument for another version.
+    """
+    if not isinstance(params, dict):
+        raise EditRefused("the edit's parameters must be an object")
+    identifier = params.get("textDocument") or params
+    uri, version = identifier.get("uri"), identifier.get("version")
+    document = server.documents.get(str(uri))
+    if isinstance(version, int) and version != document.version:
+        raise StaleDocument(
+            f"the edit is for version {version} and the document is at {document.version}"
+        )
+    if params.get("opened", document.opened) != document.opened:
+        raise StaleDocument("the document was closed and opened again; edit again")
+    try:
+        span = params["range"]
+        ends = [(int(span[end]["line"]), int(span[end]["character"])) for end in ("start", "end")]
+    except (KeyError, TypeError, ValueError):
+        raise EditRefused("the edit's range must have a start and an end") from None
+    encoding = server.features.encoding
+    start, end = sorted(document.position(line, units, encoding) for line, units in ends)
+    place = server.folders.place(document.uri)
+    return EditRequest(
+        document=document,
+        path=place.path,
+        workspace=place.folder,
+        start=start,
+        end=end,
+        instruction=str(params.get("instruction", "")),
+        plain=params.get("plain") is True,
+        with_comment=params.get("withComment") is True,
+        withheld=server.secrets.withheld_reason(document),
+        secret=bool(server.secrets.secret_reason(document)),
+    )
+
+
+def workspace_edit(server: RedraftServer, document: Document, edit: EditResult) -> dict[str, Any]:
+    """The edit in the form that the client takes; versioned where it can be."""
+    edits: list[dict[str, Any]] = [
+        {"range": _json(lsp_range(server, document, change.start, change.end)),
+         "newText": change.new_text}
+        for change in edit.changes
+    ]  # fmt: skip
+    if not server.features.document_changes:
+        return {"changes": {document.uri: edits}}
+    identifier = {"uri": document.uri, "version": edit.version}
+    workspace: dict[str, Any] = {"documentChanges": [{"textDocument": identifier, "edits": edits}]}
+    if server.features.change_annotations:
+        for one, change in zip(edits, edit.changes, strict=True):
+            one["annotationId"] = change.note or PLAIN
+        notes = {change.note for change in edit.changes if change.note}
+        workspace["changeAnnotations"] = {PLAIN: {"label": LABEL, "needsConfirmation": False}} | {
+            note: {"label": f"{LABEL}: {note}", "needsConfirmation": True} for note in sorted(notes)
+        }
+    return workspace
+
+
+def edit_answer(server: RedraftServer, document: Document, edit: EditResult) -> dict[str, Any]:
+    """The result of ``redraft/edit``."""
+    return {
+        "edit": workspace_edit(server, document, edit),
+        "hunks": [
+            {
+                "range": _json(lsp_range(server, document, change.start, change.end)),
+                "oldText": change.old_text,
+                "newText": change.new_text,
+                "note": change.note,
+            }
+            for change in edit.changes
+        ],
+        "diff": edit.diff,
+        "text": edit.text,
+        "version": edit.version,
+        "warning": edit.warning,
+        "statistics": statistics(edit.result),
+    }
+
+
+def refuse_nothing(edit: EditResult) -> None:
+    """Raises EditRefused where nothing changes: an empty edit is not applied."""
+    if not edit.changes:
+        raise EditRefused("the edit changes nothing; rephrase the instruction")
+
+
+def statistics(result: JobResult) -> dict[str, Any]:
+    """What generated text cost and where it came from. Times in seconds."""
+    return {
+        "tokens": result.tokens,
+        "forwards": result.forwards,
+        "tokensPerForward": result.tokens / result.forwards if result.forwards else 0.0,
+        "seconds": result.seconds,
+        "prefillSeconds": result.prefill_seconds,
+        "sources": result.sources,
+        "spans": [asdict(span) for span in result.spans],
+        "stoppedBy": result.stopped_by,
+    }
+
+
+def _json(span: types.Range) -> dict[str, Any]:
+    return {
+        "start": {"line": span.start.line, "character": span.start.character},
+        "end": {"line": span.end.line, "character": span.end.character},
+    }

@@ -1,0 +1,305 @@
+"""Edits by instruction: the model rewrites a region, the editor gets the fewest changed lines. An
+edit whose region was touched meanwhile is refused; nothing typed is ever overwritten."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from lsp_server.editor.editing.checks import checked_text, doubt_about, refuse_unparsed
+from lsp_server.editor.editing.hunks import Hunk, apply_hunks, unified_diff
+from lsp_server.editor.editing.instruction_comments import comment_span, without_span
+from lsp_server.editor.editing.notes import noted_hunks
+from lsp_server.editor.editing.region import TrackedRegion, whole_lines
+from lsp_server.editor.editing.rename_wordings import asks_for_rename
+from lsp_server.editor.editing.renames import EditedPart, rename_changes
+from lsp_server.models.manifest import DEFAULT_FILE
+from lsp_server.shared.contract.calls import Call
+from lsp_server.shared.contract.engine import EngineInterface
+from lsp_server.shared.contract.jobs import EDIT, EditJob, JobResult, Span, unchanged
+from lsp_server.shared.errors import EditRefused, EngineUnavailable, RedraftError, StaleDocument
+from lsp_server.shared.settings import Settings
+from lsp_server.text.documents.document import Document, Edit, Position
+from lsp_server.text.documents.invisible_characters import hidden_warning
+from lsp_server.text.documents.secret_documents import withheld_warning
+
+logger = logging.getLogger(__name__)
+
+AROUND_CHARACTERS = 8_000
+MAX_INSTRUCTION_CHARACTERS = 4_000
+
+
+@dataclass(slots=True)
+class EditRequest:
+    """What to rewrite, and how."""
+
+    document: Document
+    path: str
+    workspace: str
+    start: Position
+    end: Position
+    instruction: str
+    plain: bool = False
+    with_comment: bool = False
+    """The first line ends in the instruction itself, as a comment, which goes away."""
+    withheld: str = ""
+    """Why the document holds secrets: then the model is told nothing but the selection."""
+    secret: bool = False
+    """The document seems to hold secrets, allowed by the user or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A piece of the document and what it becomes."""
+
+    start: Position
+    end: Position
+    old_text: str
+    new_text: str
+    note: str = ""
+    """What the user should look at: that it is more than was asked for; empty for nothing."""
+
+
+@dataclass(slots=True)
+class EditResult:
+    """An edit that fits the document as it is now."""
+
+    version: int
+    changes: list[Change]
+    text: str
+    """The region's new text."""
+    diff: str
+    warning: str
+    """What the user should know before accepting; empty for nothing."""
+    result: JobResult = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingEdit:
+    """An edit under way: what the model is asked, and where its text will go."""
+
+    request: EditRequest
+    job: EditJob
+    region: TrackedRegion
+    selection: str
+    comment: tuple[int, int]
+    """Characters of the selection that are the instruction itself; the model does not see them."""
+    renamed: list[Hunk] | None
+    """The changes of the code where the instruction is a rename."""
+
+    @property
+    def code(self) -> str:
+        """The selection without the instruction."""
+        start, end = self.comment
+        return self.selection[:start] + self.selection[end:]
+
+
+OnText = Callable[[str, int], None]
+"""Called with the text so far and its tokens."""
+
+
+class EditProvider:
+    """Makes the edits of one client."""
+
+    def __init__(
+        self, client: str, settings: Callable[[], Settings], engine: Callable[[], EngineInterface]
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._engine = engine
+        self._regions: dict[str, list[TrackedRegion]] = {}
+        self._calls: set[asyncio.Future[JobResult]] = set()
+
+    def follow(self, uri: str, edit: Edit) -> None:
+        """A document changed: the regions under edit move with it."""
+        for region in self._regions.get(uri, ()):
+            region.follow(edit)
+
+    @contextmanager
+    def begin(self, request: EditRequest) -> Iterator[PendingEdit]:
+        """Fix what is to be edited, before anything is awaited, and follow it from then on. Raises
+        EditRefused."""
+        document = request.document
+        start, end = whole_lines(document, request.start, request.end)
+        selection = document.between(start, end)
+        comment = comment_span(selection) if request.with_comment else (0, 0)
+        code = selection[: comment[0]] + selection[comment[1] :]
+        job = self._job(request, code, start, end)
+        try:
+            renamed = self._renamed(request, code, document.offset(start), len(selection))
+        except RedraftError as error:
+            error.private = bool(request.withheld)
+            raise
+        region = TrackedRegion(start, end)
+        pending = PendingEdit(request, job, region, selection, comment, renamed)
+        regions = self._regions.setdefault(document.uri, [])
+        regions.append(pending.region)
+        try:
+            yield pending
+        finally:
+            regions.remove(pending.region)
+
+    async def finish(self, pending: PendingEdit, on_text: OnText | None = None) -> EditResult:
+        """The edit, for the document as it is when the model has finished. Cancelling the coroutine
+        stops the decode loop. Raises EditRefused or StaleDocument."""
+        try:
+            edit = await self._finished(pending, on_text)
+        except RedraftError as error:
+            error.private = bool(pending.request.withheld)
+            raise
+        if reason := pending.request.withheld:
+            notice = withheld_warning(reason)
+            edit.warning = f"{notice}; {edit.warning}" if edit.warning else notice
+        return edit
+
+    async def _finished(self, pending: PendingEdit, on_text: OnText | None) -> EditResult:
+        if pending.renamed is not None:
+            # Syntax tells what a rename makes of the code: a model could only spoil it.
+            result = unchanged(apply_hunks(pending.code, pending.renamed))
+        else:
+            result = await self._generate(pending.job, on_text)
+        document, region = pending.request.document, pending.region
+        if not document.is_open:
+            raise StaleDocument(
+                "the document was closed or opened again while it was edited; edit again"
+            )
+        if region.touched or document.between(region.start, region.end) != pending.selection:
+            raise StaleDocument("the lines changed while they were being edited; edit again")
+        return self._fitted(pending, result)
+
+    async def edit(self, request: EditRequest, on_text: OnText | None = None) -> EditResult:
+        """Begin and finish an edit."""
+        with self.begin(request) as pending:
+            return await self.finish(pending, on_text)
+
+    def _renamed(
+        self, request: EditRequest, code: str, start: int, length: int
+    ) -> list[Hunk] | None:
+        text = request.document.text
+        text = text[:start] + code + text[start + length :]
+        where = EditedPart(text, start, start + len(code), request.document.language, request.path)
+        return rename_changes(request.instruction, where)
+
+    def _job(self, request: EditRequest, code: str, start: Position, end: Position) -> EditJob:
+        if not request.instruction.strip():
+            raise EditRefused("the instruction is empty; say what should change")
+        if request.withheld and (request.start == request.end or request.with_comment):
+            raise EditRefused(
+                f"the file is held back ({request.withheld}); select the lines to change yourself"
+            )
+        document, settings = request.document, self._settings().edit
+        selection = code
+        if not selection.strip():
+            raise EditRefused("nothing is selected; select the lines to change")
+        text, offset = document.text, document.offset(start)
+        around = 0 if request.withheld else AROUND_CHARACTERS
+        return EditJob(
+            workspace="" if request.withheld else request.workspace,
+            path=request.path,
+            instruction=request.instruction[:MAX_INSTRUCTION_CHARACTERS],
+            selection=selection,
+            before=text[max(0, offset - around) : offset],
+            after=text[document.offset(end) :][:around],
+            language=document.language,
+            max_tokens=settings.max_tokens,
+            temperature=settings.temperature,
+            secret=request.secret or bool(request.withheld),
+            plain=request.plain,
+        )
+
+    async def _generate(self, job: EditJob, on_text: OnText | None) -> JobResult:
+        if reason := self._engine().refused:
+            raise EngineUnavailable(reason)
+        text, tokens = "", 0
+
+        def add(spans: list[Span]) -> None:
+            nonlocal text, tokens
+            text += "".join(span.text for span in spans)
+            tokens += len(spans)
+            if on_text is not None:
+                on_text(text, tokens)
+
+        call = self._engine().ask(job, self._client, add, EDIT)
+        result = await self._outcome(call)
+        if result is None or result.stopped_by == "cancelled":
+            raise EditRefused("the edit was stopped")
+        return result
+
+    async def _outcome(self, call: Call) -> JobResult | None:
+        self._calls.add(call.future)
+        limit = self._settings().edit.timeout_seconds
+        try:
+            result: JobResult | None = await asyncio.wait_for(asyncio.shield(call.future), limit)
+        except asyncio.TimeoutError:
+            call.cancel()
+            raise EditRefused(f"the edit took longer than {limit:g} s and was stopped") from None
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        finally:
+            self._calls.discard(call.future)
+        return result
+
+    def _is_default(self) -> bool:
+        """Whether the default model answers. It is small: what does not parse is all that it makes
+        of some edits."""
+        return PurePath(self._engine().status.model).name == DEFAULT_FILE
+
+    def _fitted(self, pending: PendingEdit, result: JobResult) -> EditResult:
+        document, job = pending.request.document, pending.job
+        language, instruction = document.language, job.instruction
+        wanted = checked_text(job.selection, result, language, instruction, strict=False)
+        if self._is_default() or asks_for_rename(instruction, job.selection):
+            refuse_unparsed(job.selection, wanted, language)
+        doubt = doubt_about(job.selection, wanted, language, instruction)
+        before, base = document.text, document.offset(pending.region.start)
+        after = before[:base] + wanted + before[base + len(pending.selection) :]
+        return EditResult(
+            version=document.version,
+            changes=self._changes(pending, wanted),
+            text=wanted,
+            diff=unified_diff(before, after, job.path),
+            warning="; ".join(filter(None, [hidden_warning(pending.selection, wanted), doubt])),
+            result=result,
+        )
+
+    @staticmethod
+    def _changes(pending: PendingEdit, wanted: str) -> list[Change]:
+        """What turns the selection into the text that is wanted, with notes. Nothing changes where
+        the code stays as it is: the instruction then stays, too."""
+        document, code = pending.request.document, pending.code
+        if wanted == code:
+            return []
+        base = document.offset(pending.region.start)
+        noted = noted_hunks(code, wanted, pending.job.instruction, document.language)
+        return [
+            Change(
+                document.position_at(base + hunk.start),
+                document.position_at(base + hunk.end),
+                pending.selection[hunk.start : hunk.end],
+                hunk.text,
+                hunk.note,
+            )
+            for hunk in without_span(noted, *pending.comment)
+        ]
+
+    def prefill(self, request: EditRequest) -> None:
+        """The user is typing an instruction: compute what is known of the prompt. Not of a document
+        that is held back: no edit of it was asked for yet."""
+        if request.withheld:
+            return
+        start, end = whole_lines(request.document, request.start, request.end)
+        try:
+            job = self._job(request, request.document.between(start, end), start, end)
+        except EditRefused:
+            return
+        if not self._engine().refused:
+            self._engine().prefill(job, self._client)
+
+    def close_all(self) -> None:
+        """The client has gone; its handlers are cancelled, which stops their calls."""
+        self._regions.clear()

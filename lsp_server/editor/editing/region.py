@@ -1,0 +1,45 @@
+"""The region of a document that is being edited, tracked while the user goes on typing."""
+
+from __future__ import annotations
+
+from lsp_server.text.documents.document import Document, Edit, Position, split_lines
+
+
+class TrackedRegion:
+    """A range that moves with edits outside of it and is spoilt by edits inside."""
+
+    def __init__(self, start: Position, end: Position) -> None:
+        self.start = start
+        self.end = end
+        self.touched = False
+
+    def follow(self, edit: Edit) -> None:
+        """The document changed."""
+        if edit.end <= self.start and edit.start < self.start:
+            self.start, self.end = _moved(self.start, edit), _moved(self.end, edit)
+        elif edit.start < self.end or (edit.start == self.end == self.start):
+            self.touched = True
+
+    def take_in(self, edit: Edit) -> None:
+        """The document changed inside of it, and that is meant: it ends where its text now does."""
+        self.end = _moved(self.end, edit)
+
+
+def _moved(place: Position, edit: Edit) -> Position:
+    """``place``, which is not before the edit's end, after the edit."""
+    lines = split_lines(edit.text)
+    line = place.line + len(lines) - 1 - (edit.end.line - edit.start.line)
+    if place.line != edit.end.line:
+        return Position(line, place.column)
+    start = edit.start.column if len(lines) == 1 else 0
+    return Position(line, start + len(lines[-1]) + place.column - edit.end.column)
+
+
+def whole_lines(document: Document, start: Position, end: Position) -> tuple[Position, Position]:
+    """The range widened to whole lines, without the end of the last one. A selection that ends at
+    the start of a line does not mean that line."""
+    last = end.line
+    if last > start.line and end.column == 0:
+        last -= 1
+    line = document.lines[last].rstrip("\r\n")
+    return Position(start.line, 0), Position(last, len(line))

@@ -1,0 +1,330 @@
+"""The user's recent edits in all documents. Neighbouring changes are joined to one edit.
+
+Only what is typed counts. A formatter, a checkout or a pasted block says nothing of what comes
+next, and what was undone was never meant. The history lives as long as the editor's session.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from lsp_server.text.documents.document import Document, Edit
+
+NEAR_LINES = 8
+"""A change joins the last edit when it is at most so many lines away (Zed's number)."""
+PAUSE_S = 1.0
+"""A longer pause begins another edit, unless the same word is typed on."""
+BULK_LINES = 8
+BULK_CHARACTERS = 200
+"""One change of more is no typing."""
+LARGEST_CHARACTERS = 6_000
+"""An edit of more text than this is left out."""
+LONGEST_HISTORY = 32
+
+
+@dataclass(slots=True, eq=False)
+class RecordedEdit:
+    """Whole lines of a document that became others.
+
+    ``line`` is the first of them in the document as it is now, 0-based; it moves with what is
+    changed above it.
+    """
+
+    document: Document
+    line: int
+    old: list[str]
+    new: list[str]
+    changed_s: float
+    """When it was last changed, by the history's clock."""
+
+    @property
+    def end(self) -> int:
+        """The line behind the new ones, in the document as it is now."""
+        return self.line + len(self.new)
+
+    @property
+    def old_text(self) -> str:
+        """The lines as they were."""
+        return "".join(self.old)
+
+    @property
+    def new_text(self) -> str:
+        """The lines as they are."""
+        return "".join(self.new)
+
+    def text_before(self) -> str:
+        """The document's text without this edit."""
+        lines = self.document.lines
+        return "".join([*lines[: self.line], *self.old, *lines[self.end :]])
+
+    def start_offset(self) -> int:
+        """Code points of the document before the edit; the same with and without it."""
+        return sum(map(len, self.document.lines[: self.line]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Lines that one notification changed."""
+
+    line: int
+    old: list[str]
+    new: list[str]
+
+    @property
+    def end_before(self) -> int:
+        return self.line + len(self.old)
+
+    @property
+    def is_bulk(self) -> bool:
+        old, new = "".join(self.old), "".join(self.new)
+        head = _common_start(old, new)
+        tail = _common_start(old[head:][::-1], new[head:][::-1])
+        changed = max(len(old), len(new)) - head - tail
+        lines = max(len(self.old), len(self.new))
+        return changed > BULK_CHARACTERS or lines > BULK_LINES
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word of a document: its line, and its columns in code points."""
+
+    line: int
+    start: int
+    end: int
+
+    @classmethod
+    def typed(cls, document: Document, edit: Edit) -> _Word:
+        """The word that an edit wrote, or in which it deleted."""
+        if edit.start.line >= len(document.lines) or "\n" in edit.text:
+            return cls(-1, 0, 0)
+        line = document.lines[edit.start.line]
+        start = min(edit.start.column, len(line))
+        end = min(start + len(edit.text), len(line))
+        while start > 0 and _is_of_word(line[start - 1]):
+            start -= 1
+        while end < len(line) and _is_of_word(line[end]):
+            end += 1
+        return cls(edit.start.line, start, end)
+
+    def touches(self, edit: Edit) -> bool:
+        """Whether an edit changes this word, or goes on behind it."""
+        is_here = edit.start.line == edit.end.line == self.line
+        return is_here and edit.start.column <= self.end and edit.end.column >= self.start
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+class EditHistory:
+    """The edits of one client, the latest last. Not thread-safe: the event loop owns it.
+
+    ``may_be_read`` says whether a document may be read for others: none that holds secrets, and
+    none that is ignored or excluded.
+    """
+
+    def __init__(
+        self,
+        may_be_read: Callable[[Document], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._may_be_read = may_be_read
+        self._clock = clock
+        self._lines: dict[str, tuple[Document, list[str]]] = {}
+        """The lines of each document as they were behind the last change."""
+        self._edits: deque[RecordedEdit] = deque(maxlen=LONGEST_HISTORY)
+        self._joins = False
+        """Whether the next change may join the last edit."""
+        self._word = _Word(-1, 0, 0)
+        """The word that was typed at last, in the last edit's document."""
+
+    def __iter__(self) -> Iterator[RecordedEdit]:
+        """The edits, the latest first."""
+        return iter(list(reversed(self._edits)))
+
+    def __len__(self) -> int:
+        return len(self._edits)
+
+    @property
+    def last(self) -> RecordedEdit | None:
+        """The latest edit."""
+        return self._edits[-1] if self._edits else None
+
+    def quiet_s(self) -> float:
+        """Seconds since the latest edit changed; infinite without one."""
+        return self._clock() - self._edits[-1].changed_s if self._edits else float("inf")
+
+    def lines_before(self, document: Document) -> list[str] | None:
+        """The lines of a document as they were behind the last change that was told; None where it
+        is not known."""
+        known = self._lines.get(document.uri)
+        return known[1] if known is not None and known[0] is document else None
+
+    def opened(self, document: Document) -> None:
+        """A document was opened."""
+        self.forget(document.uri)
+        self._lines[document.uri] = document, list(document.lines)
+
+    def changed(self, document: Document, edits: list[Edit]) -> None:
+        """One notification changed a document by ``edits``; it reads as it does behind them."""
+        change = self._read(document, edits)
+        if change is None:
+            return
+        is_typed = not change.is_bulk and not _apart(edits) and self._may_be_read(document)
+        goes_on = self._word.touches(edits[0])
+        self._word = _Word.typed(document, edits[0])
+        if is_typed and self._joined(document, change, goes_on):
+            return
+        undone = self._undone(document, change)
+        self._move(document, change)
+        self._joins = is_typed and not undone
+        if is_typed and not undone:
+            self._add(RecordedEdit(document, change.line, change.old, change.new, self._clock()))
+
+    def accepted(self, document: Document, edits: list[Edit]) -> None:
+        """A change as a next edit proposed it: it begins nothing of its own. The edit that it
+        follows from stays the last one, with what was changed of its own lines."""
+        change = self._read(document, edits)
+        if change is None:
+            return
+        by = len(change.new) - len(change.old)
+        for edit in self._edits:
+            if edit.document is not document or edit.end <= change.line:
+                continue
+            if edit.line >= change.end_before:
+                edit.line += by
+            else:
+                edit.line, edit.old, edit.new = _union(edit, change, document.lines)
+
+    def closed(self, uri: str) -> None:
+        """A document was closed; what was done in it stays known by its text."""
+        self._lines.pop(uri, None)
+
+    def forget(self, uri: str) -> None:
+        """Nothing of a document may be known any more: it was opened anew, or holds secrets."""
+        self._lines.pop(uri, None)
+        left = [edit for edit in self._edits if edit.document.uri != uri]
+        if len(left) != len(self._edits):
+            self._edits = deque(left, LONGEST_HISTORY)
+            self._joins = False
+
+    def clear(self) -> None:
+        """Forget all edits."""
+        self._edits.clear()
+        self._joins = False
+
+    # How a change becomes an edit
+
+    def _read(self, document: Document, edits: list[Edit]) -> _Change | None:
+        """The lines that ``edits`` changed; None where they changed none, or where the document was
+        not known."""
+        before = self.lines_before(document)
+        if before is None:
+            self.opened(document)
+            return None
+        change = _changed_lines(before, document.lines, edits)
+        if change is not None:
+            before[change.line : change.end_before] = change.new
+        return change
+
+    def _add(self, edit: RecordedEdit) -> None:
+        """Keep an edit that changes more than blanks and is not too large."""
+        if edit.old_text.split() == edit.new_text.split():
+            self._joins = False
+        elif len(edit.old_text) + len(edit.new_text) <= LARGEST_CHARACTERS:
+            self._edits.append(edit)
+        else:
+            self._joins = False
+
+    def _joined(self, document: Document, change: _Change, goes_on: bool) -> bool:
+        """Whether a change went into the last edit. goes_on: it changes the word of that."""
+        last = self.last
+        if last is None or not self._joins or last.document is not document:
+            return False
+        is_near = change.line <= last.end + NEAR_LINES and last.line <= (
+            change.end_before + NEAR_LINES
+        )
+        is_prompt = self._clock() - last.changed_s <= PAUSE_S
+        if not (is_near and is_prompt) and not goes_on:
+            return False
+        joined = _union(last, change, document.lines)
+        self._edits.pop()
+        self._move(document, change)
+        self._add(RecordedEdit(document, *joined, self._clock()))
+        return True
+
+    def _undone(self, document: Document, change: _Change) -> bool:
+        """Whether a change takes back an edit, which then was never made."""
+        for edit in self._edits:
+            same_place = edit.document is document and edit.line == change.line
+            if same_place and edit.new == change.old and edit.old == change.new:
+                self._edits.remove(edit)
+                return True
+        return False
+
+    def _move(self, document: Document, change: _Change) -> None:
+        """Earlier edits below a change move with it; those that it overwrites are forgotten."""
+        by = len(change.new) - len(change.old)
+        left = []
+        for edit in self._edits:
+            if edit.document is document:
+                if edit.line >= change.end_before:
+                    edit.line += by
+                elif edit.end > change.line:
+                    continue
+            left.append(edit)
+        if len(left) != len(self._edits):
+            self._edits = deque(left, LONGEST_HISTORY)
+
+
+def _apart(edits: list[Edit]) -> bool:
+    """Whether edits of one notification lie at places that no keystroke changes together."""
+    lines = {edit.start.line for edit in edits} | {edit.end.line for edit in edits}
+    return len(edits) > 1 and max(lines) - min(lines) > 1
+
+
+def _changed_lines(before: list[str], after: list[str], edits: list[Edit]) -> _Change | None:
+    """The lines that differ, looked for where the edits say; None where none does."""
+    added = len(after) - len(before)
+    if len(edits) == 1:
+        # A line end may be joined with the line before.
+        first = max(0, edits[0].start.line - 1)
+        last = min(len(before), edits[0].end.line + 2)
+    else:
+        first, last = 0, len(before)
+    old, new = before[first:last], after[first : last + added]
+    head = _common_start(old, new)
+    tail = _common_start(old[head:][::-1], new[head:][::-1])
+    old, new = old[head : len(old) - tail], new[head : len(new) - tail]
+    return _Change(first + head, old, new) if old or new else None
+
+
+def _common_start(left: list[str] | str, right: list[str] | str) -> int:
+    """How many items both begin with."""
+    for place, (one, other) in enumerate(zip(left, right, strict=False)):
+        if one != other:
+            return place
+    return min(len(left), len(right))
+
+
+def _union(
+    last: RecordedEdit, change: _Change, lines: list[str]
+) -> tuple[int, list[str], list[str]]:
+    """The place, old and new lines of an edit that a change goes on with.
+
+    Both are given by lines of the document between them; what neither touched is in both.
+    """
+    first = min(last.line, change.line)
+    end = max(last.end, change.end_before)
+    by = len(change.new) - len(change.old)
+    new = lines[first : end + by]
+    # The document before the change, from ``first`` to ``end``, then without the last edit.
+    between = [*lines[first : change.line], *change.old, *lines[change.line + len(change.new) :]]
+    between = between[: end - first]
+    old = [*between[: last.line - first], *last.old, *between[last.end - first :]]
+    head = _common_start(old, new)
+    tail = _common_start(old[head:][::-1], new[head:][::-1])
+    return first + head, old[head : len(old) - tail], new[head : len(new) - tail]

@@ -1,0 +1,99 @@
+"""Next edits as messages: ``redraft/nextEdit``, and the method of Copilot's language server for the
+clients that know it (``textDocument/copilotInlineEdit``, as of sidekick.nvim and copilot.lua)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.editor.completion.lsp import switched_off_reason
+from lsp_server.editor.protocol.capabilities import NEXT_EDIT_ACCEPTED
+from lsp_server.shared.errors import RedraftError
+from lsp_server.text.documents.document import Document, Position
+
+if TYPE_CHECKING:
+    from lsp_server.editor.next_edits.pending import PendingNextEdit
+    from lsp_server.editor.server import RedraftServer
+
+
+async def next_edit(ls: RedraftServer, params: Any) -> dict[str, Any] | None:
+    """``redraft/nextEdit`` with ``{textDocument, position}``: null when a newer request came, else
+    ``{edits}``, those of the document first, from the cursor on.
+
+    Each is ``{number, textDocument: {uri, version}, range, text, title, command}``; ``text`` is
+    null where the user is only led to a place, ``version`` where the document is not open.
+    """
+    document, position = _place(ls, params)
+    found = await _found(ls, document, position)
+    if found is None:
+        return None
+    return {"edits": [_as_json(ls, one) for one in found]}
+
+
+async def copilot_inline_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
+    """``textDocument/copilotInlineEdit``: the next edits of the document itself that change text,
+    all at once, as such clients show them."""
+    document, position = _place(ls, params)
+    found = await _found(ls, document, position) or []
+    here = [one for one in found if one.uri == document.uri and one.new_text is not None]
+    return {"edits": [_as_json(ls, one) for one in here]}
+
+
+def inline_edit_shown(ls: RedraftServer, params: Any) -> None:
+    """``textDocument/didShowInlineEdit``: the user sees a next edit."""
+    ls.next_edits.shown += 1
+
+
+def focused(_: RedraftServer, __: Any) -> None:
+    """``textDocument/didFocus``: which document the user looks at is told by each request."""
+
+
+def run_next_edit_command(ls: RedraftServer, command: str, argument: dict[str, Any]) -> None:
+    """What became of a next edit. Raises RedraftError."""
+    number = argument.get("number")
+    if not isinstance(number, int):
+        raise RedraftError(f"{command} needs the number of a next edit")
+    if command == NEXT_EDIT_ACCEPTED:
+        ls.next_edits.accept(number)
+    else:
+        ls.next_edits.reject(number)
+    ls.status.changed()
+
+
+async def _found(
+    ls: RedraftServer, document: Document, position: Position
+) -> list[PendingNextEdit] | None:
+    if not ls.settings.next_edits.enabled or switched_off_reason(ls, document):
+        return []
+    return await ls.next_edits.next_edits(document, position)
+
+
+def _place(ls: RedraftServer, params: Any) -> tuple[Document, Position]:
+    try:
+        uri, at = str(params["textDocument"]["uri"]), params["position"]
+        line, units = int(at["line"]), int(at["character"])
+    except (KeyError, TypeError, ValueError):
+        raise RedraftError("expected textDocument and position") from None
+    document = ls.documents.get(uri)
+    return document, document.position(line, units, ls.features.encoding)
+
+
+def _as_json(ls: RedraftServer, one: PendingNextEdit) -> dict[str, Any]:
+    document = ls.documents.find(one.uri) or one.document
+    encoding = ls.features.encoding
+    start, end = (
+        dict(zip(("line", "character"), document.units(place, encoding), strict=True))
+        for place in (one.region.start, one.region.end)
+    )
+    is_open = ls.documents.find(one.uri) is document
+    return {
+        "number": one.number,
+        "textDocument": {"uri": one.uri, "version": document.version if is_open else None},
+        "range": {"start": start, "end": end},
+        "text": one.new_text,
+        "title": one.title,
+        "command": {
+            "title": "Accept next edit",
+            "command": NEXT_EDIT_ACCEPTED,
+            "arguments": [{"number": one.number}],
+        },
+    }

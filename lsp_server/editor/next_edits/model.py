@@ -1,0 +1,314 @@
+"""Windows that a model of next edits is asked to rewrite: one request at a time, and what of the
+answers is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lsp_server.editor.editing.hunks import Hunk
+from lsp_server.editor.editing.region import TrackedRegion
+from lsp_server.editor.next_edits.answers import AnsweredWindow, NoWindow, read_answer
+from lsp_server.editor.next_edits.history import RecordedEdit
+from lsp_server.editor.next_edits.prompts import (
+    expected_answer,
+    expected_rewrites,
+    holds_marks,
+    prompt_pieces,
+)
+from lsp_server.editor.next_edits.rules import does_not_parse, refusal
+from lsp_server.editor.next_edits.window_hunks import (
+    DocumentChange,
+    WindowHunk,
+    all_hunks,
+    first_hunks,
+    in_document,
+    logprob_of,
+)
+from lsp_server.editor.next_edits.windows import Window, shown_line
+from lsp_server.shared.contract.jobs import EDIT, GenerateJob, JobResult, Span
+from lsp_server.shared.errors import EngineFailed, EngineUnavailable, ModelUnavailable
+from lsp_server.tasks.next_edits.formats import FORMATS, NextEditFormat
+from lsp_server.text.documents.document import Document, Position
+
+if TYPE_CHECKING:
+    from lsp_server.engine.client import EngineClient
+    from lsp_server.shared.contract.calls import Call
+    from lsp_server.shared.settings import NextEditSettings
+
+THRESHOLDS = {"eager": 0.4, "balanced": 0.6, "quiet": 0.9, "off": 0.0}
+"""Joint probabilities by the value of ``redraft.nextEdits.gate``. From 0.4 to 0.78 at least half of
+what the default model gets exactly right is shown, and something in at most 5 % of the places where
+nothing should come."""
+MOST_MISREAD = 3
+"""So many answers one after another that are no windows: the model is not asked so again."""
+ANSWER_S = 0.3
+"""A window at the cursor is as large as the model reads and copies it in so many seconds, by what
+was measured of this machine: with what it writes anew an answer is there 0.45 s after the key."""
+MOST_PARTS = 200
+_MARGIN = 3
+"""Lines at the borders of a window around which another one is asked for."""
+ANSWER_FACTOR, ANSWER_TOKENS = 2, 128
+"""An answer is at most so many times as long as its window, estimated, and so many tokens more."""
+
+
+@dataclass(slots=True, eq=False)
+class WindowRequest:
+    """A window that the model is asked for, and the document that it is of."""
+
+    window: Window
+    format: NextEditFormat
+    document: Document
+    recent: Sequence[RecordedEdit]
+    """Edits of all documents, the latest first."""
+    workspace: str
+    is_secret: bool = False
+    is_elsewhere: bool = False
+    """The cursor is not in it."""
+    region: TrackedRegion = field(init=False)
+    version_text: str = field(init=False)
+    """The document as it was asked for, its lines ending in line feeds."""
+
+    def __post_init__(self) -> None:
+        first, end = self.window.first, self.window.first + len(self.window.lines)
+        last = min(end, len(self.document.lines)) - 1
+        column = len(self.document.lines[last].rstrip("\r\n"))
+        self.region = TrackedRegion(Position(first, 0), Position(last, column))
+        self.version_text = "".join(f"{shown_line(line)}\n" for line in self.document.lines)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the document still has the window, wherever that has moved."""
+        if self.region.touched or not self.document.is_open:
+            return False
+        first = self.region.start.line
+        lines = self.document.lines[first : first + len(self.window.lines)]
+        return tuple(map(shown_line, lines)) == self.window.lines
+
+    def holds(self, document: Document, place: Position) -> bool:
+        """Whether it shows the model what stands around a place, as it is now."""
+        first, count = self.window.first, len(self.window.lines)
+        is_near = first + _MARGIN <= place.line < first + count - _MARGIN
+        is_near = is_near or self.window.cursor == (place.line - first, place.column)
+        return self.document is document and is_near and self.is_current
+
+    def refusal(self, hunk: Hunk) -> str:
+        """Why a change of the window is not shown, in words; empty where it is."""
+        return refusal(
+            *(self.window, hunk, self.recent, self.document), is_elsewhere=self.is_elsewhere
+        )
+
+    def job(self) -> GenerateJob:
+        """What the engine is asked."""
+        return GenerateJob(
+            self.workspace,
+            self.window.path,
+            pieces=prompt_pieces(self.window, self.format),
+            prediction=expected_answer(self.window, self.format),
+            rewrites=expected_rewrites(self.window, self.format),
+            likely=True,
+            stop=list(self.format.stops),
+            secret=self.is_secret,
+            max_tokens=ANSWER_FACTOR * len(self.window.text.encode()) // 3 + ANSWER_TOKENS,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidentChanges:
+    """Changes that are shown, and the joint probability of each."""
+
+    changes: list[tuple[DocumentChange, float]]
+
+
+class NextEditModel:
+    """Asks the model of next edits of one client. ``engine`` gives it, None where there is none."""
+
+    def __init__(
+        self,
+        client: str,
+        settings: Callable[[], NextEditSettings],
+        engine: Callable[[], EngineClient | None],
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._engine = engine
+        self._call: Call | None = None
+        self._misread: dict[tuple[str, str], int] = {}
+        """Answers one after another that were no windows, by model and format."""
+        self.reason = ""
+        """Why the last answer brought nothing."""
+        self.results: list[JobResult] = []
+        """Of answers; for measurements, which empty it."""
+        self.parts_s: deque[tuple[float, float]] = deque(maxlen=MOST_PARTS)
+        """Of requests with a change, from asking: until the first tokens came, which is the prompt
+        and the first draft, and until the first change was known."""
+
+    @property
+    def format(self) -> NextEditFormat | None:
+        """The format that the model is asked in; None where it is not asked."""
+        engine = self._engine()
+        wanted = self._settings().format
+        if engine is None or wanted == "none" or engine.status.state == "failed":
+            return None
+        if wanted == "auto":
+            name = engine.status.next_edit_format
+        else:
+            name = wanted if wanted in engine.status.next_edit_formats else ""
+        if not name or self._is_misread(engine.status.model, name):
+            return None
+        return FORMATS[name]
+
+    @property
+    def affordable_tokens(self) -> int:
+        """Tokens of an edit, a window and its answer that are computed while a user waits; 0 where
+        it is not known yet."""
+        engine = self._engine()
+        return engine.status.prompt_length.tokens(ANSWER_S) if engine is not None else 0
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the model or the format; empty for nothing."""
+        engine, wanted = self._engine(), self._settings().format
+        if engine is None or engine.status.state != "ready" or wanted == "none":
+            return ""
+        if wanted != "auto" and wanted not in engine.status.next_edit_formats:
+            return f"the model's vocabulary lacks the tokens of the format {wanted}"
+        name = engine.status.next_edit_format if wanted == "auto" else wanted
+        if name and self._is_misread(engine.status.model, name):
+            return (
+                f"the model does not answer in the format {name}; choose another with "
+                "redraft.nextEdits.format"
+            )
+        return ""
+
+    def _is_misread(self, model: str, fmt: str) -> bool:
+        return self._misread.get((model, fmt), 0) >= MOST_MISREAD
+
+    @property
+    def threshold(self) -> float:
+        """The joint probability below which nothing is shown."""
+        return THRESHOLDS[self._settings().gate]
+
+    def cancel(self) -> None:
+        """Stop what runs."""
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
+
+    async def ask(
+        self,
+        request: WindowRequest,
+        found: Callable[[ConfidentChanges], None],
+        priority: int = EDIT,
+    ) -> None:
+        """Ask for a window; ``found`` is told the first change once the answer is back in the
+        window, and all of them at its end. An earlier request is cancelled."""
+        engine = self._engine()
+        self.cancel()
+        if engine is None:
+            return
+        if holds_marks(request.window, request.format):
+            self.reason = "the text holds marks of the model's format"
+            return
+        spans: list[Span] = []
+        is_reported, started, read_s = False, time.monotonic(), 0.0
+
+        def on_spans(new: list[Span]) -> None:
+            nonlocal is_reported, read_s
+            read_s = read_s or time.monotonic() - started
+            spans.extend(new)
+            if not is_reported and (confident := self._first(request, spans)) is not None:
+                is_reported = True
+                self.parts_s.append((read_s, time.monotonic() - started))
+                found(confident)
+
+        call = engine.ask(request.job(), self._client, on_spans, priority)
+        self._call = call
+        try:
+            result: JobResult = await call.future
+        except (EngineFailed, EngineUnavailable, ModelUnavailable) as error:
+            self.reason = str(error)
+            return
+        except asyncio.CancelledError:
+            if self._call is call:
+                call.cancel()
+            raise
+        finally:
+            if self._call is call:
+                self._call = None
+        self.results.append(result)
+        found(self._all(request, spans, result, engine.status.model))
+
+    def _first(self, request: WindowRequest, spans: Sequence[Span]) -> ConfidentChanges | None:
+        """The changes up to where the answer is back in the window; None until it is."""
+        text = "".join(span.text for span in spans)
+        try:
+            made = read_answer(text, request.window, request.format, is_whole=False)
+        except NoWindow:
+            return None
+        hunks = first_hunks(request.window, made)
+        return self._confident(request, hunks, made, spans) if hunks else None
+
+    def _all(
+        self, request: WindowRequest, spans: Sequence[Span], result: JobResult, model: str
+    ) -> ConfidentChanges:
+        if result.stopped_by not in ("end", "stop"):
+            self.reason = f"the answer was not finished ({result.stopped_by})"
+            return ConfidentChanges([])
+        place = model, request.format.name
+        try:
+            made = read_answer(result.text, request.window, request.format, is_whole=True)
+        except NoWindow as error:
+            self._misread[place] = self._misread.get(place, 0) + 1
+            self.reason = str(error)
+            return ConfidentChanges([])
+        self._misread[place] = 0
+        hunks = all_hunks(request.window, made)
+        if not hunks:
+            self.reason = "the model leaves the text as it is"
+        return self._confident(request, hunks, made, spans)
+
+    def _confident(
+        self,
+        request: WindowRequest,
+        hunks: Sequence[WindowHunk],
+        made: AnsweredWindow,
+        spans: Sequence[Span],
+    ) -> ConfidentChanges:
+        """Those of the changes that are shown: from the first on as long as the model is sure of
+        all of them together."""
+        if not request.is_current:
+            self.reason = "the text has changed"
+            return ConfidentChanges([])
+        left: list[tuple[Hunk, float]] = []
+        logprob = 0.0
+        for one in hunks:
+            reason = request.refusal(one.hunk)
+            logprob += logprob_of(one, made, spans)
+            likely = math.exp(logprob)
+            if not reason and likely < self.threshold:
+                reason = f"the model is not sure of it ({likely:.2f} of {self.threshold:g})"
+            if reason:
+                self.reason = reason
+            else:
+                left.append((one.hunk, likely))
+        if left and (problem := self._problem(request, [hunk for hunk, _ in left])):
+            self.reason = f"the text would not parse ({problem})"
+            return ConfidentChanges([])
+        first = request.region.start.line
+        return ConfidentChanges(
+            [
+                (in_document(request.window, hunk, request.document, first), likely)
+                for hunk, likely in left
+            ]
+        )
+
+    def _problem(self, request: WindowRequest, hunks: list[Hunk]) -> str:
+        text = request.version_text
+        start = sum(map(len, text.split("\n")[: request.window.first])) + request.window.first
+        return does_not_parse(request.window, hunks, text, start)

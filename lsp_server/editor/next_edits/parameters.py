@@ -1,0 +1,304 @@
+"""Adapts the calls of a Python function when one of its parameters came or went.
+
+Calls are those that imports and scopes resolve, never those of an attribute of that name alone. One
+with ``*`` or ``**`` in it is left alone: what stands where, only running it tells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lsp_server.editor.editing.hunks import Hunk
+from lsp_server.editor.next_edits.proposal import Proposal
+from lsp_server.editor.next_edits.renames import is_by_class, refers_to
+from lsp_server.text.syntax.python_names import Use, occurrences
+from lsp_server.text.syntax.tree import SyntaxTree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+    from lsp_server.editor.next_edits.history import RecordedEdit
+
+_SPLATS = {"list_splat", "dictionary_splat"}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter as a signature has it."""
+
+    name: str
+    has_default: bool
+    by_name_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureChange:
+    """One parameter of a function came or went."""
+
+    function: str
+    is_method: bool
+    removed: str
+    """The parameter that went, or nothing."""
+    added: str
+    """The parameter without a default that came, or nothing."""
+    place: int
+    """How many positional arguments stand before it in a call; -1: it is given by name."""
+
+
+def signature_change(edit: RecordedEdit) -> tuple[SignatureChange, SyntaxTree, Node] | None:
+    """The parameter that came or went by an edit, the text as it is now, and the function in it;
+    None for any other edit."""
+    document = edit.document
+    before = SyntaxTree.of(edit.text_before(), document.language, document.uri)
+    if before is None or before.grammar != "python":
+        return None
+    now = SyntaxTree.of(document.text, document.language, document.uri)
+    assert now is not None
+    start = edit.start_offset()
+    old = list(_functions(before, start, start + len(edit.old_text)))
+    new = list(_functions(now, start, start + len(edit.new_text)))
+    if len(old) != 1 or len(new) != 1 or _name(before, old[0]) != _name(now, new[0]):
+        return None
+    if old[0].has_error or _parameters_node(new[0]).has_error:
+        return None
+    change = _change(before, old[0], now, new[0])
+    return (change, now, new[0]) if change is not None else None
+
+
+def calls_to_change(
+    change: SignatureChange, tree: SyntaxTree, function: Node | None, calls: list[Node]
+) -> list[Proposal]:
+    """What becomes of calls of the function in a text. function: where it is in the same text."""
+    inside = (function.start_byte, function.end_byte) if function is not None else (0, 0)
+    proposals = []
+    for call in calls:
+        arguments = call.child_by_field_name("arguments")
+        if arguments is None or arguments.type != "argument_list" or arguments.has_error:
+            continue
+        if any(one.type in _SPLATS for one in arguments.named_children):
+            continue
+        is_inside = inside[0] <= call.start_byte < inside[1]
+        proposal = (
+            _without(change, tree, arguments)
+            if change.removed
+            else _with(change, tree, arguments, is_inside=is_inside)
+        )
+        if proposal is not None:
+            proposals.append(proposal)
+    return proposals
+
+
+def calls_of(tree: SyntaxTree, function: Node) -> list[Node]:
+    """The calls of a function in its own file."""
+    name = function.child_by_field_name("name")
+    assert name is not None
+    found = []
+    for one in occurrences(tree, _text(tree, name)):
+        attribute = one.node.parent if one.use is Use.ATTRIBUTE else None
+        called = attribute or one.node
+        call = _call_of(called)
+        if call and refers_to(tree, called, function) and not is_by_class(tree, one):
+            found.append(call)
+    return found
+
+
+def calls_by_name(tree: SyntaxTree, name: str) -> list[Node]:
+    """The calls of a name of the module."""
+    return [
+        call
+        for one in occurrences(tree, name)
+        if one.scope is not None and one.scope.kind == "module" and (call := _call_of(one.node))
+    ]
+
+
+def _call_of(called: Node) -> Node | None:
+    """The call whose function an expression is."""
+    call = called.parent
+    is_call = call is not None and call.type == "call"
+    return call if is_call and call.child_by_field_name("function") == called else None  # type: ignore[union-attr]
+
+
+# What changed in the signature
+
+
+def _functions(tree: SyntaxTree, start: int, end: int) -> Iterator[Node]:
+    """Functions whose parameters touch a range."""
+    node = tree.node(start, max(start, end - 1))
+    while node is not None and node.type not in ("module", "block"):
+        if node.type == "function_definition":
+            break
+        node = node.parent
+    if node is None:
+        return
+    left = [node]
+    while left:
+        one = left.pop()
+        if tree.index(one.end_byte) <= start or tree.index(one.start_byte) >= end:
+            continue
+        if one.type == "function_definition":
+            parameters = one.child_by_field_name("parameters")
+            touches = parameters is not None and (
+                tree.index(parameters.start_byte) < end and tree.index(parameters.end_byte) > start
+            )
+            if touches:
+                yield one
+        left += one.named_children
+
+
+def _change(before: SyntaxTree, old: Node, now: SyntaxTree, new: Node) -> SignatureChange | None:
+    had, has = _parameters(before, old), _parameters(now, new)
+    if had is None or has is None:
+        return None
+    gone = [one for one in had if one.name not in {other.name for other in has}]
+    came = [one for one in has if one.name not in {other.name for other in had}]
+    stay = [one.name for one in has if one not in came]
+    if len(gone) + len(came) != 1 or stay != [one.name for one in had if one not in gone]:
+        return None
+    one, names = (gone[0], had) if gone else (came[0], has)
+    if came and came[0].has_default:
+        return None
+    is_method = _is_method(new)
+    place = [other.name for other in names].index(one.name) - _bound_arguments(now, new)
+    if place < 0 and not one.by_name_only:
+        return None
+    return SignatureChange(
+        _name(now, new),
+        is_method,
+        removed=one.name if gone else "",
+        added="" if gone else one.name,
+        place=-1 if one.by_name_only else place,
+    )
+
+
+def _parameters_node(function: Node) -> Node:
+    node = function.child_by_field_name("parameters")
+    assert node is not None
+    return node
+
+
+def _parameters(tree: SyntaxTree, function: Node) -> list[Parameter] | None:
+    """The parameters, without ``*args`` and ``**kwargs``; None where one stands behind ``*args``,
+    so that a place tells nothing."""
+    found = []
+    by_name_only = False
+    for one in _parameters_node(function).named_children:
+        if one.type in ("comment", "positional_separator"):
+            continue
+        if one.type in ("keyword_separator", "list_splat_pattern"):
+            by_name_only = True
+            continue
+        if one.type == "dictionary_splat_pattern":
+            continue
+        inner = one.child_by_field_name("name") or (one.child(0) if one.child_count else one)
+        if inner is not None and inner.type in ("list_splat_pattern", "dictionary_splat_pattern"):
+            by_name_only = by_name_only or inner.type == "list_splat_pattern"
+            continue
+        if inner is None or inner.type != "identifier":
+            return None
+        found.append(Parameter(_text(tree, inner), "default" in one.type, by_name_only))
+    return found
+
+
+def _is_method(function: Node) -> bool:
+    outer = function.parent
+    while outer is not None and outer.type in ("decorated_definition", "block"):
+        outer = outer.parent
+    return outer is not None and outer.type == "class_definition"
+
+
+def _bound_arguments(tree: SyntaxTree, function: Node) -> int:
+    """How many parameters a call does not write: ``self``."""
+    if not _is_method(function):
+        return 0
+    outer = function.parent
+    if outer is not None and outer.type == "decorated_definition":
+        for one in outer.named_children:
+            if one.type == "decorator" and "staticmethod" in _text(tree, one):
+                return 0
+    return 1
+
+
+# What becomes of a call
+
+
+def _without(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> Proposal | None:
+    given = [one for one in arguments.named_children if one.type != "comment"]
+    named = [
+        one
+        for one in given
+        if one.type == "keyword_argument" and _text(tree, one.named_children[0]) == change.removed
+    ]
+    positional = [one for one in given if one.type != "keyword_argument"]
+    if named:
+        gone = named[0]
+    elif 0 <= change.place < len(positional):
+        gone = positional[change.place]
+    else:
+        return None
+    number = given.index(gone)
+    if len(given) == 1:
+        start, end = gone.start_byte, gone.end_byte
+    elif number + 1 < len(given):
+        start, end = gone.start_byte, given[number + 1].start_byte
+    else:
+        start, end = given[number - 1].end_byte, gone.end_byte
+    hunk = Hunk(tree.index(start), tree.index(end), "")
+    return Proposal("", (hunk,), f"remove the argument {change.removed} of {change.function}")
+
+
+def _with(
+    change: SignatureChange, tree: SyntaxTree, arguments: Node, *, is_inside: bool
+) -> Proposal | None:
+    """The new parameter is given what has its name at the call; without such, the user is led
+    there."""
+    given = [one for one in arguments.named_children if one.type != "comment"]
+    positional = [one for one in given if one.type != "keyword_argument"]
+    if any(
+        one.type == "keyword_argument" and _text(tree, one.named_children[0]) == change.added
+        for one in given
+    ):
+        return None
+    title = f"pass {change.added} to {change.function}"
+    inside = tree.index(arguments.end_byte) - 1
+    if not is_inside and not _is_visible(tree, change.added, arguments):
+        return Proposal("", (), title, place=inside)
+    by_name = change.place < 0 or change.place > len(positional)
+    if by_name or (change.place == len(positional) and len(given) > len(positional)):
+        text, place = f"{change.added}={change.added}", len(given)
+    else:
+        text, place = change.added, change.place
+    if place < len(given):
+        at = tree.index(given[place].start_byte)
+        return Proposal("", (Hunk(at, at, f"{text}, "),), title)
+    at = tree.index(given[-1].end_byte) if given else tree.index(arguments.start_byte) + 1
+    return Proposal("", (Hunk(at, at, f", {text}" if given else text),), title)
+
+
+def _is_visible(tree: SyntaxTree, name: str, arguments: Node) -> bool:
+    """Whether a name is bound where a call stands, and before it."""
+    call = tree.index(arguments.start_byte)
+    around: Node | None = arguments
+    scopes = set()
+    while around is not None:
+        if around.type in ("function_definition", "lambda", "module"):
+            scopes.add((tree.index(around.start_byte), around.type))
+        around = around.parent
+    return any(
+        one.use.binds
+        and one.scope is not None
+        and (one.scope.start, one.scope.kind) in scopes
+        and (one.start < call or one.scope.kind == "module")
+        for one in occurrences(tree, name)
+    )
+
+
+def _name(tree: SyntaxTree, function: Node) -> str:
+    name = function.child_by_field_name("name")
+    return _text(tree, name) if name is not None else ""
+
+
+def _text(tree: SyntaxTree, node: Node) -> str:
+    return tree.text[tree.index(node.start_byte) : tree.index(node.end_byte)]

@@ -1,0 +1,80 @@
+"""A next edit at its place in a document: it follows what is typed around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lsp_server.editor.editing.region import TrackedRegion
+from lsp_server.editor.next_edits.history import RecordedEdit
+from lsp_server.text.documents.document import Document, Edit
+
+
+@dataclass(slots=True, eq=False)
+class PendingNextEdit:
+    """A proposal at its place in a document, or in a file that is not open."""
+
+    document: Document
+    """The open document, or one made of the file's text."""
+    is_open: bool
+    region: TrackedRegion
+    old_text: str
+    new_text: str | None
+    """None where the user is only led to the place."""
+    title: str
+    source: RecordedEdit
+    number: int
+    is_of_model: bool = False
+    likely: float = 1.0
+    """The model's joint probability."""
+    is_typed: bool = False
+    """The last change was its beginning."""
+
+    @property
+    def uri(self) -> str:
+        """Of its document."""
+        return self.document.uri
+
+    def is_valid(self) -> bool:
+        """Whether its text is still what it was made for."""
+        start, end = self.region.start, self.region.end
+        if self.region.touched or end.line >= len(self.document.lines):
+            return False
+        if self.is_open and not self.document.is_open:
+            return False
+        return self.document.between(start, end) == self.old_text
+
+    def follow(self, edits: list[Edit]) -> None:
+        """Its document changed. A part of it that the user typed shortens it."""
+        if len(edits) == 1 and self._is_beginning(edits[0]):
+            self.is_typed = True
+            self.region.take_in(edits[0])
+            self._leave_out_what_is_there()
+            return
+        for edit in edits:
+            self.region.touched |= self._is_joined_by(edit)
+            self.region.follow(edit)
+
+    def _leave_out_what_is_there(self) -> None:
+        """Where all of its text so far is the beginning of the new one, the rest is inserted."""
+        self.old_text = self.document.between(self.region.start, self.region.end)
+        if self.new_text is not None and self.new_text.startswith(self.old_text):
+            self.region = TrackedRegion(self.region.end, self.region.end)
+            self.new_text, self.old_text = self.new_text[len(self.old_text) :], ""
+            self.region.touched = not self.new_text
+
+    def _is_joined_by(self, edit: Edit) -> bool:
+        """Whether what was typed beside it makes one longer word of both."""
+        left, right = self.old_text[:1], self.old_text[-1:]
+        return (edit.start == self.region.end and _are_of_words(right, edit.text[:1])) or (
+            edit.end == self.region.start and _are_of_words(edit.text[-1:], left)
+        )
+
+    def _is_beginning(self, edit: Edit) -> bool:
+        start, end = self.region.start, self.region.end
+        if self.new_text is None or edit.start < start or end < edit.end:
+            return False
+        return self.new_text.startswith(self.document.between(start, edit.start) + edit.text)
+
+
+def _are_of_words(*characters: str) -> bool:
+    return all(one.isalnum() or one == "_" for one in characters)

@@ -1,0 +1,188 @@
+"""The prompt of a window in a format, as pieces of text, and the answer that is expected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from string import Formatter
+
+from lsp_server.editor.next_edits.windows import RecentEdit, Window
+from lsp_server.tasks.next_edits.formats import NextEditFormat
+
+Piece = tuple[str, bool]
+"""A text, and whether it is the user's: in the others names of control tokens stand for them."""
+
+LEAST_BLOCK, MOST_BLOCK = 6, 16
+"""Lines of a block between two markers (Zeta 2.1)."""
+_NEAR = 5
+"""A border is looked for so many lines further at most."""
+_NO_BORDER = re.compile(r"\s*(?:[)\]}]|end\b|break\b|return\b|else\b|elif\b|except\b|finally\b)")
+
+
+def prompt_pieces(window: Window, fmt: NextEditFormat) -> list[Piece]:
+    """The prompt, one piece after another."""
+    edits: list[Piece] = []
+    for number, edit in enumerate(window.edits):
+        edits += [(fmt.between_edits, False)] if number and fmt.between_edits else []
+        edits += _filled(fmt.edit, _fields_of(edit))
+    before: list[Piece] = [(_text(window.before), True)]
+    if fmt.file_start and window.at_start:
+        before.insert(0, (fmt.file_start, False))
+    fields: dict[str, list[Piece]] = {
+        "path": [(window.path, True)],
+        "edits": edits,
+        "original": [(_text(window.original), True)],
+        "window": window_pieces(window, fmt),
+        "before": before,
+        "after": [(_text(window.after), True)],
+        "start": [(str(window.first + 1), False)],
+        "end": [(str(window.first + len(window.lines)), False)],
+        "file": [(_text(window.file), True)],
+        "prefill": [(prefill(window, fmt), True)],
+    }
+    return _joined(_filled(fmt.prompt, fields))
+
+
+def holds_marks(window: Window, fmt: NextEditFormat) -> bool:
+    """Whether something of the user's text could be taken for a part of the format."""
+    shown = "".join(text for text, is_users in prompt_pieces(window, fmt) if is_users)
+    text = f"{shown}{window.text}"
+    return any(mark in text for mark in fmt.marks) or bool(
+        fmt.marker and re.search(fmt.marker.format(number=r"\d+").replace("|", r"\|"), text)
+    )
+
+
+def prefill(window: Window, fmt: NextEditFormat) -> str:
+    """What of the answer stands in the prompt already: the lines above the cursor."""
+    if not fmt.writes_ahead or window.cursor is None:
+        return ""
+    return _text(window.lines[: window.cursor[0]])
+
+
+def window_pieces(window: Window, fmt: NextEditFormat) -> list[Piece]:
+    """The window as the prompt shows it: with the cursor, and with markers."""
+    borders = set(block_borders(window.lines)) if fmt.marker else set()
+    pieces: list[Piece] = []
+    number = 0
+    for at, line in enumerate(window.lines):
+        if at in borders:
+            number += 1
+            pieces.append((fmt.marker.format(number=number), False))
+        if fmt.cursor and window.cursor is not None and window.cursor[0] == at:
+            column = window.cursor[1]
+            pieces += [
+                (line[:column], True),
+                (fmt.cursor, False),
+                (f"{line[column:]}\n", True),
+            ]
+        else:
+            pieces.append((f"{line}\n", True))
+    if fmt.marker:
+        pieces.append((fmt.marker.format(number=number + 1), False))
+    return pieces
+
+
+def expected_answer(window: Window, fmt: NextEditFormat) -> str:
+    """The answer that changes nothing, as the model would write it: what drafts start from."""
+    if fmt.answer == "tagged":
+        return f"{fmt.opens}\n{window.text}{fmt.closes}"
+    if fmt.answer == "conflict":
+        return f"{window.text}{fmt.closes}"
+    if fmt.answer == "markers":
+        # Blocks that stay are not written: the first of an answer is most likely the cursor's.
+        borders = [*block_borders(window.lines), len(window.lines)]
+        first = _block_at_cursor(window)
+        found = fmt.marker.format(number=first + 1)
+        for number, (start, end) in enumerate(pairwise(borders[first:]), first + 2):
+            found += _text(window.lines[start:end]) + fmt.marker.format(number=number)
+        return found
+    return window.text.removeprefix(prefill(window, fmt))
+
+
+def expected_rewrites(window: Window, fmt: NextEditFormat) -> list[tuple[str, str]]:
+    """What may become other text in the expected answer, old and new: what edits replaced, and with
+    markers all behind the first one, which is written twice where nothing changes."""
+    if fmt.answer != "markers":
+        return list(window.changes)
+    mark = fmt.marker.format(number=_block_at_cursor(window) + 1)
+    return [*window.changes, (expected_answer(window, fmt).removeprefix(mark), mark)]
+
+
+def _block_at_cursor(window: Window) -> int:
+    at = window.cursor[0] if window.cursor is not None else 0
+    return max(n for n, line in enumerate(block_borders(window.lines)) if line <= at)
+
+
+def block_borders(lines: Sequence[str]) -> list[int]:
+    """Where blocks of a window begin: at its start, then every few lines, where a line follows a
+    blank one if there is such a place nearby."""
+    found, at = [0], 0
+    while len(lines) - at > MOST_BLOCK:
+        near = range(at + LEAST_BLOCK, min(at + MOST_BLOCK + 1, len(lines)))
+        good = [
+            one
+            for one in near
+            if lines[one].strip()
+            and not lines[one - 1].strip()
+            and not _NO_BORDER.match(lines[one])
+        ]
+        at = next((one for one in good if one - near.start <= _NEAR), good[0] if good else near[-1])
+        found.append(at)
+    return found
+
+
+def _fields_of(edit: RecentEdit) -> dict[str, list[Piece]]:
+    return {
+        "path": [(edit.path, True)],
+        "old": [(_text(edit.old), True)],
+        "new": [(_text(edit.new), True)],
+        "start": [(str(edit.line + 1), False)],
+        "end": [(str(edit.line + len(edit.new)), False)],
+        "hunk": [(_hunk(edit), True)],
+    }
+
+
+def _hunk(edit: RecentEdit) -> str:
+    """An edit as a hunk of a unified diff."""
+    old, new = list(edit.old), list(edit.new)
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    first = edit.line + 1
+    lines = [f"@@ -{first},{len(old)} +{first},{len(new)} @@"]
+    lines += [f" {line}" for line in old[:head]]
+    lines += [f"-{line}" for line in old[head : len(old) - tail]]
+    lines += [f"+{line}" for line in new[head : len(new) - tail]]
+    lines += [f" {line}" for line in old[len(old) - tail :]]
+    return _text(lines)
+
+
+def _filled(template: str, fields: dict[str, list[Piece]]) -> list[Piece]:
+    pieces: list[Piece] = []
+    for literal, name, _, _ in Formatter().parse(template):
+        if literal:
+            pieces.append((literal, False))
+        if name is not None:
+            pieces += fields[name]
+    return pieces
+
+
+def _joined(pieces: Iterable[Piece]) -> list[Piece]:
+    """Neighbours of one kind as one piece."""
+    found: list[Piece] = []
+    for text, is_users in pieces:
+        if not text:
+            continue
+        if found and found[-1][1] == is_users:
+            found[-1] = (found[-1][0] + text, is_users)
+        else:
+            found.append((text, is_users))
+    return found
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,537 @@
+"""Next edits of one editor: it proposes them and follows them while the user types.
+
+A proposal is made when the user pauses: by the history, and where that settles nothing by the
+model, which is asked for the window at the cursor, then for windows around names that the last edit
+touched, at last in other files. It moves with what is typed elsewhere, and ends when its own text
+changes, when the edit that it follows from is undone, or when the user dismisses it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.editor.editing.region import TrackedRegion
+from lsp_server.editor.next_edits.finding import Elsewhere, next_edits
+from lsp_server.editor.next_edits.history import EditHistory, RecordedEdit
+from lsp_server.editor.next_edits.model import ConfidentChanges, NextEditModel, WindowRequest
+from lsp_server.editor.next_edits.pending import PendingNextEdit
+from lsp_server.editor.next_edits.places import files_touched, places_touched
+from lsp_server.editor.next_edits.proposal import Proposal
+from lsp_server.editor.next_edits.repetitions import LARGEST_TEXT
+from lsp_server.editor.next_edits.window_hunks import DocumentChange
+from lsp_server.editor.next_edits.windows import window_at
+from lsp_server.shared.contract.jobs import EDIT, PREFETCH, PREFILL
+from lsp_server.tasks.next_edits.formats import NextEditFormat
+from lsp_server.text.documents.document import Document, Documents, Edit, Position, split_lines
+from lsp_server.text.documents.workspace_folders import DocumentLocation, Folders
+
+if TYPE_CHECKING:
+    from lsp_server.shared.settings import NextEditSettings
+
+PAUSE_S = 0.25
+"""A name is finished when nothing was typed for so long, or when the cursor has left it."""
+AHEAD_S = 0.01
+"""So long behind a key the model is asked for the window around what was typed: if the user does
+not go on, its answer is there, or nearly, once the editor asks."""
+REST_S = 1.0
+"""Other files are looked at after so long without a key."""
+
+_numbers = itertools.count(1)
+
+
+class NextEditProvider:
+    """Makes the next edits of one client."""
+
+    def __init__(
+        self,
+        documents: Documents,
+        folders: Folders,
+        may_be_read: Callable[[Document], bool],
+        model: NextEditModel | None = None,
+        on_more: Callable[[str], None] = lambda uri: None,
+    ) -> None:
+        """``may_be_read``: whether a document counts for others, see ``EditHistory``; ``model``:
+        asks the model, where there is one; ``on_more``: told the URI of a document of which more
+        is known than the last answer had."""
+        self._documents = documents
+        self._folders = folders
+        self._may_be_read = may_be_read
+        self.history = EditHistory(may_be_read)
+        self._pending: list[PendingNextEdit] = []
+        self._made_for: tuple[RecordedEdit | None, float] = (None, 0.0)
+        self._dismissed: set[tuple[str, str, str | None]] = set()
+        self._search: asyncio.Task[None] | None = None
+        self.model = model
+        self._on_more = on_more
+        self._running: _RunningRequest | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        """For the window that is asked for ahead."""
+        self._answered: list[WindowRequest] = []
+        """Windows that the model answered since the last edit."""
+        self._taken_texts: deque[tuple[str, str, str]] = deque(maxlen=32)
+        """What was taken of the model's: document, old and new text."""
+        self._request_number = 0
+        self.shown = 0
+        self.accepted = 0
+        self.rejected = 0
+
+    # What the editor tells
+
+    def opened(self, document: Document) -> None:
+        """A document was opened. What was proposed in its file is proposed in it."""
+        self.history.opened(document)
+        for one in self._pending:
+            if one.uri == document.uri:
+                one.document, one.is_open = document, True
+
+    def changed(self, document: Document, edits: list[Edit]) -> None:
+        """A document was changed."""
+        self._stop_model()
+        taken = self._taken(document, edits)
+        self._pending = [one for one in self._pending if one not in taken]
+        self._taken_texts += [
+            (one.uri, one.old_text, one.new_text or "") for one in taken if one.is_of_model
+        ]
+        if taken and not any(one.is_of_model for one in taken):
+            self.history.accepted(document, edits)
+        else:
+            # What a model wrote and the user took is an edit like his own.
+            self.history.changed(document, edits)
+        for one in self._pending:
+            if one.document is document:
+                one.follow(edits)
+        if not taken:
+            # The model has not seen what was typed, unless that is what it proposed.
+            self._pending = [one for one in self._pending if not one.is_of_model or one.is_typed]
+        self._pending = [one for one in self._pending if not one.region.touched]
+        for one in self._pending:
+            if one.is_typed and one.is_of_model and self.history.last is not None:
+                one.source = self.history.last
+            one.is_typed = False
+        self._answered.clear()
+        if self._request_number and self.model is not None and edits:
+            # This editor shows next edits.
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(AHEAD_S, self._start_ahead, document, edits[-1])
+
+    def closed(self, uri: str) -> None:
+        """A document was closed."""
+        self.history.closed(uri)
+        self._pending = [one for one in self._pending if one.uri != uri]
+
+    def forget(self, uri: str) -> None:
+        """A document may not be read any more."""
+        self.history.forget(uri)
+        self._pending = [one for one in self._pending if one.uri != uri]
+
+    def accept(self, number: int) -> None:
+        """The user took a next edit; its change comes as any other."""
+        self.accepted += any(one.number == number for one in self._pending)
+
+    def reject(self, number: int) -> None:
+        """The user dismissed a next edit: it and its like stay away until it is made anew."""
+        for one in self._pending:
+            if one.number == number:
+                self.rejected += 1
+                self._dismissed.add((one.title, one.uri, one.new_text))
+                self._pending.remove(one)
+                return
+
+    def condition(self, settings: NextEditSettings) -> dict[str, Any]:
+        """For the status: the format that the model is asked in (empty without one), the gate by
+        its name and as a joint probability, how many were shown, accepted and rejected, why the
+        model's last answer brought nothing, and what is wrong."""
+        model = self.model
+        fmt = model.format if model is not None else None
+        return {
+            "enabled": settings.enabled,
+            "model": settings.model,
+            "format": fmt.name if fmt is not None else "",
+            "gate": settings.gate,
+            "threshold": model.threshold if model is not None else None,
+            "shown": self.shown,
+            "accepted": self.accepted,
+            "rejected": self.rejected,
+            "reason": model.reason if model is not None else "",
+            "trouble": model.trouble if model is not None else "",
+        }
+
+    def _taken(self, document: Document, edits: list[Edit]) -> list[PendingNextEdit]:
+        """The proposals whose change this is, so that it begins nothing of its own.
+
+        Editors do not say a change as it was proposed: they leave out what its text begins or ends
+        with as before, or what stands beside it. So the texts are compared.
+        """
+        before = self.history.lines_before(document)
+        if before is None:
+            return []
+        near = [
+            one
+            for one in self._pending
+            if one.document is document
+            and one.new_text is not None
+            and any(_is_near(edit, one.region) for edit in edits)
+        ]
+        for some in [near, *([one] for one in near)]:
+            if some and _with(before, some) == document.lines:
+                return some
+        return []
+
+    # What is proposed
+
+    async def next_edits(
+        self, document: Document, cursor: Position
+    ) -> list[PendingNextEdit] | None:
+        """Next edits, those of ``document`` first from the cursor on; None when a newer request
+        came. Waits until a name that is being typed is finished."""
+        self._request_number += 1
+        number = self._request_number
+        last = self.history.last
+        if last is not None and last.document is document and _is_inside(last, cursor):
+            if self.history.quiet_s() < PAUSE_S:
+                # The answer is there sooner, but nobody sees it before the pause.
+                self._start_model(document, cursor)
+            while (left := PAUSE_S - self.history.quiet_s()) > 0:
+                await asyncio.sleep(left)
+                if number != self._request_number:
+                    return None
+        self._renew()
+        if self._search is not None:
+            # A cancelled request does not end the search: the next one waits for it, too.
+            await asyncio.shield(self._search)
+        if number != self._request_number:
+            return None
+        self._drop_invalid()
+        if not any(one.document is document for one in self._pending):
+            await self._ask_model(document, cursor)
+            if number != self._request_number:
+                return None
+            self._drop_invalid()
+        return sorted(self._pending, key=lambda one: _order(one, document.uri, cursor))
+
+    def _drop_invalid(self) -> None:
+        known = set(self.history)
+        self._pending = [one for one in self._pending if one.is_valid() and one.source in known]
+
+    # What the model proposes
+
+    async def _ask_model(self, document: Document, cursor: Position) -> None:
+        """Ask for the window at the cursor, unless that was done since the last edit. Returns with
+        the first change, or when there is none."""
+        self._start_model(document, cursor)
+        if self._running is not None:
+            await self._running.found.wait()
+
+    def _start_model(self, document: Document, cursor: Position, priority: int = EDIT) -> None:
+        request = self._request_at(document, cursor)
+        if request is not None:
+            self._stop_model()
+            self._running = _RunningRequest(request, asyncio.Event())
+            asking = self._ask(self._running, self.history.last, priority)
+            self._running.task = asyncio.create_task(asking)
+
+    def _start_ahead(self, document: Document, edit: Edit) -> None:
+        """Ask for the window behind what was typed while it is seen whether the user goes on."""
+        lines = edit.text.split("\n")
+        column = len(lines[-1]) + (edit.start.column if len(lines) == 1 else 0)
+        cursor = Position(edit.start.line + len(lines) - 1, column)
+        if document.is_open and self._running is None:
+            self._start_model(document, cursor, PREFETCH)
+
+    def _request_at(self, document: Document, cursor: Position) -> WindowRequest | None:
+        """What the model is asked at a place; None where it is not, or was since the last edit."""
+        fmt = self.model.format if self.model is not None else None
+        if fmt is None or not self.history or not self._may_be_shown(document):
+            return None
+        known = [*self._answered, *([self._running.request] if self._running is not None else [])]
+        if any(one.holds(document, cursor) for one in known):
+            return None
+        return self._window(document, cursor, fmt)
+
+    def _may_be_shown(self, document: Document) -> bool:
+        return self._may_be_read(document) and sum(map(len, document.lines)) <= LARGEST_TEXT
+
+    def _stop_model(self) -> None:
+        """Something was typed: nobody waits for an answer any more."""
+        if self._running is not None and self._running.task is not None:
+            self._running.task.cancel()
+            self._running.found.set()
+        if self.model is not None:
+            self.model.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._running = self._timer = None
+
+    async def _ask(
+        self, running: _RunningRequest, last: RecordedEdit | None, priority: int
+    ) -> None:
+        """The window at the cursor, and where it brings nothing those around names that the last
+        edit touched, here and, when the user rests, in other files."""
+        document, window = running.request.document, running.request.window
+        try:
+            await self._ask_window(running.request, running, priority)
+            running.found.set()
+            if last is None:
+                return
+            await asyncio.sleep(max(0.0, PAUSE_S - self.history.quiet_s()))
+            text = Document(document.uri, document.language, 0, document.text)
+            if any(one.is_of_model for one in self._pending):
+                return
+            for place in await asyncio.to_thread(places_touched, last, text, window):
+                if await self._has_found(document, place, running):
+                    return
+            await asyncio.sleep(REST_S)
+            for other in await self._files_touched(last):
+                for place in (await asyncio.to_thread(places_touched, last, other))[:1]:
+                    if await self._has_found(other, place, running):
+                        return
+        finally:
+            running.found.set()
+
+    async def _ask_window(
+        self, request: WindowRequest, running: _RunningRequest, priority: int
+    ) -> None:
+        assert self.model is not None
+        await self.model.ask(request, partial(self._propose, request, running), priority)
+        self._answered.append(request)
+
+    async def _has_found(
+        self, document: Document, place: Position, running: _RunningRequest
+    ) -> bool:
+        """Whether the model has proposed anything, asked for a place where the cursor is not."""
+        if not any(one.holds(document, place) for one in self._answered):
+            further = self._window(document, place, running.request.format, is_elsewhere=True)
+            if further is not None:
+                # Nobody waits for it: prompts of completions are computed in between.
+                await self._ask_window(further, running, PREFILL)
+        return any(one.is_of_model for one in self._pending)
+
+    async def _files_touched(self, edit: RecordedEdit) -> list[Document]:
+        """Other files that hold names of an edit, as documents; only those that may be read."""
+        place = self._folders.place(edit.document.uri)
+        if not place.folder:
+            return []
+        folder, opened = Path(place.folder), self._opened_in(place)
+        found = await asyncio.to_thread(files_touched, edit, folder, place.path, opened)
+        language = edit.document.language
+        documents = [self._document(folder, path, text, language) for path, text in found]
+        return [one for one in documents if one is not None and self._may_be_shown(one)]
+
+    def _window(
+        self,
+        document: Document,
+        cursor: Position,
+        fmt: NextEditFormat,
+        *,
+        is_elsewhere: bool = False,
+    ) -> WindowRequest | None:
+        """The window around a place of a document."""
+        assert self.model is not None
+        recent = [one for one in self.history if self._may_be_read(one.document)]
+        paths = {one.document.uri: self._path(one.document) for one in recent}
+        last = recent[0] if recent else None
+        is_typing = (
+            not is_elsewhere
+            and last is not None
+            and last.document is document
+            and _is_unfinished(last, cursor)
+        )
+        window = window_at(
+            *(document, cursor, fmt, self._path(document), recent, paths),
+            is_typing=is_typing,
+            # Nobody waits for what is looked for elsewhere.
+            most_tokens=0 if is_elsewhere else self.model.affordable_tokens,
+        )
+        if window is None:
+            return None
+        place = self._folders.place(document.uri)
+        parts = window, fmt, document, recent, place.folder
+        return WindowRequest(*parts, is_elsewhere=is_elsewhere)
+
+    def _path(self, document: Document) -> str:
+        place = self._folders.place(document.uri)
+        return place.path if place.folder else PurePosixPath(place.path).name
+
+    def _propose(
+        self, request: WindowRequest, running: _RunningRequest, confident: ConfidentChanges
+    ) -> None:
+        """Changes of a window: those that overlap nothing that is proposed already."""
+        last = self.history.last
+        if last is None or self._running is not running:
+            return
+        made = []
+        document = self._documents.find(request.document.uri)
+        for change, likely in confident.changes:
+            one = PendingNextEdit(
+                document=document or request.document,
+                is_open=document is not None,
+                region=TrackedRegion(change.start, change.end),
+                old_text=change.old,
+                new_text=change.new,
+                title=_title(change),
+                source=last,
+                number=next(_numbers),
+                is_of_model=True,
+                likely=likely,
+            )
+            is_again = (one.uri, one.old_text, change.new) in self._taken_texts
+            if not is_again and not any(_overlap(one, other) for other in self._pending):
+                made.append(one)
+        before = len(self._pending)
+        self._add(made)
+        if len(self._pending) > before:
+            if running.found.is_set():
+                self._on_more(running.request.document.uri)
+            running.found.set()
+
+    # What the history settles
+
+    def _renew(self) -> None:
+        """Proposals of the last edit, where it is not what was looked at before."""
+        last = self.history.last
+        state = (last, last.changed_s if last is not None else 0.0)
+        if state == self._made_for:
+            return
+        if last is not self._made_for[0]:
+            self._dismissed.clear()
+        self._made_for = state
+        if last is None or not self._may_be_read(last.document):
+            return
+        found = next_edits(self.history)
+        made = [self._placed(one, last, last.document) for one in found.proposals]
+        # What an edit settled when it was not finished goes; what others propose stays.
+        self._pending = [one for one in self._pending if one.is_of_model or one.source is not last]
+        if made:
+            self._pending = []
+            self._stop_model()
+        self._add(made)
+        if found.elsewhere is not None:
+            self._search = asyncio.create_task(self._look_elsewhere(found.elsewhere, last))
+
+    def _add(self, made: list[PendingNextEdit]) -> None:
+        self._pending += [
+            one for one in made if (one.title, one.uri, one.new_text) not in self._dismissed
+        ]
+
+    async def _look_elsewhere(self, elsewhere: Elsewhere, source: RecordedEdit) -> None:
+        """Files of the workspace that import what was changed."""
+        place = self._folders.place(source.document.uri)
+        if not place.folder:
+            return
+        opened = self._opened_in(place)
+        folder = Path(place.folder)
+        proposals = await asyncio.to_thread(
+            lambda: list(elsewhere.proposals(folder, place.path, opened))
+        )
+        if source not in set(self.history):
+            return
+        unopened: dict[str, Document] = {}
+        for one in proposals:
+            if one.path not in unopened:
+                document = self._document(folder, one.path, one.text, "python")
+                if document is None or not self._may_be_read(document):
+                    continue
+                unopened[one.path] = document
+            self._add([self._placed(one, source, unopened[one.path])])
+
+    def _opened_in(self, place: DocumentLocation) -> dict[str, str]:
+        """Open documents of a folder by their paths; those that may not be read have no text."""
+        found = {}
+        for document in self._documents:
+            other = self._folders.place(document.uri)
+            if other.folder == place.folder and document.uri.startswith("file:"):
+                found[other.path] = document.text if self._may_be_read(document) else ""
+        return found
+
+    def _document(self, folder: Path, path: str, text: str, language: str) -> Document | None:
+        """The open document of a file, else one made of the text that was read; None where the open
+        one has changed since."""
+        for document in self._documents:
+            place = self._folders.place(document.uri)
+            if place.folder == str(folder) and place.path == path:
+                return document if document.text == text else None
+        return Document((folder / path).as_uri(), language, 0, text)
+
+    def _placed(self, one: Proposal, source: RecordedEdit, document: Document) -> PendingNextEdit:
+        hunk = one.hunks[0] if one.hunks else None
+        start = document.position_at(one.start)
+        end = document.position_at(hunk.end) if hunk is not None else start
+        return PendingNextEdit(
+            document=document,
+            is_open=self._documents.find(document.uri) is document,
+            region=TrackedRegion(start, end),
+            old_text=document.between(start, end),
+            new_text=hunk.text if hunk is not None else None,
+            title=one.title,
+            source=source,
+            number=next(_numbers),
+        )
+
+
+@dataclass(slots=True, eq=False)
+class _RunningRequest:
+    """What the model is asked just now: the window at the cursor, and what follows from it.
+    ``found`` is set with the first change, and when that window is answered."""
+
+    request: WindowRequest
+    found: asyncio.Event
+    task: asyncio.Task[None] | None = None
+
+
+def _title(change: DocumentChange) -> str:
+    old, new = (" ".join(text.split())[:60] for text in (change.old, change.new))
+    if not old:
+        return f"insert {new}"
+    return f"change {old} to {new}" if new else f"delete {old}"
+
+
+def _overlap(one: PendingNextEdit, other: PendingNextEdit) -> bool:
+    """Whether two changes of a document touch the same text."""
+    if one.document is not other.document:
+        return False
+    return one.region.start <= other.region.end and other.region.start <= one.region.end
+
+
+def _is_unfinished(edit: RecordedEdit, cursor: Position) -> bool:
+    """Whether an edit goes on: the cursor stands in a line of it that was begun anew."""
+    if not _is_inside(edit, cursor):
+        return False
+    line = edit.new[cursor.line - edit.line]
+    was_there = any(line.strip() and one.startswith(line.rstrip("\r\n")) for one in edit.old)
+    is_new = len(edit.new) > len(edit.old)
+    return (is_new or was_there) and cursor.column >= len(line.rstrip())
+
+
+def _is_inside(edit: RecordedEdit, cursor: Position) -> bool:
+    return edit.line <= cursor.line < max(edit.end, edit.line + 1)
+
+
+def _is_near(edit: Edit, region: TrackedRegion) -> bool:
+    """Whether an edit reaches the lines of a region, or the one below it."""
+    return region.start.line <= edit.end.line and edit.start.line <= region.end.line + 1
+
+
+def _with(lines: list[str], taken: list[PendingNextEdit]) -> list[str]:
+    """Lines of a document with the text of proposals, none of which overlap."""
+    found = list(lines)
+    for one in sorted(taken, key=lambda one: one.region.start, reverse=True):
+        start, end = one.region.start, one.region.end
+        head, tail = found[start.line][: start.column], found[end.line][end.column :]
+        new = split_lines(f"{head}{one.new_text}{tail}")
+        if end.line + 1 < len(found) and not new[-1]:
+            new.pop()
+        found[start.line : end.line + 1] = new
+    return found
+
+
+def _order(one: PendingNextEdit, uri: str, cursor: Position) -> tuple[bool, str, bool, Position]:
+    is_elsewhere = one.uri != uri
+    is_above = not is_elsewhere and one.region.start < cursor
+    return (is_elsewhere, one.uri, is_above, one.region.start)

@@ -1,0 +1,134 @@
+"""The changes between a window and its answer, and how sure the model was of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lsp_server.editor.editing.hunks import Hunk, line_by_line, minimal_hunks
+from lsp_server.editor.next_edits.answers import AnsweredWindow
+from lsp_server.editor.next_edits.windows import Window
+from lsp_server.shared.contract.jobs import Span
+from lsp_server.text.documents.document import Document, Position, line_end
+
+_BOM = "\ufeff"
+REJOINED_LINES = 2
+"""An answer is back in the window when so many whole lines are the window's again."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowHunk:
+    """A replacement in the window's text, and where the new text stands in the answered one."""
+
+    hunk: Hunk
+    new_start: int
+
+    @property
+    def new_end(self) -> int:
+        """Behind the new text."""
+        return self.new_start + len(self.hunk.text)
+
+
+def all_hunks(window: Window, made: AnsweredWindow) -> list[WindowHunk]:
+    """The changes of a whole answer."""
+    return _placed(window.text, made.text)
+
+
+def first_hunks(window: Window, made: AnsweredWindow) -> list[WindowHunk]:
+    """The changes up to where an answer that is still being written rejoined the window; none
+    until it did."""
+    new = [f"{line}\n" for line in made.text.split("\n")[:-1]]
+    old = [f"{line}\n" for line in window.lines]
+    head = 0
+    while head < min(len(new), len(old)) and new[head] == old[head]:
+        head += 1
+    for end in range(head + REJOINED_LINES, len(new) + 1):
+        last = new[end - REJOINED_LINES : end]
+        if not any(line.strip() for line in last):
+            continue
+        for place in range(head, len(old) - REJOINED_LINES + 1):
+            if old[place : place + REJOINED_LINES] == last:
+                known = "".join(old[: place + REJOINED_LINES])
+                return _placed(known, "".join(new[:end]))
+    return []
+
+
+def _placed(old: str, new: str) -> list[WindowHunk]:
+    """The changes between two texts; lines that changed one by one are changes of their own."""
+    found, shift = [], 0
+    for hunk in (one for whole in minimal_hunks(old, new) for one in line_by_line(old, whole)):
+        found.append(WindowHunk(hunk, hunk.start + shift))
+        shift += len(hunk.text) - (hunk.end - hunk.start)
+    return found
+
+
+def logprob_of(one: WindowHunk, made: AnsweredWindow, spans: Sequence[Span]) -> float:
+    """The joint log probability (nats) of all tokens from where the answer leaves the window to
+    where it is back: of the new text, and of the token that goes on behind it, which is all that
+    says how likely a deletion was."""
+    start = made.answered_at(one.new_start)
+    end = made.answered_at(one.new_end)
+    if start is None and end is None:
+        start = end = 1 << 60
+    total, place = 0.0, 0
+    for span in spans:
+        behind = place + len(span.text)
+        first = start if start is not None else end
+        last = end if end is not None else 1 << 60
+        assert first is not None
+        if span.logprob is not None and behind > first and place <= last:
+            total += span.logprob
+        place = behind
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """A replacement in a document: what stands between two places, and what takes its place."""
+
+    start: Position
+    end: Position
+    old: str
+    new: str
+
+
+def in_document(window: Window, hunk: Hunk, document: Document, first: int) -> DocumentChange:
+    """A change of the window as one of the document, where the window begins in line ``first``.
+    Line ends, byte order mark and everything else outside of the hunk stay as they are."""
+    text = window.text
+    start_at, end_at, new = hunk.start, hunk.end, hunk.text
+    if window.ends_open and end_at == len(text):
+        # The document ends without a line end, and goes on to do so.
+        if new.endswith("\n"):
+            new, end_at = new[:-1], end_at - 1
+            if start_at > end_at:
+                start_at, new = end_at, f"\n{new}"
+        else:
+            end_at -= 1
+            if start_at > end_at:
+                start_at = end_at
+            elif start_at and text[start_at - 1] == "\n":
+                start_at -= 1
+    start = _position(window, start_at, document, first)
+    end = _position(window, end_at, document, first)
+    mark = _line_end(document, start.line)
+    return DocumentChange(start, end, document.between(start, end), new.replace("\n", mark))
+
+
+def _position(window: Window, place: int, document: Document, first: int) -> Position:
+    line = window.text.count("\n", 0, place)
+    column = place - (window.text.rfind("\n", 0, place) + 1)
+    if line == len(window.lines) and first + line >= len(document.lines):
+        last = document.lines[-1]
+        return Position(len(document.lines) - 1, len(last.rstrip("\r\n")))
+    if first + line == 0 and document.lines[0].startswith(_BOM):
+        column += 1
+    return Position(first + line, column)
+
+
+def _line_end(document: Document, line: int) -> str:
+    """The line end of a line, or of the one above it."""
+    for one in (*document.lines[max(line - 1, 0) : line + 1][::-1], *document.lines[:1]):
+        if found := line_end(one):
+            return found
+    return "\n"

@@ -1,0 +1,90 @@
+"""Offers the user a model when none is chosen, once for all editors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from accel.errors import HOW_TO_CHOOSE, NO_MODEL
+from lsp_server.editor.notices.asking import pressed
+from lsp_server.editor.protocol.progress import Progress
+from lsp_server.models.choices import write_choice
+from lsp_server.models.fetching_process import fetch_in_process
+from lsp_server.models.progress import COMPILING
+from lsp_server.shared.errors import RedraftError
+
+if TYPE_CHECKING:
+    from lsp_server.editor.daemon.hub import Hub
+    from lsp_server.editor.protocol.client_features import ClientFeatures
+    from lsp_server.editor.protocol.jsonrpc import RedraftProtocol
+
+FETCH = "Fetch the Default (98 MB)"
+CHOOSE = "Choose One of This Machine"
+NOT_NOW = "Not Now"
+QUESTION = (
+    "Redraft completes and edits code with a model on this machine, and none is chosen. "
+    "The default is SmolLM2-135M with an adapter for code (Apache-2.0)."
+)
+
+
+class OfferedEditor(Protocol):
+    """An editor whose user may choose a model."""
+
+    @property
+    def protocol(self) -> RedraftProtocol: ...
+    @property
+    def hub(self) -> Hub: ...
+    @property
+    def features(self) -> ClientFeatures: ...
+    def show_warning(self, message: str) -> None: ...
+
+
+async def offer_models(editor: OfferedEditor) -> None:
+    """``window/showMessageRequest``, unless there was an answer before or another editor asks just
+    now. Until a model is chosen nothing is computed."""
+    question = editor.hub.question
+    if not question.is_open:
+        return
+    question.begin()
+    try:
+        title = await pressed(editor.protocol, QUESTION, (FETCH, CHOOSE, NOT_NOW))
+    finally:
+        question.end()
+    if title is None:
+        return
+    question.answer(title or "closed")
+    if title == FETCH:
+        await fetch_default_model(editor)
+    elif title == CHOOSE and editor.features.choose_model:
+        editor.protocol.tell("redraft/chooseModel", {})
+    elif title == CHOOSE:
+        editor.show_warning(
+            "Redraft: list the models with `redraft models`, then: redraft models use NAME"
+        )
+
+
+async def fetch_default_model(editor: OfferedEditor) -> None:
+    """Fetch it, show how far that is, and choose it for all editors that name none."""
+    progress = Progress(editor.protocol, None, editor.features.work_done_progress)
+    await progress.begin("Redraft: fetching the default model")
+
+    def report(step: str, done: int, total: int) -> None:
+        if step == COMPILING:
+            progress.report(f"compiling for this machine, this once: {done} of {total} parts")
+            return
+        size = f" {done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else ""
+        progress.report(step + size, 100 * done // total if total else None)
+
+    try:
+        path = await fetch_in_process(report=report)
+        write_choice("completion", str(path))
+    except RedraftError as error:
+        editor.show_warning(f"Redraft: {error}")
+        return
+    finally:
+        progress.end()
+    editor.hub.choices_changed()
+
+
+def tell_once(editor: OfferedEditor) -> None:
+    """For editors without buttons in messages: one message with the command."""
+    editor.show_warning(f"Redraft: {NO_MODEL}; {HOW_TO_CHOOSE}")

@@ -1,0 +1,215 @@
+"""The server's status: what it is doing, and why nothing appeared. It is sent when it changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from lsp_server.index.client import WorkspaceState
+from lsp_server.models.used import UsedModel, UsedModels
+from lsp_server.shared.contract.engine import EngineInterface
+from lsp_server.shared.contract.jobs import JobResult
+from lsp_server.shared.contract.status import EngineStatus
+
+SEND_EVERY_S = 0.2
+"""Changes in quick succession are told once."""
+
+NO_FILLING = (
+    "the model has no fill-in-the-middle tokens: it completes from the text before the cursor "
+    "alone; a code model that has them reads both sides"
+)
+_REMEDIES = {
+    "error": "check the setting redraft.model.path, or run: redraft doctor",
+    "paused": "run the command redraft.resume",
+}
+_WITHHELD_REMEDY = "if it holds no secrets, run the command redraft.allowFile"
+
+
+@dataclass(slots=True)
+class Performance:
+    """The last completion's cost, as the status shows it."""
+
+    latency_ms: float = 0.0
+    tokens: int = 0
+    forwards: int = 0
+    seconds: float = 0.0
+    plain_seconds: float = 0.0
+    shown: int = 0
+    accepted: int = 0
+    """Suggestions shown and accepted, counted here and told to nobody else."""
+
+    def add(self, result: JobResult) -> None:
+        """Count a completion."""
+        self.tokens += result.tokens
+        self.forwards += result.forwards
+        self.seconds += result.seconds
+        self.plain_seconds += result.plain_seconds
+
+    @property
+    def tokens_per_forward(self) -> float | None:
+        """Tokens for each forward of the model since the client connected."""
+        return self.tokens / self.forwards if self.forwards else None
+
+    @property
+    def speedup(self) -> float | None:
+        """Time of plain decoding's forwards, by the profile, over the time it took."""
+        return self.plain_seconds / self.seconds if self.plain_seconds and self.seconds else None
+
+
+@dataclass(slots=True)
+class Condition:
+    """Everything that the status is made from."""
+
+    enabled: bool
+    paused: bool
+    engine: EngineInterface
+    edit_engine: EngineInterface
+    """The same where both have one model."""
+    used: UsedModels
+    workspaces: list[WorkspaceState]
+    performance: Performance
+    prompt_seconds: float = 0.0
+    """What the user gives a prompt that is computed cold."""
+    acceptance: dict[str, dict[str, float]] = field(default_factory=dict)
+    """How often suggestions are taken, by language."""
+    reason: str = ""
+    """Why the last request had nothing to show."""
+    inactive: str = ""
+    """Why there are no suggestions in the document asked about."""
+    withheld: dict[str, str] = field(default_factory=dict)
+    """Open documents that hold secrets: URI and reason."""
+    document: str = ""
+    """URI of the document asked about."""
+    next_edits: dict[str, Any] = field(default_factory=dict)
+    """What the user is told of next edits."""
+
+
+def status_message(condition: Condition) -> dict[str, Any]:
+    """The JSON of ``redraft/status``."""
+    state, message = _state(condition)
+    performance = condition.performance
+    rounded = performance.tokens_per_forward
+    completes, edits = condition.engine.status, condition.edit_engine.status
+    faster = completes.speedup or performance.speedup
+    engines = {condition.engine, condition.edit_engine}
+    remedy = _remedy_of_failure(condition) if state in ("error", "ready") else ""
+    if state == "inactive" and condition.document in condition.withheld:
+        remedy = _WITHHELD_REMEDY
+    return {
+        "state": state,
+        "message": message,
+        "remedy": remedy or _REMEDIES.get(state, ""),
+        "model": _name(completes),
+        "editModel": _name(edits),
+        "models": {
+            "completion": _used(condition.used.completion, completes),
+            "edits": _used(condition.used.edits, edits),
+        },
+        "modelNotes": condition.used.notes,
+        "compiling": edits.compiling,
+        "workspace": ", ".join(state.folder for state in condition.workspaces),
+        "index": {
+            name: sum(getattr(state, name) for state in condition.workspaces)
+            for name in ("files", "tokens", "done", "total")
+        },
+        "nextEdits": condition.next_edits,
+        "promptTokens": completes.prompt_length.tokens(condition.prompt_seconds) or None,
+        "lastLatencyMs": round(performance.latency_ms, 1) if performance.latency_ms else None,
+        "tokensPerForward": round(rounded, 2) if rounded else None,
+        "speedup": round(faster, 2) if faster else None,
+        "shown": performance.shown,
+        "accepted": performance.accepted,
+        "acceptance": condition.acceptance,
+        "server": completes.server,
+        "queue": sum(engine.calls.queue_length for engine in engines),
+        "stopping": sum(engine.calls.stopping for engine in engines),
+        "reason": condition.inactive or condition.reason or _hint(completes),
+        "heldBack": [
+            {"uri": uri, "reason": reason} for uri, reason in sorted(condition.withheld.items())
+        ],
+    }
+
+
+def _remedy_of_failure(condition: Condition) -> str:
+    for engine in (condition.engine, condition.edit_engine):
+        if engine.status.state == "failed":
+            return engine.status.remedy
+    return ""
+
+
+def _name(engine: EngineStatus) -> str:
+    return f"{engine.model} {engine.dtype}"
+
+
+def _used(used: UsedModel, engine: EngineStatus) -> dict[str, Any]:
+    return {
+        "name": _name(engine),
+        "path": used.path,
+        "state": engine.state,
+        "because": used.because,
+        "passed": used.passed,
+    }
+
+
+def _state(condition: Condition) -> tuple[str, str]:
+    engine, edits = condition.engine.status, condition.edit_engine.status
+    indexing = [one for one in condition.workspaces if one.state in ("waiting", "indexing")]
+    failed = [one for one in condition.workspaces if one.state == "failed"]
+    if not condition.enabled:
+        return "inactive", "switched off by the setting redraft.enabled"
+    if condition.paused:
+        return "paused", "paused by command"
+    if engine.state == "failed":
+        return "error", engine.message
+    if condition.inactive:
+        return "inactive", condition.inactive
+    if engine.state == "loading":
+        return "loading", engine.message
+    if indexing:
+        done, total = sum(one.done for one in indexing), sum(one.total for one in indexing)
+        if not total:
+            return "indexing", "looking for files to index"
+        return "indexing", f"indexing {done} of {total} files"
+    if failed:
+        return "ready", f"without index: {failed[0].message}"
+    if edits.state == "failed":
+        return "ready", f"no edits: {edits.message}"
+    if troubled := [one.message for one in condition.workspaces if one.message]:
+        return "ready", troubled[0]
+    return "ready", engine.message if engine.state == "idle" else _hint(engine)
+
+
+def _hint(engine: EngineStatus) -> str:
+    about = f"about the model: {engine.notice}" if engine.notice else ""
+    return "; ".join(filter(None, [engine.server_note, "" if engine.fills else NO_FILLING, about]))
+
+
+class StatusReporter:
+    """Sends the status when it changed, at most every :data:`SEND_EVERY_S`."""
+
+    def __init__(
+        self, send: Callable[[dict[str, Any]], None], condition: Callable[[], Condition]
+    ) -> None:
+        self._send = send
+        self._condition = condition
+        self._last: dict[str, Any] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def changed(self) -> None:
+        """Something may have changed."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(SEND_EVERY_S, self._tell)
+
+    def _tell(self) -> None:
+        self._timer = None
+        message = status_message(self._condition())
+        if message != self._last:
+            self._last = message
+            self._send(message)
+
+    def stop(self) -> None:
+        """The client has gone."""
+        if self._timer is not None:
+            self._timer.cancel()

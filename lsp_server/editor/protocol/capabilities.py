@@ -1,0 +1,79 @@
+"""The capabilities that the server announces."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from lsp_server.editor.protocol.client_features import ClientFeatures
+from lsp_server.shared.contract.server_routes import PROTOCOL
+from lsp_server.shared.settings import Settings
+
+RUN_EDIT = "redraft.runEdit"
+"""Has an edit made and applied by the client's own workspace/applyEdit."""
+ALLOW_FILE = "redraft.allowFile"
+HOLD_BACK_FILE = "redraft.holdBackFile"
+USE_MODEL = "redraft.useModel"
+"""The user allows a file that is held back, or takes that back."""
+REGISTER_REPOSITORY = "redraft.registerRepository"
+UNREGISTER_REPOSITORY = "redraft.unregisterRepository"
+"""The user lets the server keep a copy of a workspace, or has it deleted there."""
+NEXT_EDIT_ACCEPTED = "redraft.nextEdit.accepted"
+NEXT_EDIT_REJECTED = "redraft.nextEdit.rejected"
+"""What became of a next edit: ``{number}``."""
+COMMANDS = [
+    "redraft.reindex",
+    "redraft.status",
+    "redraft.pause",
+    "redraft.resume",
+    RUN_EDIT,
+    "redraft.accepted",
+    ALLOW_FILE,
+    HOLD_BACK_FILE,
+    USE_MODEL,
+    REGISTER_REPOSITORY,
+    UNREGISTER_REPOSITORY,
+    NEXT_EDIT_ACCEPTED,
+    NEXT_EDIT_REJECTED,
+]
+EDIT_COMMAND = "redraft.editWithInstruction"
+"""The client's own command, which asks for the instruction. It is not among ours: clients register
+every command that a server announces, and two of one name collide."""
+
+
+def offers_menu(features: ClientFeatures, settings: Settings) -> bool:
+    """Whether suggestions are offered in the completion menu."""
+    menu = settings.completion.menu
+    return menu == "always" or (menu == "auto" and not features.inline_completion)
+
+
+def server_capabilities(features: ClientFeatures, settings: Settings) -> types.ServerCapabilities:
+    """The answer to ``initialize``."""
+    menu = offers_menu(features, settings)
+    return types.ServerCapabilities(
+        position_encoding=types.PositionEncodingKind(features.encoding),
+        text_document_sync=types.TextDocumentSyncOptions(
+            open_close=True,
+            change=types.TextDocumentSyncKind.Incremental,
+            save=types.SaveOptions(include_text=False),
+        ),
+        notebook_document_sync=types.NotebookDocumentSyncOptions(
+            notebook_selector=[
+                types.NotebookDocumentFilterWithNotebook(
+                    notebook=types.NotebookDocumentFilterNotebookType(notebook_type="*")
+                )
+            ]
+        ),
+        inline_completion_provider=types.InlineCompletionOptions(),
+        completion_provider=types.CompletionOptions() if menu else None,
+        code_action_provider=types.CodeActionOptions(
+            code_action_kinds=[types.CodeActionKind.RefactorRewrite, types.CodeActionKind.QuickFix],
+            resolve_provider=True,
+        ),
+        experimental={"redraft": {"protocol": PROTOCOL}},
+        execute_command_provider=types.ExecuteCommandOptions(commands=COMMANDS),
+        workspace=types.WorkspaceOptions(
+            workspace_folders=types.WorkspaceFoldersServerCapabilities(
+                supported=True, change_notifications=True
+            )
+        ),
+    )

@@ -1,0 +1,62 @@
+"""Work-done progress: begin, report, end, on the client's token or on one of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from typing import Any
+
+from lsprotocol import types
+
+from lsp_server.editor.protocol.jsonrpc import RedraftProtocol
+from lsp_server.shared.errors import RedraftError
+
+logger = logging.getLogger(__name__)
+
+_numbers = itertools.count(1)
+
+
+class Progress:
+    """One piece of work that the client shows. ``cancelled`` is set when its user cancels it."""
+
+    def __init__(self, protocol: RedraftProtocol, token: str | int | None, shown: bool) -> None:
+        self._protocol = protocol
+        self.token = token if token is not None else f"redraft-progress-{next(_numbers)}"
+        self._shown = shown or token is not None
+        self._needs_creation = token is None
+        self._is_visible = False
+        self.cancelled = asyncio.Event()
+
+    async def begin(self, title: str, *, cancellable: bool = False, message: str = "") -> None:
+        """Show it. A client that refuses the token is not shown anything."""
+        if not self._shown:
+            return
+        if self._needs_creation:
+            try:
+                await self._protocol.ask(
+                    types.WINDOW_WORK_DONE_PROGRESS_CREATE, {"token": self.token}
+                )
+            except (RedraftError, asyncio.CancelledError) as error:
+                self._shown = False
+                if isinstance(error, asyncio.CancelledError):
+                    raise
+                return
+        self._is_visible = True
+        value: dict[str, Any] = {"kind": "begin", "title": title, "cancellable": cancellable}
+        self._send({**value, **({"message": message} if message else {}), "percentage": 0})
+
+    def report(self, message: str, percentage: int | None = None) -> None:
+        """Show how far it is."""
+        if self._is_visible:
+            known = {} if percentage is None else {"percentage": max(0, min(100, percentage))}
+            self._send({"kind": "report", "message": message, **known})
+
+    def end(self, message: str = "") -> None:
+        """Show it no more."""
+        if self._is_visible:
+            self._is_visible = False
+            self._send({"kind": "end", "message": message})
+
+    def _send(self, value: dict[str, Any]) -> None:
+        self._protocol.tell(types.PROGRESS, {"token": self.token, "value": value})

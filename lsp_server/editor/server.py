@@ -1,0 +1,353 @@
+"""The server object of one editor: its documents, its settings, and what serves it."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from cattrs import Converter
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+
+from lsp_server.editor.completion.context import OpenFiles
+from lsp_server.editor.completion.offers import Offers
+from lsp_server.editor.completion.provider import CompletionProvider
+from lsp_server.editor.completion.request import CompletionRequest
+from lsp_server.editor.daemon.hub import Hub
+from lsp_server.editor.editing.provider import EditProvider
+from lsp_server.editor.next_edits.model import NextEditModel
+from lsp_server.editor.next_edits.provider import NextEditProvider
+from lsp_server.editor.notices.first_start import offer_models, tell_once
+from lsp_server.editor.notices.indexing_progress import IndexingProgress
+from lsp_server.editor.notices.model_notice import ModelNotice
+from lsp_server.editor.notices.sharing_question import SharingQuestion
+from lsp_server.editor.notices.status import Condition, Performance, StatusReporter
+from lsp_server.editor.protocol.client_features import ClientFeatures
+from lsp_server.editor.protocol.jsonrpc import RedraftProtocol
+from lsp_server.editor.protocol.progress import Progress
+from lsp_server.engine.client import EngineClient
+from lsp_server.engine.key import Purpose
+from lsp_server.index.client import WorkspaceState
+from lsp_server.models.choices import Choices, read_choices
+from lsp_server.models.used import NOTHING, used_models
+from lsp_server.shared.contract.engine import EngineInterface
+from lsp_server.shared.contract.jobs import ContextSnippet
+from lsp_server.shared.contract.notes import CloseBuffer, ForgetDocument
+from lsp_server.shared.errors import ModelUnavailable
+from lsp_server.shared.processes.background import in_background
+from lsp_server.shared.processes.log import set_level
+from lsp_server.shared.settings import Settings, read_settings, with_own_server
+from lsp_server.shared.version import VERSION
+from lsp_server.text.documents.document import Document, Documents
+from lsp_server.text.documents.ignored_paths import IgnoredPaths
+from lsp_server.text.documents.secret_documents import SecretDocuments
+from lsp_server.text.documents.workspace_folders import Folders
+
+logger = logging.getLogger(__name__)
+
+_numbers = itertools.count(1)
+
+
+class RedraftServer(LanguageServer):
+    """One client of the daemon."""
+
+    protocol: RedraftProtocol
+
+    def __init__(self, hub: Hub, converter: Callable[[], Converter]) -> None:
+        super().__init__(
+            "redraft", VERSION, protocol_cls=RedraftProtocol, converter_factory=converter
+        )
+        self.hub = hub
+        self.client_name = f"client {next(_numbers)}"
+        self.features = ClientFeatures()
+        self.documents = Documents()
+        self.folders = Folders()
+        self.settings = Settings()
+        self._engines: dict[Purpose, EngineInterface] = {}
+        """What the settings ask for, found once for each of them."""
+        self.used = used_models(self.settings, Choices())
+        """Which models serve the client, and who decided."""
+        self._shown_problems: set[str] = set()
+        """What was wrong with the settings, and was told."""
+        self._sent: Any = None
+        """The settings as the client sent them."""
+        self.environment: dict[str, str] = {}
+        """What the environment of the client's front says of a server, see ``with_own_server``."""
+        self.paused = False
+        self.ended = False
+        self.performance = Performance()
+        self.last_reason = ""
+        self.progresses: dict[str | int, Progress] = {}
+        self.secrets = SecretDocuments(hub.allowed)
+        self.ignored = IgnoredPaths()
+        self._open_files = OpenFiles(self.documents, self.folders, self.counts_elsewhere)
+        self.completion = CompletionProvider(
+            self.client_name,
+            lambda: self.settings,
+            self.engine,
+            self._snippets,
+            self.performance.add,
+            hub.acceptance,
+        )
+        self.offers = Offers(hub.acceptance)
+        self.editing = EditProvider(self.client_name, lambda: self.settings, self.edit_engine)
+        self.next_edits = NextEditProvider(
+            self.documents,
+            self.folders,
+            self.counts_elsewhere,
+            NextEditModel(
+                self.client_name, lambda: self.settings.next_edits, self.next_edit_engine
+            ),
+            self._tell_next_edits,
+        )
+        self.indexing = IndexingProgress(
+            self.protocol,
+            self._indexed_folders,
+            lambda: self.ended,
+            lambda: self.features.work_done_progress,
+        )
+        self.model_notice = ModelNotice(self.protocol)
+        self.sharing_question = SharingQuestion(self.protocol)
+        self.status = StatusReporter(
+            lambda message: self.protocol.tell("redraft/status", message), self.condition
+        )
+
+    # Life
+
+    def join(self) -> None:
+        """``initialized`` came: load the model, index the folders, tell how far it is."""
+        self.hub.clients.add(self)
+        for folder in self.folders.paths:
+            self.hub.open_workspace(folder, self.settings)
+        if self.settings.enabled:
+            in_background(self._load_engine())
+        unchosen = self.used.completion.because == NOTHING and not self.settings.server.url
+        if self.settings.enabled and unchosen and self.features.message_buttons:
+            in_background(offer_models(self))
+        elif self.settings.enabled and unchosen:
+            tell_once(self)
+        self.indexing.changed()
+        self.status.changed()
+
+    async def _load_engine(self) -> None:
+        try:
+            await self.engine().start()
+            next_edits = self.next_edit_engine()
+            if next_edits is not None and self.settings.next_edits.enabled:
+                await next_edits.start()
+        except ModelUnavailable:
+            self.status.changed()
+        except OSError:
+            logger.exception("the engine cannot be started")
+        else:
+            self.ask_about_sharing()
+
+    def leave(self) -> None:
+        """The client has gone."""
+        self.ended = True
+        self.protocol.cancel_all()
+        self.release()
+
+    def release(self) -> None:
+        """Stop the client's work and let go of what it had open."""
+        self.completion.close_all()
+        self.editing.close_all()
+        self.status.stop()
+        self.protocol.measurements.stop()
+        if self not in self.hub.clients:
+            return
+        self.hub.clients.discard(self)
+        for document in self.documents:
+            self.drop_buffer(document.uri)
+        for folder in self.folders.paths:
+            self.hub.close_workspace(folder)
+
+    # Settings
+
+    def apply_settings(self, values: Any) -> None:
+        """Use a client's settings; what cannot be used is told to the user once."""
+        self._sent = values
+        started_with = self.features.options.get("settings")
+        read = read_settings(with_own_server(values, started_with, self.environment))
+        used = used_models(read.settings, read_choices())
+        settings = used.put_into(read.settings)
+        for problem in read.problems:
+            logger.warning("%s", problem)
+        problems = [one for one in read.problems if one not in self._shown_problems]
+        self._shown_problems.update(problems)
+        if problems:
+            self.show_warning("Redraft settings: " + "; ".join(problems[:5]))
+        changed = (settings, used) != (self.settings, self.used)
+        if _models(settings) != _models(self.settings):
+            self.model_notice.forget()
+        self.settings, self.used, self._engines = settings, used, {}
+        set_level(settings.log.level)
+        if changed and self in self.hub.clients:
+            for folder in self.folders.paths:
+                self.hub.use_workspace(folder, self.settings)
+            self.completion.close_all()
+            self.feed_buffers()
+            if self.settings.enabled:
+                in_background(self._load_engine())
+            self.status.changed()
+
+    def choices_changed(self) -> None:
+        """The user chose another model, see ``models.choices``."""
+        self.apply_settings(self._sent)
+
+    def show_warning(self, message: str) -> None:
+        """Tell the user something, and the log."""
+        self.protocol.tell(
+            types.WINDOW_SHOW_MESSAGE, {"type": types.MessageType.Warning.value, "message": message}
+        )
+
+    # What serves the client
+
+    def engine(self) -> EngineInterface:
+        """The engine of suggestions that the client's settings ask for."""
+        return self._engine_for("completion")
+
+    def edit_engine(self) -> EngineInterface:
+        """The engine of edits; that of suggestions where both have one model."""
+        return self._engine_for("edits")
+
+    def _engine_for(self, purpose: Purpose) -> EngineInterface:
+        if purpose not in self._engines:
+            self._engines[purpose] = self.hub.engine(self.settings, purpose)
+        return self._engines[purpose]
+
+    def next_edit_engine(self) -> EngineClient | None:
+        """The engine of next edits, on this machine; None where no model makes them."""
+        return self.hub.next_edit_engine(self.settings)
+
+    def engines(self) -> set[EngineInterface]:
+        """All of them; often they are one."""
+        found: set[EngineInterface] = {self.engine(), self.edit_engine()}
+        next_edits = self.next_edit_engine() if self.settings.next_edits.enabled else None
+        return found if next_edits is None else found | {next_edits}
+
+    def _tell_next_edits(self, uri: str) -> None:
+        """More next edits are known of a document than the last answer had."""
+        self.protocol.tell("redraft/nextEditsChanged", {"uri": uri})
+
+    def _snippets(self, ask: CompletionRequest) -> list[ContextSnippet]:
+        return self._open_files.snippets(ask, self.settings.context)
+
+    def engine_changed(self, engine: EngineInterface) -> None:
+        """The hub tells that an engine's state changed."""
+        if engine in self.engines():
+            self.model_notice.engine_changed(engine, self.features)
+            self.ask_about_sharing()
+            self.status.changed()
+
+    def ask_about_sharing(self) -> None:
+        """Whether a server that drafts may keep copies of the folders."""
+        server, settings = self.engine().status.server, self.settings
+        answers = server is not None and server["answers"] == "server" and server["drafted"]
+        if answers and settings.enabled and settings.index.enabled:
+            self.sharing_question.ask(self.hub.shared(settings.server), self.folders.paths)
+
+    def allowance_changed(self, uri: str) -> None:
+        """The hub tells that the user allows a file, or does not any more."""
+        self.completion.close(uri)
+        self.feed_buffer(uri)
+        if (document := self.documents.find(uri)) is not None:
+            self.forget_if_withheld(document)
+        self.status.changed()
+
+    def index_changed(self, folder: str, what: str) -> None:
+        """The hub tells that a datastore is further."""
+        if folder in self.folders.paths:
+            self.indexing.changed()
+            if what != "written":
+                self.status.changed()
+
+    def withheld_documents(self) -> dict[str, str]:
+        """Open documents that are held back, by URI, each with the reason."""
+        reasons = {one.uri: self.secrets.withheld_reason(one) for one in self.documents}
+        return {uri: reason for uri, reason in reasons.items() if reason}
+
+    def _indexed_folders(self) -> list[WorkspaceState]:
+        """How far the datastores of the client's folders are."""
+        model = self.settings.completion_model
+        states = [self.hub.indexer.find(folder, model) for folder in self.folders.paths]
+        return [state for state in states if state is not None]
+
+    def condition(self, inactive: str = "", document: str = "") -> Condition:
+        """What the status is made from; ``document``: the URI of the one it is about."""
+        return Condition(
+            enabled=self.settings.enabled,
+            paused=self.paused,
+            engine=self.engine(),
+            edit_engine=self.edit_engine(),
+            used=self.used,
+            workspaces=self._indexed_folders(),
+            performance=self.performance,
+            prompt_seconds=self.settings.context.prompt_seconds,
+            acceptance=self.hub.acceptance.by_language(),
+            reason=self.last_reason,
+            inactive=inactive,
+            withheld=self.withheld_documents(),
+            document=document,
+            next_edits=self.next_edits.condition(self.settings.next_edits),
+        )
+
+    # Open documents, as the index sees them
+
+    def feed_buffers(self) -> None:
+        """Which open documents count for others may have changed."""
+        for document in self.documents:
+            self.feed_buffer(document.uri)
+
+    def feed_buffer(self, uri: str, opened: bool = False) -> None:
+        """An open document changed; lookups see its text with the next request."""
+        place = self.folders.place(uri)
+        document = self.documents.find(uri)
+        if not self.settings.index.enabled or document is None or not _is_file(uri):
+            return
+        if place.folder:
+            # A text that is held back, or counts for itself alone, hides what is on the disk.
+            for engine in self.engines():
+                engine.set_buffer(
+                    place.folder,
+                    place.path,
+                    lambda: document.text if self.counts_elsewhere(document) else "",
+                    opened,
+                )
+
+    def forget_if_withheld(self, document: Document) -> None:
+        """Where a document is held back now, the model forgets what it read of it."""
+        if self.secrets.withheld_reason(document):
+            self.next_edits.forget(document.uri)
+            place = self.folders.place(document.uri)
+            for engine in self.engines():
+                engine.tell(ForgetDocument(place.folder, place.path))
+
+    def drop_buffer(self, uri: str) -> None:
+        """A document was closed; its file counts again."""
+        place = self.folders.place(uri)
+        if place.folder and _is_file(uri):
+            for engine in self.engines():
+                engine.tell(CloseBuffer(place.folder, place.path))
+
+    def counts_elsewhere(self, document: Document) -> bool:
+        """Whether other documents may be completed from this one's text: none that seems to hold
+        secrets, allowed or not, and none that is ignored unless the user wants it."""
+        if self.secrets.secret_reason(document):
+            return False
+        index = self.settings.index
+        place = self.folders.place(document.uri)
+        return index.ignored_open_files or not self.ignored.reason(place, index.exclude)
+
+
+def _models(settings: Settings) -> tuple[object, ...]:
+    """What of the settings decides which models are loaded, and how."""
+    edit = settings.edit
+    return settings.model, settings.completion_model, settings.edit_model, edit.draft_model
+
+
+def _is_file(uri: str) -> bool:
+    """Whether a document is what stands in a file: no old version of it, no cell of a notebook."""
+    return uri.startswith("file:") and "#" not in uri

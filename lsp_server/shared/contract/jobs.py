@@ -1,0 +1,260 @@
+"""What is asked of an engine, and what it gets back."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
+
+from lsp_server.shared.contract.codec import read
+
+MOST_TOKENS = 1 << 16
+"""Of a text that is written, and of other files in a prompt."""
+MOST_SEED = (1 << 64) - 1
+LEAST_TOP_P = 1e-6
+"""The likeliest token alone."""
+
+
+def _from(low: float, high: float, default: Any) -> Any:
+    return field(default=default, metadata={"low": low, "high": high})
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSnippet:
+    """Text of another file that helps to complete this one."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _OfDocument:
+    """Belongs to a document of a workspace, and on a server to one of several users."""
+
+    workspace: str
+    """Absolute path of the workspace folder, empty when the document belongs to none. A server
+    knows it by another name."""
+    path: str
+    """Path of the document, relative to the workspace where there is one."""
+    _: KW_ONLY
+    secret: bool = False
+    """The document may hold secrets: nothing of it is written to the disk or leaves the machine."""
+    owner: str = ""
+    """Whose it is, on a server with several users: they share no caches and no outputs."""
+
+    @property
+    def scope(self) -> str:
+        """What shares caches and earlier outputs: the owner's work in one workspace."""
+        return scope_of(self.owner, self.workspace)
+
+
+@dataclass(frozen=True, slots=True)
+class _WritingJob(_OfDocument):
+    _: KW_ONLY
+    max_tokens: int
+    temperature: float = _from(0, 2, 0.0)
+    top_p: float = _from(LEAST_TOP_P, 1, 1.0)
+    seed: int = _from(-MOST_SEED, MOST_SEED, 0)
+    plain: bool = False
+    """Decode without drafts, for comparison."""
+    patience_s: float = 0.0
+    """Refused where it has waited for so long, while others share all forwards; 0: never. A server
+    sets it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionJob(_WritingJob):
+    """Complete the text at the cursor; ``prefix`` and ``suffix`` are the document's halves."""
+
+    operation: ClassVar[str] = "complete"
+    prefix: str
+    suffix: str
+    language: str = ""
+    repository: str = ""
+    """Name of the workspace, which some models read before the paths of files."""
+    snippets: list[ContextSnippet] = field(default_factory=list)
+    """Open files of the client. What the index adds to them is chosen by the engine."""
+    context_tokens: int = _from(-1, MOST_TOKENS, 0)
+    """At most so many tokens of other files; -1: as many as are computed quickly."""
+    prompt_seconds: float = _from(0, 60, 0.0)
+    """The prompt is as long as the model computes in so many seconds; 0: as long as is usual."""
+    opening: bool = False
+    """The document was opened and its cursor is not known: ``prefix`` is its text from the start,
+    ``suffix`` too. Only prompts are computed for such jobs."""
+    head: str = ""
+    """Beginning of a document whose ``prefix`` is cut at its start: what is imported."""
+    single_line: bool = False
+    gate: float = _from(0, 1, 0.0)
+    """Joint probability below which nothing of the text is shown: spans say how likely they are,
+    and what would come behind is not written. 0: all of it is shown."""
+    _: KW_ONLY
+    max_tokens: int = _from(1, MOST_TOKENS, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class EditJob(_WritingJob):
+    """Rewrite ``selection`` by ``instruction``; ``before`` and ``after`` surround it."""
+
+    operation: ClassVar[str] = "edit"
+    instruction: str
+    selection: str
+    before: str = ""
+    after: str = ""
+    language: str = ""
+    _: KW_ONLY
+    max_tokens: int = _from(1, MOST_TOKENS, 4096)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateJob(_WritingJob):
+    """Go on from a text, from token ids, from a conversation, or from both sides of a hole. One of
+    ``text``, ``tokens``, ``messages`` and ``pieces`` is given; ``suffix`` goes with ``text``."""
+
+    operation: ClassVar[str] = "generate"
+    workspace: str = ""
+    path: str = ""
+    """Of the file that ``text`` is of."""
+    text: str | None = None
+    tokens: list[int] | None = None
+    messages: list[tuple[str, str]] | None = None
+    """Roles and texts."""
+    pieces: list[tuple[str, bool]] | None = None
+    """Texts one behind another, each with whether it is of the user: in the others the names of
+    control tokens stand for them."""
+    suffix: str | None = None
+    """The text behind the hole, for models that fill in the middle."""
+    snippets: list[ContextSnippet] = field(default_factory=list)
+    """Other files, with ``text``."""
+    prompt_seconds: float = 0.0
+    """With ``suffix``: the prompt is as long as is computed in so long; 0: as long as fits."""
+    prediction: str = ""
+    """What the answer is expected to be like, for drafts. It changes no text."""
+    rewrites: list[tuple[str, str]] | None = None
+    """Words and phrases that the prediction is likely to have replaced, old and new."""
+    _: KW_ONLY
+    max_tokens: int = _from(0, MOST_TOKENS, 256)
+    """0: compute the prompt alone."""
+    max_seconds: float = 0.0
+    """Stop at the first line end after so long; 0: never."""
+    min_indent: int = 0
+    """The text ends before a line that is indented by fewer characters."""
+    top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    last_tokens: int | None = None
+    """The penalties look at so many of the last tokens, of prompt and text. None: the repetition
+    penalty at all of them, the other two at the text."""
+    logit_bias: list[tuple[int | str, float | None]] = field(default_factory=list)
+    """Tokens, or texts that stand for all of their tokens, and what is added to their scores; None:
+    they are never written."""
+    stop: list[str] = field(default_factory=list)
+    """The text ends before the first of these."""
+    stop_tokens: list[int] = field(default_factory=list)
+    """The text ends before the first of these, too."""
+    ignore_end: bool = False
+    """What ends a text is never written, ``stop_tokens`` left out."""
+    logprobs: int | None = None
+    """Tell how likely each token was by the model alone, before biases, penalties and temperature,
+    and so many of the likeliest; None: do not."""
+    batch: str = ""
+    """What the jobs of one request call it: others begin once the first has computed its prompt,
+    and take that over."""
+    likely: bool = False
+    """Spans are single tokens and say how likely they were (``Span.logprob``)."""
+
+
+AnyJob = CompletionJob | EditJob | GenerateJob
+JOBS: dict[str, type[AnyJob]] = {
+    kind.operation: kind for kind in (CompletionJob, EditJob, GenerateJob)
+}
+"""By what is asked for."""
+
+
+def job_of(frame: dict[str, Any]) -> AnyJob:
+    """The job in a frame that asks for it. Raises KeyError for an unknown kind, Unreadable."""
+    return read(JOBS[frame["kind"]], frame["job"])
+
+
+COMPLETION, EDIT, PREFETCH, PREFILL = range(4)
+"""Urgency of jobs, the most urgent first."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedText(_OfDocument):
+    """A user took ``text``, which stood after ``before``: later drafts may come from it."""
+
+    operation: ClassVar[str] = "accepted"
+    before: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """How likely a token was: its bytes, its log probability in nats, and the likeliest tokens in
+    its place as bytes and log probabilities."""
+
+    token: list[int]
+    logprob: float
+    likeliest: list[tuple[list[int], float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of generated text and where its tokens came from."""
+
+    text: str
+    source: str
+    """Lower-case name of :class:`accel.draft_tree.Source`."""
+    logprob: float | None = None
+    """Of the one token that the text is of, given what stands before it, in nats; None where
+    nobody asked."""
+    token_logprob: TokenLogprob | None = None
+    """The same with the likeliest tokens in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """Generated text and what it cost. Times in seconds."""
+
+    text: str
+    spans: list[Span]
+    tokens: int
+    forwards: int
+    seconds: float
+    prefill_seconds: float
+    sources: dict[str, int]
+    stopped_by: str
+    """``end`` (end of text), ``stop`` (a stop rule), ``length`` (token limit), ``loop`` (the text
+    repeats itself), ``broken`` (a server's answer broke off) or ``cancelled``. The last four are no
+    whole answers."""
+    plain_seconds: float = 0.0
+    """What the forwards of plain decoding take for as many tokens, by the machine's profile; 0
+    where that is not known."""
+    prompt_tokens: int = 0
+    prompt_tokens_reused: int = 0
+    """Those that were computed for an earlier request."""
+    prediction_tokens: int = 0
+    """Of the prediction, where there was one."""
+    prediction_accepted: int = 0
+    """Tokens that were drafted from the prediction and are the model's own."""
+    batched_requests: int = 0
+    """Over all of its forwards, prompts' among them: requests that shared them, itself counted."""
+    batched_rows: int = 0
+    """Its own rows in them."""
+
+
+def scope_of(owner: str, workspace: str) -> str:
+    """A workspace alone where there is one user."""
+    return f"{owner}\0{workspace}" if owner else workspace
+
+
+def is_scope_of(scope: str, workspace: str) -> bool:
+    """Whether somebody's work in a workspace has this scope."""
+    return scope == workspace or scope.endswith(f"\0{workspace}")
+
+
+def unchanged(text: str) -> JobResult:
+    """Text that no model wrote, as a result that cost nothing."""
+    spans = [Span(text, "original")]
+    return JobResult(text, spans, 0, 0, 0.0, 0.0, {}, "end")

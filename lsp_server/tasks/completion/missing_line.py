@@ -1,0 +1,85 @@
+"""Completes a line that is missing between others with the line that fits what follows
+(`accel.infilling`). On models that are too slow for it a completion is decoded greedily."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from lsp_server.shared.contract.jobs import CompletionJob, JobResult, Span
+
+if TYPE_CHECKING:
+    from accel.engine import Engine
+    from accel.forwards import Forwards
+    from accel.infilling import Line, LineSearch
+    from accel.session import Session
+    from accel.text.prompts import Prompt
+    from lsp_server.tasks.pool import Pool
+
+MOST_S = 0.1
+"""A search that takes longer by the machine's profile is not made."""
+
+
+class FittedLine(NamedTuple):
+    """A line as a completion, and as a whole that is so likely."""
+
+    result: JobResult
+    likely: Span
+
+
+class LineFitter:
+    """Finds such lines with an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        from accel.infilling import LineSearch
+
+        self._engine = engine
+        self._search: LineSearch = LineSearch(engine)
+
+    def wants(self, job: CompletionJob) -> bool:
+        """Whether a job is such a hole, and weighing lines pays on this model."""
+        from accel.infilling import is_between_lines
+
+        if job.temperature > 0 or not is_between_lines(job.suffix):
+            return False
+        if self._engine.fim_order is None or not self._engine.takes_trees:
+            return False
+        return self._search.seconds() <= MOST_S
+
+    def line(
+        self,
+        job: CompletionJob,
+        prompt: Prompt,
+        sessions: Pool[Session],
+        cancelled: Callable[[], bool],
+    ) -> Forwards[FittedLine | None]:
+        """The line; None where the job is another, where the text is likely to go
+        on behind the line, where there is no line, or when cancelled."""
+        if not self.wants(job):
+            return None
+        started = time.perf_counter()
+        place, new = (job.scope, job.path), self._engine.session
+        with (
+            sessions.acquire(("complete", *place), new) as session,
+            sessions.acquire(("read", *place), new) as reading,
+        ):
+            line = yield from self._search.missing(prompt, session, reading, cancelled)
+        return self._result(line, prompt, time.perf_counter() - started) if line else None
+
+    def _result(self, line: Line, prompt: Prompt, seconds: float) -> FittedLine:
+        engine = self._engine
+        spelt = engine.tokenizer.decode_bytes(list(line.tokens))[len(prompt.required_prefix) :]
+        text = spelt.decode("utf-8", errors="replace")
+        result = JobResult(
+            text=text,
+            spans=[Span(text, "model")],
+            tokens=len(line.tokens),
+            forwards=self._search.forwards,
+            seconds=seconds,
+            prefill_seconds=0.0,
+            sources={"model": len(line.tokens)},
+            stopped_by="end",
+            plain_seconds=seconds,
+        )
+        return FittedLine(result, Span(text, "model", line.score))

@@ -1,0 +1,72 @@
+"""Finds the places of a workspace that share the most n-grams with a text."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsp_server.tasks.completion.indexed_files import IndexedFiles
+
+MOST_PLACES = 2
+PLACE_TOKENS = 96
+SHORTEST_MATCH = 3
+LONGEST_MATCH = 8
+EVERY = 4
+"""Tokens between two lookups."""
+ROWS = 24
+COMMON_ROWS = 12.0
+"""What stands in more places than this says little about any of them."""
+LEAST_SCORE = 3.0
+
+
+def similar_places(
+    files: IndexedFiles, query: NDArray[np.int32], without: str
+) -> list[tuple[str, NDArray[np.int32]]]:
+    """Path and tokens (int32, about :data:`PLACE_TOKENS`) of the places most like ``query``, int32
+    [n]: one of each file but ``without``. Shared runs of tokens count the more the longer and the
+    rarer they are."""
+    scores: defaultdict[str, float] = defaultdict(float)
+    shared: dict[str, list[tuple[NDArray[np.int32], float]]] = {}
+    for end in range(SHORTEST_MATCH, len(query) + 1, EVERY):
+        context = query[max(0, end - LONGEST_MATCH) : end]
+        found = files.snapshot.lookup(context, max_match=LONGEST_MATCH, limit=ROWS, depth=1)
+        seen: set[str] = set()
+        for length, count, file in zip(
+            found.lengths.tolist(), found.counts.tolist(), found.files.tolist(), strict=True
+        ):
+            path = files.path_of(file)
+            if length < SHORTEST_MATCH or not path or path == without or path in seen:
+                continue
+            seen.add(path)
+            weight = (length - SHORTEST_MATCH + 1) / (1.0 + max(count, len(found) / COMMON_ROWS))
+            scores[path] += weight
+            shared.setdefault(path, []).append((context[len(context) - length :], weight))
+    best = sorted(
+        ((score, path) for path, score in scores.items() if score >= LEAST_SCORE),
+        key=lambda pair: (-pair[0], pair[1]),
+    )
+    places = []
+    for _, path in best[:MOST_PLACES]:
+        tokens = files.tokens(path)
+        if tokens is not None:
+            places.append((path, _best_place(tokens, shared[path])))
+    return places
+
+
+def _best_place(
+    tokens: NDArray[np.int32], shared: list[tuple[NDArray[np.int32], float]]
+) -> NDArray[np.int32]:
+    """The stretch of ``tokens`` in which most of ``shared`` stands."""
+    if len(tokens) <= PLACE_TOKENS:
+        return tokens
+    density = np.zeros(len(tokens) + 1)
+    for run, weight in shared:
+        starts = np.flatnonzero(tokens[: len(tokens) - len(run) + 1] == run[0])
+        for offset in range(1, len(run)):
+            starts = starts[tokens[starts + offset] == run[offset]]
+        density[starts + 1] += weight
+    sums = np.cumsum(density)
+    first = int(np.argmax(sums[PLACE_TOKENS:] - sums[:-PLACE_TOKENS]))
+    return tokens[first : first + PLACE_TOKENS]

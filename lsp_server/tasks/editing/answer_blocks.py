@@ -1,0 +1,216 @@
+"""Finds fenced blocks in an answer: CommonMark 0.31, and beyond it fences in list items and quotes,
+behind the last word of a line, and closing fences that are too short."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lsp_server.text.documents.document import with_line_feeds
+
+_LEAD = r"(?P<lead>(?:[ \t]*(?:>|[-*+]|\d{1,3}[.)])(?=[ \t`~]))*[ \t]*)"
+_OPENING = re.compile(rf"{_LEAD}(?P<fence>`{{3,}}(?=[^`]*$)|~{{3,}})(?P<info>.*)$")
+_IN_SENTENCE = re.compile(r"(?P<said>.*\S)[ \t]*(?P<fence>`{3,}|~{3,})(?P<info>[\w+#.-]*)[ \t]*$")
+_RUN = re.compile(r"`{3,}|~{3,}")
+_INLINE = re.compile(r"(?<!`)(`{1,2}|`{3,})(?!`)([^`\n]+)\1(?!`)")
+_MARKDOWN = ("markdown", "md", "mdx", "rst", "quarto", "rmd", "asciidoc", "text", "plaintext")
+TAB = 4
+DEEPER = 3
+"""A closing fence may stand so many columns deeper than its opening."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBlock:
+    """``text``: lines that end in newlines, without the indentation of the fence."""
+
+    text: str
+    info: str
+    said_before: str
+    """The line of prose before it."""
+
+    @property
+    def language(self) -> str:
+        """What the opening fence says of the code, in lower case."""
+        return (self.info.strip().split() or [""])[0].strip("{}.").lower()
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    mark: str
+    length: int
+    lead: str
+    info: str
+    is_markdown: bool
+
+    @property
+    def indent(self) -> int:
+        return len(self.lead.expandtabs(TAB))
+
+
+def fenced_blocks(answer: str, known: str = "") -> list[AnswerBlock]:
+    """The blocks of a whole answer in their order; ``known``: what the model was given."""
+    lines = with_line_feeds(answer).split("\n")
+    ends_in_fence = any(_is_behind_word(line, "`", 3) for line in known.split("\n"))
+    found: list[AnswerBlock] = []
+    place, said = 0, ""
+    while place < len(lines):
+        opening = _opening_at(lines, place)
+        if opening is None:
+            said = lines[place].strip() or said
+            place += 1
+            continue
+        said = _before_fence(lines[place]) or said
+        last, tail, following = _end_of(lines, place + 1, opening, ends_in_fence)
+        body = _without_lead([*lines[place + 1 : last], *([tail] if tail else [])], opening.lead)
+        found.append(AnswerBlock("".join(f"{line}\n" for line in body), opening.info, said))
+        place, said = following, ""
+    return found
+
+
+def whole_block(answer: str) -> AnswerBlock | None:
+    """The text between the first fence and the last one: a block whose own code has such fences."""
+    lines = with_line_feeds(answer).split("\n")
+    first = next((n for n in range(len(lines)) if _opening_at(lines, n) is not None), None)
+    bare = [n for n, line in enumerate(lines) if _RUN.fullmatch(line.strip())]
+    if first is None or not bare or bare[-1] <= first:
+        return None
+    opening = _opening_at(lines, first)
+    assert opening is not None, "it was found above"
+    body = _without_lead(lines[first + 1 : bare[-1]], opening.lead)
+    return AnswerBlock("".join(f"{line}\n" for line in body), opening.info, "")
+
+
+def inline_code(answer: str) -> list[str]:
+    """Code that stands in sentences."""
+    return [found[2].strip() for found in _INLINE.finditer(answer)]
+
+
+def _opening_at(lines: list[str], place: int) -> _Opening | None:
+    line = lines[place]
+    if "```" not in line and "~~~" not in line:
+        return None
+    found = _OPENING.match(line)
+    if found is not None:
+        return _opened(found, found["lead"])
+    found = _IN_SENTENCE.match(line)
+    if found is None or len(_RUN.findall(line)) % 2 == 0 or place + 1 == len(lines):
+        return None
+    following = next((one for one in lines[place + 1 :] if one.strip()), "")
+    if not found["info"] and _OPENING.match(following):
+        # The sentence is about fences, or ends in one by mistake.
+        return None
+    return _opened(found, "")
+
+
+def _opened(found: re.Match[str], lead: str) -> _Opening:
+    fence, info = found["fence"], found["info"].strip()
+    name = info.split()[0].lower() if info else ""
+    return _Opening(fence[0], len(fence), lead, info, name in _MARKDOWN)
+
+
+def _end_of(
+    lines: list[str], first: int, opening: _Opening, known_ends_in_fence: bool
+) -> tuple[int, str, int]:
+    """Where a block ends: the line behind its last, what of that line belongs to it, and the line
+    that follows the block."""
+    depth, nested, short = 0, None, None
+    open_short = False
+    for number in range(first, len(lines)):
+        line = lines[number]
+        if "```" not in line and "~~~" not in line:
+            continue
+        stripped = _unquoted(line, opening.lead).strip()
+        run = _RUN.match(stripped)
+        is_fence = run is not None and run.group()[0] == opening.mark
+        if run is not None and not is_fence and run.group() == stripped:
+            short = number
+        if run is not None and is_fence and _indent_of(line, opening) <= opening.indent + DEEPER:
+            rest = stripped[run.end() :]
+            if len(run.group()) < opening.length:
+                open_short = bool(rest.strip()) or not open_short
+                short = number if not rest.strip() else short
+            elif rest.strip() and opening.mark not in rest:
+                depth, nested = depth + 1, number if nested is None else nested
+            elif not rest.strip() and depth:
+                depth -= 1
+            elif not rest.strip():
+                return number, "", number + 1
+        elif (
+            not depth
+            and not opening.is_markdown
+            and not known_ends_in_fence
+            and _is_behind_word(line, opening.mark, opening.length)
+        ):
+            return number, line.rstrip()[: -_last_run(line)].rstrip(), number + 1
+    if nested is not None:
+        # No block in the block: the first was not closed.
+        return nested, "", nested
+    behind = [line for line in lines[(short or 0) + 1 :] if line.strip()]
+    if short is not None and (open_short or behind) and not _is_paired(lines[first:short], opening):
+        return short, "", short + 1
+    return len(lines) - (not lines[-1] and len(lines) > first), "", len(lines)
+
+
+def _is_paired(lines: list[str], opening: _Opening) -> bool:
+    is_open = False
+    for line in lines:
+        run = _RUN.match(line.strip())
+        if run is not None and run.group()[0] == opening.mark:
+            is_open = not is_open
+    return is_open
+
+
+def _is_behind_word(line: str, mark: str, length: int) -> bool:
+    runs = _RUN.findall(line)
+    stripped = line.rstrip()
+    return (
+        len(runs) == 1
+        and runs[0][0] == mark
+        and len(runs[0]) >= length
+        and stripped.endswith(runs[0])
+        and bool(stripped[: -len(runs[0])].strip())
+    )
+
+
+def _last_run(line: str) -> int:
+    return len(_RUN.findall(line)[-1])
+
+
+def _before_fence(line: str) -> str:
+    found = None if _OPENING.match(line) else _IN_SENTENCE.match(line)
+    return found["said"].strip() if found else ""
+
+
+def _indent_of(line: str, opening: _Opening) -> int:
+    return _width(_unquoted(line, opening.lead))
+
+
+def _unquoted(line: str, lead: str) -> str:
+    """A line with blanks in place of the marks of the quote that the block stands in."""
+    if ">" not in lead:
+        return line
+    found = re.match(r"[ \t]*(?:>[ \t]?)+", line)
+    return line if found is None else " " * found.end() + line[found.end() :]
+
+
+def _without_lead(lines: list[str], lead: str) -> list[str]:
+    """The lines of a block without as much indentation as its fence has; as they are where some
+    have less."""
+    width = len(lead.expandtabs(TAB))
+    texts = [_unquoted(line, lead) for line in lines]
+    if not width or any(_width(text) < width for text in texts if text.strip()):
+        return texts
+    return [_without_width(text, width) for text in texts]
+
+
+def _width(text: str) -> int:
+    return len(text[: len(text) - len(text.lstrip(" \t"))].expandtabs(TAB))
+
+
+def _without_width(text: str, width: int) -> str:
+    taken = 0
+    while taken < len(text) and text[taken] in " \t":
+        if len(text[: taken + 1].expandtabs(TAB)) > width:
+            break
+        taken += 1
+    return text[taken:]

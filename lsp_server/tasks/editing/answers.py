@@ -1,0 +1,210 @@
+"""Finds the code in a whole answer of a chat model: the block that rewrites the selection, a diff
+applied, what was left out filled in where that can be done in one way only."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from lsp_server.shared.errors import EditRefused
+from lsp_server.tasks.editing.answer_blocks import (
+    AnswerBlock,
+    fenced_blocks,
+    inline_code,
+    whole_block,
+)
+from lsp_server.tasks.editing.answer_diffs import is_diff, patched
+from lsp_server.tasks.editing.indentation import ABOUT_INDENTS, with_indents_of
+from lsp_server.tasks.editing.thinking import without_thinking
+
+NO_CODE = "the model answered without code; ask again or use another model"
+STILL_THINKING = (
+    "the model thought and did not answer; ask again, allow longer answers or use another model"
+)
+IN_PARTS = "the model answered in several parts; edit again or select fewer lines"
+NEARLY = 0.6
+"""A block rewrites the selection that is so nearly as like it as the likeliest is."""
+REWRITES = 0.3
+"""So alike is a block to the selection that may be its new text."""
+BARE = 0.5
+"""So alike is an answer without a fence that is taken as code."""
+BETTER_JOINED = 0.15
+SLIGHTLY = 0.02
+_WORD = re.compile(r"\w+|[^\w\s]")
+_ALTERNATIVE = re.compile(
+    r"alternativ|option(?:ally)?\b|another (?:way|option|version)|you (?:could|can|may) also|"
+    r"if you (?:prefer|want)"
+    r"|usage|for example|example:|to (?:test|run|use) (?:it|this)|\btests?\b|call it|"
+    r"\bor\b[^.]{0,20}:?$"
+    r"|before:|original|previously|old code|instead of|output",
+    re.IGNORECASE,
+)
+_NO_CODE_OF_OTHERS = (
+    "sh",
+    "bash",
+    "shell",
+    "zsh",
+    "console",
+    "shellsession",
+    "shellscript",
+    "output",
+)
+"""Languages of blocks that say how something is run, or what it prints."""
+_MARKED_UP = re.compile(
+    r"<pre[^>]*>\s*<code[^>]*>\n?(?P<code>.*?)</code>\s*</pre>", re.DOTALL | re.IGNORECASE
+)
+_PROSE = re.compile(r"^[A-Z\"'(`*][^\n]*[.:!?]\**$")
+_CODE_MARKS = re.compile(r"[{}()\[\];=<>]|^\s*(?:#|//|/\*|--|\*)")
+
+
+def code_of_answer(
+    answer: str,
+    selection: str,
+    *,
+    opening: str = "",
+    language: str = "",
+    instruction: str = "",
+    before: str = "",
+    after: str = "",
+) -> str:
+    """What the selection becomes by a whole answer.
+
+    opening: the fence and language that the answer goes on from, where it was begun. All texts have
+    lines that end in newlines. Raises EditRefused with the reason where that is not clear.
+    """
+    # Its patterns take long to compile, and a start does not wait for them.
+    from lsp_server.tasks.editing.elided_code import filled_in
+
+    known = "\n".join((selection, before, after, instruction))
+    spoken = without_thinking(answer, known)
+    if spoken.is_open and not spoken.text.strip():
+        raise EditRefused(STILL_THINKING)
+    text = spoken.text
+    if opening and not spoken.had_thinking:
+        text = _continued(opening, text)
+    block = _rewriting(text, selection, known, language)
+    if is_diff(block.text, block.language, selection):
+        return patched(block.text, selection, before, after)
+    text = block.text
+    if not ABOUT_INDENTS.search(instruction):
+        text = with_indents_of(selection, text)
+    return filled_in(text, selection, language, instruction)
+
+
+def code_so_far(answer: str, selection: str) -> str:
+    """Whole lines of the first block of an answer that is being written, for people to look at."""
+    spoken = without_thinking(answer[: answer.rfind("\n") + 1], selection)
+    blocks = fenced_blocks(spoken.text, selection) if not spoken.is_open else []
+    return blocks[0].text.rstrip("\n") + "\n" if blocks and blocks[0].text.strip() else ""
+
+
+def _continued(opening: str, text: str) -> str:
+    """The whole answer of which the opening fence was given. A model may write one again."""
+    again = fenced_blocks(text)
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    mark = opening[: len(opening) - len(opening.lstrip("`"))]
+    is_again = first.strip().startswith(mark[:3]) and first.strip().strip("`") != ""
+    return text if again and is_again else f"{opening}\n{text}"
+
+
+def _rewriting(text: str, selection: str, known: str, language: str) -> AnswerBlock:
+    """The block of an answer that rewrites the selection. Raises EditRefused without one."""
+    blocks = [block for block in fenced_blocks(text, known) if block.text.strip()]
+    if not blocks:
+        if fenced_blocks(text, known):
+            return fenced_blocks(text, known)[0]
+        return _bare(text, selection, language)
+    wanted = _words(selection)
+    if len(blocks) == 1:
+        is_other = blocks[0].language in _NO_CODE_OF_OTHERS and language not in _NO_CODE_OF_OTHERS
+        if is_other and _alike(_words(blocks[0].text), wanted) < REWRITES:
+            raise EditRefused(NO_CODE)
+        return _whole_if_cut(blocks[0], text, selection)
+    diffs = [block for block in blocks if is_diff(block.text, block.language, selection)]
+    others = [block for block in blocks if block not in diffs]
+    likeness = {id(block): _alike(_words(block.text), wanted) for block in others}
+    changed = [block for block in others if block.text.split() != selection.split()]
+    able = [block for block in changed if likeness[id(block)] >= REWRITES]
+    if not able and diffs:
+        if len(diffs) > 1:
+            return AnswerBlock("".join(block.text for block in diffs), "diff", "")
+        return diffs[0]
+    if not able:
+        able = [block for block in others if block not in changed] or others
+    best = max(likeness[id(block)] for block in able)
+    nearly = [block for block in able if likeness[id(block)] >= NEARLY * best]
+    whole = whole_block(text)
+    if (
+        whole is not None
+        and _alike(_words(whole.text), wanted) > best + BETTER_JOINED
+        and "```" in known
+    ):
+        return whole
+    joined = _alike(_words("".join(block.text for block in able)), wanted)
+    if len(able) > 1 and joined > best + SLIGHTLY:
+        raise EditRefused(IN_PARTS)
+    said = [block for block in nearly if not _ALTERNATIVE.search(block.said_before)]
+    return (said or nearly[:1])[-1]
+
+
+def _whole_if_cut(block: AnswerBlock, text: str, selection: str) -> AnswerBlock:
+    """The block, or all between the outermost fences where the selection itself has such fences."""
+    whole = whole_block(text) if "```" in selection or "~~~" in selection else None
+    if whole is None:
+        return block
+    wanted = _words(selection)
+    is_more = _alike(_words(whole.text), wanted) > _alike(_words(block.text), wanted)
+    return whole if is_more else block
+
+
+def _bare(text: str, selection: str, language: str) -> AnswerBlock:
+    """An answer without a fence, where it is code: the selection's lines, changed."""
+    body = _without_prose(text.strip("\n").split("\n"), selection)
+    code = "\n".join(body)
+    wanted = _words(selection)
+    if is_diff(code, "", selection):
+        return AnswerBlock(f"{code}\n", "diff", "")
+    if "<pre" not in selection and (marked := _MARKED_UP.search(text)):
+        return AnswerBlock(html.unescape(marked["code"]).rstrip("\n") + "\n", language, "")
+    known = {line.strip() for line in selection.split("\n") if line.strip()}
+    own = [line.strip() for line in body if line.strip()]
+    unchanged = sum(line in known for line in own)
+    if own and (_alike(_words(code), wanted) >= BARE or 2 * unchanged >= len(own) > 0):
+        return AnswerBlock(f"{code}\n", language, "")
+    if len(known) == 1:
+        inline = [one for one in inline_code(text) if one != selection.strip()]
+        alike = [one for one in inline if _alike(_words(one), wanted) >= BARE]
+        if len(set(alike)) == 1:
+            return AnswerBlock(f"{alike[0]}\n", language, "")
+    raise EditRefused(NO_CODE)
+
+
+def _without_prose(lines: Sequence[str], selection: str) -> list[str]:
+    known = {line.strip() for line in selection.split("\n")}
+
+    def is_said(line: str) -> bool:
+        text = line.strip()
+        is_sentence = _PROSE.match(text) is not None and len(text.split()) >= 3
+        return not text or (
+            is_sentence
+            and text not in known
+            and not _CODE_MARKS.search(re.sub(r"`[^`]*`", "", text))
+        )
+
+    first, last = 0, len(lines)
+    while first < last and is_said(lines[first]):
+        first += 1
+    while last > first and is_said(lines[last - 1]):
+        last -= 1
+    return list(lines[first:last]) or list(lines)
+
+
+def _words(text: str) -> Counter[str]:
+    return Counter(_WORD.findall(text))
+
+
+def _alike(one: Counter[str], other: Counter[str]) -> float:
+    total = one.total() + other.total()
+    return 2.0 * (one & other).total() / total if total else 1.0

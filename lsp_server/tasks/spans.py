@@ -1,0 +1,81 @@
+"""Cuts generated text into spans by the sources of its tokens."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from lsp_server.shared.contract.jobs import Span, TokenLogprob
+
+if TYPE_CHECKING:
+    from accel.verification.logprobs import Logprob
+
+
+class SpanBuilder:
+    """Turns tokens into spans of text; neighbours of one source are one span. ``skip``: bytes at
+    the start of the generation that are typed already and not part of the text."""
+
+    def __init__(self, bytes_of: Callable[[int], bytes], skip: int = 0) -> None:
+        self._bytes_of = bytes_of
+        self._skip = skip
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self.spans: list[Span] = []
+
+    def add(self, tokens: Iterable[int], sources: Iterable[str]) -> list[Span]:
+        """Spans that these tokens add, also kept in ``spans``."""
+        added: list[Span] = []
+        for token, source in zip(tokens, sources, strict=True):
+            spelt = self._bytes_of(int(token))
+            text = self._decoder.decode(spelt[self._skip :])
+            self._skip = max(0, self._skip - len(spelt))
+            if text:
+                _append(added, text, source)
+        for span in added:
+            _append(self.spans, span.text, span.source)
+        return added
+
+    def add_one_by_one(self, logprobs: Sequence[Logprob], sources: Iterable[str]) -> list[Span]:
+        """A span for each token, with how likely it was; its text may be empty."""
+        added: list[Span] = []
+        for found, source in zip(logprobs, sources, strict=True):
+            text = "".join(span.text for span in self.add([found.token], [source]))
+            token_logprob = TokenLogprob(
+                list(self._bytes_of(found.token)),
+                found.logprob,
+                [(list(self._bytes_of(token)), logprob) for token, logprob in found.likeliest],
+            )
+            added.append(Span(text, source, token_logprob=token_logprob))
+        return added
+
+    def add_likely(
+        self, tokens: Sequence[int], sources: Sequence[str], logprobs: Sequence[float]
+    ) -> list[Span]:
+        """A span for each token, with its log probability; its text may be empty."""
+        added: list[Span] = []
+        for token, source, logprob in zip(tokens, sources, logprobs, strict=True):
+            text = "".join(span.text for span in self.add([token], [source]))
+            added.append(Span(text, source, logprob))
+        return added
+
+    def cut(self, length: int) -> list[Span]:
+        """All spans, cut to the first ``length`` characters."""
+        return first_spans(self.spans, length)
+
+
+def first_spans(spans: Sequence[Span], length: int) -> list[Span]:
+    """Spans cut to the first ``length`` characters."""
+    shortened: list[Span] = []
+    for span in spans:
+        if length <= 0:
+            break
+        shortened.append(Span(span.text[:length], span.source))
+        length -= len(span.text)
+    return shortened
+
+
+def _append(spans: list[Span], text: str, source: str) -> None:
+    if spans and spans[-1].source == source:
+        spans[-1] = Span(spans[-1].text + text, source)
+    else:
+        spans.append(Span(text, source))

@@ -1,0 +1,24 @@
+"""A job as work that asks for forwards, see ``accel.forwards``, and tells its spans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from lsp_server.shared.contract.jobs import JobResult, Span
+
+if TYPE_CHECKING:
+    from accel.forwards import Forward
+
+Steps: TypeAlias = Generator["Forward | list[Span]", Any, JobResult]
+
+
+def heard(steps: Steps, hear: Callable[[list[Span]], None]) -> Steps:
+    """The same job, whose spans somebody hears."""
+    from accel.forwards import relayed
+
+    def relay(spans: list[Span]) -> list[Span]:
+        hear(spans)
+        return spans
+
+    return relayed(steps, relay)

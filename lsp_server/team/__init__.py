@@ -1,0 +1,1 @@
+"""One engine for many: behind HTTP, with copies of repositories, on Ray."""

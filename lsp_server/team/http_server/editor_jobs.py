@@ -1,0 +1,54 @@
+"""Reads the jobs that an editor's daemon sends."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from lsp_server.shared.contract.codec import Unreadable, read
+from lsp_server.shared.contract.jobs import (
+    COMPLETION,
+    EDIT,
+    PREFETCH,
+    PREFILL,
+    AcceptedText,
+    CompletionJob,
+    EditJob,
+)
+from lsp_server.team.http_server.errors import RequestRefused, invalid
+from lsp_server.team.http_server.fields import Fields
+
+MOST_ACCEPTED_CHARACTERS = 1 << 16
+"""Of a suggestion that was taken, and of what stood before it: it is encoded between forwards."""
+PRIORITIES = COMPLETION, EDIT, PREFETCH, PREFILL
+Job = TypeVar("Job", CompletionJob, EditJob, CompletionJob | EditJob, AcceptedText)
+
+
+def editor_job(kind: type[CompletionJob | EditJob], fields: Fields) -> CompletionJob | EditJob:
+    """A job. Raises RequestRefused."""
+    return _read(kind, fields, "job")
+
+
+def accepted_text(fields: Fields) -> AcceptedText:
+    """A suggestion that a user took. Raises RequestRefused."""
+    taken = _read(AcceptedText, fields, "taken")
+    if len(taken.before) + len(taken.text) > MOST_ACCEPTED_CHARACTERS:
+        raise invalid(f"before and text may have at most {MOST_ACCEPTED_CHARACTERS} characters")
+    return taken
+
+
+def _read(kind: type[Job], fields: Fields, name: str) -> Job:
+    values = fields.take(name)
+    if isinstance(values, dict):
+        if "owner" in values:
+            raise invalid(f"{name}.owner: the key says whose it is")
+        values = {"workspace": "", **values}
+    try:
+        job = read(kind, values, name)
+    except Unreadable as error:
+        raise invalid(str(error)) from None
+    if job.secret:
+        raise RequestRefused(400, "what may hold secrets must not be sent", "secret")
+    path = job.path
+    if path.startswith(("/", "\\")) or "\0" in path or len(path) > 4096:
+        raise invalid("path must be relative to the repository")
+    return job

@@ -1,0 +1,131 @@
+"""Redraft's own routes, for the daemon of an editor. Protocol version 1."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Protocol, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from lsp_server.shared.contract.engine import EngineInterface
+from lsp_server.shared.contract.jobs import (
+    COMPLETION,
+    PREFILL,
+    AcceptedText,
+    CompletionJob,
+    EditJob,
+)
+from lsp_server.shared.contract.server_routes import PROTOCOL
+from lsp_server.team.http_server.bodies import read_json
+from lsp_server.team.http_server.editor_jobs import PRIORITIES, accepted_text, editor_job
+from lsp_server.team.http_server.errors import invalid, not_found
+from lsp_server.team.http_server.fields import Fields
+from lsp_server.team.http_server.generation_fields import fair_priority
+from lsp_server.team.http_server.limits import PATIENCE_S, RequestLimits
+from lsp_server.team.http_server.model_names import model_name
+from lsp_server.team.http_server.streaming import Events, StreamedCalls, answered
+
+Owned = TypeVar("Owned", CompletionJob, EditJob, CompletionJob | EditJob, AcceptedText)
+
+
+class Repositories(Protocol):
+    """Registered repositories, as far as a request needs them."""
+
+    def workspace(self, repository: str, holder: str) -> str | None:
+        """The workspace that the engine knows a repository by; None where it is another key's,
+        or where there is none."""
+
+    def start(self) -> None:
+        """The server answers from now on."""
+
+    async def close(self) -> None:
+        """The server ends."""
+
+
+class EditorRoutes:
+    """The routes of one engine."""
+
+    def __init__(
+        self, engine: EngineInterface, limits: RequestLimits, repositories: Repositories | None
+    ) -> None:
+        self._engine = engine
+        self._limits = limits
+        self._repositories = repositories
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """All of them."""
+        return [
+            Route("/redraft/v1/model", self.model, methods=["GET"]),
+            Route("/redraft/v1/complete", self.complete, methods=["POST"]),
+            Route("/redraft/v1/edit", self.edit, methods=["POST"]),
+            Route("/redraft/v1/prefill", self.prefill, methods=["POST"]),
+            Route("/redraft/v1/accepted", self.accepted, methods=["POST"]),
+        ]
+
+    async def model(self, _request: Request) -> Response:
+        """What the daemon must know to make prompts."""
+        described = {**self._engine.status.of_model, "model": model_name(self._engine)}
+        return JSONResponse({"protocol": PROTOCOL, **described})
+
+    async def complete(self, request: Request) -> ASGIApp:
+        """Complete; the answer streams."""
+        return await self._streamed(request, CompletionJob)
+
+    async def edit(self, request: Request) -> ASGIApp:
+        """Edit; the answer streams."""
+        return await self._streamed(request, EditJob)
+
+    async def prefill(self, request: Request) -> Response:
+        """Compute the prompt of what may be asked next."""
+        fields = await self._body(request)
+        operation, priority = fields.text("operation"), _priority(fields, PREFILL)
+        if operation not in ("complete", "edit"):
+            raise invalid("operation must be complete or edit")
+        kind = CompletionJob if operation == "complete" else EditJob
+        job = self._owned(editor_job(kind, fields), request)
+        fields.end()
+        await answered([self._engine.prefill(job, job.owner, priority)], request.receive)
+        return JSONResponse({})
+
+    async def accepted(self, request: Request) -> Response:
+        """A user took a suggestion: later drafts of the same key may come from it."""
+        fields = await self._body(request)
+        taken = self._owned(accepted_text(fields), request)
+        fields.end()
+        self._engine.tell(taken)
+        return JSONResponse({})
+
+    async def _streamed(self, request: Request, kind: type[CompletionJob | EditJob]) -> ASGIApp:
+        fields = await self._body(request)
+        wanted_priority = _priority(fields, COMPLETION)
+        job = self._owned(editor_job(kind, fields), request)
+        fields.end()
+        priority = fair_priority(wanted_priority, job.max_tokens)
+        job = replace(job, patience_s=PATIENCE_S)
+        begin = partial(self._engine.ask, job, job.owner, priority=priority)
+        return StreamedCalls([begin], Events())
+
+    async def _body(self, request: Request) -> Fields:
+        fields = Fields(await read_json(request, self._limits.body_bytes))
+        if fields.whole("protocol", 0, 0, 1 << 30) != PROTOCOL:
+            raise invalid(f"this server speaks protocol {PROTOCOL}")
+        return fields
+
+    def _owned(self, job: Owned, request: Request) -> Owned:
+        """It with its owner and, in place of the repository's id, the engine's workspace."""
+        holder = str(request.scope["holder"])
+        known = ""
+        if job.workspace and self._repositories is not None:
+            known = self._repositories.workspace(job.workspace, holder) or ""
+        if job.workspace and not known:
+            raise not_found("there is no such repository for this key")
+        return replace(job, owner=holder, workspace=known)
+
+
+def _priority(fields: Fields, usual: int) -> int:
+    return fields.whole("urgency", usual, PRIORITIES[0], PRIORITIES[-1])

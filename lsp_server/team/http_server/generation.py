@@ -1,0 +1,139 @@
+"""Runs a generation for a request, and answers it at once or as a stream."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
+
+from lsp_server.shared.contract.calls import Call, OnSpans
+from lsp_server.shared.contract.engine import EngineInterface
+from lsp_server.shared.contract.jobs import GenerateJob, JobResult, Span
+from lsp_server.team.http_server.answer_text import AnswerPiece, AnswerText
+from lsp_server.team.http_server.errors import RequestRefused
+from lsp_server.team.http_server.generation_fields import priority_of
+from lsp_server.team.http_server.limits import PATIENCE_S
+from lsp_server.team.http_server.metrics import note_result
+from lsp_server.team.http_server.streaming import Events, StreamedCalls, answered
+
+
+class GenerationEvents(Events):
+    """Progress and end of a generation, in the form of one route."""
+
+    fails_by_status = True
+
+    def __init__(self, kind: str, model: str, jobs: Sequence[GenerateJob]) -> None:
+        """``kind``: how ids begin."""
+        self.head: dict[str, Any] = {
+            "id": f"{kind}-{secrets.token_hex(12)}",
+            "created": int(time.time()),
+            "model": model,
+        }
+        self._texts = [
+            AnswerText(job.stop, job.max_seconds > 0 or job.min_indent > 0) for job in jobs
+        ]
+
+    @abstractmethod
+    def piece(self, index: int, piece: AnswerPiece) -> bytes:
+        """A piece of the answer of this number."""
+
+    @abstractmethod
+    def end(self, index: int, result: JobResult) -> bytes:
+        """What comes behind its last piece."""
+
+    @abstractmethod
+    def choice(self, index: int, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
+        """It in one."""
+
+    @abstractmethod
+    def whole(
+        self, choices: Sequence[dict[str, Any]], results: Sequence[JobResult]
+    ) -> dict[str, Any]:
+        """All answers in one."""
+
+    def spans(self, index: int, spans: list[Span]) -> bytes:
+        """New text, as far as it is certain."""
+        piece = self._texts[index].add(spans)
+        return self.piece(index, piece) if piece.text or piece.tokens else b""
+
+    def result(self, index: int, result: JobResult) -> bytes:
+        """The last piece, and the end."""
+        piece = self._texts[index].end(result)
+        last = self.piece(index, piece) if piece.text or piece.tokens else b""
+        return last + self.end(index, result)
+
+    def error(self, refused: RequestRefused) -> bytes:
+        """The end of a request that failed on its way."""
+        return data(refused.body)
+
+
+def generation_response(
+    engine: EngineInterface,
+    jobs: Sequence[GenerateJob],
+    events: GenerationEvents,
+    stream: bool,
+    prompts: int = 1,
+) -> ASGIApp:
+    """The response to generations, computed together, streaming or in one piece. Several prompts
+    wait for their turns as long as it takes: they are no keystroke."""
+    if prompts == 1:
+        jobs = [replace(jobs[0], patience_s=PATIENCE_S), *jobs[1:]]
+    if stream:
+        return StreamedCalls([partial(_begin, engine, job) for job in jobs], events)
+    return GenerationAnswer(engine, jobs, events)
+
+
+class GenerationAnswer:
+    """An answer in one piece."""
+
+    def __init__(
+        self, engine: EngineInterface, jobs: Sequence[GenerateJob], events: GenerationEvents
+    ) -> None:
+        self._engine = engine
+        self._jobs = jobs
+        self._events = events
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Wait for the engine and answer. Raises RequestRefused."""
+        spans: list[list[Span]] = [[] for _ in self._jobs]
+        calls = [
+            _begin(self._engine, job, own.extend)
+            for job, own in zip(self._jobs, spans, strict=True)
+        ]
+        results: list[JobResult] = await answered(calls, receive)
+        choices = []
+        for index, (job, own, result) in enumerate(zip(self._jobs, spans, results, strict=True)):
+            note_result(scope, result)
+            choices.append(self._events.choice(index, _piece(job, own, result), result))
+        response: Response = JSONResponse(self._events.whole(choices, results))
+        await response(scope, receive, send)
+
+
+def _begin(engine: EngineInterface, job: GenerateJob, on_spans: OnSpans) -> Call:
+    return engine.ask(job, job.owner, on_spans, priority_of(job))
+
+
+def _piece(job: GenerateJob, spans: list[Span], result: JobResult) -> AnswerPiece:
+    text = AnswerText(job.stop)
+    first = text.add(spans) if job.logprobs is not None else AnswerPiece()
+    rest = text.end(result)
+    return AnswerPiece(result.text, [*first.tokens, *rest.tokens])
+
+
+def owned(job: GenerateJob, request: Request) -> GenerateJob:
+    """The job with its owner."""
+    return replace(job, owner=str(request.scope["holder"]))
+
+
+def data(value: Any) -> bytes:
+    """A server-sent event without a name. Lone surrogates travel as escapes."""
+    return f"data: {json.dumps(value, separators=(',', ':'))}\n\n".encode("ascii")

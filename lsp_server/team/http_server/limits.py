@@ -1,0 +1,81 @@
+"""Limits on the requests of one key."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lsp_server.team.http_server.errors import RequestRefused, too_many
+
+KEEP_ALIVE_S = 75
+"""A connection without a request stays open for so long: longer than clients keep theirs, since a
+request that meets the end of its connection fails."""
+
+PATIENCE_S = 0.5
+"""A request that waits for so long while others share all forwards is refused: an editor asks anew
+before long, and what it asked is stale by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """What every key may ask."""
+
+    requests_per_minute: float = 3000.0
+    """On average; a tenth of it may come at once."""
+    concurrent: int = 32
+    """Requests of a key that are under way."""
+    body_bytes: int = 8 << 20
+    """Of a request, compressed and not."""
+
+    @property
+    def burst(self) -> float:
+        """Requests that may come at once after a pause."""
+        return max(self.requests_per_minute / 10, 1.0)
+
+
+@dataclass(slots=True)
+class _Usage:
+    tokens: float
+    seen: float
+    running: int = 0
+
+
+class UsageByKey:
+    """What the keys have asked: token buckets, and how many requests are under way."""
+
+    def __init__(self, limits: RequestLimits, now: Callable[[], float] = time.monotonic) -> None:
+        self.limits = limits
+        self._now = now
+        self._usage: dict[str, _Usage] = {}
+
+    @contextmanager
+    def request(self, name: str) -> Iterator[None]:
+        """Count a request of a key while it runs. Raises RequestRefused with 429."""
+        usage = self._refilled(name)
+        rate = self.limits.requests_per_minute / 60
+        if usage.tokens < 1:
+            raise _too_many("requests a minute", math.ceil((1 - usage.tokens) / rate))
+        if usage.running >= self.limits.concurrent:
+            raise _too_many("requests at once", 1)
+        usage.tokens -= 1
+        usage.running += 1
+        try:
+            yield
+        finally:
+            usage.running -= 1
+
+    def _refilled(self, name: str) -> _Usage:
+        now = self._now()
+        usage = self._usage.setdefault(name, _Usage(self.limits.burst, now))
+        gained = (now - usage.seen) * self.limits.requests_per_minute / 60
+        usage.tokens = min(self.limits.burst, usage.tokens + gained)
+        usage.seen = now
+        return usage
+
+
+def _too_many(what: str, retry_after_s: int) -> RequestRefused:
+    message = f"this key has too many {what}; try again in {retry_after_s} s"
+    return too_many(message, retry_after_s)

@@ -1,0 +1,66 @@
+"""``GET /v1/models`` and ``GET /v1/models/ID``, and what the model is called."""
+
+from __future__ import annotations
+
+import time
+from pathlib import PurePath
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from lsp_server.shared.contract.engine import EngineInterface
+from lsp_server.team.http_server.errors import RequestRefused
+
+_HUB_FOLDER = "models--"
+"""How folders of Hugging Face's cache begin."""
+
+
+def model_name(engine: EngineInterface) -> str:
+    """The model by name: where it lies is nobody's business. One of Hugging Face's cache is called
+    as it is there, OWNER/NAME."""
+    path = PurePath(engine.status.model)
+    if path.suffix == ".gguf":
+        return path.stem
+    *_, hub_folder, snapshots, _snapshot = ("", "", "", *path.parts)
+    if snapshots == "snapshots" and hub_folder.startswith(_HUB_FOLDER):
+        return hub_folder.removeprefix(_HUB_FOLDER).replace("--", "/")
+    return path.name
+
+
+def is_called(engine: EngineInterface, name: str) -> bool:
+    """Whether a client means the model by ``name``: whoever owns it, with or without the end of a
+    file's name."""
+    return _plain(name) == _plain(model_name(engine))
+
+
+def _plain(name: str) -> str:
+    return name.rpartition("/")[2].lower().removesuffix(".gguf")
+
+
+def model_routes(engine: EngineInterface) -> list[BaseRoute]:
+    """The list of models, which has one, and that one."""
+    started = int(time.time())
+
+    def described() -> dict[str, Any]:
+        return {
+            "id": model_name(engine),
+            "object": "model",
+            "created": started,
+            "owned_by": "redraft",
+        }
+
+    async def models(_request: Request) -> Response:
+        return JSONResponse({"object": "list", "data": [described()]})
+
+    async def model(request: Request) -> Response:
+        name = request.path_params["name"]
+        if not is_called(engine, name):
+            raise RequestRefused(404, "there is no model of this name", "model_not_found")
+        return JSONResponse({**described(), "id": name})
+
+    return [
+        Route("/v1/models", models, methods=["GET"]),
+        Route("/v1/models/{name:path}", model, methods=["GET"]),
+    ]

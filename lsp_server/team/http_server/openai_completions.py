@@ -1,0 +1,84 @@
+"""``POST /v1/completions``. Source: OpenAI's API reference, Completions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from starlette.routing import BaseRoute
+
+from lsp_server.shared.contract.engine import EngineInterface
+from lsp_server.shared.contract.jobs import GenerateJob, Span
+from lsp_server.tasks.next_edits.raw_prompts import raw_window
+from lsp_server.team.http_server.errors import invalid
+from lsp_server.team.http_server.fields import Fields
+from lsp_server.team.http_server.generation_fields import generate_job, wanted_logprobs
+from lsp_server.team.http_server.limits import RequestLimits
+from lsp_server.team.http_server.logprobs import CompletionLogprobs
+from lsp_server.team.http_server.openai_events import OpenAiEvents, openai_route
+
+DEFAULT_TOKENS = 256
+
+
+def completion_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
+    return [openai_route("/v1/completions", engine, limits, _jobs, CompletionEvents)]
+
+
+class CompletionEvents(OpenAiEvents):
+    """The answers of the route."""
+
+    id_prefix = "cmpl"
+    whole_object = chunk_object = "text_completion"
+
+    def __init__(self, model: str, jobs: Sequence[GenerateJob], choices: int, cost: bool) -> None:
+        super().__init__(model, jobs, choices, cost)
+        self._logprobs = [CompletionLogprobs() for _ in jobs]
+
+    def shown_piece(self, index: int, text: str) -> dict[str, Any]:
+        return {"text": text}
+
+    def shown_end(self) -> dict[str, Any]:
+        return {"text": ""}
+
+    def shown_whole(self, text: str) -> dict[str, Any]:
+        return {"text": text}
+
+    def logprobs(self, index: int, tokens: list[Span]) -> dict[str, Any]:
+        """How likely tokens were, and where in the text of their choice they stand."""
+        return self._logprobs[index].of(tokens)
+
+
+def _jobs(fields: Fields) -> list[GenerateJob]:
+    job = generate_job(fields, DEFAULT_TOKENS)
+    suffix = fields.text("suffix", "")
+    job = replace(job, suffix=suffix or None, logprobs=wanted_logprobs(fields))
+    prompts = _prompts(fields.take("prompt"))
+    if suffix and not all(isinstance(prompt, str) for prompt in prompts):
+        raise invalid("suffix needs a prompt that is a text")
+    return [
+        _of_text(job, prompt) if isinstance(prompt, str) else replace(job, tokens=prompt)
+        for prompt in prompts
+    ]
+
+
+def _of_text(job: GenerateJob, prompt: str) -> GenerateJob:
+    """The job of a text. One that asks for a next edit is drafted from the window in it."""
+    window = None if job.suffix or job.prediction else raw_window(prompt)
+    if window is None:
+        return replace(job, text=prompt)
+    return replace(job, text=prompt, prediction=window.expected, rewrites=window.rewrites)
+
+
+def _prompts(value: Any) -> list[str | list[int]]:
+    if _is_prompt(value):
+        return [value]
+    if not (isinstance(value, list) and all(map(_is_prompt, value))):
+        raise invalid("prompt is a text, a list of token ids, or a list of several of them")
+    return value
+
+
+def _is_prompt(value: Any) -> bool:
+    return isinstance(value, str) or (
+        isinstance(value, list) and all(type(token) is int for token in value)
+    )

@@ -1,0 +1,124 @@
+"""Requests and answers that OpenAI's two routes share.
+
+Source: OpenAI's API reference, Completions and Chat Completions.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from lsp_server.shared.contract.engine import EngineInterface
+from lsp_server.shared.contract.jobs import GenerateJob, JobResult, Span
+from lsp_server.team.http_server.answer_text import AnswerPiece
+from lsp_server.team.http_server.bodies import read_json
+from lsp_server.team.http_server.fields import Fields
+from lsp_server.team.http_server.generation import (
+    GenerationEvents,
+    data,
+    generation_response,
+    owned,
+)
+from lsp_server.team.http_server.generation_fields import batch_of, choices_of
+from lsp_server.team.http_server.known_fields import refuse_the_rest
+from lsp_server.team.http_server.limits import RequestLimits
+from lsp_server.team.http_server.model_names import model_name
+from lsp_server.team.http_server.usage import finish_reason, usage
+
+DONE = b"data: [DONE]\n\n"
+
+
+class OpenAiEvents(GenerationEvents):
+    """The answers of a route. A route says what its objects are called and how a choice shows
+    text."""
+
+    id_prefix: ClassVar[str]
+    whole_object: ClassVar[str]
+    """``object`` of an answer in one."""
+    chunk_object: ClassVar[str]
+    """``object`` of a piece of a stream."""
+
+    def __init__(self, model: str, jobs: Sequence[GenerateJob], choices: int, cost: bool) -> None:
+        """``choices``: jobs of each prompt; ``cost``: a stream ends with it."""
+        super().__init__(self.id_prefix, model, jobs)
+        self._choices, self._tells_usage = choices, cost
+        self._tells_logprobs = jobs[0].logprobs is not None
+
+    @abstractmethod
+    def shown_piece(self, index: int, text: str) -> dict[str, Any]:
+        """A piece of the text, in the choice of a chunk."""
+
+    @abstractmethod
+    def shown_end(self) -> dict[str, Any]:
+        """No text, in the choice of the last chunk."""
+
+    @abstractmethod
+    def shown_whole(self, text: str) -> dict[str, Any]:
+        """The text, in the choice of an answer in one."""
+
+    @abstractmethod
+    def logprobs(self, index: int, tokens: list[Span]) -> dict[str, Any]:
+        """How likely tokens were."""
+
+    def piece(self, index: int, piece: AnswerPiece) -> bytes:
+        shown = self.shown_piece(index, piece.text)
+        return self._chunk([self._choice(index, shown, piece, None)])
+
+    def end(self, index: int, result: JobResult) -> bytes:
+        """Why a text ended."""
+        shown, reason = self.shown_end(), finish_reason(result)
+        return self._chunk([self._choice(index, shown, AnswerPiece(), reason)])
+
+    def close(self, results: Sequence[JobResult]) -> bytes:
+        """What it cost."""
+        cost = self._chunk([], usage=usage(results, self._choices)) if self._tells_usage else b""
+        return cost + DONE
+
+    def choice(self, index: int, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
+        return self._choice(index, self.shown_whole(piece.text), piece, finish_reason(result))
+
+    def whole(
+        self, choices: Sequence[dict[str, Any]], results: Sequence[JobResult]
+    ) -> dict[str, Any]:
+        named = {**self.head, "object": self.whole_object}
+        return {**named, "choices": choices, "usage": usage(results, self._choices)}
+
+    def _chunk(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
+        return data({**self.head, "object": self.chunk_object, "choices": choices, **more})
+
+    def _choice(
+        self, index: int, shown: dict[str, Any], piece: AnswerPiece, reason: str | None
+    ) -> dict[str, Any]:
+        logprobs = self.logprobs(index, piece.tokens) if self._tells_logprobs else None
+        return {"index": index, **shown, "logprobs": logprobs, "finish_reason": reason}
+
+
+def openai_route(
+    path: str,
+    engine: EngineInterface,
+    limits: RequestLimits,
+    jobs_of: Callable[[Fields], list[GenerateJob]],
+    events_of: type[OpenAiEvents],
+) -> Route:
+    """A route that answers in one, or streams. ``jobs_of``: a job for each prompt."""
+
+    async def generate(request: Request) -> ASGIApp:
+        fields = Fields(await read_json(request, limits.body_bytes))
+        prompts, choices = jobs_of(fields), choices_of(fields)
+        jobs = [owned(job, request) for job in batch_of(prompts, choices)]
+        stream = fields.flag("stream")
+        events = events_of(model_name(engine), jobs, choices, stream and _include_usage(fields))
+        refuse_the_rest(fields)
+        return generation_response(engine, jobs, events, stream, len(prompts))
+
+    return Route(path, generate, methods=["POST"])
+
+
+def _include_usage(fields: Fields) -> bool:
+    options = fields.take("stream_options", {})
+    return isinstance(options, dict) and options.get("include_usage") is True

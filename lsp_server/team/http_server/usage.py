@@ -1,0 +1,36 @@
+"""The usage of a request, as OpenAI reports it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lsp_server.shared.contract.jobs import JobResult
+
+
+def usage(results: Sequence[JobResult], choices: int = 1) -> dict[str, Any]:
+    """Tokens of prompts, each of which has so many answers one behind another, and of these. Of a
+    prediction, accepted tokens are those that an answer took from it, and rejected ones those that
+    are not in the answer."""
+    firsts = results[::choices]
+    prompt = sum(result.prompt_tokens for result in firsts)
+    written = sum(result.tokens for result in results)
+    accepted = sum(result.prediction_accepted for result in results)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": written,
+        "total_tokens": prompt + written,
+        "prompt_tokens_details": {
+            "cached_tokens": sum(result.prompt_tokens_reused for result in firsts)
+        },
+        "completion_tokens_details": {
+            "accepted_prediction_tokens": accepted,
+            "rejected_prediction_tokens": sum(result.prediction_tokens for result in results)
+            - accepted,
+        },
+    }
+
+
+def finish_reason(result: JobResult) -> str:
+    """Why an answer ended."""
+    return "length" if result.stopped_by in ("length", "cancelled") else "stop"

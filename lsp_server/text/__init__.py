@@ -1,0 +1,1 @@
+"""Documents and their syntax."""

@@ -1,0 +1,298 @@
+"""The text of open documents: a list of lines, positions in three encodings. LSP ends lines at
+``\\n``, ``\\r\\n`` and ``\\r`` and nowhere else (specification 3.18, text documents)."""
+
+from __future__ import annotations
+
+import re
+import struct
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lsp_server.shared.errors import UnknownDocument
+
+Encoding = Literal["utf-8", "utf-16", "utf-32"]
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+\Z")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place between characters: line and code points from its start, both 0-based."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """``start`` to ``end`` became ``text``. Positions are of the document before the edit."""
+
+    start: Position
+    end: Position
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentVersion:
+    """A document as it was at one version."""
+
+    uri: str
+    language: str
+    version: int
+    text: str
+
+
+def split_lines(text: str) -> list[str]:
+    """Lines with their ends; the last one has none and may be empty. Never empty."""
+    lines = _LINE.findall(text)
+    if not lines or lines[-1][-1] in "\r\n":
+        lines.append("")
+    return lines
+
+
+def with_line_feeds(text: str) -> str:
+    """A text whose lines all end in a line feed, as models and parsers read them."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def line_end(line: str) -> str:
+    """``\\n``, ``\\r\\n``, ``\\r`` or nothing."""
+    if line.endswith("\r\n"):
+        return "\r\n"
+    return line[-1] if line and line[-1] in "\r\n" else ""
+
+
+def column_of(line: str, units: int, encoding: Encoding) -> int:
+    """Code points of ``line`` before ``units`` code units; inside a character: its start. Beyond
+    the line's end, the end (specification: "defaults back to the line length")."""
+    length = len(line) - len(line_end(line))
+    if units <= 0:
+        return 0
+    if encoding == "utf-32" or line.isascii():
+        return min(units, length)
+    seen = 0
+    for column in range(length):
+        width = unit_width(line[column], encoding)
+        if seen + width > units:
+            return column
+        seen += width
+    return length
+
+
+def units_of(line: str, column: int, encoding: Encoding) -> int:
+    """Code units of the first ``column`` code points of ``line``."""
+    if encoding == "utf-32" or line.isascii():
+        return column
+    return sum(unit_width(character, encoding) for character in line[:column])
+
+
+def unit_width(character: str, encoding: Encoding) -> int:
+    """Code units of one character."""
+    code = ord(character)
+    if encoding == "utf-16":
+        return 2 if code > 0xFFFF else 1
+    if encoding == "utf-8":
+        return 1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4
+    return 1
+
+
+def _split_surrogates(text: str) -> str:
+    """Astral characters as pairs of surrogates, so that columns are UTF-16 units."""
+    data = text.encode("utf-16-le", "surrogatepass")
+    return "".join(map(chr, struct.unpack(f"<{len(data) // 2}H", data)))
+
+
+def _join_surrogates(text: str) -> str:
+    """Pairs of surrogates as the characters they mean; lone ones stay."""
+    if _SURROGATE.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+class Document:
+    """One open text document. Not thread-safe: the daemon's event loop owns it."""
+
+    def __init__(self, uri: str, language: str, version: int, text: str) -> None:
+        self.uri = uri
+        self.language = language
+        self.version = version
+        self.opened = uuid.uuid4().hex
+        """Of this opening alone: a document that is opened again is another one, whatever its
+        version says."""
+        self.is_open = True
+        self.lines = split_lines(_join_surrogates(text))
+        self._text: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The whole text, joined once per version."""
+        if self._text is None:
+            self._text = "".join(self.lines)
+        return self._text
+
+    def snapshot(self) -> DocumentVersion:
+        """The document as it is now; later edits do not change it."""
+        return DocumentVersion(self.uri, self.language, self.version, self.text)
+
+    def position(self, line: int, units: int, encoding: Encoding) -> Position:
+        """An LSP position as ours. Outside the document: the nearest place in it."""
+        if line < 0:
+            return Position(0, 0)
+        if line >= len(self.lines):
+            return self.end()
+        return Position(line, column_of(self.lines[line], units, encoding))
+
+    def end(self) -> Position:
+        """The place after the last character."""
+        return Position(len(self.lines) - 1, len(self.lines[-1]))
+
+    def offset(self, position: Position) -> int:
+        """Code points before ``position``."""
+        return sum(map(len, self.lines[: position.line])) + position.column
+
+    def position_at(self, offset: int) -> Position:
+        """The place ``offset`` code points after the start."""
+        for number, line in enumerate(self.lines):
+            if offset < len(line) or number == len(self.lines) - 1:
+                return Position(number, min(offset, len(line)))
+            offset -= len(line)
+        raise AssertionError("a document has at least one line")
+
+    def between(self, start: Position, end: Position) -> str:
+        """The text from ``start`` to ``end``."""
+        if start.line == end.line:
+            return self.lines[start.line][start.column : end.column]
+        return "".join(
+            [
+                self.lines[start.line][start.column :],
+                *self.lines[start.line + 1 : end.line],
+                self.lines[end.line][: end.column],
+            ]
+        )
+
+    def units(self, position: Position, encoding: Encoding) -> tuple[int, int]:
+        """``position`` as LSP's line and character."""
+        return position.line, units_of(self.lines[position.line], position.column, encoding)
+
+    def replace_all(self, text: str) -> Edit:
+        """The client sent the full text."""
+        edit = Edit(Position(0, 0), self.end(), text)
+        self.lines = split_lines(_join_surrogates(text))
+        self._text = None
+        return edit
+
+    def change(
+        self, start: tuple[int, int], end: tuple[int, int], text: str, encoding: Encoding
+    ) -> Edit:
+        """Replace an LSP range (line, units) by ``text``; returns the edit in code points."""
+        first = self.position(*start, encoding)
+        last = self.position(*end, encoding)
+        if last < first:
+            first, last = last, first
+        head, tail = self._halves(first, last, start, end, encoding)
+        window = head + text + tail
+        if _SURROGATE.search(window) is not None:
+            # Halves of characters may meet or part here: the edit then tells whole lines.
+            window = _join_surrogates(window)
+            line_end_length = len(line_end(self.lines[last.line]))
+            to = Position(last.line, len(self.lines[last.line]) - line_end_length)
+            edit = Edit(Position(first.line, 0), to, window[: len(window) - line_end_length])
+        else:
+            edit = Edit(first, last, text)
+        from_line = first.line
+        if from_line > 0 and window.startswith("\n") and self.lines[from_line - 1].endswith("\r"):
+            # A lone carriage return and the newline that now follows it are one line end.
+            from_line -= 1
+            window = self.lines[from_line] + window
+        lines = split_lines(window)
+        if last.line + 1 < len(self.lines):
+            # The window ends in a line end, so the empty line after it is the next line's start.
+            assert lines[-1] == ""
+            lines.pop()
+        self.lines[from_line : last.line + 1] = lines
+        self._text = None
+        return edit
+
+    def _halves(
+        self,
+        first: Position,
+        last: Position,
+        start: tuple[int, int],
+        end: tuple[int, int],
+        encoding: Encoding,
+    ) -> tuple[str, str]:
+        """What stays before and after the range on its first and last line. A UTF-16 client may cut
+        a surrogate pair in two; the halves then stay as lone surrogates."""
+        head_line, tail_line = self.lines[first.line], self.lines[last.line]
+        if encoding != "utf-16" or (head_line.isascii() and tail_line.isascii()):
+            return head_line[: first.column], tail_line[last.column :]
+        begin, finish = sorted((start, end))
+        head_units, tail_units = _split_surrogates(head_line), _split_surrogates(tail_line)
+        head = head_units[: _clamped(begin, first, head_units)]
+        tail = tail_units[_clamped(finish, last, tail_units) :]
+        return _join_surrogates(head), _join_surrogates(tail)
+
+
+def _clamped(wanted: tuple[int, int], found: Position, line_units: str) -> int:
+    """UTF-16 column of ``wanted`` on its line, clamped as ``found`` was."""
+    if wanted[0] != found.line:
+        return 0 if wanted[0] < found.line else len(line_units)
+    return max(0, min(wanted[1], len(line_units) - len(line_end(line_units))))
+
+
+@dataclass(slots=True)
+class Notebook:
+    """A notebook: its cells' document URIs in order."""
+
+    uri: str
+    version: int
+    cells: list[str] = field(default_factory=list)
+
+
+class Documents:
+    """The documents of one client."""
+
+    def __init__(self) -> None:
+        self.encoding: Encoding = "utf-16"
+        self._open: dict[str, Document] = {}
+        self.notebooks: dict[str, Notebook] = {}
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(list(self._open.values()))
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(self, uri: str, language: str, version: int, text: str) -> Document:
+        """A document was opened; a second opening replaces the first."""
+        self.close(uri)
+        document = Document(uri, language, version, text)
+        self._open[uri] = document
+        return document
+
+    def close(self, uri: str) -> None:
+        """A document was closed. Unknown ones are ignored."""
+        document = self._open.pop(uri, None)
+        if document is not None:
+            document.is_open = False
+
+    def get(self, uri: str) -> Document:
+        """The open document. Raises UnknownDocument: files are never read in its place."""
+        document = self._open.get(uri)
+        if document is None:
+            raise UnknownDocument(f"{uri} is not open; send textDocument/didOpen first")
+        return document
+
+    def find(self, uri: str) -> Document | None:
+        """The open document, if it is open."""
+        return self._open.get(uri)
+
+    def notebook_of(self, cell: str) -> Notebook | None:
+        """The notebook that ``cell`` belongs to."""
+        for notebook in self.notebooks.values():
+            if cell in notebook.cells:
+                return notebook
+        return None

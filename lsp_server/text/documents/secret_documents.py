@@ -1,0 +1,122 @@
+"""Open documents that hold secrets, by path or content. Their text is withheld, and the user learns
+why."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from lsp_server.text.documents.allowed_files import AllowedFiles, allowed_file
+from lsp_server.text.documents.document import Document, Edit
+from lsp_server.text.documents.uri_paths import paths_in
+from repo_index.secret_paths import secret_path
+from repo_index.secrets import secret_content
+
+AROUND_CHARACTERS = 1_500
+"""A secret that is typed ends at most so far from where the text changes."""
+
+
+@dataclass(slots=True)
+class _Verdict:
+    """What is known of one document; the text's reason is None where it must be looked at."""
+
+    document: Document
+    path_reason: str
+    text_reason: str | None = None
+
+
+class SecretDocuments:
+    """Judges the open documents of one client."""
+
+    def __init__(self, allowed: AllowedFiles) -> None:
+        self._allowed = allowed
+        self._verdicts: dict[str, _Verdict] = {}
+
+    def withheld_reason(self, document: Document) -> str:
+        """Why a document is held back; empty when it is not, or when the user allows it."""
+        reason = self.secret_reason(document)
+        return "" if reason and document.uri in self._allowed else reason
+
+    def secret_reason(self, document: Document) -> str:
+        """Why a document seems to hold secrets, allowed or not; empty when it does not."""
+        verdict = self._verdict_of(document)
+        if verdict.path_reason:
+            return verdict.path_reason
+        if verdict.text_reason is None:
+            verdict.text_reason = secret_content(document.text, compiled=False)
+        return verdict.text_reason
+
+    def changed(self, document: Document, edit: Edit) -> None:
+        """``edit`` was made in a document, which reads as it does behind it."""
+        verdict = self._verdict_of(document)
+        if verdict.path_reason or verdict.text_reason is None:
+            return
+        if verdict.text_reason:
+            # What was found may be gone, or may stand elsewhere now.
+            verdict.text_reason = None
+        elif secret_content(_text_around(document, edit), compiled=False):
+            verdict.text_reason = None
+
+    def closed(self, uri: str) -> None:
+        """A document was closed."""
+        self._verdicts.pop(uri, None)
+
+    def _verdict_of(self, document: Document) -> _Verdict:
+        verdict = self._verdicts.get(document.uri)
+        if verdict is None or verdict.document is not document:
+            verdict = _Verdict(document, path_reason(document.uri))
+            self._verdicts[document.uri] = verdict
+        return verdict
+
+
+def file_reason(path: Path, text: str) -> str:
+    """Why a file is held back; empty when it is not, or when the user allows it."""
+    document = Document(path.absolute().as_uri(), "", 0, text)
+    return SecretDocuments(AllowedFiles(allowed_file())).withheld_reason(document)
+
+
+def may_hold_secrets(path: str, text: str) -> bool:
+    """Whether a text of a file seems to hold secrets, allowed or not."""
+    return bool(secret_path(path) or secret_content(text))
+
+
+def withheld_warning(reason: str) -> str:
+    """What the user is told of an edit in such a document."""
+    return f"the file is held back ({reason}); the model on this machine read the selection"
+
+
+def path_reason(uri: str) -> str:
+    """Why the paths in a URI, or what they lead to on this disk, say that secrets lie there."""
+    paths = paths_in(uri)
+    for path in paths:
+        if reason := secret_path(path):
+            return reason
+    for path in paths:
+        if os.path.isabs(path) and (reason := secret_path(_target(path))):
+            return reason
+    return ""
+
+
+def _target(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        return path
+
+
+def _text_around(document: Document, edit: Edit) -> str:
+    lines = document.lines
+    first = min(edit.start.line, len(lines) - 1)
+    last = min(first + edit.text.count("\n") + edit.text.count("\r") + 1, len(lines) - 1)
+    before, after = lines[first][: edit.start.column], "".join(lines[first : last + 1])
+    place = len(before)
+    while first > 0 and place < AROUND_CHARACTERS:
+        first -= 1
+        after = lines[first] + after
+        place += len(lines[first])
+    end = place + len(edit.text)
+    while last < len(lines) - 1 and len(after) - end < AROUND_CHARACTERS:
+        last += 1
+        after += lines[last]
+    return after[max(0, place - 2 * AROUND_CHARACTERS) : end + 2 * AROUND_CHARACTERS]

@@ -1,0 +1,82 @@
+"""Brackets of code: where they are, which are open at a place, which are closed after it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from lsp_server.text.syntax.languages import grammar_of
+from lsp_server.text.syntax.tree import RolePiece, SyntaxTree
+
+OPENER_OF = {")": "(", "]": "[", "}": "{"}
+
+_BRACKET = re.compile(r"[()\[\]{}]")
+_BRACE = re.compile(r"[{}]")
+_BRACES_ALONE = {"bibtex", "latex"}
+"""Grammars in which a round or square bracket needs no partner."""
+_NO_PAIRS = {"vim"}
+"""Grammars in which patterns stand bare, with any bracket in them."""
+_CASE_PATTERN = re.compile(r"[^\s(][^(]*\Z")
+"""Before the ``)`` of a shell's ``case`` pattern: text on its line, and no bracket."""
+
+
+class Bracket(NamedTuple):
+    """A bracket and where it stands."""
+
+    place: int
+    sign: str
+
+
+class Unpaired(NamedTuple):
+    """What is left of a text's brackets when the pairs are taken out: closing, then opening."""
+
+    closing: str
+    opening: str
+
+
+def code_brackets(tree: SyntaxTree, pieces: list[RolePiece]) -> list[Bracket]:
+    """The brackets of a tree's text outside of ``pieces``, its comments, strings and prose."""
+    if tree.grammar in _NO_PAIRS:
+        return []
+    sign = _BRACE if tree.grammar in _BRACES_ALONE else _BRACKET
+    found: list[Bracket] = []
+    place = 0
+    for start, end in [*((piece.start, piece.end) for piece in pieces), (len(tree.text),) * 2]:
+        found += [Bracket(at.start(), at[0]) for at in sign.finditer(tree.text, place, start)]
+        place = end
+    if tree.grammar == "bash":
+        return [one for one in found if not _is_case_pattern(tree.text, one, 0, len(tree.text))]
+    for start, end, language in tree.injections() if found else []:
+        grammar = grammar_of(language)
+        if not grammar:
+            # Nobody knows whether that is code.
+            found = [one for one in found if not start <= one.place < end]
+        elif grammar == "bash":
+            found = [one for one in found if not _is_case_pattern(tree.text, one, start, end)]
+    return found
+
+
+def _is_case_pattern(text: str, bracket: Bracket, start: int, end: int) -> bool:
+    if bracket.sign != ")" or not start <= bracket.place < end:
+        return False
+    line = text[text.rfind("\n", 0, bracket.place) + 1 : bracket.place].lstrip()
+    return _CASE_PATTERN.match(line) is not None
+
+
+def unpaired(signs: Iterable[str]) -> Unpaired:
+    """Take out the pairs. A brace is stronger than what is open inside of it."""
+    closing: list[str] = []
+    opening: list[str] = []
+    for sign in signs:
+        opener = OPENER_OF.get(sign)
+        if opener is None:
+            opening.append(sign)
+        elif not opening:
+            closing.append(sign)
+        elif opening[-1] == opener:
+            opening.pop()
+        elif sign == "}" and "{" in opening:
+            while opening.pop() != "{":
+                pass
+    return Unpaired("".join(closing), "".join(opening))

@@ -1,0 +1,176 @@
+"""Brackets of a document that is being typed, kept as stretches of some forty lines, each with a
+syntax tree of its own; only what changed is parsed again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+from lsp_server.text.syntax.brackets import Bracket, Unpaired, code_brackets, unpaired
+from lsp_server.text.syntax.languages import grammar_of
+from lsp_server.text.syntax.roles import Role
+from lsp_server.text.syntax.tree import RolePiece, SyntaxTree
+from repo_index.common_ends import common_ends
+
+USUAL = 1_000
+LONGEST = 2 * USUAL
+"""Characters of a stretch; a longer one is divided where that is possible."""
+LONGEST_PARSED = 64_000
+"""So much is parsed at once where no place to divide is found."""
+LONGEST_DOCUMENT = 400_000
+"""Of longer documents no syntax is kept."""
+
+_LINE_START = re.compile(r"(?<=\n)(?=[^\n])")
+_BEGINS = re.compile(r"[\"']{3}|\"|/\*|<!--|\{-|--\[\[|`(?=[^`\n]*$)", re.MULTILINE)
+_BLANKS = re.compile(r"[ \t]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a document with its brackets, counted from its start."""
+
+    text: str
+    brackets: list[Bracket]
+    unpaired: Unpaired
+
+
+class Around(NamedTuple):
+    """Brackets around and inside of a range: open before it, inside, closed after it."""
+
+    open_before: str
+    inside: list[Bracket]
+    """Places are counted from the range's start."""
+    closed_after: str
+
+
+class IncrementalBrackets:
+    """The brackets of one document. Each call tells the text as it is now."""
+
+    def __init__(self, grammar: str) -> None:
+        self._grammar = grammar
+        self._text = ""
+        self._stretches: list[Stretch] = []
+
+    @classmethod
+    def of(cls, language_id: str, path: str = "") -> IncrementalBrackets | None:
+        """For a language; None where it has no grammar."""
+        grammar = grammar_of(language_id, path)
+        return cls(grammar) if grammar else None
+
+    def around(self, text: str, start: int, end: int) -> Around | None:
+        """The brackets of ``text`` around ``start`` to ``end``; None where it is too long."""
+        if len(text) > LONGEST_DOCUMENT:
+            self._text, self._stretches = "", []
+            return None
+        self._follow(text)
+        before: list[str] = []
+        inside: list[Bracket] = []
+        after: list[str] = []
+        place = 0
+        for stretch in self._stretches:
+            reach = place + len(stretch.text)
+            if reach <= start:
+                before += stretch.unpaired
+            elif place >= end:
+                after += stretch.unpaired
+            else:
+                for at, sign in stretch.brackets:
+                    if at + place < start:
+                        before.append(sign)
+                    elif at + place < end:
+                        inside.append(Bracket(at + place - start, sign))
+                    else:
+                        after.append(sign)
+            place = reach
+        return Around(
+            unpaired(chain.from_iterable(before)).opening,
+            inside,
+            unpaired(chain.from_iterable(after)).closing,
+        )
+
+    def _follow(self, text: str) -> None:
+        """Parse what differs from the text of the last call."""
+        old = self._text
+        if text == old:
+            return
+        same_start, same_end = common_ends(old, text)
+        unchanged_before, unchanged_after = 0, 0
+        first, last = 0, len(self._stretches)
+        while first < last and unchanged_before + len(self._stretches[first].text) <= same_start:
+            unchanged_before += len(self._stretches[first].text)
+            first += 1
+        while last > first and unchanged_after + len(self._stretches[last - 1].text) <= same_end:
+            unchanged_after += len(self._stretches[last - 1].text)
+            last -= 1
+        if first == last and first:
+            # The change is between two stretches, or at the end: it goes to the one before.
+            first -= 1
+            unchanged_before -= len(self._stretches[first].text)
+        changed = text[unchanged_before : len(text) - unchanged_after]
+        self._stretches[first:last] = self._renewed(changed, self._stretches[first:last])
+        self._text = text
+
+    def _renewed(self, text: str, old: list[Stretch]) -> list[Stretch]:
+        """The stretches of a changed part; those between two changes are taken over."""
+        found: list[Stretch] = []
+        done = 0
+        for stretch in old if len(old) > 2 else []:
+            place = text.find(stretch.text, done)
+            if place >= 0:
+                found += _stretches(text[done:place], self._grammar)
+                found.append(stretch)
+                done = place + len(stretch.text)
+        return found + _stretches(text[done:], self._grammar)
+
+
+def _stretches(text: str, grammar: str) -> list[Stretch]:
+    """Divide a text where neither a comment, a string nor another language is torn."""
+    found: list[Stretch] = []
+    size = LONGEST
+    while text:
+        part = text[:size]
+        tree = SyntaxTree.parsed(part, grammar)
+        pieces = tree.pieces()
+        brackets = code_brackets(tree, pieces)
+        if len(part) < len(text) or len(text) > LONGEST:
+            whole = [(at.start, at.end) for at in pieces if at.role is not Role.TEXT]
+            whole += [(injection.start, injection.end) for injection in tree.injections()]
+            end = _place_to_divide(part[: _loose(part, pieces)], whole)
+            if end == 0 and len(part) < len(text) and size < LONGEST_PARSED:
+                size *= 2
+                continue
+        else:
+            end = 0
+        end = end or len(part)
+        brackets = [one for one in brackets if one.place < end]
+        signs = (one.sign for one in brackets)
+        found.append(Stretch(part[:end], brackets, unpaired(signs)))
+        text = text[end:]
+        size = LONGEST
+    return found
+
+
+def _loose(text: str, pieces: list[RolePiece]) -> int:
+    """Where a string or comment begins that a part of a document does not end; else its end. The
+    parser takes what follows for code."""
+    place = 0
+    for start, end in [*((piece.start, piece.end) for piece in pieces), (len(text),) * 2]:
+        found = _BEGINS.search(text, place, start)
+        if found is not None:
+            return found.start()
+        place = end
+    return len(text)
+
+
+def _place_to_divide(text: str, whole: list[tuple[int, int]]) -> int:
+    """The line start with the least indentation that tears nothing of ``whole``; 0 for none."""
+    best, least = 0, 1_000_000
+    for found in _LINE_START.finditer(text, USUAL // 2, len(text) - USUAL // 4):
+        place = found.start()
+        blanks = _BLANKS.match(text, place)
+        indentation = len(blanks[0]) if blanks else 0
+        if indentation <= least and not any(start < place < end for start, end in whole):
+            best, least = place, indentation
+    return best

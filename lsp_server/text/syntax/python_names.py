@@ -1,0 +1,248 @@
+"""Resolves names in Python: which binding each use refers to.
+
+Scopes are Python's own (reference manual, 4.2 Naming and binding): the module, classes, functions,
+lambdas and comprehensions; the body of a class is not seen from the functions in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from lsp_server.text.syntax.tree import SyntaxTree
+
+_COMPREHENSIONS = {
+    "list_comprehension",
+    "set_comprehension",
+    "dictionary_comprehension",
+    "generator_expression",
+}
+_PATTERNS = {"pattern_list", "tuple_pattern", "list_pattern", "list_splat_pattern"}
+_PARAMETER_LISTS = {"parameters", "lambda_parameters"}
+_PARAMETERS = {"default_parameter", "typed_parameter", "typed_default_parameter"}
+_SPLATS = {"list_splat_pattern", "dictionary_splat_pattern"}
+_ASSIGNMENTS = {"assignment", "augmented_assignment", "for_statement", "for_in_clause"}
+
+
+class Use(Enum):
+    """What a name does at a place."""
+
+    READ = "read"
+    VARIABLE = "variable"
+    PARAMETER = "parameter"
+    DEFINITION = "definition"
+    """The name of a function or class."""
+    IMPORT = "import"
+    """A name that an import binds as it is called in the module that it comes from."""
+    ALIAS = "alias"
+    """A name that an import gives: ``import a as name``."""
+    DECLARATION = "declaration"
+    """``global name`` or ``nonlocal name``."""
+    ATTRIBUTE = "attribute"
+    KEYWORD = "keyword"
+    """The name of an argument in a call."""
+    MODULE = "module"
+    """A part of a module's path, or the name that an alias stands for."""
+
+    @property
+    def binds(self) -> bool:
+        """Whether the place gives the name its meaning."""
+        return self in _BINDING
+
+
+_BINDING = {Use.VARIABLE, Use.PARAMETER, Use.DEFINITION, Use.IMPORT, Use.ALIAS}
+_NOT_OF_A_SCOPE = {Use.ATTRIBUTE, Use.KEYWORD, Use.MODULE}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NameScope:
+    """A module, class, function, lambda or comprehension, by its place in the text."""
+
+    start: int
+    end: int
+    kind: str
+    """The type of its node in the grammar."""
+
+    @property
+    def is_class(self) -> bool:
+        """Whether it is the body of a class."""
+        return self.kind == "class_definition"
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A name at a place of the text."""
+
+    start: int
+    end: int
+    use: Use
+    scopes: tuple[NameScope, ...]
+    """Those around the place, innermost first."""
+    scope: NameScope | None
+    """The one whose binding is meant; None where the text does not tell."""
+    node: Node
+
+
+def occurrences(tree: SyntaxTree, name: str) -> list[Occurrence]:
+    """All places of a name in a Python text, in order, each with the binding that is meant."""
+    places: list[tuple[tuple[int, int], Node, Use, tuple[NameScope, ...]]] = []
+    for span in tree.identifiers(name):
+        node = tree.node(*span)
+        if node is not None and node.type == "identifier":
+            use = _use(node)
+            places.append((span, node, use, _scopes(tree, node, use)))
+    declared = {
+        scopes[0]: node.parent.type == "global_statement"
+        for _, node, use, scopes in places
+        if use is Use.DECLARATION and node.parent is not None
+    }
+    binding = {
+        _binding_scope(node, scopes) for _, node, use, scopes in places if use.binds
+    } - declared.keys()
+    found = []
+    for span, node, use, scopes in places:
+        scope = None
+        if use not in _NOT_OF_A_SCOPE:
+            own = _binding_scope(node, scopes) if use.binds else scopes[0]
+            scope = _meant(own, scopes, binding, declared)
+        found.append(Occurrence(*span, use, scopes, scope, node))
+    return found
+
+
+def _meant(
+    own: NameScope,
+    scopes: tuple[NameScope, ...],
+    binding: set[NameScope],
+    declared: dict[NameScope, bool],
+) -> NameScope | None:
+    """The scope whose binding a name in the scope ``own`` refers to."""
+    chain = scopes[scopes.index(own) :]
+    for number, scope in enumerate(chain):
+        if scope in declared:
+            if declared[scope]:
+                return chain[-1]
+            continue
+        if scope in binding and (number == 0 or not scope.is_class):
+            return scope
+    return None
+
+
+def _binding_scope(node: Node, scopes: tuple[NameScope, ...]) -> NameScope:
+    """Where a binding takes place: what ``:=`` binds in a comprehension is bound around it."""
+    if node.parent is not None and node.parent.type == "named_expression":
+        return next(scope for scope in scopes if scope.kind not in _COMPREHENSIONS)
+    return scopes[0]
+
+
+def _use(node: Node) -> Use:
+    """What an identifier does, told by the nodes around it."""
+    parent = node.parent
+    if parent is None:
+        return Use.READ
+    if parent.type == "dotted_name":
+        return _use_in_path(node, parent)
+    direct = {
+        "attribute": ("attribute", Use.ATTRIBUTE),
+        "keyword_argument": ("name", Use.KEYWORD),
+        "function_definition": ("name", Use.DEFINITION),
+        "class_definition": ("name", Use.DEFINITION),
+        "aliased_import": ("alias", Use.ALIAS),
+        "named_expression": ("name", Use.VARIABLE),
+    }
+    if parent.type in direct:
+        field, use = direct[parent.type]
+        return use if parent.child_by_field_name(field) == node else Use.READ
+    if parent.type in ("global_statement", "nonlocal_statement"):
+        return Use.DECLARATION
+    if parent.type in ("as_pattern_target", "delete_statement"):
+        return Use.VARIABLE
+    if _is_parameter(node):
+        return Use.PARAMETER
+    return Use.VARIABLE if _is_assigned(node) else Use.READ
+
+
+def _use_in_path(node: Node, path: Node) -> Use:
+    """A part of ``a.b.c``, as imports and patterns have it."""
+    outer, is_first = path.parent, path.child(0) == node
+    if outer is None:
+        return Use.READ
+    if outer.type == "import_statement":
+        return Use.IMPORT if is_first else Use.MODULE
+    if outer.type == "import_from_statement":
+        return Use.MODULE if outer.child_by_field_name("module_name") == path else Use.IMPORT
+    if outer.type in ("aliased_import", "relative_import", "future_import_statement"):
+        return Use.MODULE
+    if outer.type == "case_pattern" and path.child_count == 1:
+        return Use.VARIABLE
+    return Use.READ if is_first else Use.ATTRIBUTE
+
+
+def _is_parameter(node: Node) -> bool:
+    inner: Node = node
+    parent = node.parent
+    while parent is not None and parent.type in _SPLATS:
+        inner, parent = parent, parent.parent
+    if parent is not None and parent.type in _PARAMETERS:
+        first = parent.child_by_field_name("name") or parent.child(0)
+        if first != inner:
+            return False
+        parent = parent.parent
+    return parent is not None and parent.type in _PARAMETER_LISTS
+
+
+def _is_assigned(node: Node) -> bool:
+    inner: Node = node
+    parent = node.parent
+    while parent is not None and parent.type in _PATTERNS:
+        inner, parent = parent, parent.parent
+    return (
+        parent is not None
+        and parent.type in _ASSIGNMENTS
+        and parent.child_by_field_name("left") == inner
+    )
+
+
+def _scopes(tree: SyntaxTree, node: Node, use: Use) -> tuple[NameScope, ...]:
+    """The scopes around an identifier, innermost first."""
+    found = []
+    inner: Node = node
+    outer = node.parent
+    while outer is not None:
+        if _is_first_iterable(outer, inner):
+            # It is computed outside of the comprehension.
+            inner = outer.parent or outer
+            outer = inner.parent
+            continue
+        if _holds(outer, inner, use):
+            found.append(
+                NameScope(tree.index(outer.start_byte), tree.index(outer.end_byte), outer.type)
+            )
+        if use is Use.PARAMETER and outer.type in ("function_definition", "lambda"):
+            use = Use.READ
+        inner, outer = outer, outer.parent
+    return tuple(found)
+
+
+def _holds(outer: Node, inner: Node, use: Use) -> bool:
+    """Whether a child of a node lies in the scope that the node opens."""
+    if outer.type == "module":
+        return True
+    if outer.type == "class_definition":
+        return outer.child_by_field_name("body") == inner
+    if outer.type in ("function_definition", "lambda"):
+        is_own = use is Use.PARAMETER and outer.child_by_field_name("parameters") == inner
+        return is_own or outer.child_by_field_name("body") == inner
+    return outer.type in _COMPREHENSIONS
+
+
+def _is_first_iterable(clause: Node, node: Node) -> bool:
+    """Whether a node is what the first clause of a comprehension goes over."""
+    if clause.type != "for_in_clause" or clause.child_by_field_name("right") != node:
+        return False
+    comprehension = clause.parent
+    assert comprehension is not None
+    return next(one for one in comprehension.children if one.type == "for_in_clause") == clause

@@ -1,0 +1,165 @@
+"""The role of a syntax node: comment, string, text, identifier or code, by the names that grammars
+give their nodes. What is written inside of a string but runs is code."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from lsp_server.text.syntax.languages import load_grammar
+
+if TYPE_CHECKING:
+    from tree_sitter import Query
+
+
+class Role(Enum):
+    """What a piece of a text is for its language."""
+
+    COMMENT = "comment"
+    STRING = "string"
+    TEXT = "text"
+    """Prose: between tags, in a document."""
+    IDENTIFIER = "identifier"
+    CODE = "code"
+
+
+PROSE = {"csv", "gitcommit", "markdown", "markdown_inline", "org", "pem", "po", "psv", "rst", "tsv"}
+"""Grammars of documents: what is nothing else is text there."""
+
+MARKUP = {
+    "astro", "bibtex", "dtd", "embeddedtemplate", "heex", "html", "ini", "json", "latex",
+    "properties", "svelte", "toml", "twig", "typst", "vue", "xml", "yaml",
+}  # fmt: skip
+"""Grammars of marked text and of data: most words there are no identifiers."""
+
+_COMMENT = re.compile(r"comment|^shebang|^hash_bang|^(?:pod|marginalia|haddock)$")
+_STRING = re.compile(
+    r"(?:^|_)(?:string|str|char|character|rune|regexp?|charlist|sigil|heredoc|nowdoc)"
+    r"(?:_(?:literal|lit|value|expression|constant_expr|body|block|template|characters))?$"
+    r"|(?:^|_)quoted_(?:attribute_value|argument|element|content|key|word|word_list|atom|keyword"
+    r"|symbol|template)$"
+    r"|(?:^|_)quote_scalar$|^block_scalar$|^quasiquote_body$|^command_literal$"
+)
+_NO_STRING = re.compile(r"^(?:concatenated_string|bit_string|info_string)$|^unquoted_")
+_RUNS = re.compile(r"interpol|substitution$|expansion$|sub_expression|_eval$|^template_directive")
+_RUNS_NOT = re.compile(r"escape|(?:_start|_quote|_end|_brace|_clause)$")
+_NAME = re.compile(
+    r"variable|identifier|expression|subscript|_access|^(?:scalar|array|hash|unit|varname)$"
+)
+_NAMES_IN_STRINGS = {"cmake", "groovy", "perl", "php", "powershell"}
+"""Grammars whose strings hold names and expressions without a node around them."""
+_NO_IDENTIFIER = re.compile(
+    r"literal|number|integer|float|decimal|boolean|^bool|^(?:true|false|null|nil|none|undefined)$"
+    r"|^keyword_|_keyword$|^predefined_type$|^primitive_type$|^integral_type$|_modifier$|operator"
+    r"|^(?:this|self|super)$|_marker$|_delimiter$|escape"
+)
+
+_COMMENTS = {"latex": {"comment_environment"}}
+_STRINGS = {
+    "d": {"token_string"},
+    "hcl": {"string_lit", "template_literal"},
+    "latex": {"verbatim_environment", "source_code"},
+    "perl": {"string_content", "heredoc_content"},
+    "ruby": {"string_array", "symbol_array", "delimited_symbol", "subshell"},
+    "terraform": {"string_lit", "template_literal"},
+    "typst": {"raw_span", "raw_blck"},
+    "xml": {"AttValue"},
+    "zig": {"STRINGLITERALSINGLE", "LINESTRING"},
+}
+_TEXTS = {
+    "astro": {"text"},
+    "heex": {"text"},
+    "html": {"text"},
+    "ini": {"setting_value"},
+    "javascript": {"jsx_text"},
+    "latex": {"word"},
+    "php": {"text"},
+    "properties": {"value"},
+    "svelte": {"text"},
+    "tsx": {"jsx_text"},
+    "typst": {"text"},
+    "vue": {"text"},
+    "xml": {"CharData"},
+}
+_NOT_AS_NAMED = {"d": {"char", "string", "wchar", "dchar"}, "sql": {"char"}}
+"""Node types that are named like a string and are a type."""
+
+
+def role_of_kind(grammar: str, kind: str) -> Role | None:
+    """The role of a named node type and of what it holds; None where it changes nothing."""
+    if kind in _NOT_AS_NAMED.get(grammar, ()):
+        return None
+    if kind in _STRINGS.get(grammar, ()):
+        return Role.STRING
+    if kind in _TEXTS.get(grammar, ()):
+        return Role.TEXT
+    name = _snake(kind)
+    if kind in _COMMENTS.get(grammar, ()) or (
+        _COMMENT.search(name) and not name.endswith(("_statement", "_entry"))
+    ):
+        return Role.COMMENT
+    if _STRING.search(name) and not _NO_STRING.search(name):
+        return Role.STRING
+    if _RUNS.search(name) and not _RUNS_NOT.search(name):
+        return Role.CODE
+    return None
+
+
+def has_names_in_strings(grammar: str) -> bool:
+    """Whether nodes inside of a string are to be looked at (:func:`is_name_in_string`)."""
+    return grammar in _NAMES_IN_STRINGS
+
+
+def is_name_in_string(grammar: str, kind: str) -> bool:
+    """Whether a node inside of a string is code, though not marked as such."""
+    if role_of_kind(grammar, kind) is not None or _RUNS_NOT.search(kind):
+        return False
+    return _NAME.search(kind) is not None
+
+
+def may_be_identifier(kind: str) -> bool:
+    """Whether a leaf of code of this named type may be a name, and not a number or keyword."""
+    return _NO_IDENTIFIER.search(_snake(kind)) is None
+
+
+def is_quoted(text: str) -> bool:
+    """Whether a leaf stands in quotes: some grammars tell strings from names by that alone."""
+    return len(text) >= 2 and text[0] in "\"'`" and text[-1] == text[0]
+
+
+@lru_cache(maxsize=64)
+def role_query(grammar: str) -> Query:
+    """The question for all nodes of a grammar that have a role of their own: ``comment``,
+    ``string``, ``text``, ``code`` (what runs inside of a string) and ``literal`` (a string where it
+    stands in quotes)."""
+    from tree_sitter import Query
+
+    language = load_grammar(grammar)
+    assert language is not None, f"no grammar {grammar}"
+    patterns: list[str] = []
+    seen: set[str] = set()
+    for number in range(language.node_kind_count):
+        kind = language.node_kind_for_id(number)
+        if not kind or kind in seen or not language.node_kind_is_visible(number):
+            continue
+        if not language.node_kind_is_named(number):
+            if len(kind) > 2 and is_quoted(kind) and kind.strip("\"'`"):
+                escaped = kind.replace("\\", "\\\\").replace('"', '\\"')
+                patterns.append(f'"{escaped}" @string')
+            continue
+        seen.add(kind)
+        role = role_of_kind(grammar, kind)
+        if role is not None:
+            patterns.append(f"({kind}) @{role.value}")
+        if kind in {"literal", "atom"}:
+            patterns.append(f"({kind}) @literal")
+    return Query(language, "\n".join(patterns))
+
+
+def _snake(kind: str) -> str:
+    """``literalString`` as ``literal_string``, in lower case."""
+    if kind.isupper():
+        return kind.lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()

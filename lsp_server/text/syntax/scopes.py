@@ -1,0 +1,95 @@
+"""Finds the function, class or module around a place, in which a name has its meaning."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from lsp_server.text.syntax.tree import SyntaxTree
+
+_SCOPE = re.compile(
+    r"""^(?:
+    (?:\w+_)?(?:function|method|constructor|destructor|accessor|subroutine|init|deinit|initializer)
+        _(?:definition|declaration|item|statement|declaration_statement|expression)
+    |(?:generator_|arrow_|anonymous_)?function
+    |(?:abstract_)?(?:function|method)_(?:signature|type)|function_signature_item|method_elem
+    |anonymous_subroutine_expression|(?:singleton_)?method|func_literal|preproc_function_def
+    |lambda|lambda_(?:expression|literal)|closure_expression
+    |(?:\w+_)?(?:class|struct|interface|trait|enum|record|object|namespace|protocol|extension)
+        _(?:definition|declaration|specifier|item|literal)
+    |(?:singleton_|anonymous_)?class|module|impl_item|mod_item|companion_object
+    |(?:static|anonymous)_initializer
+    )$""",
+    re.VERBOSE,
+)
+_NO_NAME = re.compile(r"lambda|closure|arrow|anonymous|literal|_initializer$")
+"""Scopes that have no name: all that is in them belongs to them."""
+_CALLS = re.compile(r"[({]")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Scope:
+    """Where a scope begins and ends in the text."""
+
+    start: int
+    end: int
+
+
+def scopes_at(tree: SyntaxTree, start: int, end: int) -> tuple[Scope, ...]:
+    """The scopes around the word there, outermost first. The name of a function or class belongs
+    to what is around that."""
+    found: list[Scope] = []
+    node = tree.node(start, end)
+    place = node.start_byte if node is not None else 0
+    while node is not None:
+        if node.is_named and _is_scope(node) and not _names(tree, node, place):
+            found.append(_span(tree, node))
+        node = node.parent
+    return tuple(reversed(found))
+
+
+def function_named(tree: SyntaxTree, name: str, start: int, end: int) -> Scope | None:
+    """The scope that bears a name between two offsets, the first of them."""
+    for at, to in tree.identifiers(name):
+        if not start <= at < end:
+            continue
+        inner = tree.node(at, to)
+        place = inner.start_byte if inner is not None else 0
+        while inner is not None:
+            if inner.is_named and _is_scope(inner):
+                if _names(tree, inner, place):
+                    return _span(tree, inner)
+                break
+            inner = inner.parent
+    return None
+
+
+def _is_scope(node: Node) -> bool:
+    if node.type == "function_declarator":
+        # The declaration of a function without its body.
+        outer = node.parent
+        while outer is not None and outer.type.endswith("declarator"):
+            outer = outer.parent
+        return outer is None or outer.type != "function_definition"
+    return _SCOPE.match(node.type) is not None
+
+
+def _names(tree: SyntaxTree, scope: Node, place: int) -> bool:
+    """Whether the word at byte ``place`` is the scope's own name, or stands before it."""
+    if scope.parent is None or _NO_NAME.search(scope.type):
+        return False
+    name = scope.child_by_field_name("name")
+    if name is not None:
+        receiver = scope.child_by_field_name("receiver")
+        of_receiver = receiver is not None and receiver.start_byte <= place < receiver.end_byte
+        return place < name.end_byte and not of_receiver
+    before = tree.text[_span(tree, scope).start : tree.index(place)]
+    return _CALLS.search(before) is None
+
+
+def _span(tree: SyntaxTree, node: Node) -> Scope:
+    return Scope(tree.index(node.start_byte), tree.index(node.end_byte))

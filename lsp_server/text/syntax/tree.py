@@ -1,0 +1,260 @@
+"""The syntax tree of a text: comments, strings, prose, identifiers and code. Offsets are indices of
+the text. Texts inside of others (a script in a web page) have a tree of their own."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from lsp_server.text.syntax.injections import Injection, injections
+from lsp_server.text.syntax.languages import grammar_of, load_grammar
+from lsp_server.text.syntax.offsets import Offsets, encoded
+from lsp_server.text.syntax.roles import (
+    PROSE,
+    Role,
+    has_names_in_strings,
+    is_name_in_string,
+    is_quoted,
+    may_be_identifier,
+    role_query,
+)
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Tree
+
+_OPAQUE = re.compile(r"[\s()\[\]{};,=+*/<>|\"]")
+"""A leaf with such characters holds more than a name: the grammar does not look inside."""
+
+_WORD = re.compile(r"[^\W\d]\w*")
+
+_SOFT = re.compile(r"identifier|(?:^|_)name$")
+"""Nodes that are names, although their only leaf is a keyword."""
+
+
+class RolePiece(NamedTuple):
+    """``text[start:end]`` has one role."""
+
+    start: int
+    end: int
+    role: Role
+
+
+class SyntaxTree:
+    """A tree-sitter tree of a text. Nothing in it changes."""
+
+    def __init__(self, text: str, grammar: str, tree: Tree, offsets: Offsets) -> None:
+        self.text = text
+        self.grammar = grammar
+        self._tree = tree
+        self._offsets = offsets
+
+    @classmethod
+    def of(cls, text: str, language_id: str, path: str = "") -> SyntaxTree | None:
+        """Parse a text; None where neither the language id nor the path has a grammar."""
+        grammar = grammar_of(language_id, path)
+        return cls.parsed(text, grammar) if grammar else None
+
+    @classmethod
+    def parsed(cls, text: str, grammar: str) -> SyntaxTree:
+        """Parse a text by a grammar that there is (:func:`grammar_of`)."""
+        from tree_sitter import Parser
+
+        tree = Parser(load_grammar(grammar)).parse(encoded(text), encoding="utf16le")
+        return cls(text, grammar, tree, Offsets(text))
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a part of the text does not fit the grammar. Some grammars lag behind."""
+        return self._tree.root_node.has_error
+
+    def pieces(self, start: int = 0, end: int | None = None) -> list[RolePiece]:
+        """Comments, strings and prose between two offsets, in order, cut at both; between them is
+        code. Code inside of strings is no part of them."""
+        end = len(self.text) if end is None else end
+        base = Role.TEXT if self.grammar in PROSE else Role.CODE
+        marks = [(0, len(self.text), base), *self._marks(start, end)]
+        return _flattened(marks, start, end)
+
+    def role_at(self, offset: int) -> Role:
+        """The role of the character at ``offset``; code for blanks between. Never IDENTIFIER."""
+        for piece in self.pieces(offset, offset + 1):
+            return piece.role
+        return Role.CODE
+
+    def comments(self) -> list[tuple[int, int]]:
+        """Where comments are, with their signs."""
+        return [(at.start, at.end) for at in self.pieces() if at.role is Role.COMMENT]
+
+    def strings(self) -> list[tuple[int, int]]:
+        """Where strings are, with their quotes and without code inside of them."""
+        return [(at.start, at.end) for at in self.pieces() if at.role is Role.STRING]
+
+    def injections(self, start: int = 0, end: int | None = None) -> list[Injection]:
+        """Where texts of other languages are that touch a range of offsets."""
+        return injections(self._tree.root_node, self.grammar, self._offsets, start, end)
+
+    def identifiers(
+        self, name: str, start: int = 0, end: int | None = None
+    ) -> list[tuple[int, int]]:
+        """Where ``name`` stands as an identifier between two offsets: in code, whole, without a
+        sigil, and not a keyword. Where the grammar leaves code unread, words count."""
+        end = len(self.text) if end is None else end
+        word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+        found = [at.span() for at in word.finditer(self.text, start, end)] if name else []
+        if not found:
+            return []
+        pieces = self.pieces(found[0][0], found[-1][1])
+        code = [span for span in found if not _any_overlaps(pieces, span)]
+        inner = self.injections(found[0][0], found[-1][1])
+        named: list[tuple[int, int]] = []
+        for span in code:
+            inside = any(injection.start <= span[0] < injection.end for injection in inner)
+            if not inside and self._names(name, *span):
+                named.append(span)
+        for injection in inner:
+            tree = SyntaxTree.of(self.text[injection.start : injection.end], injection.language)
+            if tree is not None:
+                own = tree.identifiers(name)
+                moved = ((at + injection.start, to + injection.start) for at, to in own)
+                named += [(at, to) for at, to in moved if start <= at and to <= end]
+            else:
+                named += [span for span in code if injection.start <= span[0] < injection.end]
+        return sorted(named)
+
+    def has_identifiers(self, start: int, end: int) -> bool:
+        """Whether any word between two offsets is an identifier."""
+        pieces = self.pieces(start, end)
+        inner = self.injections(start, end)
+        for word in _WORD.finditer(self.text, start, end):
+            inside = any(injection.start <= word.start() < injection.end for injection in inner)
+            read = inside or self._names(word.group(), *word.span())
+            if read and not _any_overlaps(pieces, word.span()):
+                return True
+        return False
+
+    def node(self, start: int, end: int) -> Node | None:
+        """The smallest node that holds ``text[start:end]``."""
+        root, offsets = self._tree.root_node, self._offsets
+        return root.descendant_for_byte_range(offsets.byte(start), offsets.byte(end))
+
+    def index(self, byte: int) -> int:
+        """The offset of a byte of a node."""
+        return self._offsets.index(byte)
+
+    def _names(self, name: str, start: int, end: int) -> bool:
+        """Whether the word there is a leaf of its own that may be a name."""
+        offsets = self._offsets
+        node = self.node(start, end)
+        if node is not None and not node.is_named and node.parent is not None:
+            # A word that is a keyword elsewhere and a name here: data, value, open.
+            same = (node.start_byte, node.end_byte) == (
+                node.parent.start_byte,
+                node.parent.end_byte,
+            )
+            if same and _SOFT.search(node.parent.type):
+                return True
+        if node is None or node.child_count:
+            # Between the leaves: the grammar did not read it.
+            return node is not None and not _has_leaf_at(node, offsets.byte(start))
+        if node.is_error:
+            return True
+        if not node.is_named or not may_be_identifier(node.type):
+            return False
+        text = self.text[offsets.index(node.start_byte) : offsets.index(node.end_byte)]
+        return bool(_OPAQUE.search(text)) or _bare(text) == _bare(name)
+
+    def _marks(self, start: int, end: int) -> list[tuple[int, int, Role]]:
+        """Nodes with a role that touch the range; outer ones before inner ones."""
+        from tree_sitter import QueryCursor
+
+        offsets = self._offsets
+        cursor = QueryCursor(role_query(self.grammar))
+        cursor.set_byte_range(offsets.byte(start), offsets.byte(end))
+        marks: list[tuple[int, int, Role]] = []
+        names = has_names_in_strings(self.grammar)
+        for name, nodes in cursor.captures(self._tree.root_node).items():
+            for node in nodes:
+                role = self._role_of(name, node)
+                if role is not None:
+                    at, to = offsets.index(node.start_byte), offsets.index(node.end_byte)
+                    marks.append((at, to, role))
+                    if role is Role.STRING and names:
+                        marks += self._names_inside(node)
+        for injection in injections(self._tree.root_node, self.grammar, offsets, start, end):
+            marks.append((injection.start, injection.end, Role.CODE))
+            tree = SyntaxTree.of(self.text[injection.start : injection.end], injection.language)
+            if tree is not None:
+                marks += [
+                    (piece.start + injection.start, piece.end + injection.start, piece.role)
+                    for piece in tree.pieces()
+                ]
+        return sorted(marks, key=lambda mark: (mark[0], -mark[1]))
+
+    def _names_inside(self, string: Node) -> Iterator[tuple[int, int, Role]]:
+        """What runs inside of a string."""
+        for child in string.named_children:
+            if is_name_in_string(self.grammar, child.type):
+                at, to = self._offsets.index(child.start_byte), self._offsets.index(child.end_byte)
+                yield at, to, Role.CODE
+
+    def _role_of(self, capture: str, node: Node) -> Role | None:
+        if capture == "literal":
+            text = self.text[
+                self._offsets.index(node.start_byte) : self._offsets.index(node.end_byte)
+            ]
+            return Role.STRING if is_quoted(text) else None
+        return Role(capture)
+
+
+def _flattened(marks: list[tuple[int, int, Role]], start: int, end: int) -> list[RolePiece]:
+    """Nested marks as pieces side by side: the innermost counts."""
+    pieces: list[RolePiece] = []
+    open_marks: list[tuple[int, Role]] = []
+    place = start
+
+    def add(to: int) -> None:
+        nonlocal place
+        to = min(to, end)
+        if to <= place:
+            return
+        role = open_marks[-1][1] if open_marks else Role.CODE
+        if role is not Role.CODE:
+            if pieces and pieces[-1].role is role and pieces[-1].end == place:
+                pieces[-1] = RolePiece(pieces[-1].start, to, role)
+            else:
+                pieces.append(RolePiece(place, to, role))
+        place = to
+
+    for at, own_end, own in marks:
+        while open_marks and open_marks[-1][0] <= at:
+            add(open_marks[-1][0])
+            open_marks.pop()
+        add(at)
+        outer = open_marks[-1][1] if open_marks else Role.CODE
+        # Nothing is told apart inside of a comment, and inside of a string only what runs.
+        stays = outer is Role.COMMENT or (outer is Role.STRING and own is not Role.CODE)
+        role = outer if stays else own
+        open_marks.append((min(own_end, open_marks[-1][0]) if open_marks else own_end, role))
+    while open_marks:
+        add(open_marks[-1][0])
+        open_marks.pop()
+    return pieces
+
+
+def _any_overlaps(pieces: list[RolePiece], span: tuple[int, int]) -> bool:
+    number = bisect_right(pieces, span[0], key=lambda piece: piece.start) - 1
+    return number >= 0 and pieces[number].end > span[0]
+
+
+def _has_leaf_at(node: Node, byte: int) -> bool:
+    """Whether a child of ``node`` that the grammar understood holds the byte."""
+    return any(
+        child.start_byte <= byte < child.end_byte and not child.is_error for child in node.children
+    )
+
+
+def _bare(name: str) -> str:
+    """A name without the sigil before it."""
+    return re.sub(r"^\W+", "", name)

@@ -1,0 +1,267 @@
+"""Which code actions are offered, and what instruction comments are about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lsprotocol import types
+
+from lsp_server.editor.editing.code_actions import ActionContext, code_actions
+from lsp_server.editor.protocol.client_features import ClientFeatures
+from lsp_server.models.manifest import DEFAULT_FILE, edits_of
+from lsp_server.shared.settings import EditSettings
+from lsp_server.text.documents.document import Document
+
+TEXT = """import os
+
+
+# redraft: add a docstring
+@cache
+def f(a):
+    if a:
+        return 1
+
+    return 2
+
+
+x = 1
+"""
+
+
+def offered(first: int, last: int, text: str = TEXT, **more: Any) -> list[types.CodeAction]:
+    language = more.pop("language", "python")
+    settings = EditSettings(preset_instructions=more.pop("own", []))
+    document = Document("file:///a.py", language, 3, text)
+    span = types.Range(types.Position(first, 0), types.Position(last, 0))
+    where = ActionContext(document, span, more.pop("diagnostics", []), more.pop("only", []))
+    given = {name: more.pop(name, False) for name in ("withheld", "allowed")}
+    done = more.pop("done", ())
+    return code_actions(where, ClientFeatures(**more), settings, done=done, **given)
+
+
+def test_what_a_models_card_names_is_offered_and_nothing_else() -> None:
+    problem = types.Diagnostic(types.Range(types.Position(5, 0), types.Position(5, 3)), "unused")
+    known = edits_of(DEFAULT_FILE)
+    assert known
+    found = offered(5, 6, done=known, own=["sort the lines"], diagnostics=[problem])
+    titles = {one.title.removeprefix("Redraft: ") for one in found}
+    assert titles == {*known, "sort the lines"}
+    of_any = offered(5, 6, done=edits_of("other.gguf"), diagnostics=[problem])
+    assert len(of_any) > len(found)
+    assert any(one.kind == types.CodeActionKind.QuickFix for one in of_any)
+
+
+def test_an_instruction_comment_is_about_the_statement_below_it() -> None:
+    action = next(one for one in offered(3, 3) if one.title == "Redraft: add a docstring")
+    assert action.data["range"] == types.Range(types.Position(3, 0), types.Position(10, 0))
+    assert action.data["instruction"] == "add a docstring"
+    assert action.data["withComment"] is True
+    assert action.data["version"] == 3
+
+
+@pytest.mark.parametrize(
+    ("comment", "instruction"),
+    [
+        ("# redraft: use a loop", "use a loop"),
+        ("    // redraft: use a loop", "use a loop"),
+        ("/* redraft: use a loop */", "use a loop"),
+        ("-- redraft:use a loop  ", "use a loop"),
+        ("<!-- redraft: use a loop -->", "use a loop"),
+        ("x = 1  # redraft: use a loop", "use a loop"),
+        ("/// redraft: use a loop", "use a loop"),
+        ("//! redraft: use a loop", "use a loop"),
+        ("/** redraft: use a loop */", "use a loop"),
+        ("{/* redraft: use a loop */}", "use a loop"),
+        ("--[[ redraft: use a loop ]]", "use a loop"),
+        (";; redraft: use a loop", "use a loop"),
+        ("% redraft: use a loop", "use a loop"),
+        ("(* redraft: use a loop *)", "use a loop"),
+        ("{- redraft: use a loop -}", "use a loop"),
+        ("{# redraft: use a loop #}", "use a loop"),
+        ("{{!-- redraft: use a loop --}}", "use a loop"),
+        ("{{! redraft: use a loop }}", "use a loop"),
+        ("<%-- redraft: use a loop --%>", "use a loop"),
+        ("<%# redraft: use a loop %>", "use a loop"),
+        ("<# redraft: use a loop #>", "use a loop"),
+        ('" redraft: use a loop', "use a loop"),
+        ("' redraft: use a loop", "use a loop"),
+        ("! redraft: use a loop", "use a loop"),
+        ("REM Redraft: use a loop", "use a loop"),
+        (":: redraft: use a loop", "use a loop"),
+        ("dnl redraft: use a loop", "use a loop"),
+        ('x = "redraft: use a loop"', None),
+        ("x = 'redraft: use a loop'", None),
+        ("premium redraft: use a loop", None),
+        ("# redraft:", None),
+        ("redraft: use a loop", None),
+    ],
+)
+def test_comments_of_many_languages(comment: str, instruction: str | None) -> None:
+    actions = [one for one in offered(0, 0, comment + "\nx = 1\n") if one.data]
+    assert [one.data["instruction"] for one in actions] == ([instruction] if instruction else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("# redraft: x\n@wraps(f)\ndef g():\n    pass\n\nend = 3\n", 3),
+        ("# redraft: x\n# About g.\ndef g():\n    pass\nrest\n", 3),
+        ("# redraft: x\ndef g():\n    pass\n    # Enough.\ndef h():\n    pass\n", 3),
+        ("// redraft: x\nvoid g()\n{\n    go();\n}\nint rest;\n", 4),
+        ("class A {\n    // redraft: x\n    int g() { return 1; }\n}\n", 2),
+        ("// redraft: x\nif (a) {\n  b();\n} else {\n  c();\n}\nrest();\n", 5),
+        ("# redraft: x\ndef g\n  1\nrescue\n  2\nend\nrest\n", 5),
+        ("-- redraft: x\nfoo(function()\n  go()\nend)\nrest()\n", 3),
+        ("# redraft: x\nif true\nthen\n  go\nfi\nrest\n", 4),
+        ("# redraft: x\nfor a in b; do\n  go\ndone\nrest\n", 3),
+        ("! redraft: x\nsubroutine g\n  call go\nend subroutine g\nrest\n", 3),
+        ("# redraft: x\nbegin = 1\nend = 2\n", 1),
+        ("# redraft: x\nstart = 1\nend += 2\n", 1),
+        ("# redraft: x\nstart()\nend.close()\n", 1),
+    ],
+)
+def test_the_statement_below_a_comment(text: str, last: int) -> None:
+    number = next(place for place, line in enumerate(text.split("\n")) if "redraft:" in line)
+    action = next(one for one in offered(number, number, text) if one.data)
+    assert action.data["range"] == types.Range(
+        types.Position(number, 0), types.Position(last + 1, 0)
+    )
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "last"),
+    [
+        ("python", "def f(x):\n    return x  # redraft: x\n\ny = 1\n", 1),
+        ("python", "def f(x):  # redraft: x\n    return x\n\ny = 1\n", 1),
+        ("python", "x = 1  # redraft: x", 0),
+        ("javascript", "let a = b; // redraft: x\nlet c = d;\n", 0),
+        ("javascript", "if (a) { // redraft: x\n  b();\n} else {\n  c();\n}\nrest();\n", 4),
+        ("c", "int a = b; /* redraft: x */\nint c;\n", 0),
+        ("rust", "let a = b; // redraft: x\nlet c = d;\n", 0),
+        ("lua", "local a = b -- redraft: x\nlocal c = d\n", 0),
+        ("ruby", "a = b # redraft: x\nc = d\n", 0),
+        ("sql", "SELECT a -- redraft: x\nFROM b\n", 0),
+        ("latex", "text % redraft: x\nmore\n", 0),
+        ("clojure", "  (go) ; redraft: x\n  (rest)\n", 0),
+        ("html", "<p>a</p> <!-- redraft: x -->\n<p>b</p>\n", 0),
+        ("shellscript", "a=b # redraft: x\nc=d\n", 0),
+        ("an unknown language", "a ; redraft: x\nb\n", 0),
+    ],
+)
+def test_a_comment_behind_code_is_about_that_statement(language: str, text: str, last: int) -> None:
+    actions = offered(0, text.count("\n"), text, language=language)
+    action = next(one for one in actions if one.data and one.data["withComment"])
+    number = next(place for place, line in enumerate(text.split("\n")) if "redraft:" in line)
+    assert action.data["range"] == types.Range(
+        types.Position(number, 0), types.Position(last + 1, 0)
+    )
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("python", "a = b % redraft: x"),
+        ("python", 's = """a  # redraft: x\nb"""'),
+        ("javascript", "s = `a // redraft: x\nb`"),
+        ("c", 'char *s = "a // redraft: x\\\nb";'),
+        ("javascript", "a = b; -- redraft: x"),
+    ],
+)
+def test_operators_and_strings_are_no_comments(language: str, text: str) -> None:
+    assert not [one for one in offered(0, 0, text, language=language) if one.data]
+
+
+def test_a_comment_with_nothing_below_is_about_nothing() -> None:
+    assert offered(0, 0, "# redraft: do it\n\n") == []
+
+
+def test_the_question_is_asked_only_where_the_client_can_ask() -> None:
+    assert offered(11, 11) == []
+    (action,) = offered(11, 11, edit_command=True)
+    assert action.command is not None
+    assert action.command.command == "redraft.editWithInstruction"
+
+
+def test_ready_made_instructions_need_a_selection_and_fit_the_language() -> None:
+    titles = [one.title for one in offered(11, 12)]
+    assert any("docstring" in title for title in titles)
+    assert all(one.kind == types.CodeActionKind.RefactorRewrite for one in offered(11, 12))
+
+
+def test_problems_can_be_fixed() -> None:
+    span = types.Range(types.Position(6, 4), types.Position(6, 8))
+    diagnostic = types.Diagnostic(span, "undefined\nname 'a'")
+    (action,) = offered(6, 6, diagnostics=[diagnostic])
+    assert action.kind == types.CodeActionKind.QuickFix
+    assert action.data["range"] == span
+    assert "undefined name 'a'" in action.data["instruction"]
+
+
+@pytest.mark.parametrize(
+    ("only", "kinds"),
+    [
+        (["refactor"], {"refactor.rewrite"}),
+        (["refactor.rewrite"], {"refactor.rewrite"}),
+        (["quickfix"], {"quickfix"}),
+        (["source"], set()),
+        ([""], {"refactor.rewrite", "quickfix"}),
+    ],
+)
+def test_only_the_kinds_that_are_asked_for(only: list[str], kinds: set[str]) -> None:
+    diagnostic = types.Diagnostic(types.Range(types.Position(5, 0), types.Position(5, 1)), "x")
+    found = offered(3, 9, diagnostics=[diagnostic], only=only)
+    assert {str(getattr(one.kind, "value", one.kind)) for one in found} == kinds
+
+
+def test_the_mark_of_generated_code_where_it_is_known() -> None:
+    assert all(
+        one.tags == [types.CodeActionTag.LlmGenerated] for one in offered(3, 9, generated_tag=True)
+    )
+    assert all(one.tags is None for one in offered(3, 9))
+
+
+def test_ready_made_instructions_suit_the_language() -> None:
+    def titles(**more: Any) -> set[str]:
+        return {one.title.removeprefix("Redraft: ") for one in offered(11, 12, **more)}
+
+    assert {"add a docstring", "simplify", "remove comments"} <= titles()
+    assert titles(language="rust") == {"simplify"}
+
+
+def test_own_instructions_come_first() -> None:
+    long = "write it as our style guide says, with one statement a line and no abbreviations"
+    first, second, *_ = offered(11, 12, own=[long, " sort ", ""])
+    assert (first.data["instruction"], second.data["instruction"]) == (long, "sort")
+    assert len(first.title) < 80
+
+
+def test_clients_that_resolve_nothing_get_commands() -> None:
+    plain = offered(11, 12)
+    actions = offered(11, 12, unresolved_actions=True, apply_edit=True)
+    assert [one.title for one in actions] == [one.title for one in plain]
+    for action, other in zip(actions, plain, strict=True):
+        assert action.command is not None
+        assert action.command.command == "redraft.runEdit"
+        # Each call opens a document of its own.
+        given = [{**data, "opened": ""} for data in (*action.command.arguments, other.data)]
+        assert given[0] == given[1]
+        assert action.data is None
+    assert offered(11, 12, unresolved_actions=True, apply_edit=False) == []
+
+
+def test_in_a_file_that_is_held_back_only_a_selection_is_edited_and_it_can_be_allowed() -> None:
+    (allow,) = offered(3, 3, withheld=True)
+    assert allow.title == "Redraft: allow this file"
+    assert allow.command is not None
+    assert allow.command.command == "redraft.allowFile"
+    assert allow.command.arguments == [{"uri": "file:///a.py"}]
+    selected = offered(0, 9, withheld=True)
+    assert len(selected) > 1
+    assert all(one.data is None or not one.data["withComment"] for one in selected)
+    back = offered(3, 3, allowed=True)[-1]
+    assert back.command is not None
+    assert back.command.command == "redraft.holdBackFile"
+    assert offered(3, 3, withheld=True, only=["quickfix"]) == []
+    (plain,) = offered(3, 3, withheld=True, unresolved_actions=True)
+    assert plain.command is not None

@@ -1,0 +1,163 @@
+"""Which answers are offered as an edit, and in which form."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from seeds import for_each_seed
+
+from lsp_server.editor.editing.checks import checked_text, new_problem
+from lsp_server.shared.contract.jobs import JobResult
+from lsp_server.shared.errors import EditRefused
+from lsp_server.tasks import generating
+from lsp_server.tasks.editing.indentation import with_end_of, with_indentation_of, with_start_of
+from lsp_server.tasks.editing.pieces import split_at_definitions
+
+METHOD = "    def area(self):\n        return self.a * self.b\n"
+
+
+def answer(text: str, stopped_by: str = "end") -> JobResult:
+    return JobResult(text, [], 7, 2, 0.1, 0.1, {}, stopped_by)
+
+
+def test_an_answer_keeps_indentation_and_last_line_end():
+    flat = "def area(self):\n    return self.width * self.b"
+    assert generating.fitted(answer(flat), METHOD).text == (
+        "    def area(self):\n        return self.width * self.b\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("    a\n", "a\n    b\n\nc\n", "    a\n        b\n\n    c\n"),
+        ("a\n", "    a\n\n      b\n", "a\n\n  b\n"),
+        ("a\n", "    a\nb\n", "    a\nb\n"),
+        ("\ta\n", "a\n", "\ta\n"),
+        ("\ta\n", "    a\n", "    a\n"),
+        ("a\n", "\n", "\n"),
+    ],
+)
+def test_shifting(old, new, expected):
+    assert with_indentation_of(old, new) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [("a", "b\n\n", "b"), ("a\n", "b", "b\n"), ("a\n\n", "b\n", "b\n\n"), ("a\n", "b\n", "b\n")],
+)
+def test_last_line_ends(old, new, expected):
+    assert with_end_of(old, new) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [("a", "\n\nb", "b"), ("\na\n", "b", "\nb"), ("\n\na", "\nb\n", "\n\nb\n")],
+)
+def test_first_line_ends(old, new, expected):
+    assert with_start_of(old, new) == expected
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (answer("def area(self):\n    return 1", "length"), "cut off"),
+        (answer("def area(self):", "cancelled"), "stopped"),
+        (answer("def area(self):", "broken"), "broke off"),
+        (answer("  \n"), "nothing"),
+        (answer("    def area(self:\n        return 1\n"), "parse"),
+        (answer("    def area(self):\n        return 'a\n"), "parse"),
+    ],
+)
+def test_what_is_refused(result, reason):
+    with pytest.raises(EditRefused, match=reason):
+        checked_text(METHOD, result, "python")
+
+
+def test_what_did_not_parse_before_need_not_parse():
+    assert checked_text("def f(:\n", answer("def f(::\n"), "python") == "def f(::\n"
+    assert checked_text("else:\n    x = 1\n", answer("else:\n    x = 2\n"), "python")
+    assert checked_text("return x\n", answer("return y\n"), "python") == "return y\n"
+    assert checked_text("{\n", answer("}\n"), "rust") == "}\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("f(a) {\n}\n", "f(a) {\n", "{ is not closed"),
+        ("f(a)\n", "f(a))\n", ") closes nothing"),
+        ("f([a])\n", "f([a)]\n", ") closes nothing"),
+        ("f(a)\n", "f(\"(\", '[', `\n{`) // )\n/* ( */\n", ""),
+        ('f("\\"(")\n', 'g("\\"(")\n', ""),
+        ("}\n", "} else {\n", ""),
+    ],
+)
+@pytest.mark.parametrize("language", ["typescript", "go"])
+def test_brackets_are_counted_where_there_is_no_parser(old, new, reason, language):
+    found = new_problem(old, new, language)
+    assert reason in found if reason else not found
+    assert not new_problem(old, new, "brainfuck")
+
+
+def test_json_is_checked():
+    assert checked_text('{"a": 1}', answer('{"a": 2}'), "json") == '{"a": 2}'
+    with pytest.raises(EditRefused, match="parse"):
+        checked_text('{"a": 1}', answer('{"a": 2'), "json")
+
+
+def lines_fit(count: int):
+    return lambda text: len(text.splitlines()) <= count
+
+
+MODULE = '''"""Doc."""
+import os
+
+
+# About a.
+@wraps
+def a():
+    x = 1
+
+    return x
+
+
+class B:
+    def c(self):
+        pass
+
+    def d(self):
+        pass
+
+
+def e():
+    pass
+'''
+
+
+def test_cuts_stand_before_definitions():
+    pieces = split_at_definitions(MODULE, lines_fit(9))
+    assert "".join(pieces) == MODULE
+    starts = [piece.lstrip("\n").split("\n")[0] for piece in pieces]
+    assert starts[0] == '"""Doc."""'
+    assert set(starts[1:]) <= {"# About a.", "class B:", "def e():"}
+    assert "# About a." in starts or len(pieces[0].splitlines()) > 9
+
+
+def test_a_text_that_fits_stays_whole():
+    assert split_at_definitions(MODULE, lambda text: True) == [MODULE]
+
+
+def test_a_text_without_places_to_cut_stays_whole():
+    text = "x = [\n" + "    1,\n" * 20 + "]\n"
+    assert split_at_definitions(text, lines_fit(5)) == [text]
+
+
+@for_each_seed(range(100))
+def test_pieces_make_up_the_text(seed):
+    rng = random.Random(seed)
+    lines = ["def f():", "class A:", "    def g(self):", "        pass", "", "@x", "# y", "z = 1"]
+    text = "\n".join(rng.choice(lines) for _ in range(rng.randrange(60)))
+    pieces = split_at_definitions(text, lines_fit(rng.randrange(1, 20)))
+    assert "".join(pieces) == text, f"seed {seed}"
+    assert all(pieces) or not text

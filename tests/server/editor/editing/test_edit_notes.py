@@ -1,0 +1,165 @@
+"""What a model changed beyond what it was asked to is marked on its hunk."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from lsp_server.editor.editing.hunks import Hunk, apply_hunks, minimal_hunks
+from lsp_server.editor.editing.instruction_comments import comment_span, without_span
+from lsp_server.editor.editing.notes import NOT_IN_INSTRUCTION, ONLY_WHITE_SPACE, noted_hunks
+from lsp_server.editor.editing.provider import EditProvider, EditRequest, EditResult
+from lsp_server.models.manifest import DEFAULT, DEFAULT_FILE, read_manifest
+from lsp_server.shared.contract.calls import Call
+from lsp_server.shared.contract.jobs import EditJob, JobResult
+from lsp_server.shared.contract.status import EngineStatus
+from lsp_server.shared.errors import EditRefused
+from lsp_server.shared.settings import Settings
+from lsp_server.tasks.editing.indentation import with_end_of
+from lsp_server.tasks.editing.shown_text import ShownText
+from lsp_server.tasks.editing.splice import spliced
+from lsp_server.text.documents.document import Document, Position
+
+OLD = "def total(prices):\n    # Sum.\n    tax = 1\n\n    return sum(prices) * tax\n"
+
+
+class Engine:
+    """Puts in what the test says a model answers, and keeps what it was asked."""
+
+    def __init__(self, answer: str, model: str) -> None:
+        self.refused, self.status = "", EngineStatus(model=model)
+        self.answer = answer
+        self.jobs: list[EditJob] = []
+
+    def ask(self, job: EditJob, client: str, on_spans: Any, priority: int) -> Call:
+        self.jobs.append(job)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        shown = ShownText(job.selection)
+        text = spliced(shown, with_end_of(shown.text, self.answer))
+        future.set_result(JobResult(text, [], 9, 3, 0.1, 0.0, {}, "end"))
+        return Call(1, priority, future, on_spans, lambda: None)
+
+
+def edited(
+    text: str, answer: str, instruction: str, *, comment: bool = False, language: str = "python",
+    model: str = "/models/other.gguf",
+) -> tuple[EditResult, Engine]:  # fmt: skip
+    document, engine = Document("u", language, 1, text), Engine(answer, model)
+    provider = EditProvider("c", Settings, lambda: engine)  # type: ignore[arg-type,return-value]
+    request = EditRequest(
+        document, "u.py", "", Position(0, 0), document.end(), instruction, with_comment=comment
+    )
+    return asyncio.run(provider.edit(request)), engine
+
+
+def applied(text: str, edit: EditResult) -> str:
+    document = Document("u", "python", 1, text)
+    return apply_hunks(
+        text,
+        [Hunk(document.offset(one.start), document.offset(one.end), one.new_text)
+         for one in edit.changes],
+    )  # fmt: skip
+
+
+ASKED = {
+    "Add a docstring.": (":\n    # Sum.", ':\n    """Sum."""\n    # Sum.'),
+    "remove the comments": ("    # Sum.\n", ""),
+    "add type hints": ("prices)", "prices: list[int]) -> int"),
+}
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize("instruction", ASKED)
+def test_a_hunk_that_is_more_than_the_instruction_is_noted(instruction: str, line_end: str) -> None:
+    old, (before, after) = OLD.replace("\n", line_end), ASKED[instruction]
+    new = OLD.replace(before, after, 1).replace("\n", line_end)
+    assert new != old
+    assert {one.note for one in noted_hunks(old, new, instruction, "python")} == {""}
+    more = new.replace("sum(", "max(")
+    notes = [one.note for one in noted_hunks(old, more, instruction, "python")]
+    assert notes.count(NOT_IN_INSTRUCTION) == 1
+    assert notes[-1] == NOT_IN_INSTRUCTION
+    other = noted_hunks(old, more, "make it " + instruction, "python")
+    assert {one.note for one in other} == {""}
+
+
+def test_an_answer_that_changes_more_than_the_instruction_is_shown_with_a_warning() -> None:
+    more = OLD.replace("    # Sum.\n", "").replace("sum(", "max(")
+    for answer, told in ((more, "more than it was asked to"), (OLD[:-7] + "(\n", "does not parse")):
+        assert told in edited(OLD, answer, "remove the comments")[0].warning
+    fine = OLD.replace("    # Sum.\n", "")
+    assert edited(OLD, fine, "remove the comments")[0].warning == ""
+
+
+def test_an_answer_of_the_default_that_does_not_parse_is_refused() -> None:
+    default = f"/models/{DEFAULT_FILE}"
+    with pytest.raises(EditRefused, match="does not parse"):
+        edited(OLD, OLD[:-7] + "(\n", "make it faster", model=default)
+    assert edited(OLD, OLD.replace("1", "2"), "make it faster", model=default)[0].warning == ""
+    (offered,) = (one for one in read_manifest() if one.name == DEFAULT)
+    assert offered.file == DEFAULT_FILE
+
+
+def test_a_rename_that_does_not_parse_is_refused_from_every_model() -> None:
+    broken = OLD.replace("prices", "all prices")
+    assert broken != OLD
+    with pytest.raises(EditRefused, match="does not parse"):
+        edited(OLD, broken, "rename prices to all prices")
+
+
+def test_an_instruction_of_no_known_kind_notes_white_space_alone() -> None:
+    edit, _ = edited(OLD, OLD.replace("= 1", "=  1").replace("sum(", "max("), "be quick")
+    assert [one.note for one in edit.changes] == [ONLY_WHITE_SPACE, ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "seen", "kept"),
+    [
+        ("return x  # redraft: shout\n", "return x\n", "return x"),
+        ("a = b; // redraft: shout", "a = b;", "a = b;"),
+        ("\treturn x\t-- redraft: shout\r\n\ty\r\n", "\treturn x\n\ty\n", "\treturn x\r\n\ty"),
+        ("<p> <!-- redraft: shout -->\n</p>", "<p>\n</p>", "<p>"),
+        ("  {/* redraft: shout */}\n<p>\n", "<p>\n", "<p>"),
+        ("# redraft: shout\n\nx = 1\n", "\nx = 1\n", "x = 1"),
+        ("x = 1 % redraft: shout\n", "x = 1\n", "x = 1"),
+        ("(go) ; redraft: shout\n", "(go)\n", "(go)"),
+    ],
+)
+def test_code_before_an_instruction_comment_stays(text: str, seen: str, kept: str) -> None:
+    edit, engine = edited(text, seen.upper(), "shout", comment=True, language="text")
+    assert ShownText(engine.jobs[0].selection).text == seen.rstrip("\n")
+    assert "redraft" not in engine.jobs[0].before
+    after = applied(text, edit)
+    assert "redraft" not in after.lower()
+    assert kept.upper() in after
+
+
+def test_an_instruction_comment_stays_where_nothing_changes() -> None:
+    text = "x = 1  # redraft: shout\n"
+    edit, _ = edited(text, "x = 1\n", "shout", comment=True)
+    assert edit.changes == []
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("ab # redraft: x\ncd\n", "AB\ncd\n"),
+        ("ab # redraft: x\ncd\n", "ab\nCD\n"),
+        ("ab # redraft: x\ncd\n", "ab\n"),
+        ("# redraft: x\nab\ncd\n", "new\nab\ncd\n"),
+        ("# redraft: x\nab\ncd\n", "cd\n"),
+    ],
+)
+def test_the_comment_goes_with_the_changes_of_the_rest(text: str, new: str) -> None:
+    start, end = comment_span(text)
+    code = text[:start] + text[end:]
+    hunks = without_span(minimal_hunks(code, new), start, end)
+    assert apply_hunks(text, hunks) == new
+
+
+def test_a_rename_needs_no_answer_of_a_model() -> None:
+    edit, engine = edited(OLD, "nonsense", "rename prices to items")
+    assert applied(OLD, edit) == OLD.replace("prices", "items")
+    assert engine.jobs == []

@@ -1,0 +1,283 @@
+"""Renames give exactly the expected text, or a refusal that says why."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+
+import pytest
+from rename_programs import INDENTATIONS, TEMPLATES, rename_program
+
+from lsp_server.editor.editing.hunks import apply_hunks
+from lsp_server.editor.editing.renames import EditedPart, rename_changes
+from lsp_server.shared.errors import EditRefused
+
+
+def renamed(instruction: str, text: str, language: str, *, part: str = "") -> str | None:
+    """The text after the rename of a part, of all of it where no part is given."""
+    start = text.index(part)
+    end = start + len(part) if part else len(text)
+    where = EditedPart(text, start, end, language)
+    hunks = rename_changes(instruction, where)
+    if hunks is None:
+        return None
+    return text[:start] + apply_hunks(where.code, hunks) + text[end:]
+
+
+def play(rounds: int) -> None:
+    """Programs by chance in every language and indentation; at least 95 % of each come exact."""
+    seed = random.randrange(1 << 30)
+    refused: Counter[tuple[str, str]] = Counter()
+    for language in TEMPLATES:
+        for indentation in INDENTATIONS:
+            for number in range(rounds):
+                case = f"{seed}/{language}/{indentation}/{number}"
+                program = rename_program(language, indentation, random.Random(case))
+                try:
+                    got = renamed(program.instruction, program.text, language)
+                except EditRefused as refusal:
+                    print(case, program.instruction, refusal)
+                    refused[language, indentation] += 1
+                    continue
+                assert got == program.wanted, f"{case}: {program.instruction}"
+    assert all(count <= rounds * 0.05 for count in refused.values()), (seed, refused)
+
+
+def test_renames_are_exact_in_every_language_and_indentation() -> None:
+    play(3)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_many_renames_are_exact_in_every_language_and_indentation() -> None:
+    play(200)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "language", "text", "line"),
+    [
+        ("rename a to b", "javascript", "function f(a, b) {\n  return a + b;\n}\n", 1),
+        ("rename a to b", "python", "def f(a):\n    b = 2\n    return a + b\n", 2),
+        ("rename a to b", "python", "b = 1\ndef f(a):\n    return a + b\n", 3),
+        ("rename a to b", "python", "a = 1\ndef f(b):\n    return a + b\n", 2),
+        ("rename a to b", "python", "a = 1\nb = 2\n", 2),
+        ("rename a to b", "python", "def f(a):\n    g = lambda x: x + b\n    return a\nb = 1\n", 2),
+        ("rename f to g", "python", "def f():\n    pass\n\n\ndef g():\n    pass\n", 5),
+        ("rename a to b", "java", "class A {\n  int a;\n  int b;\n}\n", 3),
+        ("rename a to b", "go", "package p\n\nfunc f(a int) int {\n\tb := a\n\treturn b\n}\n", 4),
+        ("rename a to b", "rust", "fn f(a: i32) -> i32 {\n  let b = a;\n  b\n}\n", 2),
+        ("rename a to b", "c", "int f(int a)\n{\n  int b = a;\n  return b;\n}\n", 3),
+        ("rename a to b", "cpp", "int f(int a) {\n  auto b = [a] { return a; };\n  b();\n}\n", 2),
+        ("rename a to b", "csharp", "class A {\n  int F(int a) {\n    var b = a;\n  }\n}\n", 3),
+        ("rename a to b", "ruby", "def f(a)\n  b = a\nend\n", 2),
+        ("rename a to b", "php", "<?php\nfunction f($a) {\n  $b = $a;\n}\n", 3),
+        ("rename a to b", "kotlin", "fun f(a: Int): Int {\n  val b = a\n  return b\n}\n", 2),
+        ("rename a to b", "swift", "func f(a: Int) -> Int {\n  let b = a\n  return b\n}\n", 2),
+        ("rename a to b", "lua", "local function f(a)\n  local b = a\n  return b\nend\n", 2),
+        ("rename a to b", "typescript", "const f = (a: T) => {\n  const b = a;\n};\n", 2),
+        ("rename a to b", "javascript", "class A {\n  f() {\n    this.a = this.b;\n  }\n}\n", 3),
+        ("rename a to b", "plaintext", "a\nb\n", 2),
+    ],
+)
+def test_a_name_that_exists_in_the_scope_is_refused_with_its_line(
+    instruction: str, language: str, text: str, line: int
+) -> None:
+    with pytest.raises(EditRefused, match=rf"exists in line {line} already"):
+        renamed(instruction, text, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "wanted"),
+    [
+        ("python", "def f(a):\n    return a\n\ndef g(b):\n    return b\n",
+         "def f(b):\n    return b\n\ndef g(b):\n    return b\n"),
+        ("python", "def f(a):\n    return a + x.b\n", "def f(b):\n    return b + x.b\n"),
+        ("python", "b = 1\ndef f(a):\n    return a\n", "b = 1\ndef f(b):\n    return b\n"),
+        ("javascript", "const f = (a) => ({ b: a });\n", "const f = (b) => ({ b: b });\n"),
+        ("javascript", "function f(a) { return a.b; }\n", "function f(b) { return b.b; }\n"),
+        ("go", "func (a T) F() int { return a.b }\nfunc (b T) G() {}\n",
+         "func (b T) F() int { return b.b }\nfunc (b T) G() {}\n"),
+        ("c", "int f(int a);\nint g(int b);\n", "int f(int b);\nint g(int b);\n"),
+        ("java", "class A { int f(int a) { return a; } int g(int b) { return b; } }\n",
+         "class A { int f(int b) { return b; } int g(int b) { return b; } }\n"),
+        ("rust", "fn f(a: T) -> T { a }\nfn g(b: T) -> T { b }\n",
+         "fn f(b: T) -> T { b }\nfn g(b: T) -> T { b }\n"),
+        ("ruby", "def f(a)\n  a\nend\ndef g(b)\n  b\nend\n",
+         "def f(b)\n  b\nend\ndef g(b)\n  b\nend\n"),
+    ],
+)  # fmt: skip
+def test_the_same_name_in_another_scope_is_no_collision(
+    language: str, text: str, wanted: str
+) -> None:
+    assert renamed("rename a to b", text, language) == wanted
+
+
+NONSENSE = [
+    ("rename q to z", "python", "there is no name q"),
+    ("rename the counter to z", "python", "there is no name counter"),
+    ("rename a to a", "python", "has that name already"),
+    ("rename a to class", "python", "class cannot be a name"),
+    ("rename a to None", "python", "None cannot be a name"),
+    ("rename a to function", "javascript", "function cannot be a name"),
+    ("rename a to this", "javascript", "this cannot be a name"),
+    ("rename a to fn", "rust", "fn cannot be a name"),
+    ("rename a to class", "java", "class cannot be a name"),
+    ("rename a to while", "c", "while cannot be a name"),
+    ("rename a to range", "go", "range cannot be a name"),
+    ("rename a to end", "lua", "end cannot be a name"),
+    ("rename a to else", "go", "else cannot be a name"),
+    ("rename a to instanceof", "java", "instanceof cannot be a name"),
+    ("rename a to sizeof", "c", "sizeof cannot be a name"),
+    ("rename a to b in h", "javascript", "there is no function h"),
+]
+CODE = {
+    "python": "def f(a):\n    return a\n",
+    "javascript": "function f(a) { return a; }\n",
+    "rust": "fn f(a: T) -> T { a }\n",
+    "java": "class A { int f(int a) { return a; } }\n",
+    "c": "int f(int a) { return a; }\n",
+    "go": "package p\n\nfunc f(a int) int { return a }\n",
+    "lua": "local function f(a) return a end\n",
+}
+
+
+@pytest.mark.parametrize(("instruction", "language", "reason"), NONSENSE)
+def test_what_makes_no_sense_is_refused(instruction: str, language: str, reason: str) -> None:
+    with pytest.raises(EditRefused, match=reason):
+        renamed(instruction, CODE[language], language)
+
+
+@pytest.mark.parametrize(
+    ("new", "language"),
+    [("of", "javascript"), ("type", "javascript"), ("len", "go"), ("union", "rust"),
+     ("record", "java"), ("match", "python"), ("value", "java"), ("data", "javascript")],
+)  # fmt: skip
+def test_words_that_are_keywords_elsewhere_are_names(new: str, language: str) -> None:
+    got = renamed(f"rename a to {new}", CODE[language], language)
+    assert got is not None
+    assert got.count(new) == 2
+
+
+@pytest.mark.parametrize("new", ["b c", "b-c", "1b", "'b'"])
+def test_what_becomes_no_name_is_left_to_the_model(new: str) -> None:
+    assert renamed(f"rename a to {new}", CODE["python"], "python") in (
+        None,
+        CODE["python"].replace("a)", "b)").replace("return a", "return b"),
+    )
+
+
+@pytest.mark.parametrize(
+    "instruction", ["use tabs instead of spaces", "add a docstring", "make it faster", "be a b"]
+)
+def test_other_instructions_are_no_renames(instruction: str) -> None:
+    assert renamed(instruction, CODE["python"], "python") is None
+
+
+def test_attributes_and_names_of_arguments_are_other_things_in_python() -> None:
+    text = "def f(a):\n    return f(a=a) + g(a=a) + x.a\n"
+    wanted = "def f(b):\n    return f(b=b) + g(a=b) + x.a\n"
+    assert renamed("rename a to b", text, "python") == wanted
+    assert renamed("rename a to b", "x.a = y.a\n", "python") == "x.b = y.b\n"
+
+
+def test_methods_and_attributes_of_a_class_are_renamed_with_their_uses() -> None:
+    text = "class A:\n    n = 1\n\n    def f(self):\n        return self.f() + self.n\n"
+    assert renamed("rename f to g", text, "python") == text.replace("f(", "g(")
+    assert renamed("rename n to m", text, "python") == text.replace("n = 1", "m = 1").replace(
+        "self.n", "self.m"
+    )
+
+
+def test_only_the_selected_lines_change() -> None:
+    text = "def f(a):\n    return a\n\ndef g(a):\n    return a\n"
+    part = "def g(a):\n    return a\n"
+    assert renamed("rename a to b", text, "python", part=part) == (
+        "def f(a):\n    return a\n\ndef g(b):\n    return b\n"
+    )
+
+
+def test_a_collision_outside_of_the_selected_lines_is_seen() -> None:
+    text = "def f(a):\n    b = 1\n    return a\n"
+    with pytest.raises(EditRefused, match="line 2"):
+        renamed("rename a to b", text, "python", part="    return a\n")
+
+
+def test_one_function_of_several() -> None:
+    text = "function f(a) { return a }\nfunction g(a) { return a }\n"
+    wanted = "function f(a) { return a }\nfunction g(b) { return b }\n"
+    assert renamed("rename a to b in g", text, "javascript") == wanted
+    both = "function f(b) { return b }\nfunction g(b) { return b }\n"
+    assert renamed("rename a to b in this code", text, "javascript") == both
+
+
+def test_sigils_are_no_part_of_a_name() -> None:
+    text = '<?php function f($a) { return "$a {$a} a"; }\n'
+    wanted = '<?php function f($b) { return "$b {$b} a"; }\n'
+    assert renamed("rename $a to $b", text, "php") == wanted
+    assert renamed("rename a to b", text, "php") == wanted
+
+
+WORDS = {
+    "html": '<p class="prices">Our prices are low.</p>\n<!-- prices -->\n',
+    "xml": '<list kind="prices">prices</list>\n',
+    "svg": '<svg id="prices"/>\n',
+    "vue": '<template><p title="prices">prices</p></template>\n',
+    "svelte": '<p title="prices">prices</p>\n',
+    "jinja-html": "<p>{{ prices }} prices</p>\n",
+    "php": "<p>Our prices</p><?php echo $x; ?>\n",
+    "typescriptreact": "const a = <p>Our prices</p>;\n",
+    "latex": "\\section{Our prices} prices\n",
+    "typst": "= Our prices\nprices\n",
+    "markdown": "# prices\n\nOur prices, `prices`.\n\n```python\nprices = 1\n```\n",
+    "restructuredtext": "prices\n======\n\nOur ``prices``.\n",
+    "asciidoc": "== prices\n\nOur prices.\n",
+    "plaintext": "Our prices, my prices.\n",
+    "git-commit": "Lower prices\n\nOur prices are low.\n",
+    "csv": "prices,count\n1,2\n",
+    "json": '{"prices": ["prices", true, 1]}\n',
+    "jsonc": '{"prices": 1} // prices\n',
+    "yaml": '# prices\na: "prices"\n',
+    "toml": '# prices\na = "prices"\n',
+    "ini": "; prices\na = prices\n",
+    "python": "# Our prices are low: prices.\n",
+    "javascript": "/* Our prices\n * and prices */\n",
+    "rust": "/// Our prices.\n",
+}
+
+
+@pytest.mark.parametrize("language", WORDS)
+def test_whole_words_are_renamed_where_there_are_no_identifiers(
+    language: str,
+) -> None:
+    text = WORDS[language] + WORDS[language].replace("prices", "pricesX").replace("Our", "xprices")
+    wanted = re.sub(r"\bprices\b", "items", text)
+    assert wanted != text
+    assert renamed("rename prices to items", text, language) == wanted
+
+
+def test_names_with_hyphens_are_words_of_markup() -> None:
+    text = '<p class="low-price low-price-x price">low-price</p>\n'
+    assert renamed("rename low-price to cost", text, "html") == (
+        '<p class="cost low-price-x price">cost</p>\n'
+    )
+    assert renamed("rename price to cost", text, "html") == text.replace(' price"', ' cost"')
+
+
+def test_identifiers_of_markup_are_renamed_and_its_text_is_not() -> None:
+    text = "<p>n</p><script>let n = 1; // n\n</script>\n"
+    assert renamed("rename n to m", text, "html") == text.replace("let n", "let m")
+    text = "<n>n</n>\n"
+    assert renamed("rename n to m", text, "xml") == "<m>n</m>\n"
+
+
+@pytest.mark.parametrize("text", ["x = 1  # n\n", 'print("n")\n', "if y:\n    # n\n    pass\n"])
+def test_comments_and_strings_beside_code_are_no_names(text: str) -> None:
+    with pytest.raises(EditRefused, match="there is no name n"):
+        renamed("rename n to m", text, "python")
+
+
+def test_code_that_cannot_be_read_is_not_renamed_in_part() -> None:
+    text = "func f(a: [Int]) {\n  for each in a {\n    if each > _a.count { go(_a) }\n  }\n}\n"
+    with pytest.raises(EditRefused, match="line 3 cannot be read"):
+        renamed("rename _a to b", text, "swift")

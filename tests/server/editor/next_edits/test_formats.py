@@ -1,0 +1,297 @@
+"""The exact prompts of each format, which one a model gets, and what answers are read as."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from windows import TEXT, shown
+
+from lsp_server.editor.next_edits.answers import NoWindow, read_answer
+from lsp_server.editor.next_edits.prompts import (
+    block_borders,
+    expected_answer,
+    holds_marks,
+    prompt_pieces,
+)
+from lsp_server.tasks.next_edits.formats import FORMATS, NextEditFormat, fits, format_for
+
+EDITED = """\
+import math
+
+
+def ring(outer, inner):
+    return math.pi * (outer**2 - inner**2)
+
+
+def disc(radius):
+    return math.pi * radius**2
+"""
+BEFORE = TEXT.replace("def ring(outer", "def ring(radius")
+
+SWEEP_A = f"""\
+<|file_sep|>shapes.py.diff
+original:
+
+def ring(radius, inner):
+    return math.pi * (outer**2 - inner**2)
+updated:
+
+def ring(outer, inner):
+    return math.pi * (outer**2 - inner**2)
+<|file_sep|>original/shapes.py
+{BEFORE}<|file_sep|>current/shapes.py
+{TEXT}<|file_sep|>updated/shapes.py
+"""
+FINISHED = SWEEP_A.replace("<|file_sep|>", "<file_sep>").replace(BEFORE, TEXT)
+UNFINISHED = f"""\
+<file_sep>original/shapes.py
+{BEFORE}<file_sep>current/shapes.py
+{TEXT}<file_sep>updated/shapes.py
+"""
+SWEEP_B = f"""\
+<|file_sep|>shapes.py
+{TEXT}<|file_sep|>shapes.py:3:5
+original:
+
+def ring(radius, inner):
+    return math.pi * (outer**2 - inner**2)
+updated:
+
+def ring(outer, inner):
+    return math.pi * (outer**2 - inner**2)
+<|file_sep|>original/shapes.py:2:9
+
+
+def ring(radius, inner):
+    return math.pi * (outer**2 - inner**2)
+
+
+def disc(size):
+    return math.pi * size**2
+<|file_sep|>current/shapes.py:2:9
+
+
+def ring(outer,<|cursor|> inner):
+    return math.pi * (outer**2 - inner**2)
+
+
+def disc(size):
+    return math.pi * size**2
+<|file_sep|>updated/shapes.py:2:9
+
+
+"""
+HUNK = """\
+@@ -1,7 +1,7 @@
+ import math
+.
+.
+-def ring(radius, inner):
++def ring(outer, inner):
+     return math.pi * (outer**2 - inner**2)
+.
+.
+""".replace(".\n", " \n")
+ZETA_1 = f"""\
+### Instruction:
+You are a code completion assistant and your task is to analyze user edits and then rewrite an \
+excerpt that the user provides, suggesting the appropriate edits within the excerpt, taking into \
+account the cursor location.
+
+### User Edits:
+
+User edited shapes.py:
+```diff
+{HUNK}```
+
+### User Excerpt:
+
+```shapes.py
+<|start_of_file|>
+<|editable_region_start|>
+{TEXT.replace("outer, inner", "outer,<|user_cursor_is_here|> inner")}<|editable_region_end|>
+```
+
+### Response:
+"""
+WINDOW_2 = TEXT.replace("outer, inner", "outer,<|user_cursor|> inner")
+ZETA_2 = f"""\
+<[fim-suffix]><[fim-prefix]><filename>edit_history
+--- a/shapes.py
++++ b/shapes.py
+{HUNK}
+<filename>shapes.py
+<<<<<<< CURRENT
+{WINDOW_2}=======
+<[fim-middle]>"""
+ZETA_2_1 = f"""\
+<[fim-suffix]><[fim-prefix]><filename>edit_history
+--- a/shapes.py
++++ b/shapes.py
+{HUNK}
+<filename>shapes.py
+<|marker_1|>{WINDOW_2}<|marker_2|>
+<[fim-middle]>"""
+
+
+def prompt_of(fmt: NextEditFormat, typing: bool = True) -> str:
+    return "".join(text for text, _ in prompt_pieces(shown(fmt, typing=typing), fmt))
+
+
+@pytest.mark.parametrize(
+    ("name", "typing", "wanted"),
+    [
+        ("sweep-a", True, SWEEP_A),
+        ("sweep-a", False, SWEEP_A),
+        ("redraft", False, FINISHED),
+        ("redraft", True, UNFINISHED),
+        ("sweep-b", True, SWEEP_B),
+        ("zeta-1", True, ZETA_1),
+        ("zeta-2", True, ZETA_2),
+        ("zeta-2.1", True, ZETA_2_1),
+    ],
+)
+def test_prompts_are_exact(name: str, typing: bool, wanted: str) -> None:
+    assert prompt_of(FORMATS[name], typing) == wanted
+
+
+ANSWERS = {
+    "sweep-a": EDITED,
+    "redraft": EDITED.rstrip("\n"),
+    "sweep-b": EDITED.removeprefix("import math\n\n\n"),
+    "zeta-1": f"<|editable_region_start|>\n{EDITED}<|editable_region_end|>",
+    "zeta-2": f"{EDITED}>>>>>>> UPDATED\n",
+    "zeta-2.1": f"<|marker_1|>{EDITED}<|marker_2|>",
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_are_read_back_as_windows(name: str) -> None:
+    fmt = FORMATS[name]
+    window = shown(fmt)
+    made = read_answer(ANSWERS[name], window, fmt, is_whole=True)
+    assert made.text == (EDITED if name != "sweep-b" else EDITED.removeprefix("import math\n"))
+    place = made.text.index("radius")
+    answered = made.answered_at(place)
+    assert answered is not None
+    assert ANSWERS[name][answered:].startswith("radius")
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_answer_that_is_expected_changes_nothing(name: str) -> None:
+    fmt = FORMATS[name]
+    window = shown(fmt)
+    made = read_answer(expected_answer(window, fmt), window, fmt, is_whole=True)
+    assert made.text == window.text
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_beginning_of_an_answer_is_the_beginning_of_a_window(name: str) -> None:
+    fmt = FORMATS[name]
+    window, whole = shown(fmt), ANSWERS[name]
+    for end in range(len(whole)):
+        part = read_answer(whole[:end], window, fmt, is_whole=False).text
+        lines = part[: part.rfind("\n") + 1]
+        wanted = EDITED if name != "sweep-b" else EDITED.removeprefix("import math\n")
+        assert wanted.startswith(lines.replace("<|user_cursor|>", ""))
+
+
+def test_the_cursor_is_no_part_of_an_answer() -> None:
+    fmt = FORMATS["zeta-2"]
+    window = shown(fmt)
+    answer = EDITED.replace("disc(radius", "disc(<|user_cursor|>radius")
+    made = read_answer(f"{answer}>>>>>>> UPDATED", window, fmt, is_whole=True)
+    assert made.text == EDITED
+    place = made.answered_at(made.text.index("radius):"))
+    assert place is not None
+    assert answer[place:].startswith("radius):")
+
+
+def test_words_for_nothing_change_nothing() -> None:
+    fmt = FORMATS["zeta-2"]
+    window = shown(fmt)
+    made = read_answer("NO_EDITS\n>>>>>>> UPDATED", window, fmt, is_whole=True)
+    assert made.text == window.text
+    fmt = FORMATS["zeta-2.1"]
+    made = read_answer("<|marker_2|><|marker_2|>", shown(fmt), fmt, is_whole=True)
+    assert made.text == window.text
+
+
+def test_only_the_blocks_between_markers_change() -> None:
+    fmt = FORMATS["zeta-2.1"]
+    lines = [f"value_{n} = {n}" for n in range(40)]
+    lines[19] = ""
+    window = shown(fmt, "".join(f"{line}\n" for line in lines), (20, 0))
+    borders = block_borders(window.lines)
+    assert len(borders) > 2
+    assert all(6 <= two - one <= 16 for one, two in pairwise(borders))
+    block = [*window.lines[borders[1] : borders[2]]]
+    block[1] = "changed = True"
+    text = "".join(f"{line}\n" for line in block)
+    made = read_answer(f"<|marker_2|>{text}<|marker_3|>", window, fmt, is_whole=True)
+    wanted = list(window.lines)
+    wanted[borders[1] + 1] = "changed = True"
+    assert made.text == "".join(f"{line}\n" for line in wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("sweep-a", "Here is the code that you asked for.\nIt renames the parameter.\n"),
+        ("redraft", ""),
+        ("zeta-1", EDITED),
+        ("zeta-2.1", EDITED),
+        ("zeta-2.1", f"<|marker_1|>{EDITED}<|marker_9|>"),
+        ("sweep-a", "def other():\n    return 1\n"),
+    ],
+)
+def test_an_answer_in_another_format_is_no_window(name: str, answer: str) -> None:
+    fmt = FORMATS[name]
+    with pytest.raises(NoWindow):
+        read_answer(answer, shown(fmt), fmt, is_whole=True)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_text_with_a_mark_of_the_format_is_known(name: str) -> None:
+    fmt = FORMATS[name]
+    assert not holds_marks(shown(fmt), fmt)
+    for mark in fmt.marks:
+        text = TEXT.replace("import math", f"import math  # {mark}")
+        assert holds_marks(shown(fmt, text), fmt), mark
+
+
+@pytest.mark.parametrize(
+    ("names", "tokens", "wanted"),
+    [
+        ("sweep-next-edit-1.5b.q8_0.v2.gguf", {"<|file_sep|>"}, "sweep-a"),
+        ("Qwen2.5-Coder-1.5B", {"<|file_sep|>"}, None),
+        ("Sweep-Next-Edit", {"<|im_start|>"}, None),
+        ("zeta-2", {"<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>"}, "zeta-2"),
+        ("zeta-2.1.Q4.gguf", {"<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>"}, "zeta-2.1"),
+        ("zeta2.Q4.gguf", {"<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>"}, "zeta-2"),
+        ("models--zed-industries--zeta model.gguf", set(), "zeta-1"),
+        ("alzeta-7b", set(), None),
+    ],
+)
+def test_the_format_is_chosen_by_names_and_vocabulary(
+    names: str, tokens: set[str], wanted: str | None
+) -> None:
+    found = format_for(names, tokens.__contains__)
+    assert (found and found.name) == wanted
+
+
+@pytest.mark.parametrize(
+    ("token", "wanted"),
+    [("<file_sep>", "redraft"), ("<|file_sep|>", "redraft-piped"), ("<filename>", None)],
+)
+def test_a_model_with_an_adapter_of_ours_is_asked_as_it_was_trained(
+    token: str, wanted: str | None
+) -> None:
+    found = format_for("any name", {token}.__contains__, is_ours=True)
+    assert (found and found.name) == wanted
+
+
+def test_a_format_fits_a_vocabulary_with_its_tokens_alone() -> None:
+    assert fits(FORMATS["sweep-b"], {"<|file_sep|>"}.__contains__)
+    assert not fits(FORMATS["sweep-b"], {"<file_sep>"}.__contains__)

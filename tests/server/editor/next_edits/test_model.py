@@ -1,0 +1,405 @@
+"""A model is asked for windows: what is shown of its answers, and when it is not asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from typist import Typist
+from written_answers import WrittenAnswers
+
+from lsp_server.editor.next_edits import provider
+from lsp_server.editor.next_edits.model import NextEditModel
+from lsp_server.editor.next_edits.pending import PendingNextEdit
+from lsp_server.engine.client import EngineClient
+from lsp_server.shared.contract.jobs import EDIT, PREFETCH
+from lsp_server.shared.settings import NextEditSettings
+from lsp_server.text.documents.document import Document, Position
+
+TEXT = """\
+class Box:
+    def __init__(self, width):
+        self.width = width
+
+    def area(self):
+        return self.width * self.width
+
+    def show(self):
+        print(self.width)
+        print("done")
+"""
+NOW = TEXT.replace("self, width)", "self, width, height)")
+"""Behind the edit of the tests."""
+NEXT = NOW.replace("= width\n", "= width\n        self.height = height\n")
+MORE = NEXT.replace('print("done")', "print(self.height)")
+
+
+class Setting:
+    """Somebody added a parameter; its model is asked for what comes next."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.engine = WrittenAnswers()
+        self.more: list[str] = []
+        self.typist = Typist()
+        self.provider = self.typist.provider
+        shown = NextEditSettings(**settings)
+        engine = cast(EngineClient, self.engine)
+        self.provider.model = NextEditModel("test", lambda: shown, lambda: engine)
+        self.provider._on_more = self.more.append
+        self.document = self.typist.open(TEXT)
+        self.cursor = self.type(1, 28, ", height")
+
+    def type(self, line: int, column: int, text: str) -> Position:
+        """Type some characters, and pause."""
+        for number, one in enumerate(text):
+            place = line, column + number
+            self.typist.change(self.document, place, place, one)
+            self.typist.now_s += 0.1
+        self.typist.now_s += 3
+        return Position(line, column + len(text))
+
+    async def ask(self, cursor: Position | None = None) -> asyncio.Task[Any]:
+        """Ask for next edits, as far as the model."""
+        asked = self.provider.next_edits(self.document, cursor or self.cursor)
+        task = asyncio.create_task(cast(Any, asked))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return task
+
+    async def answered(self, text: str, likely: float = 1.0) -> list[PendingNextEdit]:
+        """What is proposed for a whole answer."""
+        task = await self.ask()
+        await self.engine.write(text, likely)
+        await self.engine.end()
+        return cast(list[PendingNextEdit], await task)
+
+
+def in_setting(steps: Callable[[Setting], Awaitable[None]], **settings: Any) -> None:
+    async def run() -> None:
+        await steps(Setting(**settings))
+
+    asyncio.run(run())
+
+
+def texts(found: list[PendingNextEdit]) -> list[str | None]:
+    return [one.new_text for one in found]
+
+
+def test_the_first_change_comes_before_the_answer_ends_and_the_others_behind_it() -> None:
+    async def steps(one: Setting) -> None:
+        task = await one.ask()
+        assert "def __init__(self, width, height):" in one.engine.asked[0].prediction
+        place = MORE.index("    def area")
+        await one.engine.write(MORE[:place])
+        assert not task.done()
+        await one.engine.write(MORE[place : MORE.index("    def show")])
+        assert texts(await task) == ["        self.height = height\n"]
+        await one.engine.write(MORE[MORE.index("    def show") :])
+        await one.engine.end()
+        assert one.more == [one.document.uri]
+        found = await one.provider.next_edits(one.document, one.cursor)
+        assert found is not None
+        assert texts(found) == ["        self.height = height\n", "self.height"]
+        assert len(one.engine.asked) == 1
+
+    in_setting(steps)
+
+
+def test_a_key_stops_the_model_and_its_answer() -> None:
+    async def steps(one: Setting) -> None:
+        task = await one.ask()
+        await one.engine.write(NEXT[:60])
+        cursor = one.type(2, 26, "x")
+        assert one.engine.cancelled == 1
+        await task
+        task = await one.ask(cursor)
+        assert len(one.engine.asked) == 2
+        await one.engine.end("cancelled")
+        assert await task == []
+
+    in_setting(steps)
+
+
+def test_what_is_taken_is_an_edit_like_the_users_own_and_is_not_proposed_again() -> None:
+    async def steps(one: Setting) -> None:
+        (found,) = await one.answered(NEXT)
+        one.typist.take(one.document, found)
+        assert one.document.text == NEXT
+        one.typist.now_s += 3
+        assert one.typist.history.last is not None
+        assert "self.height = height" in one.typist.history.last.new_text
+        one.cursor = Position(3, 12)
+        assert (
+            await one.answered(NEXT.replace("height\n", "height\n        self.height = height\n"))
+            == []
+        )
+
+    in_setting(steps)
+
+
+def test_one_that_the_user_types_along_stays() -> None:
+    async def steps(one: Setting) -> None:
+        half = NOW.replace(
+            "        self.width = width\n", "        self.width = width\n        self\n"
+        )
+        one.typist.change(one.document, (2, 26), (2, 26), "\n        self")
+        one.typist.now_s += 3
+        assert one.document.text == half
+        one.cursor = Position(3, 12)
+        (found,) = await one.answered(NEXT)
+        assert found.new_text == ".height = height"
+        one.type(3, 12, ".he")
+        left = await one.provider.next_edits(one.document, Position(3, 15))
+        assert left is not None
+        assert texts(left) == ["ight = height"]
+        one.type(3, 15, "x")
+        task = await one.ask(Position(3, 16))
+        await one.engine.end("cancelled")
+        assert await task == []
+
+    in_setting(steps)
+
+
+@pytest.mark.parametrize(
+    ("gate", "likely", "shown"),
+    [
+        ("off", 0.01, True),
+        ("balanced", 0.9, False),
+        ("balanced", 1.0, True),
+        ("quiet", 0.99, False),
+    ],
+)
+def test_the_gate_lets_through_what_the_model_is_sure_of(
+    gate: str, likely: float, shown: bool
+) -> None:
+    async def steps(one: Setting) -> None:
+        assert bool(await one.answered(NEXT, likely)) is shown
+        assert one.provider.model is not None
+        assert ("not sure" in one.provider.model.reason) is not shown
+
+    in_setting(steps, gate=gate)
+
+
+REFUSED = {
+    "an answer that was cut": (NEXT[: NEXT.index("    def area")], "length", "not finished"),
+    "the same text": (NOW, "end", "leaves the text"),
+    "blanks": (NOW.replace("width\n\n", "width\n\n\n"), "end", "blanks alone"),
+    "the edit taken back": (TEXT, "end", "takes back|deletes what was"),
+    "half of it taken back": (NOW.replace(", height)", ")"), "end", "takes back|deletes what was"),
+    "no more syntax": (NOW.replace("= width\n", "= (width\n"), "end", "not parse"),
+    "a loop": (NOW.replace("= width\n", "= width\n" + 3 * "        x = 1\n"), "end", "repeats"),
+    "words": ("I added the attribute for you.\n", "end", "little of the window"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_is_not_shown(name: str) -> None:
+    answer, stopped_by, reason = REFUSED[name]
+
+    async def steps(one: Setting) -> None:
+        task = await one.ask()
+        await one.engine.write(answer)
+        await one.engine.end(stopped_by)
+        assert await task == []
+        assert one.provider.model is not None
+        assert any(part in one.provider.model.reason for part in reason.split("|"))
+
+    in_setting(steps, gate="off")
+
+
+def test_a_model_that_answers_no_windows_is_not_asked_any_more_and_the_status_says_so() -> None:
+    async def steps(one: Setting) -> None:
+        assert one.provider.model is not None
+        for times in range(3):
+            assert one.provider.model.trouble == ""
+            assert await one.answered("Here is your code.\n") == []
+            one.cursor = one.type(1, one.cursor.column, "s")
+            assert len(one.engine.asked) == times + 1
+        assert "redraft.nextEdits.format" in one.provider.model.trouble
+        assert await (await one.ask()) == []
+        assert len(one.engine.asked) == 3
+
+    in_setting(steps)
+
+
+def test_a_text_with_a_mark_of_the_format_is_not_sent() -> None:
+    async def steps(one: Setting) -> None:
+        one.cursor = one.type(2, 26, "  # <file_sep>")
+        assert await (await one.ask()) == []
+        assert one.engine.asked == []
+
+    in_setting(steps)
+
+
+def test_it_is_not_asked_without_an_edit_nor_for_a_file_that_may_not_be_read() -> None:
+    async def steps(one: Setting) -> None:
+        other = one.typist.open(TEXT, uri="file:///project/other.py")
+        one.typist.history.clear()
+        found = await one.provider.next_edits(other, Position(2, 0))
+        assert found == []
+        assert one.engine.asked == []
+
+    in_setting(steps)
+
+
+def test_it_is_asked_while_it_is_seen_whether_the_user_goes_on_and_shown_behind_the_pause() -> None:
+    async def steps(one: Setting) -> None:
+        one.typist.now_s -= 3
+        task = await one.ask()
+        assert len(one.engine.asked) == 1
+        await one.engine.write(NEXT)
+        await one.engine.end()
+        assert not task.done()
+        one.typist.now_s += 3
+        assert texts(await task) == ["        self.height = height\n"]
+        assert len(one.engine.asked) == 1
+
+    in_setting(steps)
+
+
+def test_the_model_is_asked_behind_each_key_once_next_edits_are_asked_for() -> None:
+    async def steps(one: Setting) -> None:
+        one.type(1, one.cursor.column, "s")
+        await asyncio.sleep(2 * provider.AHEAD_S)
+        assert one.engine.asked == []
+        await one.answered(NOW)
+        one.cursor = one.type(1, one.cursor.column + 1, "x")
+        one.typist.now_s -= 3
+        await one.engine.wait_for(2)
+        assert one.engine.priorities == [EDIT, PREFETCH]
+        task = await one.ask()
+        assert len(one.engine.asked) == 2, "the request waits for what was begun ahead"
+        await one.engine.write(NEXT.replace("height)", "heightsx)"))
+        await one.engine.end()
+        assert not task.done(), "the user may go on"
+        one.typist.now_s += 3
+        assert texts(await task) == ["        self.height = height\n"]
+
+    in_setting(steps)
+
+
+def test_a_key_stops_what_was_begun_ahead() -> None:
+    async def steps(one: Setting) -> None:
+        await one.answered(NOW)
+        one.cursor = one.type(1, one.cursor.column, "x")
+        await one.engine.wait_for(2)
+        await one.engine.write(NEXT[:60])
+        before = one.engine.cancelled
+        one.cursor = one.type(1, one.cursor.column, "y")
+        assert one.engine.cancelled == before + 1
+        await one.engine.wait_for(3)
+        assert "heightxy" in one.engine.asked[-1].prediction
+        await one.engine.end("cancelled")
+
+    in_setting(steps)
+
+
+def test_a_slow_machine_is_asked_for_a_smaller_window_at_the_cursor() -> None:
+    async def asked(seconds: float) -> str:
+        one = Setting()
+        one.engine.prompt_seconds = tuple(seconds * (n + 1) for n in range(64))
+        one.document = one.typist.open("".join(f"{n}, {'some words, ' * 4}\n" for n in range(60)))
+        one.typist.now_s += 9
+        one.cursor = one.type(30, 2, "0")
+        task = await one.ask()
+        window = one.engine.asked[0].prediction
+        await one.engine.end("cancelled")
+        await task
+        return window
+
+    fast, slow = (asyncio.run(asked(seconds)) for seconds in (0.001, 10.0))
+    assert fast.count("\n") == 21
+    assert slow.count("\n") < 15
+    assert slow in fast
+
+
+FAR = "\n".join(f"line_{n} = {n}" for n in range(40))
+
+
+def test_places_that_the_edit_touched_are_looked_at_when_nothing_comes_at_the_cursor() -> None:
+    far = f"def make(width):\n    return width\n\n\n{FAR}\n# make\n{FAR}\nbox = make(3)\n"
+
+    async def steps(one: Setting) -> None:
+        document: Document = one.typist.open(far, uri="file:///project/far.py")
+        one.document = document
+        one.typist.now_s += 9
+        one.cursor = one.type(0, 14, ": int")
+        task = await one.ask()
+        await one.engine.write(one.engine.asked[0].prediction)
+        await one.engine.end()
+        assert await task == []
+        await one.engine.wait_for(2)
+        window = one.engine.asked[1].prediction
+        assert "box = make(3)" in window
+        assert "# make" not in window
+        await one.engine.write(window.replace("make(3)", "make(4)"))
+        await one.engine.end()
+        assert one.more == [document.uri]
+        found = await one.provider.next_edits(document, one.cursor)
+        assert found is not None
+        assert [(each.new_text, each.region.start.line) for each in found] == [("4", 85)]
+
+    in_setting(steps)
+
+
+IMPORTING = {
+    "imports.py": f"from shapes import make\n\n{FAR}\nprint(make(3))\n",
+    "names_it.py": "def tell(make):\n    # another make\n    return make(4)\n",
+    "comments.py": "# make is elsewhere\n",
+}
+
+
+def test_other_files_that_import_a_name_are_looked_at_when_the_user_rests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider, "REST_S", 0.0)
+    for name, text in IMPORTING.items():
+        (tmp_path / name).write_text(text)
+
+    async def steps(one: Setting) -> None:
+        one.typist.folders.add(tmp_path.as_uri())
+        shapes = "def make(width):\n    width = abs(width)\n    return width * 2\n"
+        document = one.typist.open(shapes, uri=(tmp_path / "shapes.py").as_uri())
+        one.document = document
+        one.typist.now_s += 9
+        one.cursor = one.type(0, 14, ": int")
+        task = await one.ask()
+        await one.engine.write(one.engine.asked[0].prediction)
+        await one.engine.end()
+        assert await task == []
+        await one.engine.wait_for(2)
+        window = one.engine.asked[1].prediction
+        assert "print(make(3))" in window
+        assert "from shapes" not in window
+        assert one.engine.asked[1].path == "imports.py"
+        await one.engine.write(window.replace("make", "made"))
+        await one.engine.end()
+        assert one.more == [document.uri]
+        found = await one.provider.next_edits(document, one.cursor)
+        assert found is not None
+        assert {each.uri for each in found} == {(tmp_path / "imports.py").as_uri()}
+        assert not any(each.is_open for each in found)
+        opened = one.typist.open(IMPORTING["imports.py"], uri=(tmp_path / "imports.py").as_uri())
+        there = await one.provider.next_edits(opened, Position(0, 0))
+        assert there is not None
+        assert [each.number for each in there] == [each.number for each in found]
+        assert all(each.document is opened for each in there)
+        assert len(one.engine.asked) == 2
+
+    in_setting(steps)
+
+
+def test_what_the_history_settles_is_proposed_without_asking_the_model() -> None:
+    async def steps(one: Setting) -> None:
+        text = "def f(count):\n    return count + 1\n"
+        document = one.typist.open(text, uri="file:///project/rename.py")
+        cursor = one.typist.retype(document, 0, "count", "total")
+        found = await one.provider.next_edits(document, cursor)
+        assert found is not None
+        assert texts(found) == ["total"]
+        assert one.engine.asked == []
+
+    in_setting(steps)

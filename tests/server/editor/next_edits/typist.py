@@ -1,0 +1,87 @@
+"""Somebody who types into documents of a next-edit provider, with a clock of his own."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+from lsp_server.editor.next_edits.history import EditHistory
+from lsp_server.editor.next_edits.pending import PendingNextEdit
+from lsp_server.editor.next_edits.provider import NextEditProvider
+from lsp_server.text.documents.document import Document, Documents, Edit, Position
+from lsp_server.text.documents.workspace_folders import Folders
+
+
+class Typist:
+    """Types in seconds that pass by the keystroke."""
+
+    def __init__(self, folder: str = "", *, readable: bool = True) -> None:
+        self.now_s = 0.0
+        self.documents = Documents()
+        self.folders = Folders()
+        if folder:
+            self.folders.add(Path(folder).as_uri())
+        self.provider = NextEditProvider(self.documents, self.folders, lambda _: readable)
+        self.provider.history = EditHistory(lambda _: readable, lambda: self.now_s)
+
+    @property
+    def history(self) -> EditHistory:
+        return self.provider.history
+
+    def open(
+        self, text: str, language: str = "python", uri: str = "file:///project/code.py"
+    ) -> Document:
+        document = self.documents.open(uri, language, 1, text)
+        self.provider.opened(document)
+        return document
+
+    def change(
+        self, document: Document, start: tuple[int, int], end: tuple[int, int], text: str
+    ) -> Edit:
+        edit = document.change(start, end, text, "utf-32")
+        self.provider.changed(document, [edit])
+        return edit
+
+    def retype(self, document: Document, line: int, old: str, new: str, nth: int = 0) -> Position:
+        """Delete a word by backspaces and type another; where the cursor is then."""
+        places = [
+            at.start()
+            for at in re.finditer(rf"(?<!\w){re.escape(old)}(?!\w)", document.lines[line])
+        ]
+        column = places[nth]
+        self.now_s += 3
+        for left in range(len(old) - 1, -1, -1):
+            self.change(document, (line, column + left), (line, column + left + 1), "")
+            self.now_s += 0.1
+        for number, character in enumerate(new):
+            place = line, column + number
+            self.change(document, place, place, character)
+            self.now_s += 0.1
+        self.now_s += 1
+        return Position(line, column + len(new))
+
+    def next_edits(self, document: Document, cursor: Position) -> list[PendingNextEdit]:
+        found = asyncio.run(self.provider.next_edits(document, cursor))
+        assert found is not None
+        return found
+
+    def take(self, document: Document, one: PendingNextEdit) -> None:
+        """Accept a next edit as an editor does."""
+        assert one.document is document
+        assert one.new_text is not None
+        start, end = one.region.start, one.region.end
+        self.provider.accept(one.number)
+        self.change(document, (start.line, start.column), (end.line, end.column), one.new_text)
+
+    def take_all(self, document: Document, cursor: Position) -> str:
+        """Take one after another until none is left; the text then."""
+        for _ in range(100):
+            here = [one for one in self.next_edits(document, cursor) if one.document is document]
+            changing = [one for one in here if one.new_text is not None]
+            if not changing:
+                return document.text
+            self.now_s += 1
+            cursor = changing[0].region.start
+            self.take(document, changing[0])
+        raise AssertionError("next edits come without end")

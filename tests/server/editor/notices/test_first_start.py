@@ -1,0 +1,127 @@
+"""What an editor is offered where no model is chosen."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lsp_server.editor.notices import first_start
+from lsp_server.editor.notices.first_start import CHOOSE, FETCH, NOT_NOW, offer_models
+from lsp_server.editor.protocol.client_features import ClientFeatures
+from lsp_server.models.choices import read_choices
+from lsp_server.models.setup_question import SetupQuestion
+from lsp_server.shared.errors import RedraftError
+
+
+class Editor:
+    """Stands for the server of an editor whose user presses one button, closes the message (None),
+    or goes away (an error)."""
+
+    def __init__(self, pressed: str | BaseException | None, answer: Path) -> None:
+        self.pressed, self.shown, self.sent = pressed, list[Any](), list[Any]()
+        self.changed = 0
+        self.protocol: Any = self
+        self.features = ClientFeatures(work_done_progress=True)
+        self.hub = SimpleNamespace(
+            question=SetupQuestion(answer), choices_changed=lambda: setattr(self, "changed", 1)
+        )
+
+    async def ask(self, method: str, params: Any) -> Any:
+        self.sent.append((method, params))
+        if method != "window/showMessageRequest":
+            return None
+        assert not self.hub.question.is_open, "one editor asks at a time"
+        if isinstance(self.pressed, BaseException):
+            raise self.pressed
+        return {"title": self.pressed} if self.pressed else None
+
+    def tell(self, method: str, params: Any) -> None:
+        self.sent.append((method, params))
+
+    def show_warning(self, message: str) -> None:
+        self.shown.append(message)
+
+    def progress(self) -> list[Any]:
+        return [params["value"] for method, params in self.sent if method == "$/progress"]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_the_default_is_fetched_with_progress_and_chosen(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fetched(report: Any) -> Path:
+        report("fetching", 49_000_000, 98_000_000)
+        return home / "default.gguf"
+
+    monkeypatch.setattr(first_start, "fetch_in_process", fetched)
+    editor: Any = Editor(FETCH, home / "answer")
+    asyncio.run(offer_models(editor))
+    assert read_choices().completion == str(home / "default.gguf")
+    assert editor.changed
+    kinds = [(one["kind"], one.get("percentage"), one.get("message")) for one in editor.progress()]
+    assert kinds[1] == ("report", 50, "fetching 49 of 98 MB")
+    assert kinds[-1][0] == "end"
+    asyncio.run(offer_models(editor))
+    assert [method for method, _ in editor.sent].count("window/showMessageRequest") == 1
+
+
+def test_a_fetch_that_fails_is_told_and_nothing_is_chosen(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failed(report: Any) -> Path:
+        raise RedraftError("the index does not answer; try again")
+
+    monkeypatch.setattr(first_start, "fetch_in_process", failed)
+    editor: Any = Editor(FETCH, home / "answer")
+    asyncio.run(offer_models(editor))
+    assert editor.shown == ["Redraft: the index does not answer; try again"]
+    assert (read_choices().completion, editor.changed) == ("", 0)
+    assert editor.progress()[-1]["kind"] == "end"
+
+
+@pytest.mark.parametrize(("pressed", "told"), [(CHOOSE, 1), (NOT_NOW, 0)])
+def test_an_editor_that_lists_no_models_is_told_the_command(
+    home: Path, pressed: str, told: int
+) -> None:
+    editor: Any = Editor(pressed, home / "answer")
+    asyncio.run(offer_models(editor))
+    assert [("redraft models use" in one) for one in editor.shown] == [True] * told
+
+
+@pytest.mark.parametrize(
+    ("pressed", "told"), [(CHOOSE, ["redraft/chooseModel"]), (NOT_NOW, []), (None, [])]
+)
+def test_the_offer_is_made_once(home: Path, pressed: str | None, told: list[str]) -> None:
+    answer = home / "state" / "setup.json"
+    editor: Any = Editor(pressed, answer)
+    editor.features = ClientFeatures(choose_model=True)
+    assert editor.hub.question.is_open
+    asyncio.run(offer_models(editor))
+    asyncio.run(offer_models(editor))
+    assert [method for method, _ in editor.sent] == ["window/showMessageRequest", *told]
+    assert editor.shown == []
+    assert not SetupQuestion(answer).is_open, "nor after a restart"
+
+
+def test_an_editor_that_went_away_gave_no_answer(home: Path) -> None:
+    editor: Any = Editor(asyncio.CancelledError(), home / "answer")
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(offer_models(editor))
+    assert editor.hub.question.is_open
+    assert SetupQuestion(home / "answer").is_open
+
+
+def test_nothing_is_offered_where_no_answer_can_be_kept() -> None:
+    editor: Any = Editor(NOT_NOW, Path("unused"))
+    editor.hub.question = SetupQuestion()
+    asyncio.run(offer_models(editor))
+    assert editor.sent == []

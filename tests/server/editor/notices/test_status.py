@@ -1,0 +1,90 @@
+"""What the status says about speed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lsp_server.commands.cli.status import _page
+from lsp_server.editor.notices.status import NO_FILLING, Performance, _hint, _state
+from lsp_server.shared.contract.jobs import JobResult
+from lsp_server.shared.contract.status import EngineStatus
+
+RESULT = JobResult("text", [], 12, 3, 0.5, 0.1, {}, "end", plain_seconds=1.5)
+
+
+def test_speed_up_is_that_of_all_completions() -> None:
+    performance = Performance()
+    assert performance.speedup is None
+    performance.add(RESULT)
+    assert performance.speedup == pytest.approx(3.0)
+    performance.add(replace(RESULT, seconds=1.0))
+    assert performance.speedup == pytest.approx(2.0)
+    assert performance.tokens_per_forward == pytest.approx(4.0)
+
+
+def test_no_speed_up_is_told_where_the_time_of_plain_decoding_is_not_known() -> None:
+    performance = Performance()
+    performance.add(replace(RESULT, plain_seconds=0.0))
+    assert performance.speedup is None
+
+
+def test_what_is_wrong_with_a_models_prompt_formats_is_said() -> None:
+    assert _hint(EngineStatus()) == ""
+    wrong = EngineStatus(notice="it lacks <|fim_middle|>")
+    assert _hint(wrong) == "about the model: it lacks <|fim_middle|>"
+    left = EngineStatus(fills=False, notice="its template is another model's")
+    assert "text before the cursor" in _hint(left)
+    assert "another model's" in _hint(left)
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "told"),
+    [(0, 0, "looking for files to index"), (3, 40, "indexing 3 of 40 files")],
+)
+def test_an_index_that_is_built_is_told_with_its_files(done: int, total: int, told: str) -> None:
+    workspace = SimpleNamespace(state="indexing", done=done, total=total)
+    engine = SimpleNamespace(status=EngineStatus("ready"))
+    condition: Any = SimpleNamespace(
+        engine=engine,
+        edit_engine=engine,
+        workspaces=[workspace],
+        enabled=True,
+        paused=False,
+        inactive="",
+    )
+    assert _state(condition) == ("indexing", told)
+
+
+@pytest.mark.parametrize(
+    ("engine", "lines"),
+    [
+        ({"state": "loading", "message": "loading the model"}, ["loading the model"]),
+        ({"state": "failed", "message": "m is damaged"}, ["failed: m is damaged"]),
+        ({"state": "ready", "message": ""}, ["ready"]),
+        (
+            {"state": "ready", "message": "", "fills": False, "notice": "no int8"},
+            ["ready", f"note: {NO_FILLING}", "note: no int8"],
+        ),
+        (
+            {"state": "ready", "message": "", "compiling": "what drafts edits"},
+            ["ready", "note: what drafts edits is being compiled"],
+        ),
+    ],
+)
+def test_the_page_of_the_command_says_how_a_model_stands(
+    engine: dict[str, Any], lines: list[str]
+) -> None:
+    about = {"model": "m", "dtype": "auto", "computed_by": "", "server": None, "queue": 0,
+             "requests": 0, "latency_ms_p50": 0, "latency_ms_p95": 0,
+             "fills": True, "notice": "", "compiling": ""}  # fmt: skip
+    page = _page(
+        {"pid": 1, "clients": 0, "uptime_s": 0, "log": "l", "workspaces": [], "acceptance": {},
+         "memory": {"held_bytes": 0, "budget_bytes": 0}, "held_back": {},
+         "engines": [about | engine]}
+    )  # fmt: skip
+    told = [line.strip() for line in page.splitlines()[2:-1]]
+    assert told == [f"engine    m (auto): {lines[0]}", *lines[1:]]

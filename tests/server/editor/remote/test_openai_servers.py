@@ -1,0 +1,308 @@
+"""Other servers: asked by OpenAI's protocol or by llama.cpp's, without drafts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import pytest
+from server_stand_in import KEY, Send, Server, served
+
+from lsp_server.editor.remote.engine import RemoteEngine
+from lsp_server.editor.remote.fim_texts import family_of, fim_text
+from lsp_server.shared.contract.jobs import (
+    EDIT,
+    PREFILL,
+    CompletionJob,
+    ContextSnippet,
+    EditJob,
+    Span,
+)
+from lsp_server.shared.errors import EditRefused, EngineFailed, EngineUnavailable, NothingToContinue
+from lsp_server.shared.settings import read_settings
+
+QWEN = "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>"
+PLAIN = "<fim_prefix>a<fim_suffix>b<fim_middle>"
+DEEPSEEK = "<｜fim▁begin｜>a<｜fim▁hole｜>b<｜fim▁end｜>"
+
+CODE = "def total(prices):\n    return "
+
+
+class OtherServer(Server):
+    """A server of which only the routes in ``routes`` are there."""
+
+    def __init__(self, *routes: str, owner: str = "somebody", takes_suffix: bool = True) -> None:
+        super().__init__()
+        self.routes = routes
+        self.owner = owner
+        self.takes_suffix = takes_suffix
+        self.models = ["qwen2.5-coder:1.5b", "other"]
+        self.text = ["sum(", "prices)\n", "\n\ndef more():\n"]
+        self.answer_text = ["Here:\n```python\n", "def total(rows):\n", "    return 1\n", "```\n"]
+        self.reason = "stop"
+
+    async def answer(self, path: str, body: Any, receive: Any, send: Send) -> None:
+        if path == "/v1/models":
+            listed = [{"id": name, "owned_by": self.owner} for name in self.models]
+            await self.reply(send, {"object": "list", "data": listed})
+        elif path not in self.routes:
+            await self.reply(send, {"error": {"message": "no such path"}}, 404)
+        elif "suffix" in body and not self.takes_suffix:
+            await self.reply(send, {"error": {"message": "suffix is not supported"}}, 400)
+        else:
+            await self.stream(self.chunks(path), receive, send)
+
+    async def chunks(self, path: str) -> AsyncIterator[str]:
+        pieces = self.answer_text if "chat" in path else self.text
+        for number, text in enumerate(pieces):
+            yield f"data: {json.dumps(_chunk(path, text, None))}\n\n"
+            if number == 1:
+                await self.pause.wait()
+        yield f"data: {json.dumps(_chunk(path, '', self.reason))}\n\n"
+        yield "data: [DONE]\n\n"
+
+
+def _chunk(path: str, text: str, reason: str | None) -> Any:
+    if path == "/infill":
+        stop = "limit" if reason == "length" else "eos"
+        return {"content": text, "stop": bool(reason), "stop_type": stop if reason else "none"}
+    if "chat" in path:
+        return {"choices": [{"delta": {"content": text}, "finish_reason": reason}]}
+    return {"choices": [{"text": text, "finish_reason": reason}]}
+
+
+def completion(**more: Any) -> CompletionJob:
+    return CompletionJob("/home/u/work", "shop.py", CODE, "\n\n\nprint(1)\n", "python", **more)
+
+
+def edit_job(selection: str = "def total(prices):\n    return 1\n") -> EditJob:
+    return EditJob("/home/u/work", "shop.py", "rename prices", selection, language="python")
+
+
+def with_engine(
+    server: OtherServer, scene: Callable[[RemoteEngine], Coroutine[Any, Any, None]], **more: Any
+) -> None:
+    async def run() -> None:
+        async with served(server) as url:
+            values = {"server": {"url": f"{url}/v1", "key": KEY, **more}}
+            engine = RemoteEngine(read_settings(values).settings.server, lambda: None, None)
+            await scene(engine)
+            await engine.close()
+
+    asyncio.run(asyncio.wait_for(run(), 90))
+
+
+def test_llama_server_is_asked_by_infill() -> None:
+    server = OtherServer("/infill", "/v1/completions", owner="llamacpp")
+
+    async def scene(engine: RemoteEngine) -> None:
+        snippets = [ContextSnippet("/home/u/lib.py", "x = 1\n")]
+        spans: list[Span] = []
+        job = completion(snippets=snippets, context_tokens=-1)
+        result = await engine.ask(job, "c", spans.extend).future
+        assert result.text == "sum(prices)"
+        assert "".join(span.text for span in spans).startswith("sum(prices)")
+        (body,) = server.bodies("/infill")
+        assert (body["input_prefix"], body["input_suffix"]) == (CODE, "\n\n\nprint(1)\n")
+        assert body["input_extra"] == [{"filename": "lib.py", "text": "x = 1\n"}]
+        assert body["stream"] is True
+        assert engine.status.server["drafted"] is False
+        assert "undrafted" in engine.status.server_note
+        assert engine.status.model == "qwen2.5-coder:1.5b"
+
+    with_engine(server, scene)
+
+
+def test_others_get_prompt_and_suffix_and_stop_where_the_block_ends() -> None:
+    server = OtherServer("/v1/completions")
+
+    async def scene(engine: RemoteEngine) -> None:
+        result = await engine.ask(completion(), "c").future
+        assert (result.text, result.stopped_by) == ("sum(prices)", "stop")
+        body = server.bodies("/v1/completions")[0]
+        assert (body["prompt"], body["suffix"]) == (CODE, "\n\n\nprint(1)\n")
+        assert body["model"] == "other"
+        server.text = ["sum(prices)"]
+        for _ in range(3):
+            before = len(server.connections)
+            assert (await engine.ask(completion(), "c").future).stopped_by == "end"
+        assert len(server.connections) == before, "a connection is kept"
+        server.text = ["sum(prices)\n", "more"]
+        single = await engine.ask(completion(single_line=True), "c").future
+        assert single.text == "sum(prices)"
+        assert engine.status.fills
+
+    with_engine(server, scene, model="other")
+
+
+def test_a_server_without_suffix_gets_the_models_own_form_once_it_has_refused() -> None:
+    server = OtherServer("/v1/completions", takes_suffix=False)
+
+    async def scene(engine: RemoteEngine) -> None:
+        for _ in range(2):
+            assert (await engine.ask(completion(), "c").future).text == "sum(prices)"
+        first, second, third = server.bodies("/v1/completions")
+        assert "suffix" in first
+        assert second == third
+        assert second["prompt"].startswith("<|fim_prefix|>def total")
+        assert second["prompt"].endswith("print(1)\n<|fim_middle|>")
+        assert engine.status.fills
+
+    with_engine(server, scene)
+
+
+def test_a_model_of_no_known_form_goes_on_from_the_prefix_and_the_status_says_so() -> None:
+    server = OtherServer("/v1/completions", takes_suffix=False)
+    server.models = ["mystery-7b"]
+
+    async def scene(engine: RemoteEngine) -> None:
+        assert (await engine.ask(completion(), "c").future).text == "sum(prices)"
+        assert server.bodies("/v1/completions")[-1]["prompt"] == CODE
+        assert not engine.status.fills
+
+    with_engine(server, scene)
+
+
+def test_an_edit_is_asked_in_chat_and_put_into_the_selection() -> None:
+    server = OtherServer("/v1/chat/completions")
+
+    async def scene(engine: RemoteEngine) -> None:
+        shown: list[Span] = []
+        job = edit_job("def total(prices):\r\n    return 1  \r\n")
+        result = await engine.ask(job, "c", shown.extend, EDIT).future
+        # What did not change keeps its line end and its blanks.
+        assert result.text == "def total(rows):\r\n    return 1  \r\n"
+        assert "".join(span.text for span in shown) == "def total(rows):\n    return 1\n"
+        (body,) = server.bodies("/v1/chat/completions")
+        assert "rename prices" in body["messages"][0]["content"]
+        assert "/home" not in str(body)
+
+    with_engine(server, scene)
+
+
+def test_answers_without_code_and_empty_documents_are_refused() -> None:
+    server = OtherServer("/v1/chat/completions", "/v1/completions")
+    server.answer_text = ["I will not."]
+
+    async def scene(engine: RemoteEngine) -> None:
+        with pytest.raises((EngineFailed, EditRefused), match="without code"):
+            await engine.ask(edit_job(), "c", None, EDIT).future
+        with pytest.raises(NothingToContinue):
+            await engine.ask(CompletionJob("", "a.py", "", ""), "c").future
+        assert await engine.prefill(completion(), "c", PREFILL).future is None
+
+    with_engine(server, scene)
+
+
+@pytest.mark.parametrize(
+    ("operation", "path"),
+    [("complete", "/v1/completions"), ("complete", "/infill"), ("edit", "/v1/chat/completions")],
+)
+def test_a_cancel_closes_the_connection(operation: str, path: str) -> None:
+    server = OtherServer(path, owner="llamacpp" if path == "/infill" else "somebody")
+    server.pause.clear()
+
+    async def scene(engine: RemoteEngine) -> None:
+        begun = asyncio.Event()
+        if operation == "edit":
+            call = engine.ask(edit_job(), "c", lambda _: begun.set(), EDIT)
+        else:
+            call = engine.ask(completion(), "c", lambda _: begun.set())
+        await begun.wait()
+        call.cancel()
+        await server.closed.wait()
+        assert await call.future is None
+
+    with_engine(server, scene)
+
+
+@pytest.mark.parametrize(("path", "owner"), [("/v1/completions", "x"), ("/infill", "llamacpp")])
+def test_a_text_that_was_cut_by_its_length_says_so_and_shows_whole_lines(
+    path: str, owner: str
+) -> None:
+    server = OtherServer(path, owner=owner)
+    server.reason = "length"
+
+    async def scene(engine: RemoteEngine) -> None:
+        for pieces, shown in ((["sum("], ""), (["sum(\n", "        prices"], "sum(")):
+            server.text = pieces
+            result = await engine.ask(completion(), "c").future
+            assert (result.text, result.stopped_by) == (shown, "length")
+
+    with_engine(server, scene)
+
+
+def test_a_model_that_is_not_there_is_told_with_those_that_are() -> None:
+    async def scene(engine: RemoteEngine) -> None:
+        with pytest.raises(EngineUnavailable, match=r"one of qwen2\.5-coder:1\.5b, other"):
+            await engine.ask(completion(), "c").future
+
+    with_engine(OtherServer("/v1/completions"), scene, model="missing")
+
+
+def test_a_server_that_is_none_is_told() -> None:
+    server = OtherServer()
+    server.models = []
+
+    async def scene(engine: RemoteEngine) -> None:
+        with pytest.raises(EngineUnavailable, match="no model that Redraft can ask"):
+            await engine.ask(completion(), "c").future
+
+    with_engine(server, scene)
+
+
+@pytest.mark.parametrize(
+    ("model", "prompt"),
+    [
+        ("Qwen/Qwen3-Coder-30B", QWEN),
+        ("qwen2.5-coder:1.5b", QWEN),
+        ("Qwen2_5-Coder-7B-Instruct", QWEN),
+        ("qwen3-8b", QWEN),
+        ("Qwen/QwQ-32B", None),
+        ("qwen2:7b", None),
+        ("qwen:7b", None),
+        ("Qwen/Qwen1.5-7B-Chat", None),
+        ("Qwen/CodeQwen1.5-7B", PLAIN),
+        ("codeqwen:7b-code", PLAIN),
+        ("ibm-granite/granite-3.3-8b-base", PLAIN),
+        ("granite3.1-moe:3b", PLAIN),
+        ("granite-code:8b", PLAIN),
+        ("granite-8b-code-base-128k", PLAIN),
+        ("granite-20b-code-instruct", PLAIN),
+        ("ibm-granite/granite-4.0-h-tiny-base", QWEN),
+        ("granite4:3b", QWEN),
+        ("granite-guardian-3.0-8b", None),
+        ("bigcode/starcoder2-3b", PLAIN),
+        ("starcoder:1b", PLAIN),
+        ("bigcode/tiny_starcoder_py", PLAIN),
+        ("refact-1_6B-fim", PLAIN),
+        ("stable-code:3b", PLAIN),
+        ("deepseek-coder-v2", DEEPSEEK),
+        ("deepseek-ai/deepseek-coder-6.7b-base", DEEPSEEK),
+        ("DeepSeek-V3.1", DEEPSEEK),
+        ("deepseek-llm:7b", None),
+        ("DeepSeek-R1-Distill-Qwen-7B", QWEN),
+        ("DeepSeek-R1-Distill-Llama-8B", None),
+        ("google/codegemma-2b", QWEN),
+        ("gemma-3-4b-it", None),
+        ("codellama:7b-code", "<PRE> a <SUF>b <MID>"),
+        ("CodeLlama-34b-hf", None),
+        ("codellama:7b-python", None),
+        ("phind-codellama:34b", None),
+        ("codestral-22b", "[SUFFIX]b[PREFIX]a"),
+        ("mamba-codestral-7b", None),
+        ("devstral:24b", None),
+        ("JetBrains/Mellum-4b-base", "<fim_suffix>b<fim_prefix>a<fim_middle>"),
+        ("Seed-Coder-8B-Base", "<[fim-suffix]>b<[fim-prefix]>a<[fim-middle]>"),
+        ("santacoder", "<fim-prefix>a<fim-suffix>b<fim-middle>"),
+        ("codegeex4:9b", "<|code_prefix|>a<|code_suffix|>b<|code_middle|>"),
+        ("llama3.1:8b", None),
+        ("SmolLM2-135M-Instruct", None),
+        ("gpt-oss", None),
+    ],
+)
+def test_forms_are_known_by_the_names_of_models(model: str, prompt: str | None) -> None:
+    family = family_of([model])
+    assert (None if family is None else fim_text(family, "a", "b")) == prompt

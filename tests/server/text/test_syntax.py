@@ -1,0 +1,266 @@
+"""Syntax trees: roles and identifiers over many languages, offsets in every kind of text."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+
+import pytest
+
+from lsp_server.text.syntax.languages import grammar_of, language_of_path
+from lsp_server.text.syntax.offsets import Offsets, encoded
+from lsp_server.text.syntax.tree import Role, SyntaxTree
+
+# Each text names `price` once as an identifier, once in a comment and, where the language has
+# strings, once in a string. {C} and {S} mark those two; the marks are taken out before parsing.
+TEXTS = {
+    "python": "price = 1  # {C}price it's\nx = f'{S}price {{y}}' \n",
+    "javascript": "let price = 1; // {C}price it's\nclass A {{ #x = `{S}price ${{y}}`; }}\n",
+    "javascriptreact": "const price = <p>it's</p>; // {C}price\nf('{S}price')\n",
+    "typescript": "let price: string = '{S}price'; /* {C}price */\n",
+    "typescriptreact": "const price = <p a='{S}price'>it's</p>; // {C}price\n",
+    "java": 'class A {{ int price; /* {C}price " */ String s = "{S}price"; }}\n',
+    "c": "int price = 1; // {C}price it's\nchar *s = \"{S}price\";\n",
+    "cpp": 'auto price = 1\'000; // {C}price\nauto s = R"({S}price)";\n',
+    "csharp": 'class A {{ int price; /* {C}price */ string s = $"{S}price {{y}}"; }}\n',
+    "go": "package a\nvar price = `{S}price` // {C}price it's\n",
+    "rust": "fn f<'a>(price: &'a str) {{ g(\"{S}price\"); }} // {C}price\n",
+    "ruby": "price = 1 # {C}price it's\nx = \"{S}price #{{y}}\"\n",
+    "php": "<?php $price = 1; // {C}price\n$x = '{S}price';\n",
+    "kotlin": 'val price = 1 // {C}price\nval s = "{S}price $y"\n',
+    "swift": 'let price = 1 // {C}price\nlet s = "{S}price \\(y)"\n',
+    "scala": 'val price = 1 // {C}price\nval s = s"{S}price $y"\n',
+    "shellscript": "price=1 # {C}price it's\ncase $1 in a) echo '{S}price';; esac\n",
+    "fish": "set price 1 # {C}price\necho '{S}price'\n",
+    "powershell": '$price = 1 # {C}price\n$x = "{S}price"\n',
+    "perl": "my $price = 1; # {C}price\nmy $s = q({S}price);\n",
+    "lua": "local price = 1 -- {C}price it's\nlocal s = [[{S}price]]\n",
+    "r": "price <- 1 # {C}price\nx <- '{S}price'\n",
+    "julia": "price = 1 # {C}price\ny = A' * \"{S}price\"\n",
+    "matlab": "price = A'; % {C}price\ny = '{S}price';\n",
+    "haskell": "price = x' -- {C}price\ny = \"{S}price\"\n",
+    "ocaml": "let price = x' (* {C}price *)\nlet y = \"{S}price\"\n",
+    "fsharp": 'let price = 1 // {C}price\nlet y = "{S}price"\n',
+    "elm": 'price = 1 -- {C}price\ny = "{S}price"\n',
+    "elixir": 'price = 1 # {C}price\ny = ~s({S}price)\n',
+    "erlang": 'price(X) -> "{S}price". % {C}price\n',
+    "clojure": "(def price '(a)) ; {C}price it's\n(f \"{S}price\")\n",
+    "lisp": "(setq price '(a)) ; {C}price it's\n(f \"{S}price\")\n",
+    "emacs-lisp": "(setq price '(a)) ; {C}price it's\n(f \"{S}price\")\n",
+    "scheme": "(define price '(a)) ; {C}price it's\n(f \"{S}price\")\n",
+    "sql": "select price from t -- {C}price it's\nwhere a = '{S}price';\n",
+    "css": ".price {{ content: \"{S}price\"; }} /* {C}price it's */\n",
+    "scss": "$price: 1; // {C}price it's\na {{ content: \"{S}price\"; }}\n",
+    "yaml": "price: \"{S}price\"  # {C}price it's\n",
+    "toml": "price = \"{S}price\"  # {C}price it's\n",
+    "nix": "{{ price = \"{S}price\"; /* {C}price */ }}\n",
+    "zig": 'const price = 1; // {C}price\nconst s = "{S}price";\n',
+    "dart": "var price = 1; // {C}price\nvar s = '{S}price $y';\n",
+    "groovy": "price = 1 // {C}price\ny = '{S}price'\n",
+    "terraform": 'a "b" {{ price = "{S}price" }} # {C}price\n',
+    "proto": 'message price {{}} // {C}price\nimport "{S}price";\n',
+    "graphql": 'type price {{ "{S}price" a: B }} # {C}price\n',
+    "pascal": "var price: integer; {{ {C}price }} begin f('{S}price'); end.\n",
+    "vhdl": "architecture price of b is -- {C}price\nbegin assert a report \"{S}price\"; end;\n",
+    "nim": 'let price = 1 # {C}price\nlet y = "{S}price"\n',
+    "solidity": 'contract price {{ string s = "{S}price"; }} // {C}price\n',
+    "d": 'int price; // {C}price\nauto s = `{S}price`;\n',
+    "objective-c": 'int price; // {C}price\nid s = @"{S}price";\n',
+    "makefile": "price = 1 # {C}price\n",
+    "dockerfile": "# {C}price\nENV price=\"{S}price\"\n",
+}  # fmt: skip
+
+
+def marked(language: str) -> tuple[str, int, int, int]:
+    """The text, and where the name stands in code, in the comment and in the string (or -1)."""
+    text = TEXTS[language].replace("{{", "{").replace("}}", "}")
+    places = {}
+    for sign in sorted(("{C}", "{S}"), key=text.find):
+        if sign in text:
+            places[sign] = text.index(sign)
+            text = text.replace(sign, "")
+    found = [at for at in _all(text, "price") if at not in places.values()]
+    assert len(found) == 1
+    return text, found[0], places["{C}"], places.get("{S}", -1)
+
+
+def _all(text: str, word: str) -> list[int]:
+    return [at for at in range(len(text)) if text.startswith(word, at)]
+
+
+def tree_of(text: str, language: str) -> SyntaxTree:
+    tree = SyntaxTree.of(text, language)
+    assert tree is not None
+    return tree
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_a_name_is_told_from_a_comment_and_a_string(language: str) -> None:
+    text, code, comment, string = marked(language)
+    tree = tree_of(text, language)
+    assert tree.role_at(comment) is Role.COMMENT
+    if string >= 0:
+        assert tree.role_at(string) is Role.STRING
+    assert tree.identifiers("price") == [(code, code + 5)]
+    assert tree.role_at(code) is Role.CODE
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("language", TEXTS)
+def test_offsets_are_right_behind_every_kind_of_character(language: str, end: str) -> None:
+    text, code, comment, string = marked(language)
+    strange = "é€𝄞👩‍👩‍👧 "
+    text = text[:comment] + strange + text[comment:]
+    shift = {at: at + (len(strange) if at >= comment else 0) for at in (code, comment, string)}
+    newlines = [at for at, character in enumerate(text) if character == "\n"]
+
+    def moved(at: int) -> int:
+        return shift[at] + (len(end) - 1) * sum(line < shift[at] for line in newlines)
+
+    tree = tree_of(text.replace("\n", end), language)
+    assert tree.identifiers("price") == [(moved(code), moved(code) + 5)]
+    assert tree.role_at(moved(comment)) is Role.COMMENT
+    if string >= 0:
+        assert tree.role_at(moved(string)) is Role.STRING
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("python", "f'a {price!r} b'"),
+        ("javascript", "`a ${price} b`"),
+        ("typescript", "`a ${f(`${price}`)} b`"),
+        ("ruby", '"a #{price} b"'),
+        ("shellscript", 'echo "a ${price} b"'),
+        ("kotlin", 'val s = "a ${price} b"'),
+        ("swift", 'let s = "a \\(price) b"'),
+        ("scala", 'val s = s"a ${price} b"'),
+        ("csharp", 'class A { string s = $"a {price} b"; }'),
+        ("dart", "var s = 'a ${price} b';"),
+        ("elixir", '"a #{price} b"'),
+        ("julia", '"a $(price) b"'),
+        ("php", '<?php $s = "a $price b";'),
+        ("perl", 'my $s = "a $price b";'),
+        ("nix", '{ a = "b ${price} c"; }'),
+        ("terraform", 'a "b" { c = "d ${price} e" }'),
+        ("powershell", '$a = "b $(price) c"'),
+        ("fish", 'echo "a $price b"'),
+        ("cmake", 'set(A "b ${price} c")'),
+    ],
+)
+def test_what_runs_inside_of_a_string_is_code(language: str, text: str) -> None:
+    tree = tree_of(text, language)
+    at = text.index("price")
+    assert tree.role_at(at) is Role.CODE
+    assert tree.identifiers("price") == [(at, at + 5)]
+    assert any(start < at for start, _ in tree.strings())
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "role"),
+    [
+        ("html", "<p>it's | here</p>", Role.TEXT),
+        ("html", "<script>let a = '|';</script>", Role.STRING),
+        ("html", "<script>let a = 1; // |\n</script>", Role.COMMENT),
+        ("html", "<style>a { b: c; } /* | */</style>", Role.COMMENT),
+        ("vue", '<script lang="ts">let a: A = "|"</script>', Role.STRING),
+        ("markdown", "it's | here", Role.TEXT),
+        ("markdown", "```python\nx = '|'\n```\n", Role.STRING),
+        ("markdown", "```nonesuch\nx = '|'\n```\n", Role.CODE),
+        ("latex", "it's | here", Role.TEXT),
+        ("latex", "a % | here\n", Role.COMMENT),
+        ("typescriptreact", "const a = <p>it's | here</p>;", Role.TEXT),
+        ("rst", "it's | here", Role.TEXT),
+        ("xml", "<a>it's | here</a>", Role.TEXT),
+        ("php", "it's | here <?php f(); ?>", Role.TEXT),
+    ],
+)
+def test_prose_and_texts_inside_of_others(language: str, text: str, role: Role) -> None:
+    at = text.index("|")
+    text = text.replace("|", "x")
+    assert tree_of(text, language).role_at(at) is role
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "name", "count"),
+    [
+        ("c", "#define F(price) ((price) + 1) // price\n", "price", 2),
+        ("javascript", "class A { #price = 1; f() { return this.#price; } }", "price", 2),
+        ("ocaml", "type 'price t = 'price list", "price", 2),
+        ("haskell", "price' = price + prices", "price", 1),
+        ("haskell", "price' = price + prices", "price'", 1),
+        ("rust", "fn f<'price>(x: &'price str) {}", "price", 2),
+        ("css", ".price-list { color: price; }", "price", 1),
+        ("lisp", "(let ((price-list price)) (f :price))", "price", 2),
+        ("php", "<?php $price = $this->price;", "price", 2),
+        ("html", "<p>price</p><script>let price = '' + price</script>", "price", 2),
+        ("markdown", "price\n\n```python\nprice = 1\n```\n", "price", 1),
+        ("python", "class A:\n    pass\n", "class", 0),
+        ("python", "", "price", 0),
+        ("python", "price = 1", "", 0),
+        ("javascript", "let a = {price, b: price.price};", "price", 3),
+        ("sql", "select price, t.price from price", "price", 3),
+    ],
+)
+def test_identifiers_of_a_name(language: str, text: str, name: str, count: int) -> None:
+    found = tree_of(text, language).identifiers(name)
+    assert all(text[start:end] == name for start, end in found)
+    assert len(found) == count
+
+
+def test_broken_text_has_a_tree_with_errors() -> None:
+    tree = tree_of('def f(:\n  x = "a\n# c\n', "python")
+    assert tree.has_errors
+    assert not tree_of("x = 1\n", "python").has_errors
+
+
+def test_halves_of_characters_and_nul_do_no_harm() -> None:
+    text = "x = '\ud800'  # \udfff\0 price\nprice = 1\n"
+    tree = tree_of(text, "python")
+    at = text.rindex("price")
+    assert tree.identifiers("price") == [(at, at + 5)]
+
+
+@pytest.mark.parametrize("language", ["", "plaintext", "nonesuch", "../os", "os.path", "comment"])
+def test_an_unknown_language_has_no_tree(language: str) -> None:
+    assert SyntaxTree.of("x = 1", language) is None
+    assert SyntaxTree.of("x = 1", language, "a/b.py") is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "grammar"),
+    [
+        ("/a/b.py", "python"),
+        ("C:\\a\\Makefile", "make"),
+        ("a.TSX", "tsx"),
+        ("a/CMakeLists.txt", "cmake"),
+        ("a/b.less", "scss"),
+        ("a/b", ""),
+        ("a.py/b", ""),
+        ("", ""),
+    ],
+)
+def test_the_ending_tells_the_language(path: str, grammar: str) -> None:
+    assert grammar_of(language_of_path(path)) == grammar
+
+
+def test_offsets_go_both_ways() -> None:
+    seed = random.randrange(10**6)
+    print("seed", seed)
+    chance = random.Random(seed)
+    for _ in range(200):
+        text = "".join(chance.choice("a\r\né€𝄞👍\ud800") for _ in range(chance.randrange(40)))
+        offsets = Offsets(text)
+        for index in range(len(text) + 1):
+            assert offsets.byte(index) == len(encoded(text[:index]))
+            assert offsets.index(offsets.byte(index)) == index
+
+
+def test_importing_loads_no_grammar() -> None:
+    code = (
+        "import sys, lsp_server.text.syntax.tree, lsp_server.editor.server;"
+        "print([name for name in sys.modules if name.startswith('tree_sitter')])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
