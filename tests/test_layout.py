@@ -201,6 +201,29 @@ def test_no_two_folders_import_each_other() -> None:
     assert folder_pairs(import_graph()) == []
 
 
+FLOORS = ("commands", "editor", "team", "models index", "engine", "tasks", "text", "shared")
+"""Folders of lsp_server from the top: each imports only those below it."""
+
+
+def test_a_folder_of_the_server_imports_only_those_below_it() -> None:
+    floors = {name: floor for floor, names in enumerate(FLOORS) for name in names.split()}
+
+    def folder(module: str) -> str:
+        package, _, rest = module.partition(".")
+        return rest.partition(".")[0] if package == "lsp_server" else ""
+
+    arrows = {
+        (folder(module), folder(other))
+        for module in import_graph()
+        for other in import_graph()[module]
+    }
+    inside = {(one, other) for one, other in arrows if one and other and one != other} - {
+        ("__main__", "commands")
+    }
+    assert {name for arrow in inside for name in arrow} == set(floors)
+    assert sorted(arrow for arrow in inside if floors[arrow[0]] >= floors[arrow[1]]) == []
+
+
 def importers(prefixes: tuple[str, ...], rooms: tuple[str, ...]) -> set[str]:
     """Modules outside of some rooms that import what begins with one of the prefixes."""
     return {
