@@ -48,7 +48,7 @@ class ServerSettings:
 
     url: str = option(
         "",
-        "Address of a server whose model answers in place of one on this machine, as "
+        "Address of a server whose model answers instead of one on this machine, as "
         "`https://redraft.example.com`; `http` only on this machine. Empty: none. Also in the "
         "environment as `REDRAFT_SERVER_URL`. A workspace cannot set it.",
         own=True,
@@ -140,7 +140,7 @@ class NextEditSettings:
     enabled: bool = option(
         True,
         "Propose next edits: other uses of a name that was renamed, calls of a function whose "
-        "parameters changed, the third place of what was changed twice.",
+        "parameters changed, the third occurrence of what was changed twice.",
     )
     display: str = option(
         "full",
@@ -232,7 +232,7 @@ class Settings:
     context: ContextSettings = field(default_factory=ContextSettings)
     log: LogSettings = field(default_factory=LogSettings)
     languages: dict[str, bool] = option(
-        dict, 'Suggestions by language id, as `{"markdown": false}`; `*` stands for all others.'
+        dict, 'Suggestions by language id, as `{"markdown": false}`; `*` means all others.'
     )
     folders: dict[str, bool] = option(
         dict, "Switch folders on or off: absolute paths; the longest that fits counts."
