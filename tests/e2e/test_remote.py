@@ -204,7 +204,7 @@ def test_two_hundred_completions_and_a_hundred_edits_are_the_same(
 ) -> None:
     uri = (place.workspace / "shapes.py").as_uri()
     sources = sorted((REPOSITORY / "tests" / "data" / "corpus").rglob("*.py"))
-    sources += sorted((REPOSITORY / "lsp_server" / "completion").glob("*.py"))
+    sources += sorted((REPOSITORY / "lsp_server" / "editor" / "completion").glob("*.py"))
     compared = 0
     for source in sources:
         text = source.read_text("utf-8")

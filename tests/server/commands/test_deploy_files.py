@@ -13,7 +13,7 @@ from lsp_server.commands.cli import deploy, keys, serve_http
 
 ROOT = Path(__file__).resolve().parents[3]
 DEPLOY = ROOT / "deploy"
-SERVER_PAGE = ROOT / "lsp_server" / "http_server" / "README.md"
+SERVER_PAGE = ROOT / "lsp_server" / "team" / "http_server" / "README.md"
 
 
 def parsed(words: list[str]) -> argparse.Namespace:

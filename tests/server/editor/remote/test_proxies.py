@@ -19,9 +19,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from hub_stand_in import Index, Repository, served_index, served_repository, sha256
+from packed_model import MEMBER, NAME, WEIGHTS, WHEEL
 from server_stand_in import KEY, served
 from test_openai_servers import OtherServer, completion
-from test_package_index import MEMBER, NAME, WEIGHTS, WHEEL
 
 from lsp_server.editor.remote.address import ServerAddress
 from lsp_server.editor.remote.connection import ServerConnection

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from served import KEY, ROOT, Served
 
-README = ROOT / "lsp_server" / "http_server" / "README.md"
+README = ROOT / "lsp_server" / "team" / "http_server" / "README.md"
 LINES = re.findall(r"^curl .*$", README.read_text("utf-8"), re.MULTILINE)
 
 
