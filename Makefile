@@ -14,7 +14,7 @@ $(READY): pyproject.toml constraints.txt
 	$(INSTALL) --editable .
 	touch $@
 $(DEVELOPMENT): $(READY)
-	$(INSTALL) --editable '.[dev,bench,train]'
+	$(INSTALL) --editable '.[dev,bench]'
 	touch $@
 
 demo: $(READY)

@@ -112,12 +112,11 @@ def test_the_front_needs_the_standard_library_alone(module: str) -> None:
     assert loaded.stdout.strip() == "[]"
 
 
-TORCH_ROOMS = ("accel.models", "accel.training", LABORATORY)
+TORCH_ROOMS = ("accel.models", LABORATORY)
+"""Where torch and transformers may be imported."""
 TORCH = ("torch.", "transformers.")
 GUARDED = {"accel.backends", "accel.models.cpu.llama", "accel.precompile"}
 """These import what needs torch within functions, which run where it is installed."""
-TRAINING_ROOMS = ("accel.training", "lsp_server.commands.cli.commands", LABORATORY)
-"""Where torch and transformers may be imported, and where ``accel.training`` may."""
 
 
 @cache
@@ -276,8 +275,8 @@ def test_what_needs_torch_is_imported_by_its_like_alone() -> None:
     ) == sorted(GUARDED)
 
 
-def test_nothing_that_serves_needs_training() -> None:
-    assert importers(("accel.training.",), TRAINING_ROOMS) == set()
+def test_nothing_that_is_installed_needs_the_laboratory() -> None:
+    assert importers(("tests.",), (LABORATORY,)) == set()
 
 
 def test_the_version_stands_in_one_way() -> None:

@@ -205,7 +205,7 @@ class EngineLoading:
         def has_token(name: str) -> bool:
             return engine.tokenizer.special(name) is not None
 
-        # Only adapters of `redraft train` say how many lines around an edit they were shown.
+        # Only adapters say how many lines around an edit they were shown.
         is_ours = engine.tokenizer.edit_lines is not None
         known = format_for(model_names(self._options.path), has_token, is_ours=is_ours)
         return {

@@ -39,11 +39,11 @@ COMMANDS["first-text"] = Command(
 )
 COMMANDS["train"] = Command(
     "",
-    "train what drafts",
+    "train adapters and what drafts",
     {
         name: Command(f"tests.benchmarks.training.{module}", summary)
         for name, module, summary in (
-            ("adapter", "adapter", "an adapter, with edits that are made up from Python, too"),
+            ("adapter", "adapter", "an adapter: holes, edits, next edits"),
             ("edit-draft", "edit_draft", "a small model that drafts for edits"),
             ("adaptive", "adaptive", "adaptive tokens that draft ahead"),
             ("acceptance", "acceptance", "what completion drafting knows of acceptance"),

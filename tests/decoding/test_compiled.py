@@ -21,7 +21,7 @@ def modules() -> Iterator[ModuleType]:
     """Those of ``accel`` that may have compiled functions."""
     for module in pkgutil.walk_packages(accel.__path__, "accel."):
         # Kernels for a GPU are compiled by Triton, which is there on such machines alone.
-        skipped = "accel.training", "accel.models.cuda.attention_kernels"
+        skipped = "accel.models.cuda.attention_kernels"
         if not module.ispkg and not module.name.startswith(skipped):
             yield importlib.import_module(module.name)
 

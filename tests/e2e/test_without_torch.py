@@ -109,7 +109,6 @@ def test_another_model_says_what_to_install(kind: str, python: Path, tmp_path: P
 def test_what_else_needs_torch_says_so(python: Path, tmp_path: Path) -> None:
     file = tmp_path / "area.py"
     file.write_text(CODE, "utf-8")
-    assert refusal(python, "train", "adapter", "--example").endswith(INSTALL)
     at = file, "--line", 1, "--character", 11, "--model", SMALL_MODEL, "--device", "cuda"
     assert refusal(python, "complete", *at).endswith(INSTALL)
 

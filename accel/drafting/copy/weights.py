@@ -16,7 +16,7 @@ def row_weights() -> NDArray[np.float64]:
     """Weights of the rows' features, fitted on public commit histories and made-up edits.
 
     They say how often text of a kind, at a place, after such a match, is what comes next; see
-    ``accel/training/copy_weights.py``.
+    ``tests/benchmarks/training/copy_weights.py``.
     """
     weights = np.load(Path(__file__).with_name("copy_weights.npy")).astype(np.float64)
     assert len(weights) == copy_rows.WEIGHTS, "copy_weights.npy is of another version; fit it anew"

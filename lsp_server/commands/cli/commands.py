@@ -76,16 +76,11 @@ COMMANDS: dict[str, Command] = {
             ),
         },
     ),
-    "train": Command(
-        "",
-        "train models",
-        {"adapter": Command("accel.training.adapter", "an adapter: holes, edits, next edits")},
-    ),
 }
 MOVED = {
     "bench": "adaptive compare completion edit edit-kinds fastcoder fidelity gate http index load "
     "projection quality",
-    "train": "acceptance adaptive copy-weights edit-draft",
+    "train": "acceptance adapter adaptive copy-weights edit-draft",
 }
 """What stands beside the project's source, in its laboratory: not what a user runs."""
 
@@ -150,11 +145,13 @@ def _moved(arguments: Sequence[str]) -> str:
     """Which command of the laboratory does what a command of ours did; empty if it is none."""
     group, name = [*arguments, "", ""][:2]
     if name not in MOVED.get(group, "").split():
+        name = ""
+    if not name and group != "train":
         return ""
-    words = name if group == "bench" else f"{group} {name}"
+    ours = f"redraft {group} {name}".strip()
+    theirs = name if group == "bench" else f"{group} {name}".strip()
     return (
-        f"`redraft {group} {name}` is now `python -m tests.benchmarks {words}`, "
-        "in a checkout of Redraft's source"
+        f"`{ours}` is now `python -m tests.benchmarks {theirs}`, in a checkout of Redraft's source"
     )
 
 
@@ -186,7 +183,7 @@ def run_command(
         use_certificates()
         args = parser.parse_args(arguments[len(words) :])
         if getattr(args, "model", None) in ("", None) and (
-            commands is not COMMANDS or words[0] in ("bench", "train")
+            commands is not COMMANDS or words[0] == "bench"
         ):
             args.model = _chosen_model()
         return int(module.run(args))

@@ -174,7 +174,7 @@ def _torch() -> Finding:
     from accel import torch_extra
 
     if not torch_extra.is_installed():
-        found = f"not installed; for GPUs, training and other folders {torch_extra.INSTALL}"
+        found = f"not installed; for GPUs and other folders {torch_extra.INSTALL}"
         return Finding("torch", found)
     versions = [f"{name} {importlib.metadata.version(name)}" for name in torch_extra.PACKAGES]
     return Finding("torch", ", ".join(versions))

@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--adapter",
         type=Path,
         metavar="FILE",
-        help="an adapter of `redraft train adapter`: it is added to the model, a GGUF file, and "
+        help="an adapter that was trained for it: it is added to the model, a GGUF file, and "
         "the file that comes out is chosen",
     )
     get = actions.add_parser("get", help="fetch a model; without a name: list those there are")

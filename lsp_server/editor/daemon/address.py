@@ -46,7 +46,7 @@ def _file_lines(folder: str) -> list[str]:
         return lines
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
-            if entry.name not in ("__pycache__", "training", "bench"):
+            if entry.name not in ("__pycache__", "bench"):
                 lines += _file_lines(entry.path)
         elif entry.name.endswith((".py", ".json", ".safetensors")):
             try:

@@ -104,7 +104,7 @@ SWEEP_A = NextEditFormat(
 REDRAFT = replace(
     SWEEP_A,
     name="redraft",
-    title="Sweep A with <file_sep>, as `redraft train adapter` teaches it",
+    title="Sweep A with <file_sep>, as our adapters teach it",
     models="",
     tokens=("<file_sep>",),
     prompt=SWEEP_A.prompt.replace("<|file_sep|>", "<file_sep>"),
@@ -223,7 +223,7 @@ def format_for(
     """The format that a model was trained on; None where it knows none of the table.
 
     ``names``: what it is called, by its metadata and its file; ``has_token``: whether its
-    vocabulary has a token of this name; ``is_ours``: it has an adapter of ``redraft train``.
+    vocabulary has a token of this name; ``is_ours``: it has an adapter of ours.
     """
     if is_ours:
         return next((one for one in (REDRAFT, REDRAFT_PIPED) if fits(one, has_token)), None)

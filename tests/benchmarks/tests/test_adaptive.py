@@ -15,6 +15,7 @@ from tiny_models import VOCABULARY, save
 from accel.models.adaptive_tokens import FILE, read_embeddings, sha256_of_weights
 from accel.models.hf_loading import load_module
 from accel.text.tokenizer import Tokenizer
+from tests.benchmarks.tests.tiny_sources import sources
 from tests.benchmarks.training import adaptive
 from tests.benchmarks.training.adaptive_published import (
     AdaptiveTrainingPlan,
@@ -25,7 +26,6 @@ from tests.benchmarks.training.adaptive_published import (
     improved_loss,
 )
 from tests.benchmarks.training.prompt_maker import PromptMaker
-from tests.training.tiny import sources
 
 CPU = torch.device("cpu")
 

@@ -15,7 +15,6 @@ from small_model import SMALL_MODEL
 from accel.drafting.copy import candidates as rows_of
 from accel.drafting.copy.drafter import CopyDrafter
 from accel.text.tokenizer import Tokenizer
-from accel.training.errors import TrainingError
 from tests.benchmarks.training.copy_votes import votes_of
 from tests.benchmarks.training.copy_weights import (
     LongestSuffix,
@@ -26,6 +25,7 @@ from tests.benchmarks.training.copy_weights import (
     history_pairs,
     log_likelihood,
 )
+from tests.benchmarks.training.errors import TrainingError
 
 BEFORE = "def area(shape):\n    width = shape.width\n    return width * shape.height\n" * 4
 PAIRS = [

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from accel.training.samples.code import CodeFile
-from accel.training.samples.next_edits import NextEdit
 from tests.benchmarks.training import made_histories
 from tests.benchmarks.training.made_histories import KINDS, ModuleSource, made_history
+from tests.benchmarks.training.samples.code import CodeFile
+from tests.benchmarks.training.samples.next_edits import NextEdit
 
 TEXT = """\
 import os

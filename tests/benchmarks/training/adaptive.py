@@ -22,12 +22,12 @@ from accel.models.adaptive_tokens import FILE, save_embeddings, sha256_of_weight
 from accel.models.hf_loading import load_module
 from accel.models.hub import find_model_path
 from accel.text.tokenizer import Tokenizer
-from accel.training.bar import Bar
-from accel.training.errors import TrainingError
-from accel.training.samples.code import read_files
 from tests.benchmarks.training import adaptive_published
 from tests.benchmarks.training.adaptive_published import PublishedTrainer
+from tests.benchmarks.training.bar import Bar
+from tests.benchmarks.training.errors import TrainingError
 from tests.benchmarks.training.prompt_maker import PromptMaker
+from tests.benchmarks.training.samples.code import read_files
 
 RECORD = "adaptive.json"
 HELD_OUT_EVERY = 50

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from accel.training.errors import TrainingError
+from tests.benchmarks.training.errors import TrainingError
 
 _NAMES = {"basic": "basic (equation 8)", "improved": "improved (equation 9)"}
 

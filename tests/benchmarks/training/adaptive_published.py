@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from accel.training.errors import TrainingError
+from tests.benchmarks.training.errors import TrainingError
 from tests.benchmarks.training.prompt_maker import PromptMaker
 
 POSITION_SHARE = 0.10
@@ -275,7 +275,7 @@ def _with_low_rank(module: Any, plan: AdaptiveTrainingPlan) -> Any:
     try:
         from peft import LoraConfig, get_peft_model
     except ImportError as error:
-        raise TrainingError("LoRA needs peft; install redraft[train]") from error
+        raise TrainingError("LoRA needs peft; install redraft[bench]") from error
     config = LoraConfig(
         r=plan.rank, lora_alpha=2 * plan.rank, target_modules="all-linear", task_type="CAUSAL_LM"
     )

@@ -26,8 +26,8 @@ from accel.draft_tree import DraftTree, Source
 from accel.drafting.base import ContinuationIndex, Continuations, DraftRequest
 from accel.drafting.copy import candidates as rows_of
 from accel.model_file import model_file
-from accel.training.errors import TrainingError
 from tests.benchmarks.training.copy_votes import votes_of
+from tests.benchmarks.training.errors import TrainingError
 
 if TYPE_CHECKING:
     from accel.drafting.copy.drafter import CopyDrafter

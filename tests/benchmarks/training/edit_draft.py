@@ -28,7 +28,7 @@ from rich.progress import track
 from accel.draft_tree import TokenArray
 from accel.errors import AccelError
 from accel.model_file import model_file
-from accel.training.errors import TrainingError
+from tests.benchmarks.training.errors import TrainingError
 from tests.benchmarks.training.function_source import function_places
 from tests.benchmarks.training.made_edits import MadeEdit, draw_edit
 
@@ -251,7 +251,7 @@ def tune(
     try:
         from peft import LoraConfig, get_peft_model
     except ImportError as error:
-        raise TrainingError("tuning needs peft; install redraft[train]") from error
+        raise TrainingError("tuning needs peft; install redraft[bench]") from error
     from accel.models.hf_loading import load_module
 
     torch.manual_seed(seed)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from accel.training.samples.code import lines_of
-from accel.training.samples.holes import Span
+from tests.benchmarks.training.samples.code import lines_of
+from tests.benchmarks.training.samples.holes import Span
 
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 

@@ -14,13 +14,13 @@ import tokenize
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from accel.training.samples.code import lines_of
-from accel.training.samples.holes import Span
 from tests.benchmarks.training.function_source import (
     FunctionSource,
     Substitution,
     replaced,
 )
+from tests.benchmarks.training.samples.code import lines_of
+from tests.benchmarks.training.samples.holes import Span
 
 
 @dataclass(frozen=True)

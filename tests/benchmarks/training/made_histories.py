@@ -14,10 +14,10 @@ from collections import defaultdict
 from collections.abc import Callable
 from itertools import pairwise
 
-from accel.training.samples.code import CodeFile, lines_of
-from accel.training.samples.commit_edits import blocks_of
-from accel.training.samples.next_edits import WINDOW_REACH, NextEdit, shown_change
 from tests.benchmarks.training.function_source import FunctionNode, Substitution, replaced
+from tests.benchmarks.training.samples.code import CodeFile, lines_of
+from tests.benchmarks.training.samples.commit_edits import blocks_of
+from tests.benchmarks.training.samples.next_edits import WINDOW_REACH, NextEdit, shown_change
 
 Kind = Callable[["ModuleSource", random.Random], "list[Substitution] | None"]
 """The places of a change, the first of which is made first; None where the kind does not apply."""

@@ -12,8 +12,8 @@ from accel.draft_tree import TokenArray
 from accel.text.prompts import around_hole, back_off
 from accel.text.special_tokens import FimFormat, fim_format_of
 from accel.text.tokenizer import Tokenizer
-from accel.training.errors import TrainingError
-from accel.training.samples.holes import HoleMaker
+from tests.benchmarks.training.errors import TrainingError
+from tests.benchmarks.training.samples.holes import HoleMaker
 
 HOLE_SHARE = 0.5
 """Prompts with text after the cursor."""

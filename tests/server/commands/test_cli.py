@@ -34,9 +34,7 @@ def test_every_command_explains_itself(
     assert capsys.readouterr().out.startswith(f"usage: redraft {' '.join(words)}")
 
 
-@pytest.mark.parametrize(
-    "words", [["--help"], ["bench", "--help"], ["train", "--help"], ["corpus", "--help"]]
-)
+@pytest.mark.parametrize("words", [["--help"], ["bench", "--help"], ["corpus", "--help"]])
 def test_groups_list_their_commands(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words)
@@ -48,7 +46,7 @@ def test_groups_list_their_commands(words: list[str], capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["compleet"], ["train", "speed"], ["doctor", "--loud"], ["serve", "--x"]],
+    [[], ["compleet"], ["corpus", "speed"], ["doctor", "--loud"], ["serve", "--x"]],
     ids=" ".join,
 )
 def test_wrong_use_is_told(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,6 +143,10 @@ def test_complete_reads_no_file_with_secrets(
     [
         (["bench", "completion", "--cases", "none"], "python -m tests.benchmarks completion"),
         (["train", "adaptive", "--minutes", "2"], "python -m tests.benchmarks train adaptive"),
+        (["train", "adapter", "a.json"], "python -m tests.benchmarks train adapter"),
+        (["train", "--help"], "python -m tests.benchmarks train"),
+        (["train", "speed"], "python -m tests.benchmarks train"),
+        (["train"], "python -m tests.benchmarks train"),
     ],
 )
 def test_a_command_that_moved_to_the_laboratory_names_it(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,9 +20,11 @@ from lsp_server.commands.cli.main import main
 from lsp_server.models.choices import read_choices
 from lsp_server.models.fetched import fetched_models, remove_fetched
 
-sys.path.append(str(Path(__file__).parents[1] / "decoding"))
+sys.path.append(str(Path(__file__).parents[2] / "decoding"))
 from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_metadata
 from gguf_writer import write_gguf
+
+from tests.benchmarks.__main__ import main as laboratory
 
 SIZES = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2}
 
@@ -60,7 +61,7 @@ def adapter(base: Path, tmp_path: Path) -> Path:
     }
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps(given))
-    assert main(["train", "adapter", str(settings)]) == 0
+    assert laboratory(["train", "adapter", str(settings)]) == 0
     return tmp_path / "mine.safetensors"
 
 
@@ -102,7 +103,7 @@ def test_what_does_not_go_together_is_told(
 ) -> None:
     other = tmp_path / "other.gguf"
     other.write_bytes(base.read_bytes() + b"\0")
-    folder = str(Path(__file__).parents[1] / "data" / "small_model")
+    folder = str(Path(__file__).parents[2] / "data" / "small_model")
     for name, file, message in (
         (str(other), adapter, "was trained on another file than"),
         (folder, adapter, "is added to a GGUF file"),
@@ -123,9 +124,3 @@ def test_one_made_of_a_folder_is_not_asked_what_it_was_trained_on(
     assert main(chosen) == 0
     made = Path(read_choices().completion)
     assert model_file(made).tokenizer.edit_lines == 3
-
-
-def test_the_example_of_settings_can_be_printed_by_the_command() -> None:
-    command = [sys.executable, "-m", "lsp_server", "train", "adapter", "--example"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    assert json.loads(shown.stdout)["rank"] == 64

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from accel.training.samples.code import CommitChange
+from tests.benchmarks.training.samples.code import CommitChange
 
 SUBJECT_CHARACTERS = (10, 110)
 MOST_LINES = 45

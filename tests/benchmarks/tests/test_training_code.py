@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from accel.training.errors import TrainingError
-from accel.training.samples.code import (
+from tests.benchmarks.training.errors import TrainingError
+from tests.benchmarks.training.samples.code import (
     CommitChange,
     is_worth_training_on,
     read_commits,
     read_files,
 )
-from accel.training.samples.commit_edits import commit_edit
-from accel.training.samples.next_edits import NextEdit, next_edit
+from tests.benchmarks.training.samples.commit_edits import commit_edit
+from tests.benchmarks.training.samples.next_edits import NextEdit, next_edit
 
 BODY = "".join(f"def number_{n}(value):\n    return value + {n}\n\n\n" for n in range(40))
 

@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from accel.training.low_rank import LowRankModel
 from operating_system.files import replace_file
+from tests.benchmarks.training.low_rank import LowRankModel
 
 
 def save_adapter(model: LowRankModel, file: Path, described: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The settings of ``redraft train adapter``: one file of JSON."""
+"""The settings of ``train adapter``: one file of JSON."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from accel.training.errors import TrainingError
-from accel.training.samples.sample_maker import Shares
+from tests.benchmarks.training.errors import TrainingError
+from tests.benchmarks.training.samples.sample_maker import Shares
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def read_settings(file: Path) -> AdapterSettings:
         given = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise TrainingError(
-            f"{file} cannot be read ({error}); `redraft train adapter --example` prints settings"
+            f"{file} cannot be read ({error}); `--example` prints settings"
         ) from error
     if not isinstance(given, dict):
         raise TrainingError(f"{file} holds no object; `--example` prints one")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from accel.training.errors import TrainingError
+from tests.benchmarks.training.errors import TrainingError
 
 LANGUAGES = {
     ".py": "python",

@@ -1,10 +1,9 @@
-"""`redraft train adapter`: settings, low-rank changes, the file, and a run on a tiny Llama."""
+"""`train adapter`: settings, low-rank changes, the file, and a run on a tiny Llama."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,16 @@ import frozen_corpus
 import pytest
 import torch
 from safetensors import safe_open
+from tiny_models import byte_tokenizer, save
 
 from accel.model_file import model_file
 from accel.models.hf_loading import load_module
-from accel.training.adapter import rate_factor, read_code, split, train
-from accel.training.adapter_file import quantised
-from accel.training.adapter_settings import AdapterSettings, example, read_settings
-from accel.training.errors import TrainingError
-from accel.training.low_rank import PROJECTIONS, LowRankModel
-from lsp_server.commands.cli.main import main
-
-sys.path.append(str(Path(__file__).parents[1] / "decoding"))
-from tiny_models import byte_tokenizer, save
+from tests.benchmarks.__main__ import main
+from tests.benchmarks.training.adapter import rate_factor, read_code, split, train
+from tests.benchmarks.training.adapter_file import quantised
+from tests.benchmarks.training.adapter_settings import AdapterSettings, example, read_settings
+from tests.benchmarks.training.errors import TrainingError
+from tests.benchmarks.training.low_rank import PROJECTIONS, LowRankModel
 
 UNUSED = ["<issue_start>", "<issue_comment>", "<issue_closed>"]
 CPU = torch.device("cpu")
@@ -119,7 +116,7 @@ def test_a_run_learns_and_its_file_is_the_model_that_was_trained(
 
 
 def test_low_rank_changes_are_what_the_file_adds(base: Path, tmp_path: Path) -> None:
-    from accel.training.adapter_file import save_adapter
+    from tests.benchmarks.training.adapter_file import save_adapter
 
     module = load_module(base, torch.float32, CPU, "sdpa")
     model = LowRankModel(module, 4, [7], seed=0)

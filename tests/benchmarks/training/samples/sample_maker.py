@@ -15,12 +15,12 @@ from accel.text.other_files import NO_FILES, OtherFiles, Snippet, laid_out
 from accel.text.prompts import around_hole, back_off, edit_prompt
 from accel.text.special_tokens import file_format_of, fim_format_of
 from accel.text.tokenizer import Tokenizer
-from accel.training.errors import TrainingError
-from accel.training.samples.code import CodeFile, CommitChange, lines_of
-from accel.training.samples.commit_edits import InstructedEdit, commit_edit
-from accel.training.samples.holes import HoleMaker
-from accel.training.samples.next_edits import NextEdit, next_edit
-from accel.training.samples.sample import AROUND_WEIGHT, Sample, answered
+from tests.benchmarks.training.errors import TrainingError
+from tests.benchmarks.training.samples.code import CodeFile, CommitChange, lines_of
+from tests.benchmarks.training.samples.commit_edits import InstructedEdit, commit_edit
+from tests.benchmarks.training.samples.holes import HoleMaker
+from tests.benchmarks.training.samples.next_edits import NextEdit, next_edit
+from tests.benchmarks.training.samples.sample import AROUND_WEIGHT, Sample, answered
 
 LONGEST_MIDDLE = 160
 LEAST_AROUND = 64
@@ -71,7 +71,7 @@ class SampleMaker:
         ends: frozenset[int],
         shares: Shares,
         seed: int,
-        made_up: MadeUp | None = None,
+        made_up: MadeUp,
     ) -> None:
         """``ends``: the model's own end tokens. Raises TrainingError where nothing can be drawn."""
         self._tokenizer = tokenizer
@@ -171,7 +171,7 @@ class SampleMaker:
 
     def edit(self, length: int) -> Sample | None:
         """An edit by instruction, of a commit or made up, in the model's chat template."""
-        if self._made_up and self._python and self._is_made_up(MADE_EDITS_SHARE):
+        if self._python and self._is_made_up(MADE_EDITS_SHARE):
             edit = self._made_up.edit(self._rng.choice(self._python), self._rng)
         else:
             edit = commit_edit(self._rng.choice(self._commits), self._rng)
@@ -207,7 +207,7 @@ class SampleMaker:
     def next_edit(self, length: int) -> Sample | None:
         """What a person changes next in a window, behind what was changed just now."""
         assert self._files_format is not None
-        if self._made_up and self._python and self._is_made_up(MADE_HISTORIES_SHARE):
+        if self._python and self._is_made_up(MADE_HISTORIES_SHARE):
             edit = self._made_up.next_edit(self._rng.choice(self._python), self._rng)
         else:
             edit = next_edit(self._rng.choice(self._commits), self._rng)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from accel.models.gguf.adapter import PROJECTIONS
-from accel.training.errors import TrainingError
+from tests.benchmarks.training.errors import TrainingError
 
 
 class LowRank(nn.Module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from accel.training.samples.code import lines_of
+from tests.benchmarks.training.samples.code import lines_of
 
 Span = tuple[int, int]
 

@@ -5,26 +5,21 @@ from __future__ import annotations
 import json
 import random
 import re
-import sys
-from pathlib import Path
 
 import frozen_corpus
 import numpy as np
 import pytest
+from tiny_models import byte_tokenizer
 
 from accel.text.prompts import around_hole, edit_prompt
 from accel.text.special_tokens import fim_format_of
 from accel.text.tokenizer import Tokenizer
-from accel.training.errors import TrainingError
-from accel.training.samples.code import CodeFile, CommitChange
-from accel.training.samples.holes import HoleMaker
-from accel.training.samples.sample import COPIED_WEIGHT, Sample, answered
-from accel.training.samples.sample_maker import SampleMaker, Shares
-
-sys.path.append(str(Path(__file__).parents[1] / "decoding"))
-from tiny_models import byte_tokenizer
-
-from tests.benchmarks.training.adapter import MADE_UP
+from tests.benchmarks.training.errors import TrainingError
+from tests.benchmarks.training.made_up import MADE_UP
+from tests.benchmarks.training.samples.code import CodeFile, CommitChange
+from tests.benchmarks.training.samples.holes import HoleMaker
+from tests.benchmarks.training.samples.sample import COPIED_WEIGHT, Sample, answered
+from tests.benchmarks.training.samples.sample_maker import SampleMaker, Shares
 
 FIM = ["<fim_prefix>", "<fim_suffix>", "<fim_middle>"]
 CHAT = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from accel.training.samples.code import CommitChange
-from accel.training.samples.commit_edits import LineBlock, blocks_of
+from tests.benchmarks.training.samples.code import CommitChange
+from tests.benchmarks.training.samples.commit_edits import LineBlock, blocks_of
 
 MOST_CHANGES = 8
 MOST_OLD_LINES, MOST_NEW_LINES = 12, 14

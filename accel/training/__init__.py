@@ -1,1 +1,0 @@
-"""Training of draft models, adaptive tokens and what drafting learns."""
