@@ -23,7 +23,7 @@ from accel.models.cpu.quantised.packed_layouts import PACKED_LAYOUTS, PackedLayo
 from accel.models.device import is_on_cpu
 from accel.models.gguf.file import is_gguf
 from accel.native.numba_cache import is_cached
-from accel.verification import gumbel_sampling, sampling
+from accel.verification import choosing, gumbel_sampling
 
 
 def parts_of(
@@ -103,7 +103,7 @@ def _compile_edits(*_arguments: Any) -> None:
 
 
 def _compile_sampling(*_arguments: Any) -> None:
-    sampling.warm_up()
+    choosing.warm_up()
 
 
 _COMPILE: dict[str, Callable[[KvType, Path | None], None]] = {

@@ -1,19 +1,11 @@
-"""From scores to the next token, by noise that depends on seed and place alone."""
+"""How the tokens of a text are chosen."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from accel.errors import InvalidRequest
-from accel.verification.gumbel_sampling import draw
-
-Logits = NDArray[np.float32]
-
-_MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,37 +73,3 @@ class Sampling:
     def changes_logits(self) -> bool:
         """Scores are not the logits as they stand."""
         return self.penalises or bool(self.logit_bias)
-
-
-def choose(scores: Logits, sampling: Sampling, place: int) -> int:
-    """Next token after a node. ``scores`` float32 [vocabulary], -inf for excluded tokens: what
-    ``LogitsProcessor`` makes of the logits.
-
-    ``place`` counts the generated tokens before this one, so that the draw depends on seed and
-    place and not on how it was computed (Gumbel-max with counter-based noise).
-    """
-    if sampling.greedy:
-        return int(scores.argmax())
-    return int(
-        draw(
-            likely_enough(scores, sampling),
-            sampling.temperature,
-            sampling.top_k,
-            sampling.top_p,
-            np.uint64(sampling.seed & _MASK),
-            np.uint64(place & _MASK),
-        )
-    )
-
-
-def likely_enough(scores: Logits, sampling: Sampling) -> Logits:
-    """Scores without those of tokens that ``min_p`` excludes."""
-    if not sampling.min_p:
-        return scores
-    least = scores.max() + np.float32(sampling.temperature * math.log(sampling.min_p))
-    return np.where(scores < least, np.float32(-np.inf), scores)
-
-
-def warm_up() -> None:
-    """Compile the draw of a token, or load its compiled form."""
-    choose(np.zeros(2, np.float32), Sampling(temperature=1.0, top_p=0.5), 0)

@@ -18,10 +18,10 @@ from accel.runner import ModelRunner
 from accel.session import Session
 from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
+from accel.verification.choosing import choose
 from accel.verification.confidence import Confidences
 from accel.verification.logits_processor import LogitsProcessor
 from accel.verification.logprobs import Logprob, logprob_of
-from accel.verification.sampling import choose
 from accel.verification.verify_tree import verify_tree
 
 _UNKNOWN = np.empty(0, np.float32)

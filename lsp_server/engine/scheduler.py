@@ -400,12 +400,12 @@ class EngineLoop:
 
 
 def _batch_of(job: Job) -> str:
-    return getattr(job.job, "batch", "")
+    return job.job.batch
 
 
 def _is_of_same_document(one: Job, other: Job) -> bool:
     def document(job: Job) -> tuple[str, ...]:
-        path: str = getattr(job.job, "path", "")
+        path = job.job.path
         return (job.client, job.operation, job.job.workspace, path) if path else ()
 
     return document(one) == document(other) != ()

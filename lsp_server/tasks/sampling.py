@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lsp_server.shared.contract.jobs import AnyJob, GenerateJob
@@ -19,22 +20,9 @@ NEVER = -math.inf
 
 def sampling_of(engine: Engine, job: AnyJob, prompt: Prompt) -> Sampling:
     """How the tokens behind ``prompt`` are chosen. Raises InvalidRequest."""
-    from accel.verification.sampling import Sampling
-
     if not isinstance(job, GenerateJob):
-        return Sampling(job.temperature, top_p=job.top_p, seed=job.seed)
-    return Sampling(
-        job.temperature,
-        top_k=job.top_k,
-        top_p=job.top_p,
-        min_p=job.min_p,
-        repetition_penalty=job.repetition_penalty,
-        presence_penalty=job.presence_penalty,
-        frequency_penalty=job.frequency_penalty,
-        last_tokens=job.last_tokens,
-        logit_bias=_biases(engine, job, prompt),
-        seed=job.seed,
-    )
+        return job.sampling
+    return replace(job.sampling, logit_bias=_biases(engine, job, prompt))
 
 
 def _biases(engine: Engine, job: GenerateJob, prompt: Prompt) -> tuple[tuple[int, float], ...]:

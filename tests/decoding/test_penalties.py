@@ -15,8 +15,9 @@ from tiny_models import Oracle, open_engine, random_prompt, run, save
 from accel.batch import chain_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.engine import Engine
+from accel.verification.choosing import choose
 from accel.verification.logits_processor import LogitsProcessor
-from accel.verification.sampling import Sampling, choose
+from accel.verification.sampling import Sampling
 from accel.verification.verify_tree import Choose, verify_tree
 
 VOCABULARY = 24

@@ -17,8 +17,9 @@ from transformers import (
 
 from accel.draft_tree import DraftTree, Source
 from accel.errors import InvalidRequest
+from accel.verification.choosing import choose, likely_enough
 from accel.verification.logits_processor import LogitsProcessor
-from accel.verification.sampling import Sampling, choose, likely_enough
+from accel.verification.sampling import Sampling
 from accel.verification.verify_tree import verify_tree
 from tests.benchmarks.published.sdsat import nucleus
 

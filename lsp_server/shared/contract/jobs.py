@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
+from accel.verification.sampling import Sampling
 from lsp_server.shared.contract.codec import read
 
 MOST_TOKENS = 1 << 16
@@ -51,18 +52,33 @@ class _OfDocument:
 class _WritingJob(_OfDocument):
     _: KW_ONLY
     max_tokens: int
-    temperature: float = _from(0, 2, 0.0)
-    top_p: float = _from(LEAST_TOP_P, 1, 1.0)
-    seed: int = _from(-MOST_SEED, MOST_SEED, 0)
     plain: bool = False
     """Decode without drafts, for comparison."""
     patience_s: float = 0.0
     """Refused where it has waited for so long, while others share all forwards; 0: never. A server
     sets it."""
 
+    @property
+    def batch(self) -> str:
+        """What the jobs of one request call it, see ``GenerateJob``."""
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
-class CompletionJob(_WritingJob):
+class _EditorJob(_WritingJob):
+    _: KW_ONLY
+    temperature: float = _from(0, 2, 0.0)
+    top_p: float = _from(LEAST_TOP_P, 1, 1.0)
+    seed: int = _from(-MOST_SEED, MOST_SEED, 0)
+
+    @property
+    def sampling(self) -> Sampling:
+        """How the tokens of the text are chosen."""
+        return Sampling(self.temperature, top_p=self.top_p, seed=self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionJob(_EditorJob):
     """Complete the text at the cursor; ``prefix`` and ``suffix`` are the document's halves."""
 
     operation: ClassVar[str] = "complete"
@@ -91,7 +107,7 @@ class CompletionJob(_WritingJob):
 
 
 @dataclass(frozen=True, slots=True)
-class EditJob(_WritingJob):
+class EditJob(_EditorJob):
     """Rewrite ``selection`` by ``instruction``; ``before`` and ``after`` surround it."""
 
     operation: ClassVar[str] = "edit"
@@ -133,18 +149,12 @@ class GenerateJob(_WritingJob):
     _: KW_ONLY
     max_tokens: int = _from(0, MOST_TOKENS, 256)
     """0: compute the prompt alone."""
+    sampling: Sampling = field(default_factory=Sampling)
+    """How the tokens of the text are chosen, ``logit_bias`` below left out."""
     max_seconds: float = 0.0
     """Stop at the first line end after so long; 0: never."""
     min_indent: int = 0
     """The text ends before a line that is indented by fewer characters."""
-    top_k: int = 0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    last_tokens: int | None = None
-    """The penalties look at so many of the last tokens, of prompt and text. None: the repetition
-    penalty at all of them, the other two at the text."""
     logit_bias: list[tuple[int | str, float | None]] = field(default_factory=list)
     """Tokens, or texts that stand for all of their tokens, and what is added to their scores; None:
     they are never written."""

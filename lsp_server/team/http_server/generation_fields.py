@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from accel.verification.sampling import Sampling
 from lsp_server.shared.contract.jobs import (
     COMPLETION,
     EDIT,
@@ -45,13 +46,24 @@ MOST_BIASES = 1 << 16
 def generate_job(fields: Fields, max_tokens: int) -> GenerateJob:
     """How to generate, without the prompt. ``max_tokens``: where the request names none. Raises
     RequestRefused."""
-    temperature = fields.number("temperature", 0.0, 0.0, 2.0)
-    repetition_penalty, last_tokens = _repetition(fields)
-    job = GenerateJob(
+    return GenerateJob(
         max_tokens=_limit(fields, max_tokens),
         max_seconds=fields.whole("t_max_predict_ms", 0, 0, 1 << 30) / 1000,
         min_indent=fields.whole("n_indent", 0, 0, 1 << 16),
-        temperature=temperature,
+        sampling=_sampling(fields),
+        logit_bias=_logit_bias(fields),
+        stop=stop_texts(fields),
+        stop_tokens=_stop_tokens(fields),
+        ignore_end=fields.flag("ignore_eos"),
+        prediction=_prediction(fields),
+    )
+
+
+def _sampling(fields: Fields) -> Sampling:
+    temperature = fields.number("temperature", 0.0, 0.0, 2.0)
+    repetition_penalty, last_tokens = _repetition(fields)
+    sampling = Sampling(
+        temperature,
         top_k=max(fields.whole("top_k", 0, -1, 1 << 30), 0),
         top_p=max(fields.number("top_p", 1.0, 0.0, 1.0), LEAST_TOP_P),
         min_p=fields.number("min_p", 0.0, 0.0, 1.0),
@@ -59,14 +71,9 @@ def generate_job(fields: Fields, max_tokens: int) -> GenerateJob:
         presence_penalty=fields.number("presence_penalty", 0.0, -100.0, 100.0),
         frequency_penalty=fields.number("frequency_penalty", 0.0, -100.0, 100.0),
         last_tokens=last_tokens,
-        logit_bias=_logit_bias(fields),
         seed=_seed(fields, temperature),
-        stop=stop_texts(fields),
-        stop_tokens=_stop_tokens(fields),
-        ignore_end=fields.flag("ignore_eos"),
-        prediction=_prediction(fields),
     )
-    return replace(job, **_left_out_samplers(fields))
+    return replace(sampling, **_left_out_samplers(fields))
 
 
 def choices_of(fields: Fields) -> int:
@@ -85,10 +92,14 @@ def batch_of(jobs: Sequence[GenerateJob], choices: int) -> list[GenerateJob]:
         raise invalid(f"n answers to each prompt are at most {MOST_JOBS}; send several requests")
     batch = secrets.token_hex(8) if len(jobs) * choices > 1 else ""
     return [
-        replace(job, seed=(job.seed + choice) % (MOST_SEED + 1), batch=batch)
+        replace(job, sampling=_of_choice(job.sampling, choice), batch=batch)
         for job in jobs
         for choice in range(choices)
     ]
+
+
+def _of_choice(sampling: Sampling, choice: int) -> Sampling:
+    return replace(sampling, seed=(sampling.seed + choice) % (MOST_SEED + 1))
 
 
 def _left_out_samplers(fields: Fields) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.errors import UnsupportedModel
 from accel.runner import ModelRunner
-from accel.verification.sampling import Sampling, choose
+from accel.verification.choosing import choose
+from accel.verification.sampling import Sampling
 
 PUBLISHED_TOP_K, PUBLISHED_TOP_P = 10, 0.95
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
-from accel.verification import gumbel_sampling, sampling
+from accel.verification import choosing, gumbel_sampling
 from lsp_server.engine import service as engine_service
 from lsp_server.shared.contract.jobs import EditJob, JobResult, Span
 
@@ -33,7 +33,7 @@ def test_edits_are_plain_until_what_drafts_them_is_compiled(service, monkeypatch
 
 
 def test_a_sampled_request_calls_what_is_compiled_behind_the_first_answers(service):
-    sampling.warm_up()
+    choosing.warm_up()
     forms = list(gumbel_sampling.draw.signatures)
     assert forms
     assert service.edit(replace(JOB, temperature=0.8, top_p=0.9, seed=1)).tokens

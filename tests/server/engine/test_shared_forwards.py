@@ -25,6 +25,7 @@ from accel.models.cpu.matmul import BLOCK
 from accel.planning.sharing import LENGTHENED
 from accel.runner import PREFILL_ROWS
 from accel.session import Session
+from accel.verification.sampling import Sampling
 from lsp_server.engine.scheduler import EngineLoop
 from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.codec import to_json
@@ -81,14 +82,15 @@ def any_job(random: random.Random, number: int) -> list[AnyJob]:
         return [EditJob("", path, change, FUNCTION, language="python", **drawn)]
     # Prompts that begin alike, and name no document, take turns with each other's caches.
     text = TEXT[random.choice([0, 50, place // 2]) : place]
-    job = GenerateJob(path=random.choice(["", path]), text=text, **drawn)
+    sampling = Sampling(temperature, seed=seed)
+    owned = {"owner": drawn["owner"], "max_tokens": tokens, "sampling": sampling}
+    job = GenerateJob(path=random.choice(["", path]), text=text, **owned)
     if kind == 3:
         return [replace(job, prediction=TEXT[place : place + 120])]
     if kind == 4:
         return [job]
-    several = replace(job, temperature=0.9, max_tokens=DRAWN_TOKENS)
-    several = replace(several, batch=f"{number}")
-    return [replace(several, seed=seed + each) for each in range(3)]
+    several = replace(job, max_tokens=DRAWN_TOKENS, batch=f"{number}")
+    return [replace(several, sampling=Sampling(0.9, seed=seed + each)) for each in range(3)]
 
 
 def text_of(write: Callable[[], Any]) -> str:

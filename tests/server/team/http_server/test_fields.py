@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import httpx2
 import pytest
 from served import CLIENT, KEY, Served
 
+from accel.verification.sampling import Sampling
 from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.jobs import GenerateJob
 
@@ -372,6 +374,9 @@ OBEYED: list[dict[str, Any]] = [
 ]
 
 
+SAMPLING_FIELDS = {item.name for item in dataclasses.fields(Sampling)} - {"logit_bias"}
+
+
 def job_of(fields: dict[str, Any]) -> GenerateJob:
     """What ``fields`` ask for, as the engine takes it."""
     names = {"repeat_penalty": "repetition_penalty", "repeat_last_n": "last_tokens"}
@@ -387,6 +392,8 @@ def job_of(fields: dict[str, Any]) -> GenerateJob:
         (int(named) if str(named).isdigit() else named, None if value is False else value)
         for named, value in pairs
     ]
+    drawn = {name: values.pop(name) for name in list(values) if name in SAMPLING_FIELDS}
+    values["sampling"] = Sampling(**drawn)
     return GenerateJob(**{"text": PROMPT, "max_tokens": TOKENS, "plain": True, **values})
 
 

@@ -10,6 +10,7 @@ import pytest
 from served import chat_model, serving
 from steady_costs import DTYPE, THREADS
 
+from accel.verification.sampling import Sampling
 from lsp_server.engine.compiling import CompileTask, CompilingBehind
 from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.jobs import GenerateJob
@@ -36,7 +37,7 @@ def test_a_prediction_counts_while_another_process_compiles(
     compiling: EngineService, temperature: float
 ) -> None:
     asked = GenerateJob(
-        messages=MESSAGES, max_tokens=64, temperature=temperature, seed=3, plain=True
+        messages=MESSAGES, max_tokens=64, sampling=Sampling(temperature, seed=3), plain=True
     )
     plain = compiling.generate(asked)
     predicted = replace(asked, plain=False, prediction=plain.text)
