@@ -349,3 +349,10 @@ def test_what_is_installed_holds_no_laboratory() -> None:
     folders = [".".join(path.parent.relative_to(ROOT).parts) for path in modules().values()]
     installed = {name for name in folders if any(fnmatch(name, one) for one in patterns)}
     assert {name.split(".")[0] for name in installed} == OURS
+
+
+def test_contributing_names_files_that_exist() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w.-]+(?:/[\w.-]+)*/[\w-]*(?:\.py|\.json|\.md)?)`", page))
+    assert len(named) > 20
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
