@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from accel import torch_extra
 from accel.errors import UnsupportedModel
-from accel.model_file import GgufModel, ModelFile, model_file
+from accel.files.memory_fit import check_fits
 from accel.model_options import ModelOptions, part_of
 from accel.models.autotune import INT8, Later, Profile, RunSettings, may_use_more
 from accel.models.base import Model
@@ -20,7 +20,7 @@ from accel.models.fingerprint import fingerprint
 from accel.models.hub import find_model_path
 from accel.models.known_folder import open_known
 from accel.models.llama_cpp.places import is_installed
-from accel.models.memory_fit import check_fits
+from accel.models.model_file import GgufModel, ModelFile, model_file
 from accel.text.tokenizer import Tokenizer
 from operating_system.machine import cores
 

@@ -15,13 +15,13 @@ from typing import Any, cast, get_args
 from accel import infilling
 from accel.drafting.copy import kernels as copy_kernels
 from accel.drafting.retrieval import kernels as retrieval_kernels
+from accel.files.gguf.file import is_gguf
 from accel.model_options import KvType
 from accel.models.cpu import forward, gguf_decoder
 from accel.models.cpu.quantised import product
 from accel.models.cpu.quantised.instruction_sets import chosen, is_fast
 from accel.models.cpu.quantised.packed_layouts import PACKED_LAYOUTS, PackedLayout
 from accel.models.device import is_on_cpu
-from accel.models.gguf.file import is_gguf
 from accel.native.numba_cache import is_cached
 from accel.verification import choosing, gumbel_sampling
 

@@ -8,8 +8,8 @@ from importlib import metadata
 from pathlib import Path
 
 from accel import torch_extra
-from accel.models.file_identity import identity_of
-from accel.models.gguf.file import parts_of
+from accel.files.file_identity import identity_of
+from accel.files.gguf.file import parts_of
 from accel.native.processor import compiled_for
 from operating_system.machine import cores
 

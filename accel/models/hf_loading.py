@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from accel.errors import BrokenModel, OutOfMemory
-from accel.model_folder import check_folder
+from accel.files.end_tokens import named_ends
+from accel.files.gguf.file import is_gguf
+from accel.files.model_folder import check_folder
 from accel.models import tree_attention as attention
-from accel.models.end_tokens import named_ends
-from accel.models.gguf.file import is_gguf
 from accel.models.torch_forward import is_out_of_memory
 
 
@@ -57,7 +57,7 @@ def load_module(
 
 
 def _load_gguf(path: Path, dtype: torch.dtype, device: torch.device) -> nn.Module:
-    from accel.models.gguf.module import read_module
+    from accel.models.gguf_module import read_module
 
     try:
         return read_module(path, dtype).to(device).eval()

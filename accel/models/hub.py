@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from accel import model_path
 from accel.errors import ModelNotFound
-from accel.model_path import is_hub_id
+from accel.files import model_path
+from accel.files.model_path import is_hub_id
 
 _FILES = ["*.json", "*.safetensors", "*.jinja", "tokenizer.model", "*.txt"]
 

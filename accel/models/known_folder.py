@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from accel import torch_extra
-from accel.model_file import model_file
 from accel.model_options import KvType
 from accel.models.autotune import (
     INT8,
@@ -25,6 +24,7 @@ from accel.models.cpu.opening import open_folder
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.cpu.safetensors_decoder import can_be_read, read_decoder
 from accel.models.fingerprint import fingerprint
+from accel.models.model_file import model_file
 
 _TIMED_LAYERS = 2
 """Number formats are compared on the products of so many layers."""

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, pad, scaled_dot_product_attention, silu
 
 from accel.batch import BLOCKED, ForwardBatch
+from accel.files.rope import rope_table, rotary_frequencies
 from accel.models.attention_windows import attention_windows
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
 from accel.models.kv_cache import TorchKVCache
 from accel.models.packed_linear import Linear
-from accel.models.rope import rope_table, rotary_frequencies
 from accel.models.torch_forward import by_torch
 from accel.models.torch_logits import TorchLogits
 from accel.models.torch_names import name_of

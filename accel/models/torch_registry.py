@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from accel.errors import InvalidRequest, OutOfMemory, UnsupportedModel
-from accel.model_file import model_file
+from accel.files.gguf.file import is_gguf
 from accel.model_options import KvType
 from accel.models import tree_attention
 from accel.models.adaptive_tokens import add_adaptive_tokens
@@ -43,10 +43,10 @@ from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.cpu.torch_weights import ModuleTensors, can_be_compiled
 from accel.models.cuda.pooled_llama import PooledLlama
 from accel.models.fingerprint import fingerprint
-from accel.models.gguf.file import is_gguf
 from accel.models.hf_loading import end_tokens, load_module
 from accel.models.known_folder import remember
 from accel.models.llama_torch import SHARED_WIDTHS, FusedLlama
+from accel.models.model_file import model_file
 from accel.models.packed_linear import Linear
 from accel.models.probe import Probe
 from accel.models.torch_names import DTYPES

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from accel.errors import BrokenModel
-from accel.models.gguf.file import GgufFile
-from accel.models.gguf.metadata import Metadata
-from accel.models.gguf.tokenizer import VERSION, tokenizer_json
-from accel.models.gguf.vocabulary import read_vocabulary, takes_blanks
+from accel.files.gguf.file import GgufFile
+from accel.files.gguf.metadata import Metadata
+from accel.files.gguf.tokenizer import VERSION, tokenizer_json
+from accel.files.gguf.vocabulary import read_vocabulary, takes_blanks
 from accel.text.tokenizer import plain_head
 from accel.text.vocabulary_files import VocabularyFiles
 

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from accel.draft_tree import TokenArray
 from accel.errors import BrokenModel, ModelNotFound
-from accel.models.gguf.control_names import is_control_name
+from accel.files.gguf.control_names import is_control_name
 from accel.text.byte_index import ByteIndex, byte_order
 from accel.text.vocabulary_files import LEAST_TOKENS, Arrays, VocabularyFiles
 

@@ -14,8 +14,8 @@ from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import ModelUnavailable
 
 if TYPE_CHECKING:
-    from accel.model_file import ModelFile
-    from accel.models.memory_fit import Size
+    from accel.files.memory_fit import Size
+    from accel.models.model_file import ModelFile
 
 _EIGHT_BITS = ("x86_64", "AMD64")
 """Machines that compute eight bits quickly, which ``auto`` means there."""
@@ -45,9 +45,9 @@ def need_of(options: EngineOptions) -> Need:
 
 def _needed(options: EngineOptions, model: str) -> int:
     from accel.errors import ModelError
-    from accel.model_path import weights_files
+    from accel.files.memory_fit import REST_BYTES
+    from accel.files.model_path import weights_files
     from accel.models.device import is_on_cpu
-    from accel.models.memory_fit import REST_BYTES
 
     path = model_folder(model)
     if not is_on_cpu(options.device):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lsp_server.shared.errors import ModelUnavailable
 
 if TYPE_CHECKING:
-    from accel.model_file import ModelFile
+    from accel.models.model_file import ModelFile
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def _or_unavailable() -> Iterator[None]:
 def model_folder(model: str | Path | None) -> Path:
     """The folder of a model, or its GGUF file. Raises ModelUnavailable, also where none is
     named."""
-    from accel.model_path import find_model_path
+    from accel.files.model_path import find_model_path
 
     with _or_unavailable():
         return find_model_path(model)
@@ -34,7 +34,7 @@ def model_folder(model: str | Path | None) -> Path:
 
 def model_file_of(model: str | Path | None) -> ModelFile:
     """The model's file or folder, opened once in a process. Raises ModelUnavailable."""
-    from accel.model_file import model_file
+    from accel.models.model_file import model_file
 
     with _or_unavailable():
         return model_file(model_folder(model))
@@ -61,6 +61,6 @@ def files_state(*models: str) -> tuple[object, ...]:
     """Changes whenever a file of one of the models does."""
     if not any(models):
         return ()
-    from accel.model_path import state_of
+    from accel.files.model_path import state_of
 
     return tuple(state_of(model) for model in models)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from accel.models.memory_fit import fits_in_memory
+from accel.files.memory_fit import fits_in_memory
 
 OPEN_LICENCES = frozenset({"apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "mpl-2.0", "isc"})
 """A model with one of these comes before one whose licence forbids some uses or is not known."""

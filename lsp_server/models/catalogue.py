@@ -168,6 +168,6 @@ def _versions() -> list[Any]:
 
 
 def _state(path: Path) -> list[list[Any]]:
-    from accel.model_path import state_of
+    from accel.files.model_path import state_of
 
     return [list(part) if isinstance(part, tuple) else [part] for part in state_of(path)]

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from accel.errors import ModelError
-from accel.model_file import ModelFile, model_file
-from accel.model_path import weights_files
-from accel.models.file_identity import sample
+from accel.files.file_identity import sample
+from accel.files.model_path import weights_files
+from accel.models.model_file import ModelFile, model_file
 from lsp_server.models.card import ModelCard
 
 _MARKED = 1 << 18

@@ -193,7 +193,7 @@ def _made(arrived: list[Path], model: OfferedModel, report: Report) -> list[Path
         return arrived
     (base,) = arrived
     from accel.errors import ModelError
-    from accel.models.gguf.adapter import add_adapter
+    from accel.files.gguf.adapter import add_adapter
 
     made = base.with_name(f"made-{model.file}")
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.errors import BrokenModel
-from accel.models.gguf.file import parts_of
+from accel.files.gguf.file import parts_of
 from lsp_server.models.hub_download import hub_errors
 from lsp_server.models.manifest import BRANCH, HubSource, OfferedModel, Part
 from lsp_server.shared.errors import RedraftError

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from accel.errors import ModelError
-from accel.models.gguf.file import is_gguf, parts_of
+from accel.files.gguf.file import is_gguf, parts_of
 
 MOST_S = 20.0
 """Seconds for which files are compared for one list of models."""

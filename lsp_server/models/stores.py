@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from accel.model_path import snapshots_of
+from accel.files.model_path import snapshots_of
 from lsp_server.models.fetched import models_folder
 from operating_system.system import is_macos, is_windows
 

@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "decoding"))
 
 from gguf_writer import Stored, write_gguf
 
-from accel.models.gguf.file import GgufFile
-from accel.models.gguf.metadata import Metadata, StringArray
-from accel.models.gguf.vocabulary import TokenType
+from accel.files.gguf.file import GgufFile
+from accel.files.gguf.metadata import Metadata, StringArray
+from accel.files.gguf.vocabulary import TokenType
 
 HOLE = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"]
 HOLE_KEYS = ["fim_pre", "fim_suf", "fim_mid"]

@@ -12,10 +12,10 @@ from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_m
 from gguf_writer import Stored, stored, write_gguf
 
 from accel.engine import Engine
-from accel.model_file import model_file
 from accel.model_options import ModelOptions
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp.model import LlamaCppModel
+from accel.models.model_file import model_file
 from accel.planning.planner import AdaptivePlanner
 
 TYPES = {"Q4_0": 2, "Q8_0": 7, "Q4_K_M": 15}

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from accel.errors import BrokenModel, UnsupportedModel
-from accel.models.gguf.adapter import PROJECTIONS, Adapter, add_adapter
-from accel.models.gguf.architecture import read_architecture
-from accel.models.gguf.dequantise import dequantise
-from accel.models.gguf.file import GgufFile
-from accel.models.gguf.quantise import q8_0
-from accel.models.gguf.weights import GgufWeights
+from accel.files.gguf.adapter import PROJECTIONS, Adapter, add_adapter
+from accel.files.gguf.architecture import read_architecture
+from accel.files.gguf.dequantise import dequantise
+from accel.files.gguf.file import GgufFile
+from accel.files.gguf.quantise import q8_0
+from accel.files.gguf.weights import GgufWeights
 
 SIZES = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2}
 TOKENS = [260, 261, 262]
@@ -171,7 +171,7 @@ def test_the_file_is_the_same_however_sums_are_ordered(
 ) -> None:
     """Other kernels of BLAS and of NumPy add up in another order, and with fused operations."""
     program = (
-        "import sys; from pathlib import Path; from accel.models.gguf.adapter import add_adapter;"
+        "import sys; from pathlib import Path; from accel.files.gguf.adapter import add_adapter;"
         "add_adapter(*map(Path, sys.argv[1:]))"
     )
     digests = set()

@@ -14,9 +14,9 @@ from small_model import SMALL_MODEL
 
 from accel.engine import Engine
 from accel.errors import ModelError
-from accel.model_file import model_file
-from accel.model_folder import check_folder, known_kinds
-from accel.model_path import find_model_path, state_of
+from accel.files.model_folder import check_folder, known_kinds
+from accel.files.model_path import find_model_path, state_of
+from accel.models.model_file import model_file
 
 LONGEST_S = 1.0
 """Of this thread's own time: what else runs on the machine is no fault of ours."""

@@ -8,8 +8,8 @@ from gguf_writer import stored
 from numpy.typing import NDArray
 
 from accel.errors import UnsupportedModel
-from accel.models.gguf.block_types import BLOCK_TYPES, GgmlType
-from accel.models.gguf.dequantise import can_be_read, dequantise
+from accel.files.gguf.block_types import BLOCK_TYPES, GgmlType
+from accel.files.gguf.dequantise import can_be_read, dequantise
 
 TYPES = {kind.name: (number, kind) for number, kind in BLOCK_TYPES.items()}
 KNOWN = [name for name, (_, kind) in TYPES.items() if can_be_read(kind)]

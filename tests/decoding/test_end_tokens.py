@@ -10,8 +10,8 @@ import pytest
 import torch
 from tiny_models import save
 
+from accel.files.end_tokens import named_ends
 from accel.models.cpu.safetensors_decoder import read_decoder
-from accel.models.end_tokens import named_ends
 from accel.models.hf_loading import end_tokens, load_module
 
 

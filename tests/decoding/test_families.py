@@ -11,7 +11,7 @@ from gguf_writer import write_gguf
 from small_vocabularies import CONTROL, LETTERS, NORMAL
 from tiny_models import byte_tokenizer
 
-from accel.model_file import model_file
+from accel.models.model_file import model_file
 from accel.text.families import FAMILIES
 from accel.text.format_check import format_problems, template_problems
 from accel.text.prompts import fim_beginning, fim_prompt

@@ -10,8 +10,8 @@ from damage import refuse_mutations
 from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_metadata
 from gguf_writer import header_of, write_gguf
 
-from accel.model_file import model_file
-from accel.models.gguf.module import read_module
+from accel.models.gguf_module import read_module
+from accel.models.model_file import model_file
 
 
 def read_model(path: Path) -> None:

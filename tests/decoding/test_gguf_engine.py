@@ -17,8 +17,8 @@ from tiny_models import FLAT, MemoryStore, open_engine, random_prompt
 
 from accel.decoding import GenerationRequest
 from accel.engine import Engine
-from accel.model_file import model_file
-from accel.models.gguf.module import read_module
+from accel.models.gguf_module import read_module
+from accel.models.model_file import model_file
 from accel.models.torch_registry import open_model
 from accel.planning.planner import AdaptivePlanner
 from accel.text.gguf_tokenizer import tokenizer_folder

@@ -14,11 +14,11 @@ from damage import refuse_mutations
 from gguf_writer import header_of, stored, write_gguf, write_parts
 
 from accel.errors import AccelError, BrokenModel, ModelNotFound, UnsupportedModel
-from accel.model_path import state_of
-from accel.models.gguf import file
-from accel.models.gguf.dequantise import can_be_read, dequantise
-from accel.models.gguf.file import GgufFile
-from accel.models.gguf.header import read_header
+from accel.files.gguf import file
+from accel.files.gguf.dequantise import can_be_read, dequantise
+from accel.files.gguf.file import GgufFile
+from accel.files.gguf.header import read_header
+from accel.files.model_path import state_of
 
 METADATA: dict[str, Any] = {
     "general.architecture": "llama",

@@ -26,11 +26,11 @@ from tokenizers import Tokenizer as FastTokenizer
 from tokenizers.pre_tokenizers import Sequence, Split
 
 from accel.errors import AccelError, BrokenModel, UnsupportedModel
-from accel.model_file import model_file
-from accel.models.gguf.file import GgufFile
-from accel.models.gguf.pre_tokenizers import PRE_TOKENIZERS
-from accel.models.gguf.tokenizer import tokenizer_json
-from accel.models.gguf.vocabulary import read_vocabulary
+from accel.files.gguf.file import GgufFile
+from accel.files.gguf.pre_tokenizers import PRE_TOKENIZERS
+from accel.files.gguf.tokenizer import tokenizer_json
+from accel.files.gguf.vocabulary import read_vocabulary
+from accel.models.model_file import model_file
 from accel.text.format_check import format_problems
 from accel.text.gguf_tokenizer import tokenizer_folder
 from accel.text.tokenizer import Tokenizer

@@ -13,7 +13,7 @@ from gguf_writer import stored, write_gguf
 
 from accel.errors import AccelError, BrokenModel, UnsupportedModel
 from accel.models.cpu.torch_weights import can_be_compiled
-from accel.models.gguf.module import read_module
+from accel.models.gguf_module import read_module
 from accel.models.llama_torch import FusedLlama
 from accel.models.probe import Probe
 

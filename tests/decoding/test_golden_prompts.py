@@ -23,7 +23,7 @@ from golden_prompts import (
     rendered,
 )
 
-from accel.model_file import model_file
+from accel.models.model_file import model_file
 from accel.text.chat import conversation_tokens
 from accel.text.families import Order
 from accel.text.prompts import (

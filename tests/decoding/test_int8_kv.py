@@ -19,7 +19,6 @@ from accel.backends import open_backend
 from accel.batch import BLOCKED, chain_batch
 from accel.draft_tree import DraftTree, Source
 from accel.engine import Engine
-from accel.model_file import model_file
 from accel.model_options import ModelOptions
 from accel.models.cpu.attention import (
     AttentionBuffers,
@@ -34,6 +33,7 @@ from accel.models.cpu.kv_quantisation import absmax_quantise
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.opening import open_file
 from accel.models.hf_loading import load_module
+from accel.models.model_file import model_file
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
 

@@ -167,7 +167,7 @@ def test_an_engine_opens_a_file_by_llama_cpp(
 def test_without_the_library_it_says_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("accel.model_file.is_installed", lambda: False)
+    monkeypatch.setattr("accel.models.model_file.is_installed", lambda: False)
     with pytest.raises(UnsupportedModel, match=r"pip install 'redraft\[llama-cpp\]'"):
         Engine.load(saved(tmp_path / "m.gguf"), backend="llama-cpp")
 

@@ -24,11 +24,11 @@ from quantised_by_llama_cpp import contents, opened, saved
 from tiny_models import Oracle
 
 from accel.errors import AccelError, BackendDied, UnsupportedModel
-from accel.model_file import model_file
 from accel.model_options import ModelOptions
 from accel.models.llama_cpp import process
 from accel.models.llama_cpp.model import LlamaCppCache, LlamaCppModel
 from accel.models.llama_cpp.places import has_package
+from accel.models.model_file import model_file
 from accel.request import GenerationRequest
 from accel.session import Session
 
@@ -155,7 +155,7 @@ def test_a_library_that_ended_is_back_after_its_load_time(
 
 def refuse_headers(folder: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """Damaged headers are refused before there is a process; what passes is a sound header."""
-    monkeypatch.setattr("accel.model_file.is_installed", lambda: True)
+    monkeypatch.setattr("accel.models.model_file.is_installed", lambda: True)
     path = saved(folder / "m.gguf")
     header = len(header_of(*contents()))
     refused = refuse_mutations(path, header, count, check)

@@ -12,9 +12,9 @@ from tiny_models import save
 from accel import backends
 from accel.engine import Engine
 from accel.errors import OutOfMemory
-from accel.model_file import FolderModel, model_file
-from accel.models import memory_fit
-from accel.models.memory_fit import REPACKED, REST_BYTES, check_fits
+from accel.files import memory_fit
+from accel.files.memory_fit import REPACKED, REST_BYTES, check_fits
+from accel.models.model_file import FolderModel, model_file
 from operating_system.machine import free_bytes
 
 

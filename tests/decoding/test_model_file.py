@@ -14,10 +14,10 @@ from gguf_models import random_module, save_gguf
 from small_model import SMALL_MODEL
 
 from accel.engine import Engine
-from accel.model_file import COMPUTED_AS_STORED, FolderModel, model_file
+from accel.files.gguf import file as gguf_file
+from accel.files.gguf.header import read_header
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
-from accel.models.gguf import file as gguf_file
-from accel.models.gguf.header import read_header
+from accel.models.model_file import COMPUTED_AS_STORED, FolderModel, model_file
 
 
 @pytest.fixture(autouse=True)

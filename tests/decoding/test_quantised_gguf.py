@@ -20,12 +20,12 @@ from tiny_models import MemoryStore
 
 from accel.batch import chain_batch
 from accel.errors import BrokenModel
-from accel.model_file import model_file
 from accel.models.base import BatchKind
 from accel.models.cpu.gguf_decoder import layouts_of, read_decoder
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.smallest_decoder import smallest_decoder
-from accel.models.gguf.module import read_module
+from accel.models.gguf_module import read_module
+from accel.models.model_file import model_file
 from accel.models.probe import Probe
 from accel.models.torch_registry import choose_settings, open_model
 from accel.native.processor import INSTRUCTIONS

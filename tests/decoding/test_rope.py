@@ -13,11 +13,11 @@ import pytest
 import torch
 from tiny_models import save
 
+from accel.files.rope import rope_frequencies, rope_table, rotary_frequencies
 from accel.models.cpu.safetensors_decoder import read_decoder
 from accel.models.cpu.torch_weights import decoder_of
 from accel.models.hf_loading import load_module
 from accel.models.llama_torch import rope_angles
-from accel.models.rope import rope_frequencies, rope_table, rotary_frequencies
 
 CPU = torch.device("cpu")
 LIBRARIES_DIFFER = 2.5e-7

@@ -18,11 +18,11 @@ from accel.decoding import Generation
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.engine import Engine
-from accel.model_file import model_file
 from accel.models.base import Cache, Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.cuda.pooled_llama import PooledLlama
 from accel.models.hf_loading import load_module
+from accel.models.model_file import model_file
 from accel.models.torch_registry import open_model
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest

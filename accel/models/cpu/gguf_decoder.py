@@ -11,7 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from accel.errors import BrokenModel
-from accel.model_file import GgufModel, model_file
+from accel.files.gguf.architecture import Architecture
+from accel.files.gguf.dequantise import dequantise
+from accel.files.gguf.file import GgufFile
+from accel.files.gguf.metadata import AGAIN
+from accel.files.gguf.rope_frequencies import RopeFrequencies, read_rope_frequencies
+from accel.files.gguf.weights import EMBEDDING, HEAD, GgufWeights
+from accel.files.rope import rope_table
 from accel.models.cpu.attention import Shape
 from accel.models.cpu.decoder import (
     DOWN,
@@ -27,13 +33,7 @@ from accel.models.cpu.named_tensors import forward_weights
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.quantised.packed_layouts import EIGHT, PackedLayout
-from accel.models.gguf.architecture import Architecture
-from accel.models.gguf.dequantise import dequantise
-from accel.models.gguf.file import GgufFile
-from accel.models.gguf.metadata import AGAIN
-from accel.models.gguf.rope_frequencies import RopeFrequencies, read_rope_frequencies
-from accel.models.gguf.weights import EMBEDDING, HEAD, GgufWeights
-from accel.models.rope import rope_table
+from accel.models.model_file import GgufModel, model_file
 from accel.native.deterministic_sum import MOST_SUMMED
 from operating_system.machine import cores
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.files.folder_architecture import EMBEDDING, HEAD, NORM
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.decoder import (
     ATTENTION_NORM,
@@ -23,7 +24,6 @@ from accel.models.cpu.layer_matrices import Matrices
 from accel.models.cpu.matmul import packed
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.weights import Weights
-from accel.models.folder_architecture import EMBEDDING, HEAD, NORM
 from accel.native.aligned_memory import empty
 
 

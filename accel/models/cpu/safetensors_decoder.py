@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel import torch_extra
-from accel.models.cpu.attention import Floats, Shape
-from accel.models.cpu.decoder import MOST_BYTES, Decoder
-from accel.models.cpu.matmul import rounded_bits
-from accel.models.cpu.named_tensors import packed_weights, quantised_weights, widened
-from accel.models.cpu.quantised.matrix import QuantisedMatrix
-from accel.models.folder_architecture import (
+from accel.files.folder_architecture import (
     EMBEDDING,
     HEAD,
     FolderArchitecture,
     folder_architecture,
 )
-from accel.models.rope import rope_table
+from accel.files.rope import rope_table
+from accel.files.safetensors import first_byte
+from accel.models.cpu.attention import Floats, Shape
+from accel.models.cpu.decoder import MOST_BYTES, Decoder
+from accel.models.cpu.matmul import rounded_bits
+from accel.models.cpu.named_tensors import packed_weights, quantised_weights, widened
+from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.native.deterministic_sum import MOST_SUMMED
-from accel.weights_file import first_byte
 
 _TYPES: dict[str, np.dtype[Any]] = {
     "BF16": np.dtype(np.int16),

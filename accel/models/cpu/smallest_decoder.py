@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from accel.files.rope import rope_frequencies, rope_table
 from accel.models.cpu.attention import Shape
 from accel.models.cpu.decoder import Decoder, descriptors_of
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.weights import Weights
-from accel.models.rope import rope_frequencies, rope_table
 
 _FILE_TYPE = "Q8_0"
 

@@ -9,13 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from accel.files.rope import rope_table, rotary_frequencies
 from accel.models.cpu.attention import Floats, Shape
 from accel.models.cpu.decoder import MOST_BYTES, Decoder
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.named_tensors import packed_weights, quantised_weights, widened
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.llama_torch import eps_of, is_built_like_llama
-from accel.models.rope import rope_table, rotary_frequencies
 from accel.models.torch_names import name_of
 from accel.native.deterministic_sum import MOST_SUMMED
 

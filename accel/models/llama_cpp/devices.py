@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from accel.models.gguf.file import GgufFile
+from accel.files.gguf.file import GgufFile
 
 ALL_LAYERS = 1 << 20
 RESERVED_BYTES = 1 << 29

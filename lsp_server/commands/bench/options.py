@@ -83,7 +83,7 @@ def started(
 
 def why_no_peer(model: str | None) -> str:
     """Why llama.cpp cannot be measured beside us; empty if it can."""
-    from accel.models.gguf.file import is_gguf
+    from accel.files.gguf.file import is_gguf
     from accel.models.hub import find_model_path
     from accel.models.llama_cpp.places import is_installed
 

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from accel.errors import AccelError
-from accel.model_file import model_file
+from accel.models.model_file import model_file
 from lsp_server.engine.compiling import ParallelCompile
 from lsp_server.engine.warming import parts_for_any_model, parts_to_compile
 from lsp_server.engine.workspaces import lookup_parts

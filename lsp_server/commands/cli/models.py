@@ -190,8 +190,8 @@ def _use(args: argparse.Namespace) -> int:
 def _with_adapter(base: Path, adapter: Path, console: Console) -> Path:
     """The model with an adapter, a file among those that were fetched. Raises RedraftError or
     AccelError."""
-    from accel.models.gguf.adapter import Adapter, add_adapter
-    from accel.models.gguf.file import is_gguf
+    from accel.files.gguf.adapter import Adapter, add_adapter
+    from accel.files.gguf.file import is_gguf
 
     if not is_gguf(base):
         raise RedraftError(f"an adapter is added to a GGUF file, and {base} is none; name another")

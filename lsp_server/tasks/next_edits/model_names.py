@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from accel.errors import AccelError
-from accel.models.gguf.file import GgufFile, is_gguf
+from accel.files.gguf.file import GgufFile, is_gguf
 
 _OF_HUB = re.compile(r"models--[^/\\]+")
 

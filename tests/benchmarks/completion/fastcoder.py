@@ -177,8 +177,8 @@ def _makers(args: argparse.Namespace, tokenizer: Tokenizer, part: str) -> dict[s
 def _replayed(
     args: argparse.Namespace, cases: list[Any], part: str, progress: Progress
 ) -> tuple[list[Measurement], dict[str, CountingMaker]]:
-    from accel.model_file import model_file
     from accel.models.hub import find_model_path
+    from accel.models.model_file import model_file
 
     tokenizer = model_file(find_model_path(args.model)).tokenizer
     datastores = load_datastores(args, tokenizer, progress)

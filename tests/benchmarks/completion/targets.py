@@ -39,8 +39,8 @@ def measure_replay(
     args: argparse.Namespace, cases: list[CompletionCase], progress: Progress
 ) -> tuple[dict[str, Any], list[Measurement], Tokenizer]:
     """Document, measurements and tokenizer of a replay."""
-    from accel.model_file import model_file
     from accel.models.hub import find_model_path
+    from accel.models.model_file import model_file
     from tests.benchmarks import report
     from tests.benchmarks.completion.replay import PROMPT_TOKENS
     from tests.benchmarks.methods import MethodSetup

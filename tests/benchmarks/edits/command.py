@@ -151,8 +151,8 @@ def _check(args: argparse.Namespace) -> None:
 def _replayed(
     args: argparse.Namespace, cases: list[EditCase], progress: Progress
 ) -> tuple[dict[str, Any], list[Measurement]]:
-    from accel.model_file import model_file
     from accel.models.hub import find_model_path
+    from accel.models.model_file import model_file
     from tests.benchmarks import report
     from tests.benchmarks.edits.replay import replay_edits
 

@@ -135,7 +135,7 @@ def windows_of(
 
 
 def _windows(args: argparse.Namespace, file: Path) -> list[TokenArray]:
-    from accel.model_file import model_file
+    from accel.models.model_file import model_file
 
     tokenizer = model_file(file).tokenizer
     return windows_of(code_in(args.text), tokenizer, args.tokens, args.window)

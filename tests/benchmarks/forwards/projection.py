@@ -196,8 +196,8 @@ def costs_of(document: Any, engine: str) -> Any:
 
 def _texts(args: argparse.Namespace, progress: Progress) -> dict[str, ProjectedTexts]:
     """By name of the file."""
-    from accel.model_file import model_file
     from accel.models.hub import find_model_path
+    from accel.models.model_file import model_file
     from repo_index.datastore import Datastore
     from tests.benchmarks.cases import load_completion_cases, load_edit_cases
     from tests.benchmarks.completion.targets import load_datastores

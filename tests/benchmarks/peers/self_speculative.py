@@ -21,9 +21,9 @@ from torch import Tensor, nn
 
 from accel.draft_tree import TokenArray
 from accel.engine import Engine
-from accel.model_file import model_file
 from accel.models.hf_loading import load_module
 from accel.models.hub import find_model_path
+from accel.models.model_file import model_file
 from tests.benchmarks.peers.errors import PeerUnavailable
 
 MOST_TOKENS = 12

@@ -13,8 +13,8 @@ import torch
 from safetensors import safe_open
 from tiny_models import byte_tokenizer, save
 
-from accel.model_file import model_file
 from accel.models.hf_loading import load_module
+from accel.models.model_file import model_file
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.training.adapter import rate_factor, read_code, split, train
 from tests.benchmarks.training.adapter_file import quantised
@@ -242,7 +242,7 @@ def test_wrong_settings_are_told(
 
 def test_a_gguf_file_is_trained_as_its_folder_is(base: Path) -> None:
     """The decoder of a GGUF file takes rows side by side."""
-    from accel.models.gguf.module import _attention
+    from accel.models.gguf_module import _attention
 
     module: Any = load_module(base, torch.float32, CPU, "sdpa")
     layer = module.model.layers[0].self_attn

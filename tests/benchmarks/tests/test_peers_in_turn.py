@@ -15,7 +15,7 @@ import pytest
 from gguf_models import random_module, save_gguf
 
 from accel.errors import ModelNotFound
-from accel.model_file import model_file
+from accel.models.model_file import model_file
 from accel.statistics import Statistics
 from lsp_server.shared.errors import BenchError
 from tests.benchmarks.completion.targets import target_of

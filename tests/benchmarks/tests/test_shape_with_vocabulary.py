@@ -9,9 +9,9 @@ from gguf_models import gguf_metadata, gguf_tensors, random_module, save_gguf
 from gguf_writer import write_gguf
 from small_vocabularies import LETTERS
 
-from accel.models.gguf.file import GgufFile
-from accel.models.gguf.tokenizer import tokenizer_json
-from accel.models.gguf.vocabulary import Vocabulary, read_vocabulary
+from accel.files.gguf.file import GgufFile
+from accel.files.gguf.tokenizer import tokenizer_json
+from accel.files.gguf.vocabulary import Vocabulary, read_vocabulary
 from accel.text.tokenizer import Tokenizer
 from tests.benchmarks.shape_with_vocabulary import copy_with_vocabulary
 

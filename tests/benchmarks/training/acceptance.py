@@ -70,8 +70,8 @@ def run(args: argparse.Namespace) -> int:
     from accel.drafting import shapes_of
     from accel.drafting.retrieval.acceptance_model import AcceptanceWeights
     from accel.drafting.retrieval.drafter import RetrievalDrafter
-    from accel.model_file import model_file
     from accel.models.hub import find_model_path
+    from accel.models.model_file import model_file
     from tests.benchmarks.training.acceptance_fit import Examples, fit, observe
 
     tokenizer = model_file(find_model_path(args.model)).tokenizer

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from accel.model_file import model_file
-from accel.models.gguf.adapter import FIM_TOKENS
+from accel.files.gguf.adapter import FIM_TOKENS
 from accel.models.hf_loading import end_tokens, load_module
 from accel.models.hub import find_model_path
+from accel.models.model_file import model_file
 from accel.text.special_tokens import file_format_of
 from accel.text.tokenizer import Tokenizer
 from tests.benchmarks.training.adapter_file import save_adapter

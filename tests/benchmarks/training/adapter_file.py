@@ -1,5 +1,5 @@
 """Adapters on disk: low-rank changes in eight bits, in the layout of
-``accel.models.gguf.adapter``."""
+``accel.files.gguf.adapter``."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from accel.model_file import model_file
-from accel.model_folder import check_folder
+from accel.files.model_folder import check_folder
 from accel.models.adaptive_tokens import FILE, save_embeddings, sha256_of_weights
 from accel.models.hf_loading import load_module
 from accel.models.hub import find_model_path
+from accel.models.model_file import model_file
 from accel.text.tokenizer import Tokenizer
 from tests.benchmarks.training import adaptive_published
 from tests.benchmarks.training.adaptive_published import PublishedTrainer

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from accel.draft_tree import DraftTree, Source
 from accel.drafting.base import ContinuationIndex, Continuations, DraftRequest
 from accel.drafting.copy import candidates as rows_of
-from accel.model_file import model_file
+from accel.models.model_file import model_file
 from tests.benchmarks.training.copy_votes import votes_of
 from tests.benchmarks.training.errors import TrainingError
 

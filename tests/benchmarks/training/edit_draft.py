@@ -27,7 +27,7 @@ from rich.progress import track
 
 from accel.draft_tree import TokenArray
 from accel.errors import AccelError
-from accel.model_file import model_file
+from accel.models.model_file import model_file
 from tests.benchmarks.training.errors import TrainingError
 from tests.benchmarks.training.function_source import function_places
 from tests.benchmarks.training.made_edits import MadeEdit, draw_edit

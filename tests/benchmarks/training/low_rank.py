@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from accel.models.gguf.adapter import PROJECTIONS
+from accel.files.gguf.adapter import PROJECTIONS
 from tests.benchmarks.training.errors import TrainingError
 
 

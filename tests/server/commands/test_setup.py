@@ -52,7 +52,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     bandwidth = folder / ".cache" / "redraft" / "bandwidth.json"
     bandwidth.parent.mkdir(parents=True)
     bandwidth.write_text(str(20 * GB))
-    monkeypatch.setattr("accel.models.memory_fit.free_bytes", lambda: 8 * GB)
+    monkeypatch.setattr("accel.files.memory_fit.free_bytes", lambda: 8 * GB)
     only_default = json.loads(MANIFEST.read_text("utf-8"))
     del only_default["models"][1:]
     manifest = tmp_path / "manifest.json"
@@ -149,7 +149,7 @@ def test_the_default_is_recommended_where_nothing_suits_better() -> None:
 
 def on_machine(monkeypatch: pytest.MonkeyPatch, home: Path, free: int, bytes_per_s: int) -> None:
     (home / ".cache" / "redraft" / "bandwidth.json").write_text(str(bytes_per_s))
-    monkeypatch.setattr("accel.models.memory_fit.free_bytes", lambda: free)
+    monkeypatch.setattr("accel.files.memory_fit.free_bytes", lambda: free)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "decoding"))
 
 from tiny_models import save
 
-from accel.model_file import model_file
 from accel.models import torch_registry
 from accel.models.cpu.quantised.instruction_sets import is_fast
+from accel.models.model_file import model_file
 from lsp_server.engine.key import EngineKey
 from lsp_server.engine.service import EngineService
 from lsp_server.shared.settings import Settings, read_settings

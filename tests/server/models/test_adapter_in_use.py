@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from accel.model_file import model_file
-from accel.models.gguf.adapter import PROJECTIONS
-from accel.models.gguf.architecture import read_architecture
-from accel.models.gguf.file import GgufFile
-from accel.models.gguf.weights import GgufWeights
+from accel.files.gguf.adapter import PROJECTIONS
+from accel.files.gguf.architecture import read_architecture
+from accel.files.gguf.file import GgufFile
+from accel.files.gguf.weights import GgufWeights
+from accel.models.model_file import model_file
 from lsp_server.commands.cli.main import main
 from lsp_server.models.choices import read_choices
 from lsp_server.models.fetched import fetched_models, remove_fetched

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "decoding"))
 from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_metadata
 from gguf_writer import write_gguf
 
-from accel.models.gguf.adapter import add_adapter
+from accel.files.gguf.adapter import add_adapter
 from lsp_server.commands.cli.demo import shown_model
 from lsp_server.models import fetching
 from lsp_server.models.catalogue import known_models

@@ -18,8 +18,8 @@ from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_m
 from gguf_writer import Stored, write_gguf, write_parts
 
 from accel.errors import ModelNotFound
-from accel.model_path import find_model_path
-from accel.models.file_identity import identity_of, sample
+from accel.files.file_identity import identity_of, sample
+from accel.files.model_path import find_model_path
 from accel.models.fingerprint import fingerprint
 from lsp_server.engine.kv_folder import kv_name
 from lsp_server.models import catalogue

@@ -18,22 +18,22 @@ from typing import Any
 
 from accel import torch_extra
 from accel.errors import BrokenModel, UnsupportedModel
-from accel.model_folder import check_folder
-from accel.model_path import state_of, weights_files
-from accel.models.cpu.quantised.packed_layouts import BLOCK
-from accel.models.folder_architecture import folder_architecture
-from accel.models.gguf.architecture import Architecture, read_architecture
-from accel.models.gguf.file import SETTLED_NS, GgufFile, is_gguf
-from accel.models.gguf.metadata import AGAIN, StringArray
-from accel.models.gguf.rope_frequencies import read_rope_frequencies
-from accel.models.gguf.vocabulary import read_vocabulary
-from accel.models.gguf.weights import GgufWeights
+from accel.files.folder_architecture import folder_architecture
+from accel.files.gguf.architecture import Architecture, read_architecture
+from accel.files.gguf.block_types import SMALL_BLOCK
+from accel.files.gguf.file import SETTLED_NS, GgufFile, is_gguf
+from accel.files.gguf.metadata import AGAIN, StringArray
+from accel.files.gguf.rope_frequencies import read_rope_frequencies
+from accel.files.gguf.vocabulary import read_vocabulary
+from accel.files.gguf.weights import GgufWeights
+from accel.files.memory_fit import BYTES_OF, Size, token_bytes
+from accel.files.model_folder import check_folder
+from accel.files.model_path import state_of, weights_files
+from accel.files.safetensors import read_header
 from accel.models.llama_cpp.places import INSTALL, is_installed
-from accel.models.memory_fit import BYTES_OF, Size, token_bytes
 from accel.text.families import FAMILIES
 from accel.text.gguf_tokenizer import KeptTokenizer, kept_tokenizer, tokenizer_of
 from accel.text.tokenizer import Tokenizer
-from accel.weights_file import read_header
 
 MOST_OPEN = 2
 """So many models are at hand: one, and another beside it."""
@@ -212,7 +212,7 @@ class GgufModel(ModelFile):
             *(found.head_dim, found.hidden_size, found.intermediate_size),
             found.heads * found.head_dim,
         )
-        return not any(size % BLOCK for size in sizes) and not any(
+        return not any(size % SMALL_BLOCK for size in sizes) and not any(
             name in self.weights for name in biased
         )
 

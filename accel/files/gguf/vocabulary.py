@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import BrokenModel, UnsupportedModel
-from accel.models.gguf.control_names import is_control_name
-from accel.models.gguf.header import shown
-from accel.models.gguf.metadata import AGAIN, OTHER_MODEL, Metadata, StringArray
-from accel.models.gguf.pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
+from accel.files.gguf.control_names import is_control_name
+from accel.files.gguf.header import shown
+from accel.files.gguf.metadata import AGAIN, OTHER_MODEL, Metadata, StringArray
+from accel.files.gguf.pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
 
 _PREFIX = "tokenizer.ggml."
 EDIT_LINES_KEY = "tokenizer.redraft.edit_lines"

@@ -15,7 +15,7 @@ from accel.errors import (
     ModelNotFound,
     UnsupportedModel,
 )
-from accel.models.gguf.file import is_gguf, parts_of
+from accel.files.gguf.file import is_gguf, parts_of
 from operating_system.system import is_windows
 
 CHECK_PATH = "give a GGUF file, or a folder with config.json and *.safetensors"

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-from accel.models.gguf.architecture import Architecture, read_architecture
-from accel.models.gguf.file import GgufFile
-from accel.models.gguf.rope_frequencies import RopeFrequencies, read_rope_frequencies
-from accel.models.gguf.vocabulary import read_vocabulary
-from accel.models.gguf.weights import EMBEDDING, HEAD, GgufWeights
+from accel.files.gguf.architecture import Architecture, read_architecture
+from accel.files.gguf.file import GgufFile
+from accel.files.gguf.rope_frequencies import RopeFrequencies, read_rope_frequencies
+from accel.files.gguf.vocabulary import read_vocabulary
+from accel.files.gguf.weights import EMBEDDING, HEAD, GgufWeights
 from accel.models.llama_torch import rope_angles
 
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import BrokenModel, UnsupportedModel
-from accel.models.gguf.architecture import ADVICE, Architecture
-from accel.models.gguf.dequantise import dequantise
-from accel.models.gguf.file import GgufFile
-from accel.models.gguf.header import shown
-from accel.models.gguf.metadata import AGAIN
-from accel.models.rope import rope_frequencies
+from accel.files.gguf.architecture import ADVICE, Architecture
+from accel.files.gguf.dequantise import dequantise
+from accel.files.gguf.file import GgufFile
+from accel.files.gguf.header import shown
+from accel.files.gguf.metadata import AGAIN
+from accel.files.rope import rope_frequencies
 
 FACTORS = "rope_freqs.weight"
 """The tensor of numbers that Llama 3 divides frequencies by."""

@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from accel.errors import BrokenModel, UnsupportedModel
-from accel.models.gguf.architecture import read_architecture
-from accel.models.gguf.dequantise import dequantise
-from accel.models.gguf.file import GgufFile
-from accel.models.gguf.metadata import StringArray
-from accel.models.gguf.quantise import q8_0
-from accel.models.gguf.vocabulary import EDIT_LINES_KEY
-from accel.models.gguf.weights import EMBEDDING, HEAD, GgufWeights, TensorSource
-from accel.models.gguf.writing import NewTensor, entry, write_gguf
+from accel.files.gguf.architecture import read_architecture
+from accel.files.gguf.dequantise import dequantise
+from accel.files.gguf.file import GgufFile
+from accel.files.gguf.metadata import StringArray
+from accel.files.gguf.quantise import q8_0
+from accel.files.gguf.vocabulary import EDIT_LINES_KEY
+from accel.files.gguf.weights import EMBEDDING, HEAD, GgufWeights, TensorSource
+from accel.files.gguf.writing import NewTensor, entry, write_gguf
 from operating_system.files import replace_file
 
 PROJECTIONS = {

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import UnsupportedModel
-from accel.models.gguf.block_types import GgmlType
-from accel.models.gguf.metadata import OTHER_TYPE
+from accel.files.gguf.block_types import GgmlType
+from accel.files.gguf.metadata import OTHER_TYPE
 
 Blocks: TypeAlias = NDArray[np.uint8]
 """[blocks, bytes of a block]"""

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import ModelError
-from accel.models.cpu.quantised.packed_layouts import BLOCK
-from accel.models.end_tokens import named_ends
-from accel.models.rope import rope_frequencies
-from accel.weights_file import WeightsEntry, read_header
+from accel.files.end_tokens import named_ends
+from accel.files.gguf.block_types import SMALL_BLOCK
+from accel.files.rope import rope_frequencies
+from accel.files.safetensors import WeightsEntry, read_header
 
 EMBEDDING, HEAD, NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
 DTYPES = ("BF16", "F16", "F32")
@@ -139,7 +139,7 @@ def _architecture(
         if is_whole
         and found.kv_heads
         and not heads % found.kv_heads
-        and not any(size % BLOCK for size in inputs)
+        and not any(size % SMALL_BLOCK for size in inputs)
         and all(entry.dtype in DTYPES for _, entry in tensors.values())
         else None
     )

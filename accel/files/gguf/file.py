@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import BrokenModel, ModelNotFound
-from accel.models.gguf.header import Tensor, read_header, shown
-from accel.models.gguf.metadata import AGAIN, Metadata
+from accel.files.gguf.header import Tensor, read_header, shown
+from accel.files.gguf.metadata import AGAIN, Metadata
 
 MOST_PARTS = 1000
 MOST_HEADERS = 2

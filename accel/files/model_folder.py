@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.errors import BrokenModel, ModelError, ModelNotFound, UnsupportedModel
-from accel.weights_file import WeightsEntry, check_not_stand_in, read_header
+from accel.files.safetensors import WeightsEntry, check_not_stand_in, read_header
 
 WHOLE = "fetch the whole model"
 OTHER = "use another model"

@@ -13,9 +13,9 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from accel.errors import BrokenModel
-from accel.models.gguf.header import shown
-from accel.models.gguf.metadata import AGAIN
-from accel.models.gguf.vocabulary import NAMED, TokenType, Vocabulary
+from accel.files.gguf.header import shown
+from accel.files.gguf.metadata import AGAIN
+from accel.files.gguf.vocabulary import NAMED, TokenType, Vocabulary
 
 VERSION = 5
 """Counts changes of what is made here."""

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+SMALL_BLOCK = 32
+"""Values of the smallest quantised blocks: our own forward takes sizes that are made of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class GgmlType:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import BrokenModel, UnsupportedModel
-from accel.models.gguf.architecture import ADVICE, Architecture
-from accel.models.gguf.block_types import GgmlType
-from accel.models.gguf.dequantise import can_be_read, dequantise
-from accel.models.gguf.file import GgufFile
-from accel.models.gguf.header import shown
-from accel.models.gguf.metadata import AGAIN, OTHER_TYPE
-from accel.models.gguf.rope_frequencies import FACTORS
+from accel.files.gguf.architecture import ADVICE, Architecture
+from accel.files.gguf.block_types import GgmlType
+from accel.files.gguf.dequantise import can_be_read, dequantise
+from accel.files.gguf.file import GgufFile
+from accel.files.gguf.header import shown
+from accel.files.gguf.metadata import AGAIN, OTHER_TYPE
+from accel.files.gguf.rope_frequencies import FACTORS
 
 HEAD = "lm_head.weight"
 EMBEDDING = "model.embed_tokens.weight"

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from accel.errors import BrokenModel, UnsupportedModel
-from accel.models.gguf.file import GgufFile
-from accel.models.gguf.header import shown
-from accel.models.gguf.metadata import AGAIN, Metadata
+from accel.files.gguf.file import GgufFile
+from accel.files.gguf.header import shown
+from accel.files.gguf.metadata import AGAIN, Metadata
 
 ADVICE = "run it with llama.cpp, or give the model's folder with safetensors"
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import BrokenModel, UnsupportedModel
-from accel.models.gguf.block_types import BLOCK_TYPES, GgmlType
-from accel.models.gguf.metadata import AGAIN, OTHER_TYPE, Metadata, StringArray, Value
-from accel.weights_file import check_not_stand_in
+from accel.files.gguf.block_types import BLOCK_TYPES, GgmlType
+from accel.files.gguf.metadata import AGAIN, OTHER_TYPE, Metadata, StringArray, Value
+from accel.files.safetensors import check_not_stand_in
 
 MOST_HEADER = 1 << 27
 """Bytes of a header. One with 260,000 tokens has 20 MB."""
