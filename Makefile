@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEVELOPMENT := $(VENV)/.development
 
-.PHONY: demo release release-check minutes test test-bench test-long test-model test-editors lint format bench serve vsix clean
+.PHONY: demo release release-check minutes test test-all test-bench test-long test-model test-editors lint format bench serve vsix clean
 
 # The environment is made once and again whenever the dependencies change. Redraft runs without
 # torch; tests compare with it.
@@ -20,23 +20,32 @@ $(DEVELOPMENT): $(READY)
 demo: $(READY)
 	$(BIN)/redraft demo
 
-# Every core compiles what models and drafters run before the tests need it. Then two workers take
-# files in turn; what measures time runs alone.
+# Every core compiles what models and drafters run before the tests need it; hundreds of processes
+# start, which read bytecode, also where Python is told to write none. Then two workers take files in
+# turn; what measures time runs alone.
+define run_tests
+$(BIN)/python -m compileall -q accel lsp_server operating_system repo_index
+$(BIN)/python -m tests.compiled_code
+$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(1) -m "$(2) and not alone"
+$(BIN)/python -m pytest -m "$(2) and alone" $$(grep -rl --include='test_*.py' mark.alone tests)
+endef
 WORKERS ?= 2
-BESIDE := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
-# Hundreds of processes start: they read bytecode, also where Python is told to write none.
+USUAL := not long and not editors and not model
+# What finds faults cheaply.
 test: $(DEVELOPMENT)
-	$(BIN)/python -m compileall -q accel lsp_server operating_system repo_index
-	$(BIN)/python -m tests.compiled_code
-	$(BIN)/python -m pytest $(BESIDE) --ignore tests/benchmarks --ignore tests/editors -m "not long and not editors and not model and not alone"
-	$(BIN)/python -m pytest -m alone $$(grep -rl --include='test_*.py' mark.alone tests)
+	$(call run_tests,--ignore tests/benchmarks --ignore tests/editors --ignore tests/release,$(USUAL) and not slow)
+
+# That, the laboratory, what guards a release, and whatever is slow.
+test-all: $(DEVELOPMENT)
+	$(call run_tests,,$(USUAL))
 
 # The laboratory: peers, replays, tables.
 test-bench: $(DEVELOPMENT)
-	$(BIN)/python -m pytest $(BESIDE) tests/benchmarks
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile tests/benchmarks
 
+# Minutes each: soaks, and as many rounds as were ever worth it of the tests that count their rounds.
 test-long: $(DEVELOPMENT)
-	$(BIN)/python -m pytest -m "long" --timeout 1800
+	$(BIN)/python -m pytest -m long --timeout 1800
 
 # REDRAFT_TEST_DEFAULT names the default model's file; without it the model is fetched once.
 test-model: $(DEVELOPMENT)

@@ -10,8 +10,9 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -80,6 +81,11 @@ def _environment() -> dict[str, str]:
 
 
 LAST = ("e2e", "editors")
+SLOW = ("benchmarks", "editors", "release", "training")
+"""Folders whose tests `make test` leaves to `make test-all`."""
+
+T = TypeVar("T")
+Amount = Callable[[T, T], T]
 
 
 @pytest.fixture(scope="session")
@@ -90,5 +96,20 @@ def default_model() -> Path:
     return Path(file)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.fixture
+def amount(request: pytest.FixtureRequest) -> Amount[object]:
+    """``amount(few, many)`` is the first of them, and the second when long tests are asked for."""
+    many = request.node.get_closest_marker("long") is not None
+    return lambda few, most: most if many else few
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks by folder and by fixture; tests of real processes come last."""
+    for item in items:
+        parts = Path(item.path).parts
+        if any(name in parts for name in SLOW):
+            item.add_marker("slow")
+        if config.option.markexpr == "long" and "amount" in getattr(item, "fixturenames", ()):
+            item.add_marker("long")
     items.sort(key=lambda item: any(name in Path(item.path).parts for name in LAST))
