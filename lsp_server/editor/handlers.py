@@ -123,6 +123,8 @@ async def _answer(ls: RedraftServer, cursor: Cursor) -> Answer | None:
         ls.performance.shown += bool(answer.texts)
         ls.performance.latency_ms = took_s * 1000
         ls.status.changed()
+        if answer.texts:
+            ls.completion.shown(cursor.ask, answer.texts[0])
     return answer
 
 

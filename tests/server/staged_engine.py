@@ -22,6 +22,7 @@ from lsp_server.shared.contract.jobs import (
 )
 from lsp_server.shared.contract.status import EngineStatus
 from lsp_server.shared.settings import Settings, read_settings
+from lsp_server.tasks.completion.gate import THRESHOLDS
 
 PREFIX = "import os\n\n\ndef f(path):\n    return os."
 SUFFIX = "\n\n\nprint(f('.'))\n"
@@ -104,7 +105,15 @@ class Session:
     def ask(self, typed: str = "", **changes: Any) -> asyncio.Task[Answer | None]:
         values = {"document": "d", "path": "d.py", "workspace": "", "language": "python",
                   "prefix": PREFIX + typed, "suffix": SUFFIX, **changes}  # fmt: skip
-        return asyncio.ensure_future(self.provider.complete(CompletionRequest(**values)))
+        if not values.get("invoked"):
+            values.setdefault("threshold", THRESHOLDS[self.settings.completion.gate])
+        return asyncio.ensure_future(self._answer(CompletionRequest(**values)))
+
+    async def _answer(self, ask: CompletionRequest) -> Answer | None:
+        answer = await self.provider.complete(ask)
+        if answer is not None and answer.texts:
+            self.provider.shown(ask, answer.texts[0])
+        return answer
 
     @property
     def fresh(self) -> list[Written]:

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lsp_server.tasks.completion.gate import LikelyPiece, is_inside, rest_of
+from lsp_server.tasks.completion.gate import LikelyPiece, gated, is_inside, rest_of
 
 LOOKBACK = 128
 """Typed characters between where a suggestion was made and the cursor."""
@@ -44,9 +44,6 @@ class CacheHit:
     text: str
     complete: bool
     pieces: Sequence[LikelyPiece] = ()
-    is_short: bool = False
-    is_inside: bool = False
-    """A token is typed in part."""
 
 
 class SuggestionCache:
@@ -78,15 +75,29 @@ class SuggestionCache:
         while len(self._documents) > DOCUMENTS:
             self._documents.popitem(last=False)
 
-    def find(self, document: str, prefix: str, suffix: str) -> CacheHit | None:
-        """The rest of a suggestion that fits here, None when nothing is known."""
+    def find(
+        self,
+        document: str,
+        prefix: str,
+        suffix: str,
+        *,
+        invoked: bool = False,
+        threshold: float = 0.0,
+    ) -> CacheHit | None:
+        """The rest of a suggestion that fits here. None when nothing is known, or when the model
+        can say more: to whoever asks by hand (``invoked``), and where it was not sure (by
+        ``threshold``) of a token that is typed in part by now."""
         now = time.monotonic()
         window = prefix[-(TAIL + LOOKBACK) :]
         for entry in self._documents.get(document, ()):
             if now - entry.made < LIFETIME_S and _same_suffix(entry.head, suffix):
                 found = _rest(entry, window, len(window) == len(prefix))
                 if found is not None:
-                    return found
+                    typed = len(entry.text) - len(found.text)
+                    is_begun = found.complete and is_inside(entry.pieces, typed)
+                    if is_begun and not gated(found.text, found.pieces, threshold):
+                        return None
+                    return None if invoked and entry.is_short else found
         return None
 
     def forget(self, document: str) -> None:
@@ -107,11 +118,9 @@ def _rest(entry: Entry, window: str, whole: bool) -> CacheHit | None:
             continue
         rest, pieces = entry.text[typed:], rest_of(entry.pieces, typed)
         if entry.complete:
-            inside = is_inside(entry.pieces, typed)
-            hit = CacheHit(rest, True, pieces, entry.is_short, inside)
-            return hit if rest or not typed else None
+            return CacheHit(rest, True, pieces) if rest or not typed else None
         lines = rest[: max(0, rest.rfind("\n"))]
-        return CacheHit(lines, False, pieces, entry.is_short) if lines.strip() else None
+        return CacheHit(lines, False, pieces) if lines.strip() else None
     return None
 
 

@@ -37,11 +37,11 @@ class DocumentBrackets:
         }
 
     def _begin(self, key: tuple[str, str], ask: CompletionRequest) -> None:
-        if len(ask.prefix) + len(ask.suffix) <= PARSED_AT_ONCE:
+        if len(ask.prefix) + len(ask.suffix) > PARSED_AT_ONCE:
+            parsing = asyncio.get_running_loop().run_in_executor(None, _parsed, ask)
+            parsing.add_done_callback(lambda done: self._arrived(key, done))
+        else:
             self._brackets[key] = _parsed(ask)
-            return
-        parsing = asyncio.get_running_loop().run_in_executor(None, _parsed, ask)
-        parsing.add_done_callback(lambda done: self._arrived(key, done))
 
     def _arrived(
         self, key: tuple[str, str], done: asyncio.Future[IncrementalBrackets | None]

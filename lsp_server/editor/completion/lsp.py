@@ -10,6 +10,7 @@ from lsprotocol import types
 from lsp_server.editor.completion.request import CompletionRequest
 from lsp_server.editor.protocol.client_features import ClientFeatures
 from lsp_server.shared.settings import folder_enabled, language_enabled
+from lsp_server.tasks.completion.gate import THRESHOLDS
 from lsp_server.text.documents.document import (
     Document,
     Edit,
@@ -92,6 +93,7 @@ def cursor_at(
         ),
         secret=_may_hold_secrets(server, document),
         invoked=invoked,
+        threshold=0.0 if invoked else THRESHOLDS[server.settings.completion.gate],
     )
     return Cursor(ask, lsp_range(server, document, start, end), menu_text)
 

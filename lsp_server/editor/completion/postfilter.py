@@ -113,11 +113,3 @@ def _without_trailing_blanks(text: str, suffix: str) -> str:
     if not suffix.split("\n", 1)[0].strip():
         text = text.rstrip()
     return text
-
-
-def wants_several_lines(line_before: str, line_after: str) -> bool:
-    """Whether a block may be written here: on an empty line, or after what opens a block."""
-    if line_after.strip(" \t\r)]}>;,:\"'"):
-        return False
-    before = line_before.rstrip()
-    return not before.strip() or before.endswith((":", "{", "(", "[", "=>", "->"))

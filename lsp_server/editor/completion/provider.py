@@ -9,21 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
+from typing import NamedTuple
 
 from lsp_server.editor.completion.acceptance_rates import AcceptanceRates
-from lsp_server.editor.completion.cache import CacheHit, SuggestionCache
+from lsp_server.editor.completion.cache import SuggestionCache
 from lsp_server.editor.completion.document_brackets import DocumentBrackets
-from lsp_server.editor.completion.postfilter import shown_text, wants_several_lines
-from lsp_server.editor.completion.request import (
-    PREFIX_CHARACTERS,
-    CompletionRequest,
-    windowed_prefix,
-    windowed_suffix,
-)
+from lsp_server.editor.completion.postfilter import shown_text
+from lsp_server.editor.completion.request import PREFIX_CHARACTERS, CompletionRequest
 from lsp_server.editor.completion.running import Running
+from lsp_server.editor.in_flight import InFlight
 from lsp_server.shared.contract.calls import Call
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import (
@@ -37,14 +35,7 @@ from lsp_server.shared.contract.jobs import (
 from lsp_server.shared.errors import EngineUnavailable, RedraftError
 from lsp_server.shared.processes.log import redacted
 from lsp_server.shared.settings import Settings
-from lsp_server.tasks.completion.gate import (
-    THRESHOLDS,
-    LikelyPiece,
-    aligned,
-    gated,
-    rest_of,
-    sure_length,
-)
+from lsp_server.tasks.completion.gate import LikelyPiece, aligned, gated, rest_of, sure_length
 from lsp_server.text.syntax.imports import SCANNED_CHARACTERS
 
 logger = logging.getLogger(__name__)
@@ -68,9 +59,6 @@ ALTERNATIVES_S = 1.0
 
 NOT_SURE = "the model is not sure enough of what it suggests here; see redraft.completion.gate"
 
-_DIVERGED = "\0diverged"
-"""The text that was being written is not what the user types."""
-
 
 @dataclass(slots=True)
 class Answer:
@@ -79,6 +67,14 @@ class Answer:
     texts: list[str] = field(default_factory=list)
     reason: str = ""
     without_model: bool = False
+
+
+class _Filtered(NamedTuple):
+    """What is left of a text, its pieces, and as far as the model is sure of it."""
+
+    text: str
+    pieces: list[LikelyPiece]
+    sure: str
 
 
 class CompletionProvider:
@@ -100,10 +96,8 @@ class CompletionProvider:
         self._on_result = on_result
         self._rates = rates or AcceptanceRates()
         self._cache = SuggestionCache()
-        self._running: dict[str, Running] = {}
-        self._ahead: dict[str, Running] = {}
-        self._newest: dict[str, object] = {}
-        self._resting: dict[str, asyncio.TimerHandle] = {}
+        self._flights: defaultdict[str, InFlight[Running]] = defaultdict(InFlight)
+        """What is generated, by document."""
         self._warming: dict[str, Call] = {}
         """Prompts that are computed while nobody waits, by document."""
         self._unplaced: set[str] = set()
@@ -113,101 +107,107 @@ class CompletionProvider:
     async def complete(self, ask: CompletionRequest) -> Answer | None:
         """Texts for one place; None when a newer request of the document came meanwhile. Cancelling
         the coroutine stops the decode loop."""
-        mine = self._newest[ask.document] = object()
-        self._wake_waiting(ask.document)
-        self._forget_rest(ask.document)
+        flight = self._flights[ask.document]
+        mine = flight.begin()
+        self._stop_warming(ask.document)
         self._unplaced.discard(ask.document)
-        found = self._cache.find(ask.document, ask.prefix, ask.suffix)
-        if found is not None and self._asks_anew(found, ask):
-            found = None
-        if found is not None and not (ask.invoked and self._settings().completion.alternatives > 1):
-            return self._known(ask, found)
-        if reason := self._engine().refused:
+        found = self._cache.find(
+            *(ask.document, ask.prefix, ask.suffix),
+            invoked=ask.invoked,
+            threshold=ask.threshold,
+        )
+        # What was shown stays first among the alternatives, also after a part of it was taken.
+        several = ask.invoked and self._settings().completion.alternatives > 1
+        without_model = found is not None and not several
+        if not without_model and (reason := self._engine().refused):
             return Answer(reason=reason)
         if found is not None:
-            # What was shown stays first among the alternatives, also after a part of it was taken.
             text, pieces = found.text, found.pieces
+            if flight.running is not None and flight.running.typed_since(ask) is None:
+                flight.stop()
         else:
             try:
-                written = await self._text_for(ask, mine)
+                written = await self._written(ask, flight, mine)
             except RedraftError as error:
                 return Answer(reason=str(error))
             if written is None:
                 return None
             text, pieces = written
-        filtered = self._filtered(text, ask)
-        shown = self._sure_of(filtered, aligned(pieces, text, filtered), ask)
-        others = await self._alternatives(ask, shown) if ask.invoked else []
-        self._fetch_ahead_soon(ask, shown)
-        texts = [shown, *others] if shown else others
-        if texts:
-            return Answer(texts)
-        return Answer(reason=NOT_SURE if filtered else "the model suggests nothing here")
+        shown = self._filtered(text, pieces, ask)
+        others = await self._alternatives(ask, shown.sure) if several else []
+        texts = [shown.sure, *others] if shown.sure else others
+        reason = "" if texts else NOT_SURE if shown.text else "the model suggests nothing here"
+        return Answer(texts, reason, without_model)
 
-    def _asks_anew(self, found: CacheHit, ask: CompletionRequest) -> bool:
-        """Whether the model can say more than what is known: by hand, and where it was not sure of
-        a token that is typed in part by now."""
-        if ask.invoked:
-            return found.is_short
-        return found.is_inside and not gated(found.text, found.pieces, self._threshold(ask))
+    def _filtered(
+        self, text: str, pieces: Sequence[LikelyPiece], ask: CompletionRequest
+    ) -> _Filtered:
+        syntax = self._syntax.syntax_of(ask)
+        shown = shown_text(text, ask.prefix, ask.suffix, syntax)
+        pieces = aligned(pieces, text, shown)
+        return _Filtered(shown, pieces, gated(shown, pieces, ask.threshold))
 
-    def _known(self, ask: CompletionRequest, found: CacheHit) -> Answer:
-        filtered = self._filtered(found.text, ask)
-        shown = self._sure_of(filtered, aligned(found.pieces, found.text, filtered), ask)
-        running = self._running.get(ask.document)
-        if running is not None and running.typed_since(ask) is None:
-            self._stop(ask.document)
-        self._fetch_ahead_soon(ask, shown)
-        if shown:
-            return Answer([shown], without_model=True)
-        return Answer(
-            reason=NOT_SURE if filtered else "nothing more to suggest", without_model=True
-        )
+    async def _written(
+        self, ask: CompletionRequest, flight: InFlight[Running], mine: object
+    ) -> tuple[str, Sequence[LikelyPiece]] | None:
+        """What the model writes here, and how likely it finds that; None when a newer request came.
+        Raises without a model."""
+        started = time.monotonic()
+        patient_until = started + PATIENCE_S
+        limit = started + self._settings().completion.timeout_ms / 1000
+        running: Running | None = None
+        try:
+            while flight.newest is mine:
+                if running is not None and running.error is not None:
+                    raise _as_ours(running.error)
+                if running is None or running.typed_since(ask) is None:
+                    fitting = (one for one in flight if one.typed_since(ask) is not None)
+                    running = next(fitting, None) or self._start(ask, flight, COMPLETION)
+                typed = len(ask.prefix) - len(running.ask.prefix)
+                rest, pieces = running.text[typed:], rest_of(running.pieces, typed)
+                unsure = ask.threshold and pieces
+                if running.finished or (unsure and sure_length(pieces, ask.threshold) < len(rest)):
+                    # Of what is still to come nothing will be shown.
+                    return rest, pieces
+                now = time.monotonic()
+                lines = rest[: max(0, rest.rfind("\n"))]
+                if lines.strip() and now >= patient_until and not ask.invoked:
+                    return lines, pieces
+                if now >= limit:
+                    message = self._engine().status.message
+                    raise EngineUnavailable(message or "the model takes too long; see timeoutMs")
+                await flight.wait((patient_until if now < patient_until else limit) - now)
+        except asyncio.CancelledError:
+            if flight.newest is mine and flight.running is running:
+                flight.stop()
+            raise
+        return None
 
-    def _filtered(self, text: str, ask: CompletionRequest) -> str:
-        return shown_text(text, ask.prefix, ask.suffix, self._syntax.syntax_of(ask))
-
-    def _sure_of(self, text: str, pieces: Sequence[LikelyPiece], ask: CompletionRequest) -> str:
-        return gated(text, pieces, self._threshold(ask))
-
-    def _threshold(self, ask: CompletionRequest) -> float:
-        """The joint probability down to which text is shown; 0, which is all of it, for whoever
-        asks by hand."""
-        return 0.0 if ask.invoked else THRESHOLDS[self._settings().completion.gate]
-
-    def _running_for(self, ask: CompletionRequest) -> Running:
-        """The generation that writes what the user is typing, or a new one."""
-        for group in (self._running, self._ahead):
-            running = group.get(ask.document)
-            if running is not None and running.usable and running.typed_since(ask) is not None:
-                return running
-        self._stop(ask.document)
-        running = self._start(ask, COMPLETION)
-        self._running[ask.document] = running
-        return running
-
-    def _start(self, ask: CompletionRequest, priority: int) -> Running:
-        running = Running(ask)
-        call = self._engine().ask(self._job(ask), self._client, running.add, priority)
+    def _start(self, ask: CompletionRequest, flight: InFlight[Running], priority: int) -> Running:
+        job = self._job(ask)
+        running = Running(ask, flight.wake)
+        if priority == COMPLETION:
+            flight.run(running)
+        else:
+            flight.run_ahead(running)
+        call = self._engine().ask(job, self._client, running.add, priority)
         running.start(call)
-        call.future.add_done_callback(lambda _: self._remember(running))
-        # A document is parsed once, while the model begins to write.
-        self._syntax.syntax_of(ask)
+        call.future.add_done_callback(lambda _: self._ended(running, flight))
         return running
 
     def _job(self, ask: CompletionRequest) -> CompletionJob:
         settings = self._settings().completion
         several = settings.multiline == "always" or (
             settings.multiline == "auto"
-            and wants_several_lines(ask.line_before, ask.line_after)
+            and ask.wants_several_lines
             and (ask.invoked or self._rates.wants_several(ask.language))
         )
         limit = settings.max_tokens if several else min(settings.max_tokens, SINGLE_LINE_TOKENS)
         return CompletionJob(
             workspace=ask.workspace,
             path=ask.path,
-            prefix=windowed_prefix(ask.prefix),
-            suffix=windowed_suffix(ask.suffix),
+            prefix=ask.windowed_prefix,
+            suffix=ask.windowed_suffix,
             language=ask.language,
             repository=PurePath(ask.workspace).name,
             snippets=self._snippets(ask),
@@ -217,123 +217,38 @@ class CompletionProvider:
             head="" if len(ask.prefix) <= PREFIX_CHARACTERS else ask.prefix[:SCANNED_CHARACTERS],
             max_tokens=limit,
             single_line=not several,
-            gate=self._threshold(ask),
+            gate=ask.threshold,
             temperature=settings.temperature,
         )
 
-    async def _text_for(
-        self, ask: CompletionRequest, mine: object
-    ) -> tuple[str, Sequence[LikelyPiece]] | None:
-        """What the model writes here, and how likely it finds that; None when a newer request came.
-        Raises without a model."""
-        limit = time.monotonic() + self._settings().completion.timeout_ms / 1000
-        while True:
-            running = self._running_for(ask)
-            running.waiting += 1
-            try:
-                text = await self._follow(ask, running, mine, limit)
-            except asyncio.CancelledError:
-                self._abandon(running)
-                raise
-            finally:
-                running.waiting -= 1
-            if text != _DIVERGED:
-                if self._newest.get(ask.document) is not mine:
-                    return None
-                return text, rest_of(running.pieces, len(running.typed_since(ask) or ""))
-
-    async def _follow(
-        self, ask: CompletionRequest, running: Running, mine: object, limit: float
-    ) -> str:
-        started = time.monotonic()
-        while self._newest.get(ask.document) is mine:
-            typed = running.typed_since(ask)
-            if typed is None:
-                return _DIVERGED
-            rest = running.text[len(typed) :]
-            if running.error is not None:
-                raise _as_ours(running.error)
-            if running.finished:
-                return rest if running.complete else _DIVERGED
-            threshold, pieces = self._threshold(ask), rest_of(running.pieces, len(typed))
-            if threshold and pieces and sure_length(pieces, threshold) < len(rest):
-                # Nothing of what is still to come will be shown.
-                return rest
-            now = time.monotonic()
-            lines = rest[: max(0, rest.rfind("\n"))]
-            patient_until = started + PATIENCE_S
-            if lines.strip() and now >= patient_until and not ask.invoked:
-                return lines
-            if now >= limit:
-                engine = self._engine()
-                raise EngineUnavailable(
-                    engine.status.message or "the model takes too long; see timeoutMs"
-                )
-            await running.wait((patient_until if now < patient_until else limit) - now)
-        return ""
-
-    def _wake_waiting(self, document: str) -> None:
-        for group in (self._running, self._ahead):
-            if (running := group.get(document)) is not None:
-                running.wake()
-
-    def _abandon(self, running: Running) -> None:
-        """The client cancelled a request: its generation stops unless another waits for it."""
-        document = running.ask.document
-        if running.waiting == 1 and self._running.get(document) is running:
-            self._stop(document)
-
-    def _stop(self, document: str) -> None:
-        for group in (self._running, self._ahead):
-            running = group.pop(document, None)
-            if running is not None:
-                running.cancel()
-                running.wake()
-
-    def _remember(self, running: Running) -> None:
-        ask = running.ask
+    def _ended(self, running: Running, flight: InFlight[Running]) -> None:
+        """What a generation wrote is known from now on."""
+        flight.ended(running)
+        ask, text, pieces = running.ask, running.text, running.pieces
         if running.result is not None:
             self._on_result(running.result)
-            shown = redacted(running.text, self._settings().log.source_text)
+            shown = redacted(text, self._settings().log.source_text)
             logger.debug("wrote %s, %s", shown, running.result.stopped_by)
-        text, pieces = running.text, running.pieces
         if running.complete:
-            text = self._filtered(text, ask)
-            pieces = aligned(pieces, running.text, text)
+            text, pieces, _ = self._filtered(text, pieces, ask)
         if text or running.complete:
             self._cache.add(
                 *(ask.document, ask.prefix, ask.suffix, text, running.complete, pieces),
-                is_short=bool(pieces) and self._threshold(ask) > 0,
+                is_short=bool(pieces) and ask.threshold > 0,
             )
-        for group in (self._running, self._ahead):
-            if group.get(ask.document) is running:
-                del group[ask.document]
 
-    def _fetch_ahead_soon(self, ask: CompletionRequest, shown: str) -> None:
-        """Compute the suggestion after this one, once this one is on its way to the editor."""
-        if shown and self._settings().completion.prefetch and not ask.invoked:
-            asyncio.get_running_loop().call_later(AHEAD_S, self._fetch_ahead, ask, shown,
-                                                  self._newest.get(ask.document))  # fmt: skip
+    def shown(self, ask: CompletionRequest, text: str) -> None:
+        """A suggestion goes to the editor: the one after it is computed, as if it were accepted.
+        Not where the user has gone on by then."""
+        if self._settings().completion.prefetch and not ask.invoked:
+            flight = self._flights[ask.document]
+            flight.soon(AHEAD_S, lambda: self._fetch_ahead(ask, text, flight))
 
-    def _fetch_ahead(self, ask: CompletionRequest, shown: str, newest: object) -> None:
-        """The same as if the suggestion were accepted; not when the user has gone on already."""
-        if newest is None or self._newest.get(ask.document) is not newest:
-            return
-        prefix = ask.prefix + shown
-        if self._cache.find(ask.document, prefix, ask.suffix) is not None:
-            return
-        following = CompletionRequest(
-            ask.document, ask.path, ask.workspace, ask.language, prefix, ask.suffix, ask.secret
-        )
-        running = self._running.get(ask.document)
-        if running is not None and running.usable and running.typed_since(following) is not None:
-            return
-        ahead = self._ahead.get(ask.document)
-        if ahead is not None:
-            if ahead.ask.prefix == prefix and ahead.ask.suffix == ask.suffix:
-                return
-            ahead.cancel()
-        self._ahead[ask.document] = self._start(following, PREFETCH)
+    def _fetch_ahead(self, ask: CompletionRequest, shown: str, flight: InFlight[Running]) -> None:
+        following = replace(ask, prefix=ask.prefix + shown)
+        is_known = self._cache.find(ask.document, following.prefix, ask.suffix) is not None
+        if not is_known and all(one.typed_since(following) is None for one in flight):
+            self._start(following, flight, PREFETCH)
 
     async def _alternatives(self, ask: CompletionRequest, first: str) -> list[str]:
         texts: list[str] = []
@@ -342,15 +257,11 @@ class CompletionProvider:
             if time.monotonic() > limit:
                 break
             job = replace(self._job(ask), temperature=ALTERNATIVE_TEMPERATURE, seed=seed)
-            call = self._engine().ask(job, self._client)
             try:
-                result = await call.future
-            except asyncio.CancelledError:
-                call.cancel()
-                raise
+                result = await self._engine().ask(job, self._client).result()
             except RedraftError:
                 break
-            shown = self._filtered(result.text, ask) if result else ""
+            shown = self._filtered(result.text, (), ask).text if result else ""
             if shown and shown != first and shown not in texts:
                 texts.append(shown)
         return texts
@@ -358,12 +269,7 @@ class CompletionProvider:
     async def explain(self, ask: CompletionRequest, plain: bool) -> JobResult:
         """One completion by the model alone: no cache, nothing filtered."""
         job = replace(self._job(ask), plain=plain, gate=0.0)
-        call = self._engine().ask(job, self._client)
-        try:
-            result: JobResult = await call.future
-        except asyncio.CancelledError:
-            call.cancel()
-            raise
+        result: JobResult = await self._engine().ask(job, self._client).result()
         return result
 
     def accepted(self, ask: CompletionRequest, text: str) -> None:
@@ -381,8 +287,8 @@ class CompletionProvider:
     def opened(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
         """A document was opened: compute what its prompts begin with, before the first key.
         ``ask``: the request at its start."""
+        self._prefill_soon(document, OPENED_S, ask)
         self._unplaced.add(document)
-        self._once_quiet(document, OPENED_S, lambda: self._opening_job(ask()))
 
     def placed(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
         """The editor shows where the cursor is; only the first time since it was opened counts."""
@@ -392,53 +298,52 @@ class CompletionProvider:
     def rest(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
         """The document changed: compute the prompt once the cursor rests and nobody asks."""
         self._unplaced.discard(document)
-        self._once_quiet(document, REST_S, lambda: self._job(ask()))
+        self._prefill_soon(document, REST_S, ask)
 
-    def _once_quiet(self, document: str, after_s: float, job: Callable[[], CompletionJob]) -> None:
-        self._forget_rest(document)
-        loop = asyncio.get_running_loop()
-        self._resting[document] = loop.call_later(after_s, self._prefill, document, job)
+    def _prefill_soon(
+        self, document: str, after_s: float, ask: Callable[[], CompletionRequest]
+    ) -> None:
+        self._stop_warming(document)
+        self._flights[document].soon(after_s, lambda: self._prefill(ask()))
 
-    def _opening_job(self, ask: CompletionRequest) -> CompletionJob:
-        beginning = ask.suffix[:PREFIX_CHARACTERS]
-        return replace(self._job(ask), prefix=beginning, opening=True)
-
-    def _forget_rest(self, document: str) -> None:
-        """Whoever asks now does not wait for what is computed ahead."""
-        if (timer := self._resting.pop(document, None)) is not None:
-            timer.cancel()
-        if (call := self._warming.pop(document, None)) is not None:
-            call.cancel()
-
-    def _prefill(self, document: str, job: Callable[[], CompletionJob]) -> None:
-        self._resting.pop(document, None)
-        engine = self._engine()
-        if engine.status.state not in ("ready", "loading") or document in self._running:
+    def _prefill(self, ask: CompletionRequest) -> None:
+        """Compute the prompt, and parse the document, before anybody waits for them."""
+        document, engine = ask.document, self._engine()
+        is_idle = self._flights[document].running is None
+        self._syntax.syntax_of(ask)
+        if engine.status.state not in ("ready", "loading") or not is_idle:
             return
-        call = self._warming[document] = engine.prefill(job(), self._client)
+        job = self._job(ask)
+        if document in self._unplaced:
+            job = replace(job, prefix=ask.suffix[:PREFIX_CHARACTERS], opening=True)
+        call = self._warming[document] = engine.prefill(job, self._client)
         call.future.add_done_callback(lambda _: self._warmed(document, call))
         if len(self._warming) > MOST_WARMING:
-            self._forget_rest(next(iter(self._warming)))
+            self._stop_warming(next(iter(self._warming)))
 
     def _warmed(self, document: str, call: Call) -> None:
         if self._warming.get(document) is call:
             del self._warming[document]
 
+    def _stop_warming(self, document: str) -> None:
+        """Whoever asks now does not wait for a prompt that is computed ahead."""
+        if (call := self._warming.pop(document, None)) is not None:
+            call.cancel()
+
     def close(self, document: str) -> None:
         """A document was closed."""
-        self._forget_rest(document)
+        self._stop_warming(document)
         self._unplaced.discard(document)
-        self._stop(document)
+        self._flights.pop(document, InFlight()).close()
         self._cache.forget(document)
-        self._newest.pop(document, None)
         self._syntax.forget(document)
 
     def close_all(self) -> None:
         """The client has gone."""
-        for document in [*self._resting, *self._warming]:
-            self._forget_rest(document)
-        for document in list({*self._running, *self._ahead}):
-            self._stop(document)
+        for document in list(self._warming):
+            self._stop_warming(document)
+        for flight in self._flights.values():
+            flight.stop()
 
 
 def _as_ours(error: BaseException) -> RedraftError:

@@ -26,6 +26,8 @@ class CompletionRequest:
     """Something of it may be a secret that the user allows: nothing of it is written anywhere."""
     invoked: bool = False
     """Asked for by hand: several suggestions are wanted, and waiting is no harm."""
+    threshold: float = 0.0
+    """The joint probability down to which text is shown; 0 for all of it, as by hand."""
 
     @property
     def line_before(self) -> str:
@@ -37,19 +39,29 @@ class CompletionRequest:
         """The cursor's line from the cursor on."""
         return self.suffix.split("\n", 1)[0]
 
+    @property
+    def windowed_prefix(self) -> str:
+        """The end of a long prefix, from a line start that moves in large steps only."""
+        prefix = self.prefix
+        if len(prefix) <= PREFIX_CHARACTERS:
+            return prefix
+        start = (len(prefix) - PREFIX_CHARACTERS + STEP - 1) // STEP * STEP
+        line = prefix.find("\n", start) + 1
+        return prefix[line:] if line else prefix[start:]
 
-def windowed_prefix(prefix: str) -> str:
-    """The end of a long prefix, from a line start that moves in large steps only."""
-    if len(prefix) <= PREFIX_CHARACTERS:
-        return prefix
-    start = (len(prefix) - PREFIX_CHARACTERS + STEP - 1) // STEP * STEP
-    line = prefix.find("\n", start) + 1
-    return prefix[line:] if line else prefix[start:]
+    @property
+    def windowed_suffix(self) -> str:
+        """The beginning of a long suffix, to a line end."""
+        suffix = self.suffix
+        if len(suffix) <= SUFFIX_CHARACTERS:
+            return suffix
+        end = suffix.rfind("\n", 0, SUFFIX_CHARACTERS)
+        return suffix[: end + 1] if end > 0 else suffix[:SUFFIX_CHARACTERS]
 
-
-def windowed_suffix(suffix: str) -> str:
-    """The beginning of a long suffix, to a line end."""
-    if len(suffix) <= SUFFIX_CHARACTERS:
-        return suffix
-    end = suffix.rfind("\n", 0, SUFFIX_CHARACTERS)
-    return suffix[: end + 1] if end > 0 else suffix[:SUFFIX_CHARACTERS]
+    @property
+    def wants_several_lines(self) -> bool:
+        """Whether a block may be written here: on an empty line, or after what opens a block."""
+        if self.line_after.strip(" \t\r)]}>;,:\"'"):
+            return False
+        before = self.line_before.rstrip()
+        return not before.strip() or before.endswith((":", "{", "(", "[", "=>", "->"))

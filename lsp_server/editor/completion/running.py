@@ -1,8 +1,9 @@
-"""A completion that is being generated, and those who wait for it."""
+"""A completion that is being generated."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from lsp_server.editor.completion.request import CompletionRequest
 from lsp_server.shared.contract.calls import Call
@@ -13,21 +14,21 @@ from lsp_server.tasks.completion.gate import LikelyPiece, pieces_of
 class Running:
     """One generation. It goes on while the user types what it writes."""
 
-    def __init__(self, ask: CompletionRequest) -> None:
+    def __init__(self, ask: CompletionRequest, on_more: Callable[[], None]) -> None:
+        """``on_more``: told when there is more text, and when it ends."""
         self.ask = ask
         self.text = ""
         self.pieces: list[LikelyPiece] = []
         """How likely the model found its tokens; none where that is not told of all."""
-        self._tells = True
-        self.waiting = 0
         self.finished = False
         self.complete = False
         """The text ended by itself."""
         self.result: JobResult | None = None
-        self._call: Call | None = None
-        self._waiters: list[asyncio.Future[None]] = []
         self.error: BaseException | None = None
         """Why there is no text."""
+        self._tells = True
+        self._on_more = on_more
+        self._call: Call | None = None
 
     def start(self, call: Call) -> None:
         """Follow ``call``."""
@@ -40,7 +41,7 @@ class Running:
         found = pieces_of(spans)
         self._tells = self._tells and found is not None
         self.pieces = [*self.pieces, *(found or ())] if self._tells else []
-        self.wake()
+        self._on_more()
 
     def _done(self, future: asyncio.Future[JobResult | None]) -> None:
         self.finished = True
@@ -49,42 +50,19 @@ class Running:
             if self.error is None and (result := future.result()) is not None:
                 self.result, self.text = result, result.text
                 self.complete = result.stopped_by != "cancelled"
-        self.wake()
-
-    @property
-    def usable(self) -> bool:
-        """It still writes, or it wrote to the end."""
-        return self.error is None and (self.complete or not self.finished)
+        self._on_more()
 
     def typed_since(self, ask: CompletionRequest) -> str | None:
-        """What was typed since the generation began, if it may still fit what is written."""
+        """What was typed since the generation began, if it may still fit what is written; None
+        where it does not, or where the text was broken off."""
         own = self.ask
         if own.document != ask.document or own.suffix != ask.suffix or own.invoked != ask.invoked:
             return None
-        if not ask.prefix.startswith(own.prefix):
+        if (self.finished and not self.complete) or not ask.prefix.startswith(own.prefix):
             return None
         typed = ask.prefix[len(own.prefix) :]
         fits = self.text.startswith(typed) or (not self.finished and typed.startswith(self.text))
         return typed if fits else None
-
-    def wake(self) -> None:
-        """Let those who wait look again."""
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    async def wait(self, timeout_s: float) -> None:
-        """Wait until more is written, it is finished, or the time is up. (``asyncio.wait_for``
-        before Python 3.12 swallows a cancel that comes at the same time.)"""
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
-        self._waiters.append(waiter)
-        timer = loop.call_later(timeout_s, self.wake)
-        try:
-            await waiter
-        finally:
-            timer.cancel()
-            self._waiters.remove(waiter)
 
     def cancel(self) -> None:
         """Nobody wants it: the decode loop stops within one forward."""

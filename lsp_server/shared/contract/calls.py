@@ -31,6 +31,14 @@ class Call:
     cancelled: float | None = None
     """When it was cancelled."""
 
+    async def result(self) -> Any:
+        """What the future brings; whoever stops waiting for it cancels the request."""
+        try:
+            return await asyncio.shield(self.future)
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+
 
 class Calls:
     """The table of one engine's calls."""

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accel.forwards import told
 from lsp_server.commands.cli.output import add_json_argument, write_json
-from lsp_server.editor.completion.postfilter import shown_text, wants_several_lines
+from lsp_server.editor.completion.postfilter import shown_text
 from lsp_server.editor.completion.provider import PATIENCE_S, SINGLE_LINE_TOKENS
-from lsp_server.editor.completion.request import windowed_prefix, windowed_suffix
+from lsp_server.editor.completion.request import CompletionRequest
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import BenchError
 from lsp_server.shared.settings import CompletionSettings
@@ -135,15 +135,15 @@ class RememberedModel:
 
         prefix = case.prefix + case.reference[:typed]
         suffix = "\n" + case.suffix.removeprefix("\n")
-        line = prefix[prefix.rfind("\n") + 1 :]
-        several = wants_several_lines(line, "")
+        ask = CompletionRequest("", case.path, "", "python", prefix, suffix)
+        several = ask.wants_several_lines
         key = (case.id, typed, whole and several)
         if key not in self._known:
             most = CompletionSettings().max_tokens
             job = CompletionJob(
                 *("", case.path),
-                prefix=windowed_prefix(prefix),
-                suffix=windowed_suffix(suffix),
+                prefix=ask.windowed_prefix,
+                suffix=ask.windowed_suffix,
                 language="python",
                 prompt_seconds=0.0,
                 max_tokens=most if several else min(most, SINGLE_LINE_TOKENS),

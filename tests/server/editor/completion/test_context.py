@@ -15,8 +15,6 @@ from lsp_server.editor.completion.request import (
     STEP,
     SUFFIX_CHARACTERS,
     CompletionRequest,
-    windowed_prefix,
-    windowed_suffix,
 )
 from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet
 from lsp_server.shared.settings import ContextSettings, read_settings
@@ -356,19 +354,24 @@ def test_the_budget_is_set_for_all_models_or_for_one(values: dict[str, Any], tok
     assert read_settings(values).settings.context_tokens == tokens
 
 
+def between(prefix: str, suffix: str) -> CompletionRequest:
+    return CompletionRequest("d", "d.py", "", "python", prefix, suffix)
+
+
 def test_the_window_of_a_long_text_begins_at_a_line_and_stays_while_typing() -> None:
     text = "".join(f"line {number}\n" for number in range(20_000))
-    starts = {windowed_prefix(text + "x" * typed)[:20] for typed in range(0, STEP // 2, 50)}
-    assert len(starts) <= 2
-    window = windowed_prefix(text)
+    windows = [between(text + "x" * typed, "").windowed_prefix for typed in range(0, STEP // 2, 50)]
+    assert len({window[:20] for window in windows}) <= 2
+    window = between(text, "").windowed_prefix
     assert window.startswith("line ")
     assert text.endswith(window)
     assert len(window) <= PREFIX_CHARACTERS
-    after = windowed_suffix(text)
+    after = between("", text).windowed_suffix
     assert text.startswith(after)
     assert after.endswith("\n")
     assert len(after) <= SUFFIX_CHARACTERS
-    assert (windowed_prefix("short"), windowed_suffix("short")) == ("short", "short")
+    short = between("before", "after")
+    assert (short.windowed_prefix, short.windowed_suffix) == ("before", "after")
 
 
 def test_owners_with_files_of_one_name_are_told_their_own_texts() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lsp_server.editor.completion.postfilter import shown_text, wants_several_lines
+from lsp_server.editor.completion.postfilter import shown_text
+from lsp_server.editor.completion.request import CompletionRequest
 
 BLOCK = "def f(items):\n    for item in items:\n        "
 
@@ -79,4 +80,5 @@ def test_filtering_again_changes_nothing(name: str) -> None:
 def test_several_lines_only_where_a_block_may_follow(
     before: str, after: str, several: bool
 ) -> None:
-    assert wants_several_lines(before, after) is several
+    ask = CompletionRequest("d", "d.py", "", "python", f"x\n{before}", f"{after}\nx")
+    assert ask.wants_several_lines is several

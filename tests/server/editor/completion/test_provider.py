@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from staged_engine import PREFIX, SUFFIX, Session, play, settle, texts
@@ -246,8 +247,8 @@ def test_of_many_documents_the_last_are_read(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(provider_module, "OPENED_S", 0.0)
 
     async def scene(session: Session) -> None:
-        for number in range(9):
-            session.provider.opened(f"{number}", lambda: OPENED)
+        for name in map(str, range(9)):
+            session.provider.opened(name, partial(replace, OPENED, document=name))
             await settle()
         cancelled = len(session.engine.cancelled_prefills)
         assert len(session.engine.prefills) - cancelled == provider_module.MOST_WARMING
