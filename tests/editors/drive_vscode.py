@@ -149,8 +149,9 @@ class Window:
         self._until(self.page.locator(".editor-instance .focused"), self._click_lines)
 
     def _click_lines(self) -> None:
-        lines = self.page.locator(".editor-instance .monaco-editor .view-lines").last
-        box = lines.bounding_box() or {"x": 0, "y": 0}
+        # What is in view of them: the lines themselves are scrolled, so their top may be above it.
+        shown = self.page.locator(".editor-instance .monaco-editor .editor-scrollable").last
+        box = shown.bounding_box() or {"x": 0, "y": 0}
         self.page.mouse.click(box["x"] + 300, box["y"] + 10)
 
     def status(self) -> str:
