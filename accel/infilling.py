@@ -1,6 +1,6 @@
-"""The line that fits best between what stands before the cursor and what follows.
+"""The line that fits best between the text before the cursor and what follows.
 
-A small model that fills in the middle hardly looks at the text behind the hole; reading from left
+A small model that fills in the middle hardly looks at the text after the hole; reading from left
 to right it tells well whether that text would have come next. So likely lines are found by beam
 search, and the one is taken with which line and following text are likeliest (as InCoder, section
 4.1, reranks infills).

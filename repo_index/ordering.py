@@ -1,6 +1,6 @@
-"""Sorting of positions by the tokens that stand before them, last token first.
+"""Sorting of positions by the tokens before them, last token first.
 
-A position ``p`` stands for the border before ``tokens[p]``; its context is ``tokens[p-1],
+A position ``p`` is the border before ``tokens[p]``; its context is ``tokens[p-1],
 tokens[p-2], ...`` down to the separator, at most ``DEPTH`` tokens; equal contexts are ordered by
 position. Separators are the greatest value of the stream's type (uint16 or uint32).
 """

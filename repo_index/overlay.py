@@ -1,4 +1,4 @@
-"""Open buffers in one segment: the text that an editor shows, in place of what is on the disk.
+"""Open buffers in one segment: the text that an editor shows, instead of what is on the disk.
 Snapshots that are in use keep their arrays. Used by one thread at a time."""
 
 from __future__ import annotations

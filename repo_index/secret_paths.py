@@ -89,7 +89,7 @@ def secret_path(path: str) -> str:
     if place := _place_at_home(path):
         return f"secret: in ~/{place}"
     if _SYSTEM_PLACES.match(path):
-        return "secret: a place where systems keep keys"
+        return "secret: a folder in which systems keep keys"
     return _secret_name(path, name)
 
 

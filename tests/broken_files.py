@@ -141,7 +141,7 @@ def torn_weights(folder: Path) -> str:
     return with_file(folder, "model.safetensors", weights()[:-100])
 
 
-@FILES.add("goes on behind its last tensor", "fetch that file again")
+@FILES.add("goes on after its last tensor", "fetch that file again")
 def weights_with_a_tail(folder: Path) -> str:
     return with_file(folder, "model.safetensors", weights() + b"more")
 

@@ -1,4 +1,4 @@
-"""EfficientEdit's two phases with our copies: reuse what stands there, generate what is new."""
+"""EfficientEdit's two phases with our copies: reuse what is there, generate what is new."""
 
 from __future__ import annotations
 

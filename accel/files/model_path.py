@@ -1,4 +1,4 @@
-"""Where a model is: what a user wrote as its path or id, and what stands there. Loads no torch."""
+"""Where a model is: what a user wrote as its path or id, and what is there. Loads no torch."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def check_not_stand_in(file: Path, start: bytes) -> None:
         )
     if start.lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
         raise BrokenModel(
-            f"{file} is a web page that was saved in place of the file",
+            f"{file} is a web page that was saved instead of the file",
             "fetch it again, signed in if the model asks for that",
         )
     if not any(start):
@@ -147,4 +147,4 @@ def _check_size(file: Path, tensors: dict[str, WeightsEntry], present: int) -> N
             f"{file} was cut off: {present} of its {place} bytes of weights are there", AGAIN
         )
     if place < present:
-        raise BrokenModel(f"{file} is damaged: it goes on behind its last tensor", AGAIN)
+        raise BrokenModel(f"{file} is damaged: it goes on after its last tensor", AGAIN)

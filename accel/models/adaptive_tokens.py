@@ -1,7 +1,7 @@
-"""Adaptive tokens (SDSAT, Liu et al. 2024): inputs that stand for text to come.
+"""Adaptive tokens (SDSAT, Liu et al. 2024): inputs in place of text to come.
 
 ``adaptive.safetensors`` beside a model's weights holds their ``embeddings`` [tokens, width] and the
-sha256 of the weights that learnt them. They stand behind the vocabulary and are never written.
+sha256 of the weights that learnt them. Their ids follow the vocabulary's and are never written.
 """
 
 from __future__ import annotations

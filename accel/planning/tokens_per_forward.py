@@ -1,4 +1,4 @@
-"""How many tokens a forward brings by its number of rows, E(T), of one kind of text."""
+"""How many tokens a forward yields by its number of rows, E(T), of one kind of text."""
 
 from __future__ import annotations
 

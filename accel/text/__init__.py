@@ -1,1 +1,1 @@
-"""From text to token ids and back: tokenizer, prompts of every kind, rules of edits."""
+"""From text to token ids and back: tokenizer, prompts of every kind, token healing."""

@@ -1,4 +1,4 @@
-"""Thinking that stands before an answer: how it is switched off, and closed where a template begins
+"""Thinking before an answer: how it is switched off, and closed where a template begins
 it. Sources: the chat templates of Qwen3, SmolLM3, GLM-4.5, Granite 3, DeepSeek-V3.1, Seed-OSS,
 Command A, gpt-oss, Magistral, Kimi, Apertus and the distills of DeepSeek-R1."""
 

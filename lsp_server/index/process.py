@@ -1,5 +1,5 @@
 """The indexer process keeps the datastores of all open workspaces up to date, on one thread of low
-priority that stands still whenever a request decodes. It loads no torch."""
+priority that pauses whenever a request decodes. It loads no torch."""
 
 from __future__ import annotations
 

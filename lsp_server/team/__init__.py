@@ -1,1 +1,1 @@
-"""One engine for many: behind HTTP, with copies of repositories, on Ray."""
+"""One engine for many: over HTTP, with copies of repositories, on Ray."""

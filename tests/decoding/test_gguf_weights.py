@@ -107,7 +107,11 @@ def test_other_files_than_models_are_refused(tmp_path: Path) -> None:
 REFUSED: dict[str, tuple[dict[str, Any], type[AccelError], str]] = {
     "window": ({"attention.sliding_window": 64}, UnsupportedModel, "sliding window"),
     "experts": ({"expert_count": 8}, UnsupportedModel, "mixture of experts"),
-    "soft caps": ({"final_logit_softcapping": 30.0}, UnsupportedModel, "bends its logits"),
+    "soft caps": (
+        {"final_logit_softcapping": 30.0},
+        UnsupportedModel,
+        "soft-capping of its logits",
+    ),
     "part of heads": ({"rope.dimension_count": 4}, UnsupportedModel, "a part of each head"),
     "other scaling": (
         {"rope.scaling.type": "longrope", "rope.scaling.factor": 2.0},

@@ -1,5 +1,5 @@
-"""The cursor of an edit: which place of the original the output has reached. On track, the next
-token is expected at the anchor; off it, the longest match that is near enough brings it back."""
+"""The cursor of an edit: which position of the original the output has reached. On track, the next
+token is expected at the anchor; off it, the longest match that is near enough sets it again."""
 
 from __future__ import annotations
 

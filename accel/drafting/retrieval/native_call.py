@@ -1,5 +1,5 @@
-"""Compiled code of another package, called by its address from compiled code: behind a forward a
-call through the interpreter is slow."""
+"""Compiled code of another package, called by its address from compiled code: right after a
+forward, a call through the interpreter is slow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands near the cursor, by distance: the same for all nodes of a tree."""
+"""The tokens near the cursor, by distance: the same for all nodes of a tree."""
 
 from __future__ import annotations
 

@@ -41,13 +41,13 @@ FAMILIES = {
 """SmolLM and Mistral call themselves ``llama``."""
 
 _FOREIGN = {
-    "attn_logit_softcapping": "bends its attention",
-    "final_logit_softcapping": "bends its logits",
-    "attention.max_alibi_bias": "has other positions (ALiBi)",
-    "attention.clamp_kqv": "clamps its attention",
-    "attention.temperature_scale": "scales its attention by position",
-    "attention.layer_norm_epsilon": "has other norms",
-    "rope.scaling.yarn_log_multiplier": "turns positions in another way",
+    "attn_logit_softcapping": "has soft-capping of attention scores",
+    "final_logit_softcapping": "has soft-capping of its logits",
+    "attention.max_alibi_bias": "has ALiBi positions",
+    "attention.clamp_kqv": "clamps queries, keys and values (clamp_kqv)",
+    "attention.temperature_scale": "scales attention by position (attention temperature)",
+    "attention.layer_norm_epsilon": "has LayerNorm in place of RMSNorm",
+    "rope.scaling.yarn_log_multiplier": "has YaRN with a factor of its own (yarn_log_multiplier)",
     "ssm.state_size": "is a hybrid with a recurrent state",
 }
 """Keys that say what our forward has not."""

@@ -1,4 +1,4 @@
-"""What a GGUF file says about its model, by key, read as the kind of value that is wanted."""
+"""What a GGUF file says about its model, by key, read as a value of the kind that is asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes a GGUF file: header, then tensors one behind the other.
+"""Writes a GGUF file: the header, then one tensor after the other.
 
 Source: the GGUF specification (ggml's docs/gguf.md), version 3.
 """

@@ -1,6 +1,6 @@
-"""Whose rows stand where in a forward, and the caches of those requests.
+"""Which rows of a forward are whose, and the caches of those requests.
 
-A forward computes rows of several requests, one behind the other. A table has a line for each: its
+A forward computes rows of several requests, one after the other. A table has a line for each: its
 cache by addresses, so that one compiled form serves any number of caches.
 """
 

@@ -62,7 +62,7 @@ def thread_state_of(
 
     cos_sin: float32 [positions, 2, head_dim / 2]; kv, key_words, value_words: the arrays of a
     cache of one block, and its keys and values as ``multiply`` reads them: those that a forward
-    computes behind are like it; scratch, verification: shared by all
+    computes for have the same form; scratch, verification: shared by all
     threads; attention_buffers, logits: the thread's own, logits float32 [rows,
     ``lm_head.COLUMNS``].
     """

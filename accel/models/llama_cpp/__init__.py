@@ -1,1 +1,1 @@
-"""llama.cpp behind the model contract: a process of its own computes, and verifies whole trees."""
+"""llama.cpp as a backend: a process of its own computes, and verifies whole trees."""

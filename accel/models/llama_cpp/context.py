@@ -1,4 +1,4 @@
-"""One line of text in llama.cpp, and the forwards behind it."""
+"""One line of text in llama.cpp, and its forwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model behind llama.cpp may be given, found out by giving it that."""
+"""What a model that llama.cpp computes may be given, found out by giving it that."""
 
 from __future__ import annotations
 

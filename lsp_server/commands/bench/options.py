@@ -89,4 +89,4 @@ def why_no_peer(model: str | None) -> str:
 
     if not is_gguf(find_model_path(model)):
         return "llama.cpp reads GGUF files alone"
-    return "" if is_installed() else "`pip install 'redraft[llama-cpp]'` brings llama.cpp"
+    return "" if is_installed() else "`pip install 'redraft[llama-cpp]'` installs llama.cpp"

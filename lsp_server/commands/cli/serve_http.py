@@ -1,4 +1,4 @@
-"""``redraft serve-http``: the engine behind HTTP, for a team."""
+"""``redraft serve-http``: the engine over HTTP, for a team."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A cache of suggestions: typing into one, or coming back to it, costs no model time. An entry is
-found by the text around its place, up to :data:`LOOKBACK` typed characters back."""
+found by the text around its position, up to :data:`LOOKBACK` typed characters back."""
 
 from __future__ import annotations
 

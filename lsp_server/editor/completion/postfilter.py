@@ -1,5 +1,5 @@
-"""Cuts what must not be shown from the model's text: hidden characters, loops, what stands after
-the cursor, closing brackets that close nothing, trailing blanks."""
+"""Cuts what must not be shown from the model's text: hidden characters, loops, what is after
+the cursor already, closing brackets that close nothing, trailing blanks."""
 
 from __future__ import annotations
 

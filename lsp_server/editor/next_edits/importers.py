@@ -1,7 +1,7 @@
 """Finds the other files of a workspace that import a name from a Python module.
 
 Files are read as the index reads them: none that is ignored, large, binary or holds secrets. What
-an editor has open counts in place of the file.
+an editor has open counts instead of the file.
 """
 
 from __future__ import annotations

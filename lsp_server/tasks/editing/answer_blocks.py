@@ -1,5 +1,5 @@
 """Finds fenced blocks in an answer: CommonMark 0.31, and beyond it fences in list items and quotes,
-behind the last word of a line, and closing fences that are too short."""
+after the last word of a line, and closing fences that are too short."""
 
 from __future__ import annotations
 

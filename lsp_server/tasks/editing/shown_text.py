@@ -1,5 +1,5 @@
 """Prepares a selection for the model: line ends, a byte order mark, blanks at ends of lines and
-control characters stay behind; what its vocabulary cannot carry is shown as ``x1`` or ``<1>``."""
+control characters are left out; what its vocabulary cannot carry is shown as ``x1`` or ``<1>``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The team's server: the engine behind HTTP. Needs the extra ``server``."""
+"""The team's server: the engine over HTTP. Needs the extra ``server``."""

@@ -1,1 +1,1 @@
-"""A team's server on Ray Serve: replicas of the engine behind the application of serve-http."""
+"""A team's server on Ray Serve: replicas of the engine that the application of serve-http asks."""

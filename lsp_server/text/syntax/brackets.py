@@ -1,4 +1,4 @@
-"""Brackets of code: where they are, which are open at a place, which are closed after it."""
+"""Brackets of code: where they are, which are open at a position, which are closed after it."""
 
 from __future__ import annotations
 

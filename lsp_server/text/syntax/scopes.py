@@ -1,4 +1,4 @@
-"""Finds the function, class or module around a place, in which a name has its meaning."""
+"""Finds the function, class or module around a position, in which a name has its meaning."""
 
 from __future__ import annotations
 
