@@ -65,8 +65,6 @@ WINDOW_NODES = 256
 """A window of a file that is rewritten as a whole is verified in one forward, where that pays."""
 PIECE_SHARE = 4
 """A selection that takes more than this part of the model's positions is edited piece by piece."""
-TYPICAL_CONTEXT = 512
-"""Tokens behind which a forward is priced when a drafter is chosen."""
 
 
 class EngineService(EnginePrompts):
@@ -320,7 +318,7 @@ class EngineService(EnginePrompts):
             request.plan = drafter.name == "redraft"
             generation = engine.generate(request, session)
             yield from relayed(generation.steps(), spans_of)
-        return result_of(generation, builder, engine.planner.seconds(1, TYPICAL_CONTEXT))
+        return result_of(generation, builder)
 
     def _copy_prompt(self, key: tuple[str, ...], prompt: TokenArray, session: Session) -> None:
         """Take over what a generation under way has computed of a prompt, where that is most of

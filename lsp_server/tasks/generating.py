@@ -49,7 +49,7 @@ ANSWER_TOKENS = 256
 CUT = ("cancelled", "length", "loop", "broken")
 """How an answer ended that is not whole."""
 _ADDED = (
-    *("tokens", "forwards", "seconds", "prefill_seconds", "plain_seconds"),
+    *("tokens", "forwards", "seconds", "prefill_seconds"),
     *("prompt_tokens", "prompt_tokens_reused"),
 )
 """What the pieces of an edit cost together is the sum of what each cost."""
@@ -255,9 +255,7 @@ def generation_end(job: GenerateJob) -> stopping.StopRule | None:
     return stopping.first_of(rules)
 
 
-def result_of(
-    generation: Generation, builder: SpanBuilder, plain_forward_s: float = 0.0
-) -> JobResult:
+def result_of(generation: Generation, builder: SpanBuilder) -> JobResult:
     """A finished generation as a result."""
     statistics = generation.statistics
     return JobResult(
@@ -269,7 +267,6 @@ def result_of(
         prefill_seconds=statistics.prefill_s,
         sources=dict(statistics.sources),
         stopped_by=generation.stopped_by,
-        plain_seconds=statistics.tokens * plain_forward_s,
         prompt_tokens=statistics.prompt_tokens,
         prompt_tokens_reused=statistics.prompt_tokens_reused,
     )

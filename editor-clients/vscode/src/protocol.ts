@@ -62,9 +62,7 @@ export interface Status {
   index?: { files?: number; tokens?: number; done?: number; total?: number };
   /** Tokens of the longest prompt of a suggestion. */
   promptTokens?: number | null;
-  lastLatencyMs?: number | null;
   tokensPerForward?: number | null;
-  speedup?: number | null;
   reason?: string;
   /** The server that the model is at, and what answers: `server`, `local` or `nothing`. */
   server?: { url: string; answers: string; drafted: boolean; reason: string } | null;

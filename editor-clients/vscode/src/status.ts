@@ -75,7 +75,7 @@ export class StatusItem implements vscode.Disposable {
       void vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
     }
     const progress = status.index?.total ? ` ${status.index.done ?? 0}/${status.index.total}` : "";
-    const faster = status.speedup ? ` ${status.speedup.toFixed(1)}×` : "";
+    const faster = status.tokensPerForward ? ` ${status.tokensPerForward.toFixed(1)}×` : "";
     const suffix = status.state === "indexing" ? progress : status.state === "ready" ? faster : "";
     this.item.text = `$(${ICONS[status.state]}) Redraft${suffix}`;
     this.item.tooltip = tooltip(status);
@@ -94,9 +94,9 @@ export class StatusItem implements vscode.Disposable {
   }
 }
 
-/** One line that says how things stand, what to do when they do not, and how fast it is. */
+/** One line that says how things stand, what to do when they do not, and what drafts save. */
 export function summary(status: Status): string {
-  const faster = withUnit(status.speedup, " times faster", 1);
+  const faster = withUnit(status.tokensPerForward, " tokens per forward", 1);
   const parts = [status.message, status.reason, status.remedy, status.model, faster].filter((part) => part);
   return parts.length > 0 ? `${status.state}: ${parts.join("; ")}` : status.state;
 }
@@ -113,9 +113,7 @@ function tooltip(status: Status): vscode.MarkdownString {
     ["Settings", status.modelNotes?.join("; ")],
     ["Index", status.index?.files === undefined ? undefined : `${status.index.files} files`],
     ["Prompt", withUnit(status.promptTokens, " tokens at most", 0)],
-    ["Last answer", withUnit(status.lastLatencyMs, " ms", 0)],
     ["Tokens per forward", withUnit(status.tokensPerForward, "", 1)],
-    ["Faster than plain decoding", withUnit(status.speedup, "×", 1)],
   ];
   const page = new vscode.MarkdownString("**Redraft**\n\n");
   for (const [name, value] of rows) {

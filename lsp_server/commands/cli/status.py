@@ -11,6 +11,7 @@ ANSWERS = {"server": "the server", "local": "the model on this machine", "nothin
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--explain", action="store_true", help="with the times of requests")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -21,11 +22,11 @@ def run(args: argparse.Namespace) -> int:
     if status is None:
         print(json.dumps({"running": False}) if args.json else "no daemon runs")
         return 1
-    print(json.dumps(status) if args.json else _page(status))
+    print(json.dumps(status) if args.json else _page(status, args.explain))
     return 0
 
 
-def _page(status: dict[str, Any]) -> str:
+def _page(status: dict[str, Any], explain: bool = False) -> str:
     lines = [f"daemon    process {status['pid']}, {status['clients']} client(s), up "
              f"{status['uptime_s']:.0f} s, log {status['log']}"]  # fmt: skip
     memory = status["memory"]
@@ -38,10 +39,8 @@ def _page(status: dict[str, Any]) -> str:
         lines += [f"          note: {note}" for note in _notes(engine)]
         if (server := engine["server"]) is not None:
             lines.append(f"          {_server(server)}")
-        lines.append(
-            f"          queue {engine['queue']}, requests {engine['requests']}, "
-            f"latency p50 {engine['latency_ms_p50']:.0f} ms p95 {engine['latency_ms_p95']:.0f} ms"
-        )
+        lines.append(f"          queue {engine['queue']}, requests {engine['requests']}")
+        lines += [f"          {line}" for line in _times(engine)] if explain else []
     for workspace in status["workspaces"]:
         lines.append(
             f"workspace {workspace['folder']}: {workspace['state']}, "
@@ -63,6 +62,15 @@ def _page(status: dict[str, Any]) -> str:
 def _stands(engine: dict[str, Any]) -> str:
     state, message = str(engine["state"]), str(engine["message"])
     return message if message.startswith(state) else ": ".join(filter(None, [state, message]))
+
+
+def _times(engine: dict[str, Any]) -> list[str]:
+    """By the clock: a busy machine makes them longer."""
+    p50, p95 = engine["latency_ms_p50"], engine["latency_ms_p95"]
+    lines = [f"latency p50 {p50:.0f} ms p95 {p95:.0f} ms"]
+    if (speedup := engine["speedup"]) is not None:
+        lines.append(f"drafts: {speedup:.1f} times as fast as plain decoding, when both were timed")
+    return lines
 
 
 def _notes(engine: dict[str, Any]) -> list[str]:

@@ -15,6 +15,8 @@ from lsp_server.shared.contract.status import EngineStatus
 
 SEND_EVERY_S = 0.2
 """Changes in quick succession are told once."""
+WORTH_TELLING = 1.1
+"""Tokens for each forward from which on a user is told of them."""
 
 NO_FILLING = (
     "the model has no fill-in-the-middle tokens: it completes from the text before the cursor "
@@ -34,8 +36,6 @@ class Performance:
     latency_ms: float = 0.0
     tokens: int = 0
     forwards: int = 0
-    seconds: float = 0.0
-    plain_seconds: float = 0.0
     shown: int = 0
     accepted: int = 0
     """Suggestions shown and accepted, counted here and told to nobody else."""
@@ -44,18 +44,13 @@ class Performance:
         """Count a completion."""
         self.tokens += result.tokens
         self.forwards += result.forwards
-        self.seconds += result.seconds
-        self.plain_seconds += result.plain_seconds
 
     @property
     def tokens_per_forward(self) -> float | None:
-        """Tokens for each forward of the model since the client connected."""
-        return self.tokens / self.forwards if self.forwards else None
-
-    @property
-    def speedup(self) -> float | None:
-        """Time of plain decoding's forwards, by the profile, over the time it took."""
-        return self.plain_seconds / self.seconds if self.plain_seconds and self.seconds else None
+        """Tokens for each forward of the model since the client connected, one without drafts; None
+        below :data:`WORTH_TELLING`. How busy the machine was does not count."""
+        found = self.tokens / self.forwards if self.forwards else 0.0
+        return found if found >= WORTH_TELLING else None
 
 
 @dataclass(slots=True)
@@ -92,7 +87,6 @@ def status_message(condition: Condition) -> dict[str, Any]:
     performance = condition.performance
     rounded = performance.tokens_per_forward
     completes, edits = condition.engine.status, condition.edit_engine.status
-    faster = completes.speedup or performance.speedup
     engines = {condition.engine, condition.edit_engine}
     remedy = _remedy_of_failure(condition) if state in ("error", "ready") else ""
     if state == "inactive" and condition.document in condition.withheld:
@@ -118,7 +112,6 @@ def status_message(condition: Condition) -> dict[str, Any]:
         "promptTokens": completes.prompt_length.tokens(condition.prompt_seconds) or None,
         "lastLatencyMs": round(performance.latency_ms, 1) if performance.latency_ms else None,
         "tokensPerForward": round(rounded, 2) if rounded else None,
-        "speedup": round(faster, 2) if faster else None,
         "shown": performance.shown,
         "accepted": performance.accepted,
         "acceptance": condition.acceptance,

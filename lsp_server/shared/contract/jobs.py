@@ -238,9 +238,6 @@ class JobResult:
     """``end`` (end of text), ``stop`` (a stop rule), ``length`` (token limit), ``loop`` (the text
     repeats itself), ``broken`` (a server's answer broke off) or ``cancelled``. The last four are no
     whole answers."""
-    plain_seconds: float = 0.0
-    """What the forwards of plain decoding take for as many tokens, by the machine's profile; 0
-    where that is not known."""
     prompt_tokens: int = 0
     prompt_tokens_reused: int = 0
     """Those that were computed for an earlier request."""

@@ -80,6 +80,5 @@ class LineFitter:
             prefill_seconds=0.0,
             sources={"model": len(line.tokens)},
             stopped_by="end",
-            plain_seconds=seconds,
         )
         return FittedLine(result, Span(text, "model", line.score))

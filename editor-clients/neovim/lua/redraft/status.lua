@@ -42,8 +42,8 @@ function M.component()
   local detail = ''
   if status.state == 'indexing' and status.index and (status.index.total or 0) > 0 then
     detail = (' %d/%d'):format(status.index.done or 0, status.index.total)
-  elseif status.state == 'ready' and type(status.speedup) == 'number' then
-    detail = (' %.1f×'):format(status.speedup)
+  elseif status.state == 'ready' and type(status.tokensPerForward) == 'number' then
+    detail = (' %.1f×'):format(status.tokensPerForward)
   elseif status.state ~= 'ready' then
     detail = ' ' .. status.state
   end
@@ -68,9 +68,7 @@ function M.lines(status)
     { 'workspace', status.workspace },
     { 'index', index.files and ('%d files'):format(index.files) },
     { 'prompt', type(status.promptTokens) == 'number' and ('%d tokens at most'):format(status.promptTokens) },
-    { 'last answer', type(status.lastLatencyMs) == 'number' and ('%.0f ms'):format(status.lastLatencyMs) },
     { 'tokens per forward', type(status.tokensPerForward) == 'number' and ('%.1f'):format(status.tokensPerForward) },
-    { 'faster than plain', type(status.speedup) == 'number' and ('%.1f times'):format(status.speedup) },
   }
   local lines = {}
   for _, row in ipairs(rows) do

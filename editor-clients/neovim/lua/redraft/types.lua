@@ -57,9 +57,7 @@
 ---@field workspace? string
 ---@field index? { files?: integer, tokens?: integer, done?: integer, total?: integer }
 ---@field promptTokens? integer tokens of the longest prompt of a suggestion
----@field lastLatencyMs? number
 ---@field tokensPerForward? number
----@field speedup? number
 ---@field reason? string
 
 ---@class redraft.ServerHunk

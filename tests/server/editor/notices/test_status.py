@@ -13,23 +13,31 @@ from lsp_server.editor.notices.status import NO_FILLING, Performance, _hint, _st
 from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.shared.contract.status import EngineStatus
 
-RESULT = JobResult("text", [], 12, 3, 0.5, 0.1, {}, "end", plain_seconds=1.5)
+RESULT = JobResult("text", [], 12, 3, 0.5, 0.1, {}, "end")
 
 
-def test_speed_up_is_that_of_all_completions() -> None:
+def test_what_drafts_save_is_counted_over_all_completions() -> None:
     performance = Performance()
-    assert performance.speedup is None
+    assert performance.tokens_per_forward is None
     performance.add(RESULT)
-    assert performance.speedup == pytest.approx(3.0)
-    performance.add(replace(RESULT, seconds=1.0))
-    assert performance.speedup == pytest.approx(2.0)
     assert performance.tokens_per_forward == pytest.approx(4.0)
+    performance.add(replace(RESULT, tokens=6, seconds=100.0))
+    assert performance.tokens_per_forward == pytest.approx(3.0)
 
 
-def test_no_speed_up_is_told_where_the_time_of_plain_decoding_is_not_known() -> None:
+@pytest.mark.parametrize(("tokens", "told"), [(100, False), (109, False), (110, True)])
+def test_nothing_is_told_of_drafts_that_hardly_save(tokens: int, told: bool) -> None:
     performance = Performance()
-    performance.add(replace(RESULT, plain_seconds=0.0))
-    assert performance.speedup is None
+    performance.add(replace(RESULT, tokens=tokens, forwards=100))
+    assert (performance.tokens_per_forward is not None) == told
+
+
+def test_times_are_told_where_they_are_asked_for() -> None:
+    plain, explained = (_page(a_status(speedup=0.4), explain) for explain in (False, True))
+    assert "ms" not in plain
+    assert "fast" not in plain
+    assert "latency p50 7 ms p95 9 ms" in explained
+    assert "0.4 times as fast as plain decoding" in explained
 
 
 def test_what_is_wrong_with_a_models_prompt_formats_is_said() -> None:
@@ -59,6 +67,16 @@ def test_an_index_that_is_built_is_told_with_its_files(done: int, total: int, to
     assert _state(condition) == ("indexing", told)
 
 
+def a_status(**engine: Any) -> dict[str, Any]:
+    """What the daemon says, of one engine."""
+    about = {"state": "ready", "message": "", "model": "m", "dtype": "auto", "computed_by": "",
+             "server": None, "queue": 0, "requests": 0, "latency_ms_p50": 7, "latency_ms_p95": 9,
+             "fills": True, "notice": "", "compiling": "", "speedup": None}  # fmt: skip
+    return {"pid": 1, "clients": 0, "uptime_s": 0, "log": "l", "workspaces": [], "acceptance": {},
+            "memory": {"held_bytes": 0, "budget_bytes": 0}, "held_back": {},
+            "engines": [about | engine]}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("engine", "lines"),
     [
@@ -78,13 +96,5 @@ def test_an_index_that_is_built_is_told_with_its_files(done: int, total: int, to
 def test_the_page_of_the_command_says_how_a_model_stands(
     engine: dict[str, Any], lines: list[str]
 ) -> None:
-    about = {"model": "m", "dtype": "auto", "computed_by": "", "server": None, "queue": 0,
-             "requests": 0, "latency_ms_p50": 0, "latency_ms_p95": 0,
-             "fills": True, "notice": "", "compiling": ""}  # fmt: skip
-    page = _page(
-        {"pid": 1, "clients": 0, "uptime_s": 0, "log": "l", "workspaces": [], "acceptance": {},
-         "memory": {"held_bytes": 0, "budget_bytes": 0}, "held_back": {},
-         "engines": [about | engine]}
-    )  # fmt: skip
-    told = [line.strip() for line in page.splitlines()[2:-1]]
+    told = [line.strip() for line in _page(a_status(**engine)).splitlines()[2:-1]]
     assert told == [f"engine    m (auto): {lines[0]}", *lines[1:]]
