@@ -18,7 +18,6 @@ from lsp_server.editor.editing.region import TrackedRegion, whole_lines
 from lsp_server.editor.editing.rename_wordings import asks_for_rename
 from lsp_server.editor.editing.renames import EditedPart, rename_changes
 from lsp_server.models.manifest import DEFAULT_FILE
-from lsp_server.shared.contract.calls import Call
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import EDIT, EditJob, JobResult, Span, unchanged
 from lsp_server.shared.errors import EditRefused, EngineUnavailable, RedraftError, StaleDocument
@@ -112,7 +111,6 @@ class EditProvider:
         self._settings = settings
         self._engine = engine
         self._regions: dict[str, list[TrackedRegion]] = {}
-        self._calls: set[asyncio.Future[JobResult]] = set()
 
     def follow(self, uri: str, edit: Edit) -> None:
         """A document changed: the regions under edit move with it."""
@@ -224,24 +222,13 @@ class EditProvider:
                 on_text(text, tokens)
 
         call = self._engine().ask(job, self._client, add, EDIT)
-        result = await self._outcome(call)
-        if result is None or result.stopped_by == "cancelled":
-            raise EditRefused("the edit was stopped")
-        return result
-
-    async def _outcome(self, call: Call) -> JobResult | None:
-        self._calls.add(call.future)
         limit = self._settings().edit.timeout_seconds
         try:
-            result: JobResult | None = await asyncio.wait_for(asyncio.shield(call.future), limit)
+            result: JobResult | None = await asyncio.wait_for(call.result(), limit)
         except asyncio.TimeoutError:
-            call.cancel()
             raise EditRefused(f"the edit took longer than {limit:g} s and was stopped") from None
-        except asyncio.CancelledError:
-            call.cancel()
-            raise
-        finally:
-            self._calls.discard(call.future)
+        if result is None or result.stopped_by == "cancelled":
+            raise EditRefused("the edit was stopped")
         return result
 
     def _is_default(self) -> bool:

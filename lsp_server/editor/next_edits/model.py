@@ -1,9 +1,7 @@
-"""Windows that a model of next edits is asked to rewrite: one request at a time, and what of the
-answers is shown."""
+"""Windows that a model of next edits is asked to rewrite, and what of the answers is shown."""
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections import deque
@@ -38,7 +36,6 @@ from lsp_server.text.documents.document import Document, Position
 
 if TYPE_CHECKING:
     from lsp_server.engine.client import EngineClient
-    from lsp_server.shared.contract.calls import Call
     from lsp_server.shared.settings import NextEditSettings
 
 THRESHOLDS = {"eager": 0.4, "balanced": 0.6, "quiet": 0.9, "off": 0.0}
@@ -137,7 +134,6 @@ class NextEditModel:
         self._client = client
         self._settings = settings
         self._engine = engine
-        self._call: Call | None = None
         self._misread: dict[tuple[str, str], int] = {}
         """Answers one after another that were no windows, by model and format."""
         self.reason = ""
@@ -194,12 +190,6 @@ class NextEditModel:
         """The joint probability below which nothing is shown."""
         return THRESHOLDS[self._settings().gate]
 
-    def cancel(self) -> None:
-        """Stop what runs."""
-        if self._call is not None:
-            self._call.cancel()
-            self._call = None
-
     async def ask(
         self,
         request: WindowRequest,
@@ -207,9 +197,8 @@ class NextEditModel:
         priority: int = EDIT,
     ) -> None:
         """Ask for a window; ``found`` is told the first change once the answer is back in the
-        window, and all of them at its end. An earlier request is cancelled."""
+        window, and all of them at its end. Leaving cancels it."""
         engine = self._engine()
-        self.cancel()
         if engine is None:
             return
         if holds_marks(request.window, request.format):
@@ -228,19 +217,11 @@ class NextEditModel:
                 found(confident)
 
         call = engine.ask(request.job(), self._client, on_spans, priority)
-        self._call = call
         try:
-            result: JobResult = await call.future
+            result: JobResult = await call.result()
         except (EngineFailed, EngineUnavailable, ModelUnavailable) as error:
             self.reason = str(error)
             return
-        except asyncio.CancelledError:
-            if self._call is call:
-                call.cancel()
-            raise
-        finally:
-            if self._call is call:
-                self._call = None
         self.results.append(result)
         found(self._all(request, spans, result, engine.status.model))
 

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.editor.editing.region import TrackedRegion
+from lsp_server.editor.in_flight import InFlight
 from lsp_server.editor.next_edits.finding import Elsewhere, next_edits
 from lsp_server.editor.next_edits.history import EditHistory, RecordedEdit
 from lsp_server.editor.next_edits.model import ConfidentChanges, NextEditModel, WindowRequest
@@ -70,14 +71,11 @@ class NextEditProvider:
         self._search: asyncio.Task[None] | None = None
         self.model = model
         self._on_more = on_more
-        self._running: _RunningRequest | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        """For the window that is asked for ahead."""
+        self._flight: InFlight[_RunningRequest] = InFlight()
         self._answered: list[WindowRequest] = []
         """Windows that the model answered since the last edit."""
         self._taken_texts: deque[tuple[str, str, str]] = deque(maxlen=32)
         """What was taken of the model's: document, old and new text."""
-        self._request_number = 0
         self.shown = 0
         self.accepted = 0
         self.rejected = 0
@@ -93,7 +91,7 @@ class NextEditProvider:
 
     def changed(self, document: Document, edits: list[Edit]) -> None:
         """A document was changed."""
-        self._stop_model()
+        self._flight.stop()
         taken = self._taken(document, edits)
         self._pending = [one for one in self._pending if one not in taken]
         self._taken_texts += [
@@ -116,10 +114,9 @@ class NextEditProvider:
                 one.source = self.history.last
             one.is_typed = False
         self._answered.clear()
-        if self._request_number and self.model is not None and edits:
+        if self._flight.newest is not None and self.model is not None and edits:
             # This editor shows next edits.
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(AHEAD_S, self._start_ahead, document, edits[-1])
+            self._flight.soon(AHEAD_S, partial(self._start_ahead, document, edits[-1]))
 
     def closed(self, uri: str) -> None:
         """A document was closed."""
@@ -191,8 +188,7 @@ class NextEditProvider:
     ) -> list[PendingNextEdit] | None:
         """Next edits, those of ``document`` first from the cursor on; None when a newer request
         came. Waits until a name that is being typed is finished."""
-        self._request_number += 1
-        number = self._request_number
+        mine = self._flight.begin()
         last = self.history.last
         if last is not None and last.document is document and _is_inside(last, cursor):
             if self.history.quiet_s() < PAUSE_S:
@@ -200,19 +196,22 @@ class NextEditProvider:
                 self._start_model(document, cursor)
             while (left := PAUSE_S - self.history.quiet_s()) > 0:
                 await asyncio.sleep(left)
-                if number != self._request_number:
+                if self._flight.newest is not mine:
                     return None
         self._renew()
         if self._search is not None:
             # A cancelled request does not end the search: the next one waits for it, too.
             await asyncio.shield(self._search)
-        if number != self._request_number:
+        if self._flight.newest is not mine:
             return None
         self._drop_invalid()
         if not any(one.document is document for one in self._pending):
-            await self._ask_model(document, cursor)
-            if number != self._request_number:
-                return None
+            # Until the first change comes, or there is none.
+            running = self._start_model(document, cursor)
+            while running is not None and running in self._flight and not running.has_answered:
+                await self._flight.wait()
+                if self._flight.newest is not mine:
+                    return None
             self._drop_invalid()
         return sorted(self._pending, key=lambda one: _order(one, document.uri, cursor))
 
@@ -222,27 +221,23 @@ class NextEditProvider:
 
     # What the model proposes
 
-    async def _ask_model(self, document: Document, cursor: Position) -> None:
-        """Ask for the window at the cursor, unless that was done since the last edit. Returns with
-        the first change, or when there is none."""
-        self._start_model(document, cursor)
-        if self._running is not None:
-            await self._running.found.wait()
-
-    def _start_model(self, document: Document, cursor: Position, priority: int = EDIT) -> None:
+    def _start_model(
+        self, document: Document, cursor: Position, priority: int = EDIT
+    ) -> _RunningRequest | None:
+        """Ask for the window at the cursor, unless that was done since the last edit; what runs."""
         request = self._request_at(document, cursor)
         if request is not None:
-            self._stop_model()
-            self._running = _RunningRequest(request, asyncio.Event())
-            asking = self._ask(self._running, self.history.last, priority)
-            self._running.task = asyncio.create_task(asking)
+            running = _RunningRequest(request)
+            self._flight.run(running)
+            running.task = asyncio.create_task(self._ask(running, self.history.last, priority))
+        return self._flight.running
 
     def _start_ahead(self, document: Document, edit: Edit) -> None:
         """Ask for the window behind what was typed while it is seen whether the user goes on."""
         lines = edit.text.split("\n")
         column = len(lines[-1]) + (edit.start.column if len(lines) == 1 else 0)
         cursor = Position(edit.start.line + len(lines) - 1, column)
-        if document.is_open and self._running is None:
+        if document.is_open and self._flight.running is None:
             self._start_model(document, cursor, PREFETCH)
 
     def _request_at(self, document: Document, cursor: Position) -> WindowRequest | None:
@@ -250,24 +245,13 @@ class NextEditProvider:
         fmt = self.model.format if self.model is not None else None
         if fmt is None or not self.history or not self._may_be_shown(document):
             return None
-        known = [*self._answered, *([self._running.request] if self._running is not None else [])]
+        known = [*self._answered, *(one.request for one in self._flight)]
         if any(one.holds(document, cursor) for one in known):
             return None
         return self._window(document, cursor, fmt)
 
     def _may_be_shown(self, document: Document) -> bool:
         return self._may_be_read(document) and sum(map(len, document.lines)) <= LARGEST_TEXT
-
-    def _stop_model(self) -> None:
-        """Something was typed: nobody waits for an answer any more."""
-        if self._running is not None and self._running.task is not None:
-            self._running.task.cancel()
-            self._running.found.set()
-        if self.model is not None:
-            self.model.cancel()
-        if self._timer is not None:
-            self._timer.cancel()
-        self._running = self._timer = None
 
     async def _ask(
         self, running: _RunningRequest, last: RecordedEdit | None, priority: int
@@ -277,7 +261,7 @@ class NextEditProvider:
         document, window = running.request.document, running.request.window
         try:
             await self._ask_window(running.request, running, priority)
-            running.found.set()
+            self._has_answered(running)
             if last is None:
                 return
             await asyncio.sleep(max(0.0, PAUSE_S - self.history.quiet_s()))
@@ -293,7 +277,11 @@ class NextEditProvider:
                     if await self._has_found(other, place, running):
                         return
         finally:
-            running.found.set()
+            self._has_answered(running)
+
+    def _has_answered(self, running: _RunningRequest) -> None:
+        running.has_answered = True
+        self._flight.wake()
 
     async def _ask_window(
         self, request: WindowRequest, running: _RunningRequest, priority: int
@@ -364,7 +352,7 @@ class NextEditProvider:
     ) -> None:
         """Changes of a window: those that overlap nothing that is proposed already."""
         last = self.history.last
-        if last is None or self._running is not running:
+        if last is None or self._flight.running is not running:
             return
         made = []
         document = self._documents.find(request.document.uri)
@@ -387,9 +375,9 @@ class NextEditProvider:
         before = len(self._pending)
         self._add(made)
         if len(self._pending) > before:
-            if running.found.is_set():
+            if running.has_answered:
                 self._on_more(running.request.document.uri)
-            running.found.set()
+            self._has_answered(running)
 
     # What the history settles
 
@@ -410,7 +398,7 @@ class NextEditProvider:
         self._pending = [one for one in self._pending if one.is_of_model or one.source is not last]
         if made:
             self._pending = []
-            self._stop_model()
+            self._flight.stop()
         self._add(made)
         if found.elsewhere is not None:
             self._search = asyncio.create_task(self._look_elsewhere(found.elsewhere, last))
@@ -477,12 +465,17 @@ class NextEditProvider:
 
 @dataclass(slots=True, eq=False)
 class _RunningRequest:
-    """What the model is asked just now: the window at the cursor, and what follows from it.
-    ``found`` is set with the first change, and when that window is answered."""
+    """What the model is asked just now: the window at the cursor, and what follows from it."""
 
     request: WindowRequest
-    found: asyncio.Event
+    has_answered: bool = False
+    """With the first change, or when that window is answered."""
     task: asyncio.Task[None] | None = None
+
+    def cancel(self) -> None:
+        """Something was typed: nobody waits for an answer any more."""
+        if self.task is not None:
+            self.task.cancel()
 
 
 def _title(change: DocumentChange) -> str:

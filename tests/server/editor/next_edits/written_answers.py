@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,9 +60,16 @@ class WrittenAnswers:
 
     async def wait_for(self, count: int) -> None:
         """Until so many windows were asked for."""
+        await self._until(lambda: len(self.asked) >= count)
 
+    async def wait_for_cancels(self, count: int) -> None:
+        """Until so many were cancelled, and no more."""
+        await self._until(lambda: self.cancelled >= count)
+        assert self.cancelled == count
+
+    async def _until(self, is_so: Callable[[], bool]) -> None:
         async def wait() -> None:
-            while len(self.asked) < count:
+            while not is_so():
                 await asyncio.sleep(0.005)
 
         await asyncio.wait_for(wait(), 60)
