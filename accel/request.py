@@ -46,7 +46,7 @@ class GenerationRequest:
     rules without calibrated probabilities mean."""
     relaxed: Relaxed | None = None
     """Which tokens of a draft model are accepted beside the likeliest. Lossy, for greedy decoding
-    only; none by default."""
+    only; none by default. ``verification.entropy`` has EfficientEdit's rule."""
     logprobs: int | None = None
     """Say how likely each token was, and so many of the likeliest in its place; None: do not."""
     confidences: bool = False
@@ -65,7 +65,7 @@ class GenerationRequest:
                 f"is {max_positions} tokens; shorten it"
             )
         if self.relaxed is not None and not self.sampling.plain_greedy:
-            raise InvalidRequest("relaxed is for greedy decoding; set temperature to 0")
+            raise InvalidRequest("lossy verification is for greedy decoding; set temperature to 0")
         if self.max_tokens < 1:
             raise InvalidRequest(f"max_tokens is {self.max_tokens}; give 1 or more")
 

@@ -195,6 +195,8 @@ class EngineService(EnginePrompts):
 
     def edit_steps(self, job: EditJob, cancelled: Cancelled = never) -> Steps:
         """An edit that yields after every forward, part by part."""
+        from accel.verification.entropy import entropy_tokens
+
         shown, shown_edit = shown_job(self.engine, job)
         results: list[JobResult] = []
         for text, prompt in edit_parts(self.engine, shown_edit, self._fits):
@@ -206,6 +208,8 @@ class EngineService(EnginePrompts):
             request = self._request(job, prompt, EDIT_NODES, watch.cancelled)
             request.max_tokens = answer_tokens(self.engine, job, prompt)
             request.stop_rule = stopping.fence(prompt.fence) if prompt.fence else None
+            if job.entropy_k > 1:
+                request.relaxed = partial(entropy_tokens, top_k=job.entropy_k)
             plain = job.plain or not self._drafts_edits()
             steps = self._generate(edit_key(job), request, plain, self._reuse)
             result = yield from watch.over(steps)

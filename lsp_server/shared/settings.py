@@ -10,6 +10,7 @@ from typing import Any
 
 from accel.model_options import option
 from lsp_server.shared.contract.codec import Problem, camel_case, read_with_problems
+from lsp_server.shared.contract.jobs import MOST_ENTROPY_K
 from lsp_server.shared.contract.options import EngineSettings
 from operating_system.file_systems import holds
 
@@ -131,6 +132,25 @@ class EditSettings:
         "Folder, GGUF file or id of a small model with the tokenizer of the model of edits: it "
         "proposes the new text of edits, which the large one verifies. Empty: none.",
     )
+    verification: str = option(
+        "exact",
+        "Which tokens of the draft model are taken: those that the large model writes itself "
+        "(exact), or, where it is unsure, any of its likeliest (entropy, as in EfficientEdit: "
+        "faster, but lossy, the text is no longer the large model's own; for a temperature of 0, "
+        "and never with a server).",
+        choices=("exact", "entropy"),
+    )
+    entropy_k: int = option(
+        3,
+        "With `entropy`: how many of the likeliest tokens count at most.",
+        low=2,
+        high=MOST_ENTROPY_K,
+    )
+
+    @property
+    def likeliest(self) -> int:
+        """How many of the likeliest tokens may be taken of a draft model; 0: the model's own."""
+        return self.entropy_k if self.verification == "entropy" else 0
 
 
 @dataclass(frozen=True, slots=True)

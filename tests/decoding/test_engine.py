@@ -26,8 +26,8 @@ from accel.errors import InvalidRequest
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
+from accel.verification.entropy import entropy_tokens
 from accel.verification.sampling import Sampling
-from tests.benchmarks.published.efficientedit_verifiers import entropy_tokens
 
 END = 299
 

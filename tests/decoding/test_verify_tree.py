@@ -7,8 +7,8 @@ import pytest
 
 from accel.draft_tree import DraftTree, Source
 from accel.planning.acceptance_rate import expected_hits
+from accel.verification.entropy import entropy_tokens
 from accel.verification.verify_tree import verify_tree
-from tests.benchmarks.published.efficientedit_verifiers import entropy_tokens
 
 
 def tree_of(*branches: list[int], source: Source = Source.PROMPT) -> DraftTree:

@@ -82,6 +82,13 @@ def test_a_draft_model_changes_nothing_but_the_speed(
     assert drafted(helped) > drafted(alone) == 0
 
 
+def test_entropy_takes_tokens_of_the_draft_model_that_are_likely(
+    environment: dict[str, str], file: Path, model: Path
+) -> None:
+    options = ("--draft-model", str(DRAFT_MODEL), "--verification", "entropy", "--entropy-k", "8")
+    assert drafted(edited(environment, file, model, *options)) > 0
+
+
 def edit(driver: Driver, uri: str) -> dict[str, Any]:
     """The server's answer."""
     where = {
@@ -94,10 +101,11 @@ def edit(driver: Driver, uri: str) -> dict[str, Any]:
     return answer
 
 
-def test_settings_name_the_draft_model(
-    connect: Connect, workspace: Path, settings: dict[str, Any]
+@pytest.mark.parametrize("verification", ["exact", "entropy"])
+def test_settings_name_the_draft_model_and_what_is_taken_of_it(
+    connect: Connect, workspace: Path, settings: dict[str, Any], verification: str
 ) -> None:
-    drafts = {"draftModel": str(DRAFT_MODEL)}
+    drafts = {"draftModel": str(DRAFT_MODEL), "verification": verification, "entropyK": 8}
     driver = connect(initializationOptions={"settings": settings | {"edit": drafts}})
     uri = (workspace / "drafted.py").as_uri()
     driver.open(uri, FUNCTION)
@@ -105,7 +113,8 @@ def test_settings_name_the_draft_model(
     assert drafted(result["statistics"]) > 0
     plain = connect(initializationOptions={"settings": settings})
     plain.open(uri, FUNCTION)
-    assert edit(plain, uri)["result"]["text"] == result["text"]
+    own = edit(plain, uri)["result"]["text"]
+    assert verification == "entropy" or result["text"] == own
 
 
 def test_a_draft_model_with_another_tokenizer_is_refused_with_the_reason(

@@ -18,7 +18,7 @@ from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editor.editing.renames import EditedPart, rename_changes
 from lsp_server.models.choices import read_choices
 from lsp_server.models.used import WRITTEN_MODEL, used_models
-from lsp_server.shared.contract.jobs import EditJob, JobResult, unchanged
+from lsp_server.shared.contract.jobs import MOST_ENTROPY_K, EditJob, JobResult, unchanged
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.settings import Settings
@@ -46,6 +46,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--draft-model",
         metavar="PATH",
         help="a small model with the same tokenizer, which proposes new text",
+    )
+    parser.add_argument(
+        "--verification",
+        choices=("exact", "entropy"),
+        default="exact",
+        help="which proposals are taken: what the model writes itself, or what it finds likely "
+        "where it is unsure (lossy: not the model's own text, faster)",
+    )
+    parser.add_argument(
+        "--entropy-k",
+        type=int,
+        default=3,
+        metavar="K",
+        help="with entropy: accept one of this many likeliest tokens",
     )
     add_model_arguments(parser)
     parser.add_argument(
@@ -168,6 +182,11 @@ def _offsets(text: str, lines: str, path: Path) -> tuple[int, int]:
 def _job(
     args: argparse.Namespace, path: Path, workspace: Path, text: str, start: int, end: int
 ) -> EditJob:
+    entropy_k = args.entropy_k if args.verification == "entropy" else 0
+    if entropy_k and not args.draft_model:
+        raise RedraftError("--verification entropy is for a draft model; give --draft-model PATH")
+    if not 2 <= args.entropy_k <= MOST_ENTROPY_K:
+        raise RedraftError(f"--entropy-k {args.entropy_k} is not in 2 to {MOST_ENTROPY_K}")
     if not args.instruction.strip():
         raise RedraftError("the instruction is empty; say what should change")
     selection = text[start:end]
@@ -191,6 +210,7 @@ def _job(
         temperature=args.temperature,
         seed=args.seed,
         plain=args.plain,
+        entropy_k=entropy_k,
     )
 
 

@@ -207,6 +207,7 @@ class EditProvider:
             temperature=settings.temperature,
             secret=request.secret or bool(request.withheld),
             plain=request.plain,
+            entropy_k=settings.likeliest,
         )
 
     async def _generate(self, job: EditJob, on_text: OnText | None) -> JobResult:

@@ -284,6 +284,10 @@ class RemoteEngine:
     def _sent(self, job: CompletionJob | EditJob) -> CompletionJob | EditJob:
         workspace = self._workspace_there(job.workspace)
         if isinstance(job, EditJob):
+            if job.entropy_k:
+                raise EngineFailed(
+                    "a server verifies exactly; set redraft.edit.verification to exact"
+                )
             return replace(job, workspace=workspace, path=_relative(job.path))
         return replace(
             job,

@@ -13,8 +13,9 @@ from lsp_server.shared.contract.server_routes import PROTOCOL
 from lsp_server.shared.contract.status import EngineStatus
 from lsp_server.shared.errors import EngineFailed, ServerUnavailable
 
-NOT_TOLD = ("secret", "owner", "patience_s")
-"""No secret job comes so far. A server knows by the key whose job it is, and sets the patience."""
+NOT_TOLD = ("secret", "owner", "patience_s", "entropy_k")
+"""No secret job comes so far, nor a lossy one. A server knows by the key whose job it is, and sets
+the patience."""
 ENGINE_LOST = ("unavailable", "server_error")
 """Kinds of errors that are the server's and not of one job."""
 

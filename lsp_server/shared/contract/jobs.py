@@ -11,6 +11,7 @@ from lsp_server.shared.contract.codec import read
 MOST_TOKENS = 1 << 16
 """Of a text that is written, and of other files in a prompt."""
 MOST_SEED = (1 << 64) - 1
+MOST_ENTROPY_K = 50
 LEAST_TOP_P = 1e-6
 """The likeliest token alone."""
 
@@ -118,6 +119,9 @@ class EditJob(_EditorJob):
     language: str = ""
     _: KW_ONLY
     max_tokens: int = _from(1, MOST_TOKENS, 4096)
+    entropy_k: int = _from(0, MOST_ENTROPY_K, 0)
+    """Above 1, tokens of the draft model are taken that are among so many of the likeliest, where
+    the model is unsure: EfficientEdit's verification, which is lossy. Greedy only."""
 
 
 @dataclass(frozen=True, slots=True)

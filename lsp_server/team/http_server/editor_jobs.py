@@ -41,6 +41,8 @@ def _read(kind: type[Job], fields: Fields, name: str) -> Job:
     if isinstance(values, dict):
         if "owner" in values:
             raise invalid(f"{name}.owner: the key says whose it is")
+        if values.get("entropy_k"):
+            raise invalid(f"{name}.entropy_k: a server verifies exactly; leave it out")
         values = {"workspace": "", **values}
     try:
         job = read(kind, values, name)

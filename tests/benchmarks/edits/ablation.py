@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from accel.verification.entropy import entropy_tokens
 from tests.benchmarks.edits.methods import EditMethod, efficientedit
 from tests.benchmarks.methods import MethodSetup
 from tests.benchmarks.published.efficientedit_verifiers import (
     all_tokens,
-    entropy_tokens,
     likeliest_tokens,
 )
 

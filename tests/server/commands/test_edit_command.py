@@ -186,6 +186,26 @@ def test_of_a_file_with_secrets_the_model_is_told_the_lines_alone(engine, tmp_pa
     assert "held back" in shown.err
 
 
+def test_verification_by_entropy_is_told_to_the_engine(engine, tmp_path, capsys):
+    path = tmp_path / "notes.txt"
+    path.write_text("one\ntwo\n")
+    drafted = ("--lines", "2:2", "--draft-model", "small")
+    assert edit(path, *drafted) == 0
+    assert edit(path, *drafted, "--verification", "entropy") == 0
+    assert edit(path, *drafted, "--verification", "entropy", "--entropy-k", "8") == 0
+    assert [job.entropy_k for job in engine.jobs] == [0, 3, 8]
+    without = ("--lines", "2:2", "--verification", "entropy")
+    for wrong, said in (
+        (without, "give --draft-model PATH"),
+        ((*drafted, "--entropy-k", "1"), "--entropy-k 1 is not in 2 to 50"),
+        ((*drafted, "--entropy-k", "51"), "--entropy-k 51 is not in 2 to 50"),
+    ):
+        capsys.readouterr()
+        assert edit(path, *wrong) == 1
+        assert said in capsys.readouterr().err
+    assert len(engine.jobs) == 3
+
+
 @pytest.mark.parametrize(("written", "threads"), [([], 0), (["0"], 0), (["2"], 2)])
 def test_no_threads_are_the_fastest_number(engine, tmp_path, written, threads):
     path = tmp_path / "notes.txt"

@@ -19,7 +19,7 @@ from small_model import SMALL_DRAFT, SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 from torch.nn.functional import pad
 
-from accel.errors import Interrupted
+from accel.errors import Interrupted, InvalidRequest
 from accel.forwards import Forward
 from accel.models.cpu.matmul import BLOCK
 from accel.planning.sharing import LENGTHENED
@@ -271,6 +271,20 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineService]:
     made.close()
 
 
+@pytest.fixture(scope="module")
+def drafting() -> Iterator[EngineService]:
+    """A model whose edits a smaller one drafts."""
+    keep_costs(SMALL_MODEL)
+    options = EngineOptions(
+        path=str(SMALL_MODEL), dtype=DTYPE, threads=THREADS, common=False,
+        draft_model=str(SMALL_DRAFT),
+    )  # fmt: skip
+    made = EngineService(options)
+    made.load()
+    yield made
+    made.close()
+
+
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weighing lines pays, however busy the machine was when forwards were timed."""
@@ -298,6 +312,24 @@ def test_interleaved_jobs_write_what_each_writes_alone(
     check(quick, 1000 * seed, 24, 3)
     assert dropped
     assert not any(dropped), "no cache goes whose request is under way"
+
+
+def test_beside_edits_that_take_likely_tokens_all_others_write_their_own(
+    drafting: EngineService,
+) -> None:
+    words = "", "area.py", "Write the loop as a while loop", FUNCTION
+    exact = [EditJob(*words, language="python", max_tokens=60)]
+    exact.append(replace(exact[0], instruction="Add error handling and logging"))
+    lossy = [replace(job, entropy_k=8) for job in exact]
+    alone = [text_alone(drafting, job) for job in exact]
+    assert [text_alone(drafting, job) for job in lossy] != alone
+    for seed in range(3):
+        interleaved = Interleaved(drafting, seed)
+        interleaved.run([*exact, *lossy], set())
+        assert [interleaved.texts[number] for number in range(2)] == alone, f"seed {seed}"
+        assert interleaved.shared > 0
+    with pytest.raises(InvalidRequest, match="set temperature to 0"):
+        drafting.edit(replace(lossy[0], temperature=0.5))
 
 
 @pytest.mark.long

@@ -137,6 +137,18 @@ def test_edits_and_prefills_go_to_their_own_paths() -> None:
     run(scene)
 
 
+def test_a_lossy_edit_is_not_asked_of_a_server() -> None:
+    async def scene() -> None:
+        async with a_pair() as (server, engine):
+            with pytest.raises(EngineFailed, match=r"redraft\.edit\.verification to exact"):
+                await engine.ask(edit_job(entropy_k=3), "c", None, EDIT).future
+            assert (await engine.ask(edit_job(), "c", None, EDIT).future).text
+            (edit,) = server.bodies("/redraft/v1/edit")
+            assert "entropy_k" not in edit["job"], "servers of earlier versions know no such field"
+
+    run(scene)
+
+
 def test_no_path_of_this_machine_is_sent() -> None:
     async def scene() -> None:
         async with a_pair() as (server, engine):

@@ -86,6 +86,8 @@ def test_what_one_key_accepted_is_drafted_from_for_that_key_alone(server: Served
         ("/redraft/v1/complete", asked({**COMPLETION, "max_tokens": -1}), 400),
         ("/redraft/v1/complete", asked({**COMPLETION, "workspace": "/etc"}), 404),
         ("/redraft/v1/edit", asked({**EDIT, "selection": 3}), 400),
+        ("/redraft/v1/edit", asked({**EDIT, "entropy_k": 3}), 400),
+        ("/redraft/v1/prefill", asked({**EDIT, "entropy_k": 3}, operation="edit"), 400),
         ("/redraft/v1/prefill", asked(COMPLETION, operation="generate"), 400),
         ("/redraft/v1/accepted", {"protocol": 1, "taken": {**TAKEN, "secret": True}}, 400),
         ("/redraft/v1/accepted", {"protocol": 1, "taken": {**TAKEN, "text": "x" * 66_000}}, 400),
