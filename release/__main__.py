@@ -1,14 +1,16 @@
-"""The commands ``build``, ``compile``, ``first-start`` and ``check``."""
+"""The commands ``build``, ``compile``, ``first-start``, ``resolve`` and ``check``."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from release.artifacts import build
 from release.checking import check
 from release.first_start import first_start
 from release.machine_code import add_machine_code
+from release.resolving import resolve
 
 
 def main() -> None:
@@ -28,6 +30,7 @@ def main() -> None:
     starter = commands.add_parser("first-start", help="time a first start from a wheel")
     starter.add_argument("wheel", type=Path)
     starter.add_argument("--model", type=Path, required=True)
+    commands.add_parser("resolve", help="whether what is needed exists for each promised Python")
     checker = commands.add_parser(
         "check", help="install each file into an empty environment, and ask for a suggestion"
     )
@@ -42,6 +45,8 @@ def main() -> None:
         add_machine_code(args.wheel, args.keep)
     elif args.command == "first-start":
         first_start(args.wheel, args.model.resolve())
+    elif args.command == "resolve":
+        sys.exit("\n".join(resolve()) or None)
     else:
         check(args.folder, args.model.resolve(), args.neovim)
 

@@ -20,9 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from release.distributions import build_wheel, constant  # noqa: E402
-
-PINNED_FROM = [3, 11]
-"""The oldest Python for which the pinned versions exist."""
+from release.resolving import PINNED_FROM  # noqa: E402
 
 
 def main() -> int:
@@ -41,7 +39,7 @@ def main() -> int:
         "protocol": constant("lsp_server/shared/contract/server_routes.py", "PROTOCOL"),
         "wheel": wheel.name,
         "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(),
-        "pinned_from": PINNED_FROM,
+        "pinned_from": [3, PINNED_FROM],
     }
     (folder / "server.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     shutil.copy(Path(__file__).with_name("install.py"), folder)
@@ -65,7 +63,7 @@ def write_pins(folder: Path) -> bool:
         return False
     result = subprocess.run(
         [uv, "pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header",
-         "--no-annotate", "--python-version", ".".join(map(str, PINNED_FROM)),
+         "--no-annotate", "--python-version", f"3.{PINNED_FROM}",
          "--constraint", "constraints.txt", "--output-file", str(requirements), "pyproject.toml"],
         cwd=ROOT, check=False,
     )  # fmt: skip
