@@ -15,7 +15,11 @@ from lsp_server.commands.cli.output import add_json_argument, cost_of, show_note
 from lsp_server.commands.cli.source_file import read_text, workspace_of
 from lsp_server.editor.editing.checks import checked_text, doubt_about
 from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
-from lsp_server.editor.editing.renames import EditedPart, rename_changes
+from lsp_server.editor.editing.renames import (
+    EditedPart,
+    doubt_about_rename,
+    rename_changes,
+)
 from lsp_server.models.choices import read_choices
 from lsp_server.models.used import WRITTEN_MODEL, used_models
 from lsp_server.shared.contract.jobs import MOST_ENTROPY_K, EditJob, JobResult, unchanged
@@ -94,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
     if renamed is not None:
         result = unchanged(apply_hunks(where.code, renamed))
         new = result.text
+        show_notes(console, [doubt_about_rename(renamed, where)])
     else:
         result = _generated(args, job, workspace, console)
         # What is written at once is not previewed.

@@ -16,7 +16,11 @@ from lsp_server.editor.editing.instruction_comments import comment_span, without
 from lsp_server.editor.editing.notes import noted_hunks
 from lsp_server.editor.editing.region import TrackedRegion, whole_lines
 from lsp_server.editor.editing.rename_wordings import asks_for_rename
-from lsp_server.editor.editing.renames import EditedPart, rename_changes
+from lsp_server.editor.editing.renames import (
+    EditedPart,
+    doubt_about_rename,
+    rename_changes,
+)
 from lsp_server.models.manifest import DEFAULT_FILE
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import EDIT, EditJob, JobResult, Span, unchanged
@@ -245,6 +249,9 @@ class EditProvider:
             refuse_unparsed(job.selection, wanted, language)
         doubt = doubt_about(job.selection, wanted, language, instruction)
         before, base = document.text, document.offset(pending.region.start)
+        if pending.renamed is not None:
+            where = EditedPart(before, base, base + len(pending.code), language)
+            doubt = doubt_about_rename(pending.renamed, where)
         after = before[:base] + wanted + before[base + len(pending.selection) :]
         return EditResult(
             version=document.version,
@@ -263,7 +270,10 @@ class EditProvider:
         if wanted == code:
             return []
         base = document.offset(pending.region.start)
-        noted = noted_hunks(code, wanted, pending.job.instruction, document.language)
+        if pending.renamed is not None and apply_hunks(code, pending.renamed) == wanted:
+            noted = pending.renamed
+        else:
+            noted = noted_hunks(code, wanted, pending.job.instruction, document.language)
         return [
             Change(
                 document.position_at(base + hunk.start),

@@ -44,7 +44,11 @@ _AFTERTHOUGHT = re.compile(
 _WITHIN = re.compile(r"(?P<rest>.+) (?:in|of) [`'\"]?(?P<name>[A-Za-z_]\w*)[`'\"]?")
 _DEFINED = re.compile(r"^([ \t]*)(?:async[ \t]+)?def[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _NAMING = re.compile(r"(?i)\b(?:rename|variable|var|param|parameter|argument|function|method)\b")
-_KIND = "(?:parameter|argument|param|arg|(?:local )?variable|local|var|function|method)"
+_VARIABLES = (
+    "parameter|argument|param|arg|(?:local )?variable|local|var|constant|const|function|type"
+)
+_MEMBERS = "method|field|property|attribute|member|key"
+_KIND = f"(?:{_VARIABLES}|{_MEMBERS}|class)"
 _NOUN = rf"(?:the |this )?(?:{_KIND} |name |identifier )?"
 _OLD, _NEW = (
     rf"(?P<_{one}>[`'\"]?)(?P<{one}>{_PLAIN.pattern})(?P=_{one})" for one in ("old", "new")
@@ -78,6 +82,18 @@ class RenameWording:
     within: str = ""
     comments: bool = False
     strings: bool = False
+    kind: str = ""
+    """What the instruction calls it: ``parameter``, ``field``; empty where it does not."""
+
+    @property
+    def is_of_variable(self) -> bool:
+        """Whether a variable of a scope is meant."""
+        return re.fullmatch(_VARIABLES, self.kind, re.IGNORECASE) is not None
+
+    @property
+    def is_of_member(self) -> bool:
+        """Whether what is meant belongs to something else."""
+        return re.fullmatch(_MEMBERS, self.kind, re.IGNORECASE) is not None
 
 
 def asks_for_rename(instruction: str, selection: str) -> bool:
@@ -106,7 +122,7 @@ def rename_wording(instruction: str, selection: str) -> RenameWording | None:
     if stands is None and not _RENAME.fullmatch(code.strip()):
         # "Use tabs instead of spaces" is a rename only where such names are.
         return None
-    return RenameWording(old, new, found[2], comments, strings)
+    return RenameWording(old, new, found[2], comments, strings, _kind(code, old))
 
 
 def _recognised(instruction: str, selection: str) -> tuple[str, str, str] | None:
@@ -159,12 +175,22 @@ def plain_rename(instruction: str) -> RenameWording | None:
     if found is None:
         return None
     old, new = (found[which].strip("`'\"") for which in ("old", "new"))
-    return RenameWording(old, new, found["within"] or "", comments, strings)
+    kind = _kind(code, old)
+    return RenameWording(old, new, found["within"] or "", comments, strings, kind)
+
+
+def _kind(instruction: str, old: str) -> str:
+    """The word for what has the old name, right before it."""
+    named = rf"\b({_KIND})(?:'s name)?(?: from)?\s+[`'\"]?{re.escape(old)}(?!\w)"
+    found = re.search(named, instruction, re.IGNORECASE)
+    return found[1] if found else ""
 
 
 def with_sigils_of(wording: RenameWording, language: str) -> RenameWording:
     """The names as a language's syntax has them: a sigil (``$name``) is no part of the name."""
     sigils = "$" if language in {"php", "perl", "shellscript", "bash", "powershell"} else "@:#"
+    if wording.old.startswith("@"):
+        wording = replace(wording, kind="field")
     return replace(wording, old=wording.old.lstrip(sigils), new=wording.new.lstrip(sigils))
 
 

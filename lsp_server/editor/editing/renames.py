@@ -1,9 +1,10 @@
-"""Exact renames by the syntax tree; whole words in marked text and prose. A name that exists
-already in scope, or cannot be a name, is refused with its line."""
+"""Exact renames by the syntax tree; whole words in marked text and prose. What cannot be told apart
+is refused with its line or marked; so is a new name that exists already, or cannot be a name."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from lsp_server.editor.editing.hunks import Hunk, apply_hunks
@@ -15,6 +16,8 @@ from lsp_server.editor.editing.rename_wordings import (
 )
 from lsp_server.shared.errors import EditRefused
 from lsp_server.text.syntax.keywords import is_keyword
+from lsp_server.text.syntax.name_uses import NameUse, Reference
+from lsp_server.text.syntax.references import references
 from lsp_server.text.syntax.roles import MARKUP, PROSE, Role
 from lsp_server.text.syntax.scopes import Scope, function_named, scopes_at
 from lsp_server.text.syntax.tree import SyntaxTree
@@ -25,13 +28,8 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _NAME = re.compile(r"[^\W\d][\w$]*")
 _NAME_OF_MARKUP = re.compile(r"[^\W\d][\w$]*(?:[-.:][\w$]+)*")
 """Elements, classes and words of prose may have hyphens in them."""
-_MEMBER = re.compile(r"([\w$\])]*)\s*(?:(?<!\.)\.|\?\.|->|::)\s*\Z")
-_KEYS = {"property_identifier", "hash_key_symbol", "statement_identifier", "value_argument_label"}
-"""Kinds of names that are no variables: they collide with none."""
-_KEYED = {"keyword_argument", "named_argument", "field_initializer", "keyed_element", "field"}
-
-_NOT_OF_A_CLASS = {"function_definition", "lambda", "argument_list"}
-"""What stands in a class's body in Python and has names of its own."""
+MAY_BE_ANOTHER = "may be another one of that name"
+"""The note of what is renamed if the user says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +47,17 @@ class EditedPart:
         """The part."""
         return self.text[self.start : self.end]
 
-
-def line_of(text: str, offset: int) -> int:
-    """The number of the line that holds a character, from 1."""
-    return len(_LINE_END.findall(text, 0, offset)) + 1
+    def line(self, offset: int) -> int:
+        """The number of the line that holds a character of the document, from 1."""
+        return len(_LINE_END.findall(self.text, 0, offset)) + 1
 
 
 def rename_changes(instruction: str, where: EditedPart) -> list[Hunk] | None:
     """The changes of the part that an instruction's rename makes; None where it asks for another.
 
-    What is renamed must be a name; other words are left to the model. Raises EditRefused where the
-    rename makes no sense, as where the new name exists in the scope.
+    What is renamed must be a name; other words are left to the model. What may be another thing of
+    that name has a note. Raises EditRefused where the rename makes no sense, as where the new name
+    exists in the scope, and where the name has several meanings.
     """
     wording = rename_wording(instruction, re.sub(r"\r\n?", "\n", where.code))
     if wording is None:
@@ -76,15 +74,42 @@ def rename_changes(instruction: str, where: EditedPart) -> list[Hunk] | None:
         return None
     if wording.old == wording.new:
         raise EditRefused(f"{wording.old[:40]} has that name already; nothing changes")
-    code = _code_places(wording, where, tree, hyphens=hyphens)
-    places = sorted({*code, *_places_beside_code(wording, where, tree, in_text=not code)})
-    if not places:
+    if tree is None:
+        code: list[Reference] = []
+        hunks = _hunks(_words(wording.old, where, hyphens=hyphens), wording, where)
+    else:
+        code = _references(wording, where, tree)
+        marked = _marked(code)
+        hunks = [_hunk(one, wording, where, is_marked=one in marked) for one in code]
+        beside = _places_beside_code(wording, where, tree, in_text=not code)
+        known_starts = {hunk.start for hunk in hunks}
+        hunks += [one for one in _hunks(beside, wording, where) if one.start not in known_starts]
+        hunks.sort(key=lambda hunk: hunk.start)
+    if not hunks:
         raise EditRefused(f"there is no name {wording.old[:40]} in the selected lines")
-    hunks = [Hunk(start - where.start, end - where.start, wording.new) for start, end in places]
     if tree is not None:
         _refuse_no_name(wording, hunks, code, where, tree)
     _refuse_collision(wording, code, where, tree, hyphens=hyphens)
     return hunks
+
+
+def doubt_about_rename(hunks: list[Hunk], where: EditedPart) -> str:
+    """What to look at: lines with notes; empty for nothing."""
+    lines = dict.fromkeys(where.line(where.start + one.start) for one in hunks if one.note)
+    if not lines:
+        return ""
+    named = ", ".join(map(str, list(lines)[:5])) + (", …" if len(lines) > 5 else "")
+    return f"line {named}: {MAY_BE_ANOTHER}"
+
+
+def _hunk(one: Reference, wording: RenameWording, where: EditedPart, *, is_marked: bool) -> Hunk:
+    start, end = one.span
+    note = MAY_BE_ANOTHER if is_marked else ""
+    return Hunk(start - where.start, end - where.start, one.written(wording.new), note)
+
+
+def _hunks(spans: list[Span], wording: RenameWording, where: EditedPart) -> list[Hunk]:
+    return [Hunk(start - where.start, end - where.start, wording.new) for start, end in spans]
 
 
 def _is_read_by_words(name: str, where: EditedPart, tree: SyntaxTree) -> bool:
@@ -97,23 +122,8 @@ def _is_read_by_words(name: str, where: EditedPart, tree: SyntaxTree) -> bool:
     return tree.grammar in MARKUP or not tree.has_identifiers(where.start, where.end)
 
 
-def _code_places(
-    wording: RenameWording, where: EditedPart, tree: SyntaxTree | None, *, hyphens: bool
-) -> list[Span]:
-    """Where the name stands in the code, in order. Raises EditRefused where that is not clear."""
-    if tree is None:
-        return _words(wording.old, where, hyphens=hyphens)
-    found = _identifiers(tree, wording.old, where)
-    if not wording.within:
-        return found
-    scope = function_named(tree, wording.within, where.start, where.end)
-    if scope is None:
-        raise EditRefused(f"there is no function {wording.within[:40]} in the selected lines")
-    return [span for span in found if scope.start <= span[0] < scope.end]
-
-
 def _places_beside_code(
-    wording: RenameWording, where: EditedPart, tree: SyntaxTree | None, *, in_text: bool
+    wording: RenameWording, where: EditedPart, tree: SyntaxTree, *, in_text: bool
 ) -> list[Span]:
     """Where the name stands in comments, strings and text, as far as they are meant. in_text: text
     between tags is meant."""
@@ -121,13 +131,14 @@ def _places_beside_code(
         Role.COMMENT: wording.comments, Role.STRING: wording.strings, Role.TEXT: in_text
     }  # fmt: skip
     meant = {role for role, does in is_meant.items() if does}
-    if tree is None or not meant:
+    if not meant:
         return []
     pieces = [one for one in tree.pieces(where.start, where.end) if one.role in meant]
+    starts = [piece.start for piece in pieces]
     return [
         span
         for span in _words(wording.old, where)
-        if any(piece.start <= span[0] < piece.end for piece in pieces)
+        if (number := bisect_right(starts, span[0]) - 1) >= 0 and span[0] < pieces[number].end
     ]
 
 
@@ -137,36 +148,72 @@ def _words(name: str, where: EditedPart, *, hyphens: bool = False) -> list[Span]
     return [found.span() for found in word.finditer(where.text, where.start, where.end)]
 
 
-def _identifiers(tree: SyntaxTree, name: str, where: EditedPart) -> list[Span]:
-    """Identifiers of a name in the part. In Python, attributes and names of arguments in calls are
-    names of other things, as are lifetimes in Rust, unless there is nothing else of that name or it
-    is a class's own."""
-    found = tree.identifiers(name, where.start, where.end)
-    _refuse_unread(tree, name, found, where)
-    if tree.grammar == "rust":
-        return [span for span in found if where.text[span[0] - 1 : span[0]] != "'"] or found
-    if tree.grammar != "python":
-        return found
-    own = [
-        span for span in found if _receiver(where.text, span) is None and not _is_key(tree, span)
-    ]
-    if not own or any(_is_of_class(tree, span) for span in own):
-        return found
-    called = _called_with(tree, name, [span for span in found if _is_key(tree, span)], own)
-    return sorted([*own, *called])
+# What is meant
+
+
+def _references(wording: RenameWording, where: EditedPart, tree: SyntaxTree) -> list[Reference]:
+    """The places in the part that are renamed, in order. Raises EditRefused where it is not clear
+    what is meant."""
+    names = references(tree, wording.old)
+    inside = [one for one in names if where.start <= one.span[0] and one.span[1] <= where.end]
+    _refuse_unread(tree, wording.old, [(one.start, one.end) for one in inside], where)
+    if wording.within:
+        scope = function_named(tree, wording.within, where.start, where.end)
+        if scope is None:
+            raise EditRefused(f"there is no function {wording.within[:40]} in the selected lines")
+        inside = [one for one in inside if scope.start <= one.start < scope.end]
+    chosen = _chosen(wording, inside, where)
+    meant = {one.scope for one in chosen if one.scope is not None}
+    keys = [one for one in inside if one.use is NameUse.KEY and one.scope in meant]
+    for one in names:
+        is_same = one.scope is None or one.scope in meant
+        if one.use is NameUse.FOREIGN and is_same and chosen[0].use is NameUse.VARIABLE:
+            raise EditRefused(
+                f"line {where.line(one.start)} takes {wording.old} as it is called elsewhere and "
+                "cannot call it otherwise; change that line first"
+            )
+    return sorted({*chosen, *keys}, key=lambda one: one.start)
+
+
+def _chosen(wording: RenameWording, names: list[Reference], where: EditedPart) -> list[Reference]:
+    """The variables of the name, or where there are none, the members and keys; what the
+    instruction says decides where there are both."""
+    variables = [one for one in names if one.use is NameUse.VARIABLE]
+    members = [one for one in names if one.use in (NameUse.MEMBER, NameUse.KEY)]
+    if wording.is_of_member and members:
+        return members
+    declared = [one for one in members if one.declares or one.receiver is None]
+    declared = [one for one in declared if one.use is NameUse.MEMBER]
+    if not variables or not declared or wording.is_of_variable:
+        return variables or members
+    name, first, second = wording.old, variables[0].start, declared[0].start
+    raise EditRefused(
+        f"{name} is a variable in line {where.line(first)} and a member in line "
+        f"{where.line(second)}; say which, as in: rename the variable {name} to {wording.new}"
+    )
+
+
+def _marked(chosen: list[Reference]) -> set[Reference]:
+    """The members of which it cannot be told whether they are those that are meant."""
+    members = [one for one in chosen if one.use is not NameUse.VARIABLE]
+    unknown = {one for one in members if one.scope is None and not one.declares}
+    unknown = {one for one in unknown if one.use is NameUse.KEY or one.receiver is not None}
+    is_clear = len(unknown) == len(members) and len({one.receiver for one in unknown}) < 2
+    return set() if is_clear or len(members) < len(chosen) else unknown
 
 
 def _refuse_unread(tree: SyntaxTree, name: str, found: list[Span], where: EditedPart) -> None:
     """Raises EditRefused where the grammar does not tell what a word in the code is."""
     if not tree.has_errors:
         return
+    known = set(found)
     unread = [
         span
         for span in _words(name, where)
-        if span not in found and tree.role_at(span[0]) is Role.CODE and _is_near_error(tree, span)
+        if span not in known and tree.role_at(span[0]) is Role.CODE and _is_near_error(tree, span)
     ]
     if unread:
-        line = line_of(where.text, unread[0][0])
+        line = where.line(unread[0][0])
         raise EditRefused(
             f"line {line} cannot be read, so {name[:40]} is not renamed; mend it first"
         )
@@ -182,69 +229,12 @@ def _is_near_error(tree: SyntaxTree, span: Span) -> bool:
     return False
 
 
-def _is_of_class(tree: SyntaxTree, span: Span) -> bool:
-    node = tree.node(*span)
-    outer = node.parent if node is not None else None
-    if outer is not None and outer.type == "function_definition":
-        outer = outer.parent
-    while outer is not None and outer.type not in _NOT_OF_A_CLASS:
-        if outer.type == "class_definition":
-            return outer.child_by_field_name("name") != node
-        outer = outer.parent
-    return False
-
-
-def _called_with(tree: SyntaxTree, name: str, keys: list[Span], own: list[Span]) -> list[Span]:
-    """Names of arguments in calls of functions whose parameter is renamed."""
-    found = []
-    for key in keys:
-        node = tree.node(*key)
-        call = node.parent.parent.parent if node and node.parent and node.parent.parent else None
-        function = call.child_by_field_name("function") if call is not None else None
-        if function is None:
-            continue
-        called = tree.text[tree.index(function.start_byte) : tree.index(function.end_byte)]
-        scope = function_named(tree, called, 0, len(tree.text)) if called.isidentifier() else None
-        if scope is not None and any(
-            scope.start < span[0] < scope.end and _is_parameter(tree, span) for span in own
-        ):
-            found.append(key)
-    return found
-
-
-def _is_parameter(tree: SyntaxTree, span: Span) -> bool:
-    node = tree.node(*span)
-    while node is not None and node.type != "block":
-        if node.type == "parameters":
-            return True
-        node = node.parent
-    return False
-
-
-def _receiver(text: str, span: Span) -> str | None:
-    found = _MEMBER.search(text, max(0, span[0] - 80), span[0])
-    return found.group(1) if found else None
-
-
-def _is_key(tree: SyntaxTree, span: Span) -> bool:
-    node = tree.node(*span)
-    if node is None or node.type in _KEYS:
-        return node is not None
-    parent = node.parent
-    return (
-        parent is not None
-        and parent.type in _KEYED
-        and parent.child_count > 1
-        and parent.child(0) == node
-    )
-
-
 # A name that is there already
 
 
 def _refuse_collision(
     wording: RenameWording,
-    code: list[Span],
+    code: list[Reference],
     where: EditedPart,
     tree: SyntaxTree | None,
     *,
@@ -252,77 +242,97 @@ def _refuse_collision(
 ) -> None:
     """Raises EditRefused with the line where the new name stands for something else already."""
     new = wording.new
-    taken = _words(new, where, hyphens=hyphens) if tree is None else _colliding(tree, code, new)
+    taken = (
+        [start for start, _ in _words(new, where, hyphens=hyphens)]
+        if tree is None
+        else _colliding(tree, code, new)
+    )
     if taken:
-        line = line_of(where.text, taken[0][0])
         raise EditRefused(
-            f"{new} exists in line {line} already; choose another name for {wording.old}"
+            f"{new} exists in line {where.line(taken[0])} already; choose another name for "
+            f"{wording.old}"
         )
-
-
-def _colliding(tree: SyntaxTree, places: list[Span], new: str) -> list[Span]:
-    """Where the new name would come to mean the same as, or hide, what has that name."""
-    others = tree.identifiers(new)
-    if not others:
-        return []
-    text = tree.text
-    members = {_receiver(text, span) for span in places} - {None}
-    renamed = {
-        scopes_at(tree, *span)
-        for span in places
-        if _receiver(text, span) is None and not _is_key(tree, span)
-    }
-    of_others = {span: scopes_at(tree, *span) for span in others}
-    found = []
-    for span, scopes in of_others.items():
-        receiver = _receiver(text, span)
-        if receiver is not None:
-            if receiver in members:
-                found.append(span)
-        elif not _is_key(tree, span) and any(
-            _meets(scopes, other, renamed, set(of_others.values())) for other in renamed
-        ):
-            found.append(span)
-    return found
 
 
 _Scopes = tuple[Scope, ...]
 
 
-def _meets(new: _Scopes, old: _Scopes, all_old: set[_Scopes], all_new: set[_Scopes]) -> bool:
-    """Whether a name in one scope would be confused with one in another, both given from the
-    outermost to the innermost."""
-    if new == old:
-        return True
-    if old[: len(new)] == new:
-        # The new name stands further out: it matters where the old one comes from further still.
-        return any(new[: len(outer)] == outer and outer != new for outer in all_old)
-    if new[: len(old)] == old:
+def _colliding(tree: SyntaxTree, renamed: list[Reference], new: str) -> list[int]:
+    """Where the new name would come to mean the same as, or hide, what has that name."""
+    others = references(tree, new)
+    if not others:
+        return []
+    bare = [one for one in renamed if _is_bare(one)]
+    old_scopes = {scopes_at(tree, one.start, one.end) for one in bare}
+    new_scopes = {one: scopes_at(tree, one.start, one.end) for one in others if _is_bare(one)}
+    meeting = _Meeting(old_scopes, set(new_scopes.values()))
+    receivers = {one.receiver for one in renamed} - {None, ""}
+    classes = {one.scope for one in renamed if one.use is NameUse.MEMBER} - {None}
+    return [
+        one.start
+        for one in others
+        if (one in new_scopes and meeting.confuses(new_scopes[one]))
+        or one.receiver in receivers
+        or (one.use is NameUse.MEMBER and one.scope in classes)
+    ]
+
+
+def _is_bare(one: Reference) -> bool:
+    return one.use is NameUse.VARIABLE or (one.use is NameUse.MEMBER and one.receiver is None)
+
+
+class _Meeting:
+    """The scopes of two names, each given from the outermost to the innermost."""
+
+    def __init__(self, old: set[_Scopes], new: set[_Scopes]) -> None:
+        self._old = old
+        self._new = new
+        self._around_old = {one[:depth] for one in old for depth in range(len(one))}
+
+    def confuses(self, new: _Scopes) -> bool:
+        """Whether the new name in these scopes would be confused with the old one."""
+        if new in self._old:
+            return True
+        if new in self._around_old and _has_outer(new, self._old):
+            # It stands further out: it matters where the old one comes from further still.
+            return True
         # It stands further in: it matters where it comes from further out than the old one.
-        return any(old[: len(outer)] == outer and outer != old for outer in all_new)
-    return False
+        inner = [new[:depth] for depth in range(len(new)) if new[:depth] in self._old]
+        return any(_has_outer(one, self._new) for one in inner)
+
+
+def _has_outer(scopes: _Scopes, others: set[_Scopes]) -> bool:
+    return any(scopes[:depth] in others for depth in range(len(scopes)))
 
 
 def _refuse_no_name(
-    wording: RenameWording, hunks: list[Hunk], code: list[Span], where: EditedPart, tree: SyntaxTree
+    wording: RenameWording,
+    hunks: list[Hunk],
+    code: list[Reference],
+    where: EditedPart,
+    tree: SyntaxTree,
 ) -> None:
     refusal = EditRefused(f"{wording.new} cannot be a name here; choose another one")
     if is_keyword(wording.new, tree.grammar):
         raise refusal
     before, start = tree, where.start
-    part = SyntaxTree.of(where.code, where.language, where.path)
-    if part is not None and not part.has_errors:
-        # The part is read as well alone, which is quicker.
-        before, start = part, 0
+    if tree.grammar not in MARKUP:
+        part = SyntaxTree.of(where.code, where.language, where.path)
+        if part is not None and not part.has_errors:
+            # The part is read as well alone, which is quicker.
+            before, start = part, 0
     text = before.text[:start] + apply_hunks(where.code, hunks)
     after = SyntaxTree.of(text + before.text[start + len(where.code) :], where.language, where.path)
     assert after is not None
-    found, moved, places = set(after.identifiers(wording.new, start, len(text))), start, set(code)
+    found, moved = set(after.identifiers(wording.new, start, len(text))), start
+    names = set(tree.identifiers(wording.old, where.start, where.end))
+    lead = {
+        one.span[0] - where.start: len(one.before) for one in code if (one.start, one.end) in names
+    }
     for hunk in hunks:
-        at = hunk.start + moved
-        is_code = (hunk.start + where.start, hunk.end + where.start) in places
-        if is_code and (at, at + len(wording.new)) not in found:
+        at = hunk.start + moved + lead.get(hunk.start, 0)
+        if hunk.start in lead and (at, at + len(wording.new)) not in found:
             raise refusal
-        moved += len(wording.new) - len(wording.old)
+        moved += len(hunk.text) - (hunk.end - hunk.start)
     if after.has_errors and not before.has_errors:
         raise refusal

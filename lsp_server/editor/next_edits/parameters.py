@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from lsp_server.editor.editing.hunks import Hunk
 from lsp_server.editor.next_edits.proposal import Proposal
-from lsp_server.editor.next_edits.renames import is_by_class, refers_to
 from lsp_server.text.syntax.python_names import Use, occurrences
+from lsp_server.text.syntax.python_references import PythonMembers
 from lsp_server.text.syntax.tree import SyntaxTree
 
 if TYPE_CHECKING:
@@ -96,11 +96,12 @@ def calls_of(tree: SyntaxTree, function: Node) -> list[Node]:
     name = function.child_by_field_name("name")
     assert name is not None
     found = []
-    for one in occurrences(tree, _text(tree, name)):
+    names = occurrences(tree, _text(tree, name))
+    members = PythonMembers(tree, names)
+    for one in names:
         attribute = one.node.parent if one.use is Use.ATTRIBUTE else None
-        called = attribute or one.node
-        call = _call_of(called)
-        if call and refers_to(tree, called, function) and not is_by_class(tree, one):
+        call = _call_of(attribute or one.node)
+        if call and members.refers_to(one, function) and not members.class_by_name(one):
             found.append(call)
     return found
 

@@ -14,10 +14,14 @@ if TYPE_CHECKING:
 
 _QUERIES = {
     **dict.fromkeys(
-        ("html", "vue", "svelte", "astro"),
+        ("html", "svelte", "astro"),
         "(script_element (start_tag) @script (raw_text) @text)"
         " (style_element (start_tag) @style (raw_text) @text)",
     ),
+    "vue": "(script_element (start_tag) @script (raw_text) @text)"
+    " (style_element (start_tag) @style (raw_text) @text)"
+    " (interpolation (raw_text) @typescript)"
+    " (directive_attribute (quoted_attribute_value (attribute_value) @typescript))",
     **dict.fromkeys(("c", "cpp", "objc", "cuda", "arduino"), "(preproc_arg) @cpp"),
     "dockerfile": "(shell_fragment) @bash",
     "make": "(shell_text) @bash (variable_assignment value: (text) @bash)",

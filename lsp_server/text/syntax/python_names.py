@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from lsp_server.text.syntax.scopes import Scope
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
@@ -58,21 +60,6 @@ _BINDING = {Use.VARIABLE, Use.PARAMETER, Use.DEFINITION, Use.IMPORT, Use.ALIAS}
 _NOT_OF_A_SCOPE = {Use.ATTRIBUTE, Use.KEYWORD, Use.MODULE}
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class NameScope:
-    """A module, class, function, lambda or comprehension, by its place in the text."""
-
-    start: int
-    end: int
-    kind: str
-    """The type of its node in the grammar."""
-
-    @property
-    def is_class(self) -> bool:
-        """Whether it is the body of a class."""
-        return self.kind == "class_definition"
-
-
 @dataclass(frozen=True, slots=True)
 class Occurrence:
     """A name at a place of the text."""
@@ -80,16 +67,16 @@ class Occurrence:
     start: int
     end: int
     use: Use
-    scopes: tuple[NameScope, ...]
+    scopes: tuple[Scope, ...]
     """Those around the place, innermost first."""
-    scope: NameScope | None
+    scope: Scope | None
     """The one whose binding is meant; None where the text does not tell."""
     node: Node
 
 
 def occurrences(tree: SyntaxTree, name: str) -> list[Occurrence]:
     """All places of a name in a Python text, in order, each with the binding that is meant."""
-    places: list[tuple[tuple[int, int], Node, Use, tuple[NameScope, ...]]] = []
+    places: list[tuple[tuple[int, int], Node, Use, tuple[Scope, ...]]] = []
     for span in tree.identifiers(name):
         node = tree.node(*span)
         if node is not None and node.type == "identifier":
@@ -114,11 +101,11 @@ def occurrences(tree: SyntaxTree, name: str) -> list[Occurrence]:
 
 
 def _meant(
-    own: NameScope,
-    scopes: tuple[NameScope, ...],
-    binding: set[NameScope],
-    declared: dict[NameScope, bool],
-) -> NameScope | None:
+    own: Scope,
+    scopes: tuple[Scope, ...],
+    binding: set[Scope],
+    declared: dict[Scope, bool],
+) -> Scope | None:
     """The scope whose binding a name in the scope ``own`` refers to."""
     chain = scopes[scopes.index(own) :]
     for number, scope in enumerate(chain):
@@ -131,7 +118,7 @@ def _meant(
     return None
 
 
-def _binding_scope(node: Node, scopes: tuple[NameScope, ...]) -> NameScope:
+def _binding_scope(node: Node, scopes: tuple[Scope, ...]) -> Scope:
     """Where a binding takes place: what ``:=`` binds in a comprehension is bound around it."""
     if node.parent is not None and node.parent.type == "named_expression":
         return next(scope for scope in scopes if scope.kind not in _COMPREHENSIONS)
@@ -206,7 +193,7 @@ def _is_assigned(node: Node) -> bool:
     )
 
 
-def _scopes(tree: SyntaxTree, node: Node, use: Use) -> tuple[NameScope, ...]:
+def _scopes(tree: SyntaxTree, node: Node, use: Use) -> tuple[Scope, ...]:
     """The scopes around an identifier, innermost first."""
     found = []
     inner: Node = node
@@ -219,7 +206,7 @@ def _scopes(tree: SyntaxTree, node: Node, use: Use) -> tuple[NameScope, ...]:
             continue
         if _holds(outer, inner, use):
             found.append(
-                NameScope(tree.index(outer.start_byte), tree.index(outer.end_byte), outer.type)
+                Scope(tree.index(outer.start_byte), tree.index(outer.end_byte), outer.type)
             )
         if use is Use.PARAMETER and outer.type in ("function_definition", "lambda"):
             use = Use.READ

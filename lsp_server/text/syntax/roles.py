@@ -53,7 +53,7 @@ _NAMES_IN_STRINGS = {"cmake", "groovy", "perl", "php", "powershell"}
 _NO_IDENTIFIER = re.compile(
     r"literal|number|integer|float|decimal|boolean|^bool|^(?:true|false|null|nil|none|undefined)$"
     r"|^keyword_|_keyword$|^predefined_type$|^primitive_type$|^integral_type$|_modifier$|operator"
-    r"|^(?:this|self|super)$|_marker$|_delimiter$|escape"
+    r"|^(?:this|self|super)$|_marker$|_delimiter$|escape(?!d$)"
 )
 
 _COMMENTS = {"latex": {"comment_environment"}}
@@ -119,6 +119,7 @@ def is_name_in_string(grammar: str, kind: str) -> bool:
     return _NAME.search(kind) is not None
 
 
+@lru_cache(maxsize=1024)
 def may_be_identifier(kind: str) -> bool:
     """Whether a leaf of code of this named type may be a name, and not a number or keyword."""
     return _NO_IDENTIFIER.search(_snake(kind)) is None

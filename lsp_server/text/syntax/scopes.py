@@ -26,6 +26,31 @@ _SCOPE = re.compile(
     )$""",
     re.VERBOSE,
 )
+_BLOCKS = {
+    "c": "compound_statement for_statement",
+    "csharp": "block for_statement foreach_statement catch_clause switch_section",
+    "cpp": "compound_statement for_statement for_range_loop catch_clause if_statement "
+    "while_statement switch_statement",
+    "dart": "block for_statement",
+    "go": "block if_statement for_statement expression_switch_statement type_switch_statement "
+    "expression_case type_case communication_case default_case",
+    "java": "block for_statement enhanced_for_statement catch_clause switch_block_statement_group "
+    "try_with_resources_statement",
+    "javascript": "statement_block for_statement for_in_statement catch_clause switch_body",
+    "kotlin": "control_structure_body for_statement catch_block when_entry",
+    "lua": "block do_statement for_statement while_statement repeat_statement if_statement",
+    "ruby": "block do_block",
+    "rust": "block match_arm if_expression while_expression for_expression",
+    "scala": "block case_clause for_expression",
+    "swift": "if_statement while_statement for_statement switch_entry catch_block do_statement "
+    "repeat_while_statement",
+}
+_BLOCKS |= {"tsx": _BLOCKS["javascript"], "typescript": _BLOCKS["javascript"]}
+_BLOCKS |= {"objc": _BLOCKS["cpp"], "cuda": _BLOCKS["cpp"], "luau": _BLOCKS["lua"]}
+"""What else opens a scope, by grammar."""
+_CLASS = re.compile(r"class|struct|interface|trait|enum|record|object|protocol|extension|impl_item")
+_WITHOUT_BODY = {"dart": re.compile(r"_signature$")}
+"""Scopes of :data:`_SCOPE` whose body stands beside them, so that they are none."""
 _NO_NAME = re.compile(r"lambda|closure|arrow|anonymous|literal|_initializer$")
 """Scopes that have no name: all that is in them belongs to them."""
 _CALLS = re.compile(r"[({]")
@@ -33,20 +58,33 @@ _CALLS = re.compile(r"[({]")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Scope:
-    """Where a scope begins and ends in the text."""
+    """A function, class, block or other scope, by its place in the text."""
 
     start: int
     end: int
+    kind: str
+    """The type of its node in the grammar."""
+
+    @property
+    def is_class(self) -> bool:
+        """Whether what it declares are members."""
+        return _CLASS.search(self.kind) is not None
 
 
-def scopes_at(tree: SyntaxTree, start: int, end: int) -> tuple[Scope, ...]:
+def scopes_at(tree: SyntaxTree, start: int, end: int, *, blocks: bool = False) -> tuple[Scope, ...]:
     """The scopes around the word there, outermost first. The name of a function or class belongs
-    to what is around that."""
+    to what is around that. blocks: with blocks, loops and whatever else the language has."""
     found: list[Scope] = []
     node = tree.node(start, end)
     place = node.start_byte if node is not None else 0
+    also = _BLOCKS.get(tree.grammar, "").split() if blocks else []
+    none = _WITHOUT_BODY.get(tree.grammar) if blocks else None
     while node is not None:
-        if node.is_named and _is_scope(node) and not _names(tree, node, place):
+        if node.is_named and none is not None and none.search(node.type):
+            pass
+        elif node.type in also or (
+            node.is_named and _is_scope(node) and not _names(tree, node, place)
+        ):
             found.append(_span(tree, node))
         node = node.parent
     return tuple(reversed(found))
@@ -92,4 +130,4 @@ def _names(tree: SyntaxTree, scope: Node, place: int) -> bool:
 
 
 def _span(tree: SyntaxTree, node: Node) -> Scope:
-    return Scope(tree.index(node.start_byte), tree.index(node.end_byte))
+    return Scope(tree.index(node.start_byte), tree.index(node.end_byte), node.type)

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 
 import pytest
+from rename_cases import RenameCase, rename_cases
 from rename_programs import INDENTATIONS, TEMPLATES, rename_program
 
 from lsp_server.editor.editing.hunks import apply_hunks
@@ -281,3 +282,41 @@ def test_code_that_cannot_be_read_is_not_renamed_in_part() -> None:
     text = "func f(a: [Int]) {\n  for each in a {\n    if each > _a.count { go(_a) }\n  }\n}\n"
     with pytest.raises(EditRefused, match="line 3 cannot be read"):
         renamed("rename _a to b", text, "swift")
+
+
+@pytest.mark.parametrize(
+    "case", rename_cases("shorthand", "keys", "members", "in strings", "templates"), ids=str
+)
+def test_a_variable_is_renamed_and_no_key_or_member_of_its_name(case: RenameCase) -> None:
+    assert renamed("rename the variable foo to bar", case.text, case.language) == case.after
+
+
+@pytest.mark.parametrize("case", rename_cases("fields"), ids=str)
+def test_a_field_is_renamed_and_no_variable_of_its_name(case: RenameCase) -> None:
+    assert renamed("rename the field foo to bar", case.text, case.language) == case.after
+
+
+@pytest.mark.parametrize("case", rename_cases("imports"), ids=str)
+def test_what_is_imported_keeps_the_name_that_it_has_elsewhere(case: RenameCase) -> None:
+    assert renamed("rename foo to bar", case.text, case.language) == case.after
+
+
+@pytest.mark.parametrize("case", rename_cases("unclear"), ids=str)
+def test_what_cannot_be_told_apart_is_refused_with_its_line(case: RenameCase) -> None:
+    with pytest.raises(EditRefused, match=case.name):
+        renamed("rename foo to bar", case.text, case.language)
+
+
+@pytest.mark.parametrize("case", rename_cases("marked"), ids=str)
+def test_what_may_be_anothers_has_a_note(case: RenameCase) -> None:
+    where = EditedPart(case.text, 0, len(case.text), case.language)
+    hunks = rename_changes("rename foo to bar", where)
+    assert hunks is not None
+    assert sum(bool(hunk.note) for hunk in hunks) == int(case.name)
+
+
+def test_script_lines_of_a_page_are_renamed_alone() -> None:
+    page = "<p id='foo'>foo</p>\n<script>\nlet foo = 1;\nf('foo', foo);\n</script>\n"
+    part = "let foo = 1;\nf('foo', foo);\n"
+    wanted = page.replace("let foo", "let bar").replace(", foo)", ", bar)")
+    assert renamed("rename foo to bar", page, "html", part=part) == wanted

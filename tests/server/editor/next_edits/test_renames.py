@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import dedent
 
 import pytest
+from rename_cases import RenameCase, rename_cases
 from typist import Typist
 
 SUFFIX = {"python": "py", "javascript": "js", "typescript": "ts", "go": "go", "rust": "rs",
@@ -181,6 +183,48 @@ def test_names_of_other_languages_follow_their_only_declaration(
     assert renamed(text, line, old, "total", language) == wanted
 
 
-def test_two_declarations_of_one_name_are_ambiguous() -> None:
-    text = "function f(n) { return n; }\nfunction g(n) { return n; }\n"
-    assert renamed(text, 0, "n", "total", "javascript") == text.replace("(n)", "(total)", 1)
+def renamed_where_declared(case: RenameCase) -> tuple[str, str]:
+    """The texts after the rename is typed, without and with its next edits."""
+    text = case.text
+    typist = Typist()
+    document = typist.open(text, case.language, "file:///project/code")
+    start = text.rfind("\n", 0, case.declared) + 1
+    before = text[start : case.declared]
+    nth = len(re.findall(r"(?<!\w)foo(?!\w)", before))
+    cursor = typist.retype(document, text.count("\n", 0, start), "foo", "bar", nth)
+    typed = document.text
+    return typed, typist.take_all(document, cursor)
+
+
+NOT_TOLD = {"elixir", "haskell", "julia", "zig"}
+"""Languages whose declarations are not told apart from other uses: nothing is proposed."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    rename_cases("shorthand", "keys", "members", "in strings", "scopes", "fields"),
+    ids=str,
+)
+def test_what_a_name_means_is_renamed_and_nothing_else(case: RenameCase) -> None:
+    typed, got = renamed_where_declared(case)
+    assert got == (typed if case.language in NOT_TOLD else case.after)
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("rust", "fn f() { let foo = 1; g(foo); let foo = 2; g(foo); }\n"),
+        ("javascript", "var foo = 1;\nvar foo = 2;\ng(foo);\n"),
+        ("java", "class A { void foo() {} void foo(int a) {} void g() { foo(); } }\n"),
+        ("c", "int foo(void);\nint foo(void) { return 1; }\nint a = foo();\n"),
+        ("rust", "fn f() { let foo = 1; { g(foo); let foo = 2; g(foo); } }\n"),
+        ("typescript", "import { foo } from 'x';\nfoo();\n"),
+        ("rust", "use a::foo;\nfn f() { foo(); }\n"),
+        ("swift", "func f(_ foo: Int?) {\n    if let foo { g(foo) }\n}\n"),
+        ("javascript", "const foo = 1;\nfunction f(bar) { return foo + bar; }\n"),
+        ("lua", "foo = 1\nprint(foo)\n"),
+    ],
+)
+def test_what_the_text_does_not_tell_is_not_renamed(language: str, text: str) -> None:
+    typed, got = renamed_where_declared(RenameCase(language, "", text))
+    assert got == typed

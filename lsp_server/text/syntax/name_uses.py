@@ -1,0 +1,447 @@
+"""What a name is used for at a place of the text, told by the nodes around it, in any grammar but
+Python's: a variable, a member of something, a key, or a variable that is written once for both."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from lsp_server.text.syntax.scopes import Scope
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from lsp_server.text.syntax.tree import SyntaxTree
+
+Span = tuple[int, int]
+
+
+class NameUse(Enum):
+    """What a name is at a place."""
+
+    VARIABLE = "variable"
+    """What a scope gives: a variable, parameter, function or type."""
+    MEMBER = "member"
+    """A field or method of something else: ``o.name``, and where a class declares it."""
+    KEY = "key"
+    """A key, the name of an argument, a label, an attribute, an element."""
+    FOREIGN = "foreign"
+    """A name that cannot have another one here: another file gives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """What stands at a place, and how a new name is written there."""
+
+    use: NameUse
+    declares: bool = False
+    start: int = -1
+    end: int = -1
+    """What is replaced; -1: the name itself."""
+    before: str = ""
+    after: str = ""
+    """What keeps the old name beside the new one: ``{ name: new }``, ``{ new as name }``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A name at a place of the text."""
+
+    start: int
+    end: int
+    use: NameUse
+    scope: Scope | None = None
+    """The scope whose variable is meant, or the class whose member; None where the text does not
+    tell."""
+    declares: bool = False
+    """Whether the place gives the name its meaning."""
+    is_foreign: bool = False
+    """Whether it takes the name from another file."""
+    receiver: str | None = None
+    """The name before the dot of a member, empty where that is no name; None without a dot."""
+    first: int = -1
+    last: int = -1
+    """What is replaced where that is more than the name."""
+    before: str = ""
+    after: str = ""
+    """What keeps the old name beside the new one, as in ``{ name: new }``."""
+
+    @property
+    def span(self) -> Span:
+        """What a rename replaces."""
+        return (
+            self.first if self.first >= 0 else self.start,
+            self.last if self.last >= 0 else self.end,
+        )
+
+    def written(self, new: str) -> str:
+        """What a rename puts there."""
+        return f"{self.before}{new}{self.after}"
+
+    def moved(self, by: int) -> Reference:
+        """The same in a text that has so many characters more before it."""
+        scope = self.scope
+        return replace(
+            self,
+            start=self.start + by,
+            end=self.end + by,
+            first=self.first + by if self.first >= 0 else -1,
+            last=self.last + by if self.last >= 0 else -1,
+            scope=replace(scope, start=scope.start + by, end=scope.end + by) if scope else None,
+        )
+
+
+_VARIABLE, _MEMBER, _KEY = NameUse.VARIABLE, NameUse.MEMBER, NameUse.KEY
+
+_KEYS = {
+    "attribute_name", "autoquoted_bareword", "class_name", "feature_name", "field_identifier",
+    "field_name", "hash_key_symbol", "id_name", "keyword", "label", "label_name",
+    "private_property_identifier", "property_identifier", "property_name", "simple_symbol",
+    "statement_identifier", "statement_label", "tag_name", "value_argument_label",
+}  # fmt: skip
+"""Kinds of names that are no variables."""
+_LABELS = {
+    "break_expression", "break_statement", "continue_statement", "field_designator",
+    "goto_statement", "jump_expression", "label", "label_statement", "named_label_statement",
+    "value_argument_label",
+}  # fmt: skip
+_KEYED = {
+    "argument", "attribute_argument", "element_value_pair", "field", "field_initializer",
+    "initializer_pair", "keyed_element", "literal_element", "map_item", "named_argument",
+    "value_argument", "arg_spliter", "unit", "field_update", "FieldInit", "object_elem",
+    "attribute",
+}  # fmt: skip
+"""What has a key before ``=`` or ``:``."""
+_DOTS = {".", "?.", "->", "::", "&.", "?->", "!!.", "..", "?.."}
+_MAPS = {"map_type", "array_type", "slice_type", "implicit_length_array_type"}
+_JSX = {"jsx_opening_element", "jsx_closing_element", "jsx_self_closing_element"}
+_IMPORTS = re.compile(r"^(?:import|using|use)_|^namespace_use|^import$")
+_CONDITIONS = {"if_statement", "guard_statement", "while_statement"}
+_ALIASED = {"javascript", "typescript", "tsx"}
+
+_DECLARED = re.compile(
+    r"declarat|definition|parameter|function_item|let_|binding|var_spec|const_spec|_item$|_spec$"
+    r"|variable|^short_var|catch_|for_|foreach|_signature$|^range_clause$|^preproc_(?:def|function)"
+    r"|^resource$|^enumerator$|^class$|^method$|^module$|_specifier$|enum_(?:variant|constant)"
+    r"|enum_assignment|^type_switch|^property_element$|arrow_function|lambda_expression"
+    r"|^instanceof_expression$|^lambda_capture_initializer$|^match_arm$|^case_clause$|^from_clause$"
+)
+_NAMING = ("name", "pattern", "left", "declarator", "parameter", "variable", "alias", "item",
+           "bound_identifier", "parameters", "variables")  # fmt: skip
+_PARAMETERS = re.compile(
+    r"^(?:formal_|function_|lambda_|closure_|method_|block_|type_|inferred_|catch_)?parameters$"
+    r"|^parameter$|^lambda_parameter$|^lambda_function_type_parameters$|^preproc_params$"
+)
+_PATTERN = re.compile(
+    r"^pattern$|_pattern$|^expression_list$|^variable_list$|^(?:init_|array_|pointer_|reference_"
+    r"|function_|structured_binding_)declarator$|^variable_declaration$|^multi_variable_"
+    r"|^variable_name$|^scalar$|^initialized_identifier$|^assignment_statement$"
+)
+_NAMED_FIRST = {
+    "catch_block", "class_declaration", "class_parameter", "enum_entry", "enumerator",
+    "formal_parameter", "function_declaration", "initialized_identifier", "object_declaration",
+    "type_alias", "type_parameter", "type_parameter_declaration", "variable_declaration",
+}  # fmt: skip
+"""Whose first name is declared, in grammars that do not say so by a field."""
+
+
+def use_of(tree: SyntaxTree, node: Node, span: Span) -> Spelling:
+    """What the name at a place is used for; ``node`` is its leaf."""
+    short = _short_form(tree, node, span)
+    if short is not None:
+        return short
+    parent = node.parent
+    if parent is None:
+        return Spelling(_VARIABLE)
+    inner = parent if parent.type in ("variable_name", "scalar") else node
+    if _is_label_or_key(tree, node, span):
+        declares = node.type in _KEYS and is_declared(node)
+        return Spelling(_MEMBER if declares else _KEY, declares)
+    if _is_behind_dot(tree, inner):
+        return _imported(tree, node) or Spelling(_MEMBER)
+    if tree.text[tree.index(node.start_byte)] == "@":
+        return Spelling(_MEMBER)
+    return Spelling(_VARIABLE, is_declared(node))
+
+
+def leaf_before(tree: SyntaxTree, node: Node) -> Node | None:
+    """The token before a node."""
+    at = tree.index(node.start_byte) - 1
+    while at >= 0 and tree.text[at].isspace():
+        at -= 1
+    return tree.node(at, at + 1) if at >= 0 else None
+
+
+def leaf_after(tree: SyntaxTree, node: Node) -> Node | None:
+    """The token after a node."""
+    at = tree.index(node.end_byte)
+    while at < len(tree.text) and tree.text[at].isspace():
+        at += 1
+    return tree.node(at, at + 1) if at < len(tree.text) else None
+
+
+def text_of(tree: SyntaxTree, node: Node | None) -> str:
+    """What stands at a node."""
+    if node is None:
+        return ""
+    return tree.text[tree.index(node.start_byte) : tree.index(node.end_byte)]
+
+
+# Names that are keys and variables at once
+
+
+def _short_form(tree: SyntaxTree, node: Node, span: Span) -> Spelling | None:
+    """How a name is written that is written once for two things; None where it is not."""
+    name, kind, parent = tree.text[slice(*span)], node.type, node.parent
+    outer = parent.type if parent is not None else ""
+    if kind in ("shorthand_property_identifier", "shorthand_property_identifier_pattern"):
+        return Spelling(
+            _VARIABLE, kind.endswith("pattern") and is_declared(node), before=f"{name}: "
+        )
+    if parent is None:
+        return None
+    if outer == "shorthand_field_initializer":
+        return Spelling(_VARIABLE, before=f"{name}: ")
+    if kind == "raw_text_expr" and outer == "attribute_name":
+        # ``<A {name}>`` of Svelte.
+        start, end = span[0] - 1, span[1] + 1
+        return Spelling(_VARIABLE, False, start, end, before=f"{name}={{", after="}")
+    if kind == "directive_value":
+        is_short = parent.child_count == 2 and tree.text[span[0] - 1] == ":"
+        if is_short and "=" not in text_of(tree, parent):
+            return Spelling(_VARIABLE, before=f'{name}="', after='"')
+        return Spelling(_KEY)
+    if kind == "shorthand_field_identifier":
+        start = tree.index(parent.start_byte)
+        return Spelling(_VARIABLE, True, start, before=f"{name}: {tree.text[start : span[0]]}")
+    if outer == "use_list":
+        return Spelling(_VARIABLE, True, before=f"{name} as ")
+    if outer in ("export_specifier", "import_specifier"):
+        return _specified(node, parent, name)
+    if outer == "anonymous_object_creation_expression":
+        if _sign(tree, leaf_after(tree, node)) == "=":
+            return Spelling(_KEY)
+        is_value = _sign(tree, leaf_before(tree, node)) == "="
+        return Spelling(_VARIABLE, before="" if is_value else f"{name} = ")
+    if kind == "hash_key_symbol" and outer == "pair" and parent.named_child_count == 1:
+        return Spelling(_VARIABLE, end=span[1] + 1, before=f"{name}: ")
+    if tree.grammar == "ocaml":
+        return _ocaml(tree, node, parent, name)
+    if tree.grammar == "haskell" and kind == "variable" and outer == "field_name":
+        around = parent.parent
+        is_alone = around is not None and around.named_child_count == 1
+        if is_alone and around is not None and around.type in ("field_pattern", "field_update"):
+            return Spelling(_VARIABLE, around.type == "field_pattern", before=f"{name} = ")
+        return Spelling(_KEY)
+    if tree.grammar == "julia" and outer == "argument_list" and _is_behind_semicolon(node):
+        return Spelling(_VARIABLE, before=f"{name} = ")
+    if outer == "inherited_attrs":
+        return Spelling(NameUse.FOREIGN)
+    is_optional = tree.grammar == "swift" and outer in _CONDITIONS
+    if is_optional and _sign(tree, leaf_before(tree, node)) in ("let", "var"):
+        # ``if let name`` gives a name to the value of the variable of that name.
+        is_bound = _sign(tree, leaf_after(tree, node)) in ("=", ":")
+        return Spelling(_VARIABLE, True) if is_bound else Spelling(NameUse.FOREIGN)
+    return None
+
+
+def _specified(node: Node, specifier: Node, name: str) -> Spelling:
+    """A name in the list of an import or export."""
+    alias = specifier.child_by_field_name("alias")
+    is_export = specifier.type == "export_specifier"
+    around = specifier.parent.parent if specifier.parent is not None else None
+    if is_export and around is not None and around.child_by_field_name("source") is not None:
+        return Spelling(_KEY)
+    if alias is None:
+        if is_export:
+            return Spelling(_VARIABLE, after=f" as {name}")
+        return Spelling(_VARIABLE, True, before=f"{name} as ")
+    if is_export:
+        return Spelling(_KEY if alias == node else _VARIABLE)
+    return Spelling(_VARIABLE, True) if alias == node else Spelling(_KEY)
+
+
+def _ocaml(tree: SyntaxTree, node: Node, parent: Node, name: str) -> Spelling | None:
+    if node.type == "label_name":
+        is_short = parent.named_child_count == 1
+        return Spelling(_VARIABLE, before=f"{name}:") if is_short else Spelling(_KEY)
+    if parent.type == "parameter" and _sign(tree, leaf_before(tree, node)) in ("~", "?"):
+        return Spelling(NameUse.FOREIGN) if parent.named_child_count > 1 else Spelling(
+            _VARIABLE, True, before=f"{name}:"
+        )  # fmt: skip
+    if node.type == "field_name" and parent.parent is not None:
+        field = parent.parent
+        if field.type in ("field_expression", "field_pattern") and field.named_child_count == 1:
+            return Spelling(_VARIABLE, field.type == "field_pattern", before=f"{name} = ")
+        return Spelling(_KEY)
+    return None
+
+
+def _is_behind_semicolon(node: Node) -> bool:
+    before = node.prev_sibling
+    while before is not None:
+        if before.type == ";":
+            return True
+        before = before.prev_sibling
+    return False
+
+
+def _imported(tree: SyntaxTree, node: Node) -> Spelling | None:
+    """A name that an import takes from somewhere, at the end of its path."""
+    outer = node.parent
+    for _ in range(4):
+        if outer is None or _IMPORTS.match(outer.type):
+            break
+        outer = outer.parent
+    if outer is None or not _IMPORTS.match(outer.type):
+        return None
+    after = _sign(tree, leaf_after(tree, node))
+    if after in {*_DOTS, "as", "{"}:
+        return Spelling(_KEY)
+    name = text_of(tree, node)
+    if tree.grammar in ("rust", "kotlin"):
+        return Spelling(_VARIABLE, True, before=f"{name} as ")
+    return Spelling(NameUse.FOREIGN)
+
+
+# Keys and members
+
+
+def _is_label_or_key(tree: SyntaxTree, node: Node, span: Span) -> bool:
+    parent, kind = node.parent, node.type
+    assert parent is not None
+    outer = parent.type
+    if outer == "namespace_operator" and parent.named_children[0] == node:
+        return True
+    if outer == "lifetime" or parent.child_by_field_name("external_name") == node:
+        return True
+    if outer in _LABELS or (kind in _KEYS and not _is_behind_dot(tree, node)):
+        return True
+    if outer == "labeled_statement":
+        return parent.named_children[0] == node
+    if outer in _JSX:
+        return not tree.text[span[0]].isupper()
+    following = _sign(tree, leaf_after(tree, node))
+    if outer == "with_initializer":
+        return following == "="
+    if outer == "assignment_expression" and parent.child_by_field_name("left") == node:
+        around = parent.parent.type if parent.parent is not None else ""
+        return around == "initializer_expression" or (
+            tree.grammar == "scala" and around == "arguments"
+        )
+    if outer == "assignment" and tree.grammar == "julia":
+        around = parent.parent.type if parent.parent is not None else ""
+        return following == "=" and around in ("argument_list", "tuple_expression")
+    if outer == "token_tree" and following == "=":
+        return True
+    if outer not in _KEYED or following not in ("=", ":"):
+        return False
+    if outer == "literal_element":
+        return parent.parent is not None and _is_key_of_struct(parent.parent, parent)
+    if outer == "field" and _sign(tree, leaf_before(tree, node)) == "[":
+        return False
+    return outer not in ("argument", "unit") or _is_first_named(parent, node)
+
+
+def _is_key_of_struct(element: Node, key: Node) -> bool:
+    """Whether a keyed element of Go is the field of a struct: the keys of maps and arrays are
+    expressions."""
+    if element.type != "keyed_element" or element.child_by_field_name("key") != key:
+        return False
+    literal = element.parent.parent if element.parent is not None else None
+    kind = literal.child_by_field_name("type") if literal is not None else None
+    return kind is None or kind.type not in _MAPS
+
+
+def _is_first_named(parent: Node, node: Node) -> bool:
+    return bool(parent.named_children) and parent.named_children[0] == node
+
+
+def _is_behind_dot(tree: SyntaxTree, node: Node) -> bool:
+    """Whether a name is looked up in what stands before it."""
+    parent = node.parent
+    outer = parent.type if parent is not None else ""
+    if outer in ("extract_operator", "namespace_operator", "method_index_expression"):
+        assert parent is not None
+        return parent.named_children[0] != node
+    if outer in ("member_call_expression", "dot") and _is_first_named(parent, node):  # type: ignore[arg-type]
+        return False
+    leaf = leaf_before(tree, node)
+    kind = _sign(tree, leaf)
+    if kind not in _DOTS:
+        return False
+    if kind in ("..", "?.."):
+        return outer == "cascade_selector"
+    if kind == "::":
+        before = leaf_before(tree, leaf) if leaf is not None else None
+        return outer != "callable_reference" or (
+            before is not None and parent is not None and before.start_byte >= parent.start_byte
+        )
+    return True
+
+
+def _sign(tree: SyntaxTree, leaf: Node | None) -> str:
+    """What a token is; grammars name some of them."""
+    return text_of(tree, leaf) if leaf is not None and leaf.child_count == 0 else ""
+
+
+# Declarations
+
+
+def is_declared(node: Node) -> bool:
+    """Whether a name is the name of a declaration, or of a parameter."""
+    inner, parent = node, node.parent
+    if parent is not None and parent.type == "method_definition" and _is_in_literal(parent):
+        return False
+    is_upper = (node.text or b"").decode("utf-16-le", "replace")[:1].isupper()
+    while parent is not None:
+        kind = parent.type
+        if inner.type == "variable_list" and kind.startswith("for_"):
+            return True
+        if inner.type in ("variable_list", "assignment_statement") and kind.startswith("variable_"):
+            return True
+        if _DECLARED.search(kind) and _is_named(parent, inner):
+            return not _is_assignment(parent, kind) and not (is_upper and "pattern" in inner.type)
+        if _PARAMETERS.search(kind):
+            return "parameters" in kind or "params" in kind or _is_first_named(parent, inner)
+        if kind in _NAMED_FIRST:
+            names = [one for one in parent.named_children if "identifier" in one.type]
+            return bool(names) and names[0] == inner
+        if not _PATTERN.search(kind) or _is_no_part(parent, kind, inner):
+            return False
+        inner, parent = parent, parent.parent
+    return False
+
+
+def _is_in_literal(method: Node) -> bool:
+    return method.parent is not None and method.parent.type == "object"
+
+
+def _is_no_part(parent: Node, kind: str, inner: Node) -> bool:
+    """Whether what stands in a pattern is no part of what it gives: a type, a key, a default."""
+    if kind == "assignment_statement":
+        return inner.type != "variable_list"
+    fields = ["type", "right", "key", "default", "size"]
+    if kind != "pair_pattern":
+        fields.append("value")
+    if kind == "field_pattern":
+        fields.append("name")
+    return any(parent.child_by_field_name(field) == inner for field in fields)
+
+
+def _is_named(parent: Node, inner: Node) -> bool:
+    """Whether a part of a declaration is in one of the fields that give names."""
+    if parent.type == "variable_list":
+        return False
+    return any(inner in parent.children_by_field_name(field) for field in _NAMING)
+
+
+def _is_assignment(parent: Node, kind: str) -> bool:
+    """Whether what looks like a declaration names what is declared elsewhere."""
+    if kind == "for_in_statement":
+        return parent.child_by_field_name("kind") is None
+    if kind == "range_clause":
+        return all(one.type != ":=" for one in parent.children)
+    return kind.endswith("_specifier") and parent.child_by_field_name("body") is None

@@ -1,0 +1,419 @@
+"""All places of a name, each with what is meant there: a variable of a scope, a member of a class,
+a key. What a rename changes is told by this alone, be it typed or asked for.
+
+In Python the bindings are those of its reference manual (:mod:`python_references`). In other
+languages a place means the innermost scope around it that declares the name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from lsp_server.text.syntax.name_uses import (
+    NameUse,
+    Reference,
+    Spelling,
+    leaf_before,
+    text_of,
+    use_of,
+)
+from lsp_server.text.syntax.python_references import python_references
+from lsp_server.text.syntax.scopes import Scope, scopes_at
+from lsp_server.text.syntax.tree import SyntaxTree
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+Span = tuple[int, int]
+
+_BARE_MEMBERS = {"apex", "cpp", "csharp", "dart", "groovy", "java", "kotlin", "ruby", "scala",
+                 "swift"}  # fmt: skip
+"""Grammars in whose languages a class's members are called without it."""
+_THIS = {"this", "self", "$this", "Self"}
+_NO_THIS = re.compile(r"^object_literal$|^object_creation_expression$")
+"""Classes without a name."""
+_OWN_THIS = re.compile(r"^(?:generator_)?function(?:_declaration|_expression)?$|^object$")
+"""What has a ``this`` of its own in JavaScript."""
+_STYLES = {"css", "scss", "less"}
+_SCRIPTS = {"javascript", "typescript", "tsx"}
+_EXPRESSIONS = {"astro", "heex", "html", "svelte", "vue"}
+"""Grammars that leave the expressions between tags unread."""
+
+
+def references(tree: SyntaxTree, name: str) -> list[Reference]:
+    """All places of a name in code, in order."""
+    if tree.grammar == "python":
+        return python_references(tree, name)
+    found = []
+    spans = tree.identifiers(name)
+    for injection in tree.injections() if spans else ():
+        inside = [span for span in spans if injection.start <= span[0] < injection.end]
+        if not inside:
+            continue
+        spans = [span for span in spans if span not in set(inside)]
+        text = tree.text[injection.start : injection.end]
+        found += _within(SyntaxTree.of(text, injection.language), inside, injection.start, name)
+    return sorted([*found, *_own(tree, name, spans)], key=lambda one: one.start)
+
+
+def _within(tree: SyntaxTree | None, spans: list[Span], start: int, name: str) -> list[Reference]:
+    """The references of a text inside of another one."""
+    if tree is None:
+        return [Reference(*span, NameUse.VARIABLE) for span in spans]
+    return [one.moved(start) for one in references(tree, name)]
+
+
+def same_meaning(tree: SyntaxTree, names: list[Reference], given: Iterable[int]) -> list[Reference]:
+    """The places that mean what is declared at the places ``given``, which were changed, in order;
+    none where none of them gives the name, or where the text does not tell."""
+    at = set(given)
+    changed = [one for one in names if one.start in at and one.declares and one.scope is not None]
+    if len({one.scope for one in changed}) != 1:
+        return []
+    scope = changed[0].scope
+    assert scope is not None
+    declared = [one for one in names if one.declares and one.scope == scope]
+    if declared[0].start not in at or any(one.is_foreign for one in changed):
+        return []
+    if not _may_declare_again(tree, declared) and len(declared) > len(changed):
+        return []
+    meant = [one for one in names if one.scope == scope]
+    if any(one.use is NameUse.FOREIGN for one in names) or _is_hidden(tree, names, declared[0]):
+        return []
+    return meant
+
+
+def _may_declare_again(tree: SyntaxTree, declared: list[Reference]) -> bool:
+    """Whether later declarations in the same scope are of the same variable."""
+    if tree.grammar == "python":
+        return True
+    if tree.grammar != "go":
+        return False
+    kinds = [tree.node(one.start, one.end) for one in declared]
+    return all(
+        node is not None
+        and node.parent is not None
+        and node.parent.parent is not None
+        and node.parent.parent.type == "short_var_declaration"
+        for node in kinds
+    )
+
+
+def _is_hidden(tree: SyntaxTree, names: list[Reference], declared: Reference) -> bool:
+    """Whether a place of the scope, or of one within it, stands before what declares its name
+    there, so that it may mean another one."""
+    if tree.grammar == "python":
+        return False
+    scope = declared.scope
+    assert scope is not None
+    firsts: dict[Scope, int] = {}
+    for one in names:
+        if one.declares and one.scope is not None and one.use is NameUse.VARIABLE:
+            firsts.setdefault(one.scope, one.start)
+    others = {one for one in firsts if one != scope}
+    outer = any(one.start <= scope.start and scope.end <= one.end for one in others)
+    inner = {one for one in others if scope.start <= one.start and one.end <= scope.end}
+    return any(
+        one.use is NameUse.VARIABLE
+        and one.scope in ({*inner, scope} if outer else inner)
+        and one.start < firsts.get(one.scope, 0)
+        for one in names
+    )
+
+
+# Places and their scopes
+
+
+def _own(tree: SyntaxTree, name: str, spans: list[Span]) -> list[Reference]:
+    """The references of a text in its own language."""
+    root = Scope(0, len(tree.text), "module")
+    places: list[tuple[Span, Node, Spelling, tuple[Scope, ...]]] = []
+    inner: list[Reference] = []
+    for span in spans:
+        node = tree.node(*span)
+        if node is None:
+            continue
+        if tree.grammar in _STYLES:
+            is_variable = tree.text[span[0] - 1 : span[0]] in ("$", "@")
+            place = Spelling(NameUse.VARIABLE if is_variable else NameUse.KEY)
+            places.append((span, node, place, (root,)))
+        elif tree.grammar in _EXPRESSIONS and node.child_count == 0 and _is_unread(tree, node):
+            inner += _of_expression(tree, node, span, name)
+        else:
+            place = use_of(tree, node, span)
+            scopes = (root, *scopes_at(tree, *span, blocks=True))
+            places.append((span, node, place, scopes))
+    if tree.grammar == "rust":
+        places += _rust_formats(tree, name, root)
+    if tree.grammar == "php" and any(tree.text[span[0] - 1] == "$" for span in spans):
+        # A function or class of that name is another thing.
+        places = [
+            (span, node, place if tree.text[span[0] - 1] == "$" or place.use is not NameUse.VARIABLE
+             else Spelling(NameUse.KEY), scopes)
+            for span, node, place, scopes in places
+        ]  # fmt: skip
+    found = _resolved(tree, places)
+    return [*found, *inner]
+
+
+def _is_unread(tree: SyntaxTree, node: Node) -> bool:
+    is_attribute = node.parent is not None and node.parent.type == "attribute_name"
+    is_raw = "raw_text" in node.type or "_js" in node.type or node.type == "permissible_text"
+    return is_raw and not is_attribute
+
+
+def _of_expression(tree: SyntaxTree, node: Node, span: Span, name: str) -> list[Reference]:
+    start = tree.index(node.start_byte)
+    inner = SyntaxTree.parsed(text_of(tree, node), "typescript")
+    found = [one for one in references(inner, name) if one.start + start == span[0]]
+    return [one.moved(start) for one in found] or [Reference(*span, NameUse.VARIABLE)]
+
+
+def _resolved(
+    tree: SyntaxTree, places: list[tuple[Span, Node, Spelling, tuple[Scope, ...]]]
+) -> list[Reference]:
+    variables: set[Scope] = set()
+    members: set[Scope] = set()
+    classes = _Classes(tree)
+    for _, node, place, scopes in places:
+        if place.declares:
+            scope = _declaring(tree, node, scopes)
+            if _declares_member(node, place, scope):
+                members.add(scope)
+                classes.add(scope)
+            else:
+                variables.add(scope)
+    functions = _Functions(tree, places)
+    found = []
+    for span, node, place, scopes in places:
+        use, own, receiver = place.use, None, None
+        if place.declares:
+            own = _declaring(tree, node, scopes)
+            is_member = _declares_member(node, place, own)
+        elif use is NameUse.VARIABLE:
+            own, is_member = _meant(tree, scopes, variables, members)
+        else:
+            is_member = False
+        if is_member and own is not None:
+            use, own = NameUse.MEMBER, classes.of(own)
+        elif use is NameUse.MEMBER:
+            receiver, own = classes.owner(node, scopes)
+        elif use is NameUse.KEY:
+            own = functions.with_argument(node, classes)
+        found.append(
+            Reference(
+                *(*span, use, own, place.declares),
+                is_foreign=place.use is NameUse.VARIABLE and _is_import(place),
+                receiver=receiver,
+                first=place.start,
+                last=place.end,
+                before=place.before,
+                after=place.after,
+            )
+        )
+    return found
+
+
+def _is_import(place: Spelling) -> bool:
+    return place.before.endswith(" as ")
+
+
+def _declaring(tree: SyntaxTree, node: Node, scopes: tuple[Scope, ...]) -> Scope:
+    """The scope in which a declaration holds."""
+    outer = node.parent
+    while outer is not None and outer.type.endswith(
+        ("declarator", "pattern", "assignment_pattern")
+    ):
+        outer = outer.parent
+    if tree.grammar in _SCRIPTS and outer is not None and outer.type == "variable_declaration":
+        # ``var`` holds in the whole function.
+        return next(
+            one for one in reversed(scopes) if "function" in one.kind or "method" in one.kind
+            or one.kind == "module"
+        )  # fmt: skip
+    return scopes[-1]
+
+
+def _declares_member(node: Node, place: Spelling, scope: Scope) -> bool:
+    if place.use is NameUse.MEMBER:
+        return True
+    parent = node.parent
+    kinds = {node.type, parent.type if parent is not None else ""}
+    if not scope.is_class or any("type_parameter" in kind for kind in kinds):
+        return False
+    if parent is not None and parent.type == "class_parameter":
+        words = [one.type for one in parent.children]
+        return "binding_pattern_kind" in words or "val" in words or "var" in words
+    return True
+
+
+def _meant(
+    tree: SyntaxTree, scopes: tuple[Scope, ...], variables: set[Scope], members: set[Scope]
+) -> tuple[Scope | None, bool]:
+    """The scope that a name without a dot is looked up in, and whether it is a class."""
+    for scope in reversed(scopes):
+        if scope in variables:
+            return scope, False
+        if scope in members and tree.grammar in _BARE_MEMBERS:
+            return scope, True
+    return None, False
+
+
+class _Classes:
+    """The classes that declare a member of the name. Those of one name are one: a ``struct`` and
+    its ``impl``, a class and its extension."""
+
+    def __init__(self, tree: SyntaxTree) -> None:
+        self._tree = tree
+        self._first: dict[str, Scope] = {}
+
+    def add(self, scope: Scope) -> None:
+        """A class declares the name."""
+        self._first.setdefault(self._name(scope), scope)
+
+    def of(self, scope: Scope) -> Scope:
+        """The class that stands for all of that name."""
+        return self._first.get(self._name(scope), scope)
+
+    def owner(self, node: Node, scopes: tuple[Scope, ...]) -> tuple[str | None, Scope | None]:
+        """What stands before the dot of a member, and the class whose member that is."""
+        tree = self._tree
+        if tree.text[tree.index(node.start_byte)] == "@":
+            return None, None
+        outer = node.parent
+        is_inner = outer is not None and outer.type == "variable_name"
+        inner = outer if is_inner and outer is not None else node
+        dot = leaf_before(tree, inner)
+        leaf = leaf_before(tree, dot) if dot is not None else None
+        receiver = text_of(tree, leaf)
+        if leaf is not None and leaf.parent is not None and leaf.parent.type == "variable_name":
+            receiver = f"${receiver}"
+        if receiver in _THIS:
+            name = self._name_around(node, scopes)
+            return receiver, self._first.get(name) if name else None
+        return receiver, self._first.get(receiver) if receiver.isidentifier() else None
+
+    def _name_around(self, node: Node, scopes: tuple[Scope, ...]) -> str:
+        around = next((one for one in reversed(scopes) if one.is_class), None)
+        outer, in_script = node.parent, self._tree.grammar in _SCRIPTS
+        while outer is not None and around is not None:
+            start, end = self._tree.index(outer.start_byte), self._tree.index(outer.end_byte)
+            if start <= around.start and around.end <= end:
+                return self._name(around)
+            if _NO_THIS.match(outer.type) or (in_script and _OWN_THIS.match(outer.type)):
+                return ""
+            outer = outer.parent
+        return ""
+
+    def _name(self, scope: Scope) -> str:
+        node = self._tree.node(scope.start, scope.end)
+        while node is not None and node.type != scope.kind:
+            node = node.parent
+        if node is None:
+            return f"{scope.start}"
+        field = "type" if node.type == "impl_item" else "name"
+        name = node.child_by_field_name(field)
+        if name is None:
+            name = next((one for one in node.named_children if "identifier" in one.type), None)
+        text = text_of(self._tree, name)
+        found = re.match(r"\w+", text)
+        return found.group() if found else f"{scope.start}"
+
+
+_CALLED = re.compile(r"function|method|class_d|record_d")
+_CALLED_NAMES = ("simple_identifier", "type_identifier")
+
+
+class _Functions:
+    """The functions and classes that have a parameter of the name."""
+
+    def __init__(
+        self, tree: SyntaxTree, places: list[tuple[Span, Node, Spelling, tuple[Scope, ...]]]
+    ) -> None:
+        self._tree = tree
+        self._of_name: dict[str, list[Scope]] = {}
+        for _, node, place, scopes in places:
+            outer = node.parent
+            while outer is not None and "parameter" in outer.type and place.declares:
+                if outer.type.endswith("parameters"):
+                    break
+                outer = outer.parent
+            name = self._named(outer) if place.declares and outer is not None else ""
+            if name:
+                self._of_name.setdefault(name, []).append(scopes[-1])
+
+    def _named(self, parameters: Node) -> str:
+        is_list = "parameter" in parameters.type
+        function = parameters.parent if is_list else parameters
+        if function is not None and function.type == "class_parameters":
+            function = function.parent
+        if function is not None and function.type == "primary_constructor":
+            function = function.parent
+        if function is None or not _CALLED.search(function.type):
+            return ""
+        name = function.child_by_field_name("name") or next(
+            (one for one in function.named_children if one.type in _CALLED_NAMES), None
+        )
+        return text_of(self._tree, name)
+
+    def with_argument(self, key: Node, classes: _Classes) -> Scope | None:
+        """The function whose parameter an argument names, where the file has one of its name."""
+        call: Node | None = key.parent
+        for _ in range(6):
+            if call is None or re.search(r"call(?!_suffix)|invocation|^selector$", call.type):
+                break
+            call = call.parent
+        if call is None or not self._of_name:
+            return None
+        called = call.child_by_field_name("function") or (
+            call.named_children[0] if call.named_children else None
+        )
+        if call.type == "selector":
+            called = call.prev_named_sibling
+        if called is not None and called.start_byte > key.start_byte:
+            return None
+        scopes = self._of_name.get(text_of(self._tree, called), [])
+        return scopes[0] if len(scopes) == 1 else None
+
+
+# Names in strings
+
+_FORMATS = re.compile(
+    r"e?print(?:ln)?|format(?:_args)?|write(?:ln)?|panic|todo|unimplemented|unreachable|bail|anyhow"
+    r"|(?:debug_)?assert(?:_eq|_ne)?|ensure|log|info|warn|error|debug|trace"
+)
+"""Macros whose strings take variables: those of the standard library and of the usual logs."""
+
+
+def _rust_formats(
+    tree: SyntaxTree, name: str, root: Scope
+) -> list[tuple[Span, Node, Spelling, tuple[Scope, ...]]]:
+    """Where a format string of a macro takes a variable: ``"{name}"``, ``"{:name$}"``."""
+    found = []
+    word = re.compile(rf"(?<=\{{){re.escape(name)}(?=[:}}])|(?<=[:.<>^]){re.escape(name)}(?=\$)")
+    for at in word.finditer(tree.text):
+        node = tree.node(*at.span())
+        string = node if node is None or node.type.endswith("_literal") else node.parent
+        if node is None or string is None or "string_literal" not in string.type:
+            continue
+        before = tree.text[tree.index(string.start_byte) : at.start()]
+        opened = len(before) - len(before.rstrip("{"))
+        arguments = string.parent
+        is_doubled = before.endswith("{") and opened % 2 == 0
+        if arguments is None or arguments.type != "token_tree" or is_doubled:
+            continue
+        sign = leaf_before(tree, arguments)
+        macro = text_of(tree, leaf_before(tree, sign)) if sign is not None else ""
+        if not _FORMATS.fullmatch(macro):
+            continue
+        given = [
+            one for one in arguments.named_children
+            if text_of(tree, one) == name and one.next_sibling is not None
+            and one.next_sibling.type == "="
+        ]  # fmt: skip
+        if not given:
+            scopes = (root, *scopes_at(tree, *at.span(), blocks=True))
+            found.append((at.span(), node, Spelling(NameUse.VARIABLE), scopes))
+    return found
