@@ -22,7 +22,7 @@ FORBIDDEN = {
     "lsp_server": {"torch", "transformers", "tests"},
     "operating_system": {"accel", "repo_index", "lsp_server", "torch", "transformers", "tests"},
 }
-JOINS_ACCEL_AND_INDEX = ("engine/loading.py", "commands/cli/commands.py")
+JOINS_ACCEL_AND_INDEX = ("engine/workspaces.py", "commands/cli/commands.py")
 """The only places of lsp_server that may import both ``accel`` and ``repo_index``."""
 
 

@@ -325,9 +325,8 @@ class EngineClient:
         if event == "spans" and call is not None and call.on_spans is not None:
             call.on_spans([read(Span, span, unknown="ignored") for span in frame["spans"]])
         elif event == "result":
-            result = frame["result"]
-            if isinstance(result, dict) and "spans" in result:
-                result = read(JobResult, result, unknown="ignored")
+            found = frame["result"]
+            result = None if found is None else read(JobResult, found, unknown="ignored")
             self.calls.finish(call, result, forward_s=frame["forward_s"])
         elif event == "error":
             self.calls.finish(call, error=_error_of(frame))

@@ -151,7 +151,7 @@ class EngineLoop:
             try:
                 job = job_of(frame)
             except (KeyError, Unreadable) as error:
-                self._answer(frame["id"], error=error)
+                self._answer(frame["id"], error)
                 return
             self._enqueue(
                 Job(
@@ -303,7 +303,7 @@ class EngineLoop:
             ]
         for job in refused:
             message = "more requests than are served at once; try again in a moment"
-            self._answer(job.id, error=EngineBusy(message))
+            self._answer(job.id, EngineBusy(message))
 
     def _turn(self, job: Job) -> tuple[bool, int, bool, int, int]:
         has_started = job.has_begun and job.priority != EDIT
@@ -325,7 +325,7 @@ class EngineLoop:
             return job.cancel.is_set()
 
         if job.operation == "prefill":
-            job.steps = self._prefill_steps(job.job, is_stopped)
+            job.steps = self._service.prefill_steps(job.job, is_stopped)
         else:
             job.steps = self._service.steps(job.job, is_stopped)
         self._resume(job, None)
@@ -362,41 +362,36 @@ class EngineLoop:
                 step = next(steps)
             job.forward = step
         except StopIteration as end:
-            self._end(job, result=end.value)
+            self._end(job, end.value)
         except RedraftError as error:
-            self._end(job, error=error)
+            self._end(job, error)
         except Exception as error:
             logger.exception("%s failed", job.operation)
-            self._end(job, error=error)
+            self._end(job, error)
 
-    def _prefill_steps(self, job: AnyJob, is_stopped: Callable[[], bool]) -> Steps:
-        tokens = yield from self._service.prefill_steps(job, is_stopped)
-        return {"tokens": tokens}  # type: ignore[return-value]
-
-    def _end(self, job: Job, result: Any = None, error: Exception | None = None) -> None:
+    def _end(self, job: Job, outcome: JobResult | Exception) -> None:
         with self._changed:
             del self._jobs[job.id]
         job.steps = None
-        if isinstance(result, JobResult):
-            self._has_answered = True
+        if isinstance(outcome, JobResult):
+            self._has_answered = self._has_answered or job.has_written
             requests, rows = job.batched_requests, job.batched_rows
-            result = to_json(replace(result, batched_requests=requests, batched_rows=rows))
+            outcome = replace(outcome, batched_requests=requests, batched_rows=rows)
         forward_s = max(0.0, job.noticed - job.cancelled) if job.noticed else 0.0
-        self._answer(job.id, result=result, error=error, forward_s=forward_s)
+        self._answer(job.id, outcome, forward_s)
 
     def _answer(
-        self,
-        msg_id: Any,
-        result: Any = None,
-        error: Exception | None = None,
-        forward_s: float = 0.0,
+        self, msg_id: Any, outcome: JobResult | Exception | None = None, forward_s: float = 0.0
     ) -> None:
-        """``forward_s``: how long a cancel waited for the forward that ran."""
-        if error is not None:
-            kind = type(error).__name__
-            self._write({"id": msg_id, "event": "error", "message": _one_line(error), "kind": kind})
+        """The end of a job; of one that has not begun there is no result. ``forward_s``: how long
+        a cancel waited for the forward that ran."""
+        answer = {"id": msg_id, "event": "result", "forward_s": forward_s}
+        if isinstance(outcome, Exception):
+            kind, message = type(outcome).__name__, _one_line(outcome)
+            answer = {"id": msg_id, "event": "error", "message": message, "kind": kind}
         else:
-            self._write({"id": msg_id, "event": "result", "result": result, "forward_s": forward_s})
+            answer["result"] = to_json(outcome)
+        self._write(answer)
 
 
 def _batch_of(job: Job) -> str:

@@ -10,6 +10,7 @@ from lsp_server.engine.compiling import CompileTask
 from lsp_server.engine.model_paths import tokenizer_folder
 
 if TYPE_CHECKING:
+    from accel.text.tokenizer import Tokenizer
     from repo_index.datastore import Datastore, IndexSnapshot
     from repo_index.overlay import Overlay
     from repo_index.tokens import TextTokenizer
@@ -52,10 +53,14 @@ class WorkspaceIndexes:
         """The model's tokenizer."""
         return tokenizer_of(self._model)
 
-    def share(self, tokenizer: TextTokenizer) -> None:
-        """Use a tokenizer of the model that this process has already."""
+    def share(self, tokenizer: Tokenizer) -> None:
+        """Use the tokenizer of the model that this process has already."""
+        from repo_index.tokens import TextTokenizer
+
         if "tokenizer" not in vars(self):
-            self.tokenizer = tokenizer
+            self.tokenizer = TextTokenizer.sharing(
+                tokenizer.fast, tokenizer.sha256, tokenizer.vocabulary_size
+            )
 
     def compiled_parts(self) -> dict[str, tuple[Any, CompileTask]]:
         """See ``lookup_parts``."""

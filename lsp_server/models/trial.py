@@ -44,14 +44,14 @@ def try_model(path: str, report: Callable[[str], None]) -> Trial:
         problems = [*format_problems(tokenizer), *template_problems(tokenizer)]
         trial.problems += dict.fromkeys(problems)
         job = CompletionJob("", "area.py", _BEFORE, _BEHIND, max_tokens=_TOKENS, single_line=True)
-        result = service.complete(job)
+        result = service.write(job)
         trial.text, trial.seconds = result.text, result.seconds + result.prefill_seconds
         if not trial.text.strip():
             trial.problems.append("it wrote nothing into a hole that wants an expression")
         if tokenizer.chat_template is not None:
             words = _INSTRUCTION, _EDITED
             edit = EditJob("", "limit.py", *words, language="python", max_tokens=_TOKENS)
-            trial.edit = service.edit(edit).text
+            trial.edit = service.write(edit).text
     except (RedraftError, AccelError) as error:
         if not trial.text:
             raise

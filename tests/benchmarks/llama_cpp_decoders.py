@@ -17,7 +17,7 @@ from tests.benchmarks.peers.llama_cpp import CHAINS, LlamaCpp
 
 if TYPE_CHECKING:
     from accel.verification.sampling import Sampling
-    from tests.benchmarks.completion.model import CompletionMethod, Decoded, Task
+    from tests.benchmarks.completion.model import CompletionMethod, CompletionTask, Decoded
     from tests.benchmarks.measurement import Measurement
 
 
@@ -31,7 +31,7 @@ class LlamaCppDecoder:
         self._engine = engine
         self._draft_tokens = draft_tokens
 
-    def __call__(self, task: Task) -> Decoded:
+    def __call__(self, task: CompletionTask) -> Decoded:
         """Decode past end tokens, as our engine does."""
         from tests.benchmarks.completion.model import Decoded
 

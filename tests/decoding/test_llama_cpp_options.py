@@ -27,7 +27,9 @@ from accel.models.llama_cpp.model import LlamaCppModel, described
 from accel.models.llama_cpp.places import has_package
 from lsp_server.commands.cli import doctor
 from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
+from lsp_server.engine.caches import Caches
 from lsp_server.engine.key import EngineKey
+from lsp_server.engine.loaded_model import LoadedModel
 from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.codec import read, to_json
 from lsp_server.shared.contract.options import EngineOptions
@@ -223,7 +225,8 @@ def test_the_status_and_the_doctor_say_what_is_used(
     monkeypatch.setattr(row_costs, "BUDGET_S", 0.1)
     options: dict[str, Any] = {"backend": "llama-cpp", "threads": 1}
     service = EngineService(EngineOptions(path=str(file)))
-    service._engine = Engine.load(file, **options, gpu_layers=5)
+    engine = Engine.load(file, **options, gpu_layers=5)
+    service.use(LoadedModel(engine), Caches(engine))
     told = service.engine.model.computed_by
     assert "on the CPU, as the library has no GPU" in told
     assert "flash attention on; keys and values in f16" in told

@@ -29,10 +29,11 @@ from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.places import has_package
 from accel.models.llama_cpp.probe import kind_of
 from accel.request import GenerationRequest
+from lsp_server.engine.caches import Caches
+from lsp_server.engine.loaded_model import LoadedModel
 from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.jobs import CompletionJob
 from lsp_server.shared.contract.options import EngineOptions
-from lsp_server.tasks.completion.missing_line import LineFitter
 
 pytestmark = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 
@@ -158,12 +159,11 @@ def test_the_server_completes_by_such_a_model_and_drafts_change_no_token(
     engine = Engine.load(make(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
     assert engine.model.capability.kind == kind
     service = EngineService(EngineOptions(path="m"))
-    service._engine = engine
-    service._fitter = LineFitter(engine)
+    service.use(LoadedModel(engine), Caches(engine))
     job = CompletionJob("", "a.py", "def total(values):\n    return ", "", max_tokens=24)
-    plain = service.complete(replace(job, plain=True))
+    plain = service.write(replace(job, plain=True))
     assert plain.tokens == 24 or plain.stopped_by
-    assert service.complete(job).text == plain.text
+    assert service.write(job).text == plain.text
     prompt = np.arange(30, dtype=np.int32)
 
     def written(drafter: Any) -> Any:

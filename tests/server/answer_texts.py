@@ -5,7 +5,7 @@ from __future__ import annotations
 from lsp_server.shared.contract.jobs import EditJob, JobResult
 from lsp_server.tasks.editing.answers import code_of_answer
 from lsp_server.tasks.editing.shown_text import ShownText
-from lsp_server.tasks.generating import fitted, put_in
+from lsp_server.tasks.editing.task import fitted, put_in
 
 
 def edited(

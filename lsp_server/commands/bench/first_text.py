@@ -94,7 +94,7 @@ def _measured(
         placed = replace(one, path=f"placed-{one.path}")
         service.prefill(placed)
         times.setdefault("placed", []).append(first_text_s(service, placed))
-    prefilled = service.prefill(job) + 1
+    prefilled = service.prefill(job)
     service.save_caches()
     service.close()
     service = started(args, cache_folder=folder)
@@ -137,7 +137,7 @@ def first_text_s(service: EngineService, job: CompletionJob) -> float:
     began = time.perf_counter()
     from accel.forwards import told
 
-    steps = told(service.complete_steps(job))
+    steps = told(service.steps(job, lambda: False))
     next(steps, None)
     seconds = time.perf_counter() - began
     for _ in steps:

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         with console.status("loading the model and the index") as shown:
             service.load(shown.update)
             service.index_workspace(str(workspace))
-        result = service.complete(job)
+        result = service.write(job)
         known = service.status()
     finally:
         service.close()

@@ -134,7 +134,7 @@ def _generated(
             if job.workspace:
                 service.index_workspace(str(workspace))
         with console.status("editing"):
-            result = service.edit(job)
+            result = service.write(job)
         show_notes(console, [service.status().notice])
         return result
     finally:

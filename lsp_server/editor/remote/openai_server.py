@@ -35,7 +35,8 @@ from lsp_server.tasks.completion import stopping
 from lsp_server.tasks.editing.answers import code_of_answer, code_so_far
 from lsp_server.tasks.editing.loop_watch import is_loop
 from lsp_server.tasks.editing.shown_text import ShownText, readable
-from lsp_server.tasks.generating import fitted, put_in, replace_surrogates
+from lsp_server.tasks.editing.task import fitted, put_in
+from lsp_server.text.surrogates import replace_surrogates
 
 PREFIX_CHARACTERS = 6_000
 SUFFIX_CHARACTERS = 2_000

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from lsp_server.shared.contract.jobs import CompletionJob, JobResult, Span
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from accel.session import Session
     from accel.text.prompts import Prompt
     from lsp_server.tasks.pool import Pool
+    from lsp_server.tasks.task import Task
 
 MOST_S = 0.1
 """A search that takes longer by the machine's profile is not made."""
@@ -47,24 +47,16 @@ class LineFitter:
             return False
         return self._search.seconds() <= MOST_S
 
-    def line(
-        self,
-        job: CompletionJob,
-        prompt: Prompt,
-        sessions: Pool[Session],
-        cancelled: Callable[[], bool],
-    ) -> Forwards[FittedLine | None]:
-        """The line; None where the job is another, where the text is likely to go
-        on behind the line, where there is no line, or when cancelled."""
-        if not self.wants(job):
-            return None
+    def line(self, task: Task, sessions: Pool[Session]) -> Forwards[FittedLine | None]:
+        """The line; None where the text is likely to go on after the line, where there is no line,
+        or when cancelled."""
         started = time.perf_counter()
-        place, new = (job.scope, job.path), self._engine.session
+        prompt, new = task.prompt, self._engine.session
         with (
-            sessions.acquire(("complete", *place), new) as session,
-            sessions.acquire(("read", *place), new) as reading,
+            sessions.acquire(task.key, new) as session,
+            sessions.acquire(("read", *task.key[1:]), new) as reading,
         ):
-            line = yield from self._search.missing(prompt, session, reading, cancelled)
+            line = yield from self._search.missing(prompt, session, reading, task.request.cancelled)
         return self._result(line, prompt, time.perf_counter() - started) if line else None
 
     def _result(self, line: Line, prompt: Prompt, seconds: float) -> FittedLine:

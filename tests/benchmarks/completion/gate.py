@@ -155,7 +155,7 @@ class RememberedModel:
 
     def _written(self, job: Any, one_line: bool) -> WrittenText:
         began, length, moments, pieces = time.perf_counter(), 0, [], []
-        steps = told(self._service.complete_steps(job))
+        steps = told(self._service.steps(job, lambda: False))
         while True:
             try:
                 spans = next(steps)

@@ -34,7 +34,7 @@ WARM_UP_TOKENS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class CompletionTask:
     """One case as every decoder is given it."""
 
     case: CompletionCase
@@ -60,7 +60,7 @@ class Decoded:
 class CompletionMethod(Protocol):
     """A method on a loaded model."""
 
-    def __call__(self, task: Task) -> Decoded:
+    def __call__(self, task: CompletionTask) -> Decoded:
         """Decode the task to its end."""
         ...
 
@@ -86,7 +86,7 @@ class EngineDecoder:
         self._max_nodes = max_nodes
         self._sampling = sampling
 
-    def __call__(self, task: Task) -> Decoded:
+    def __call__(self, task: CompletionTask) -> Decoded:
         """Decode with a drafter that has seen no other task."""
         set_threads(self._engine.threads)
         drafter = self._make_drafter()
@@ -115,7 +115,7 @@ class HfDecoder:
         self._mode = mode
         self._sampling = sampling
 
-    def __call__(self, task: Task) -> Decoded:
+    def __call__(self, task: CompletionTask) -> Decoded:
         """Decode past end tokens, as our engine does."""
         result = self._peer.generate(
             task.prompt.tokens,
@@ -187,7 +187,7 @@ def make_task(
     stop: str,
     max_tokens: int,
     left_only: bool,
-) -> Task:
+) -> CompletionTask:
     """Prompt, index and length of a case.
 
     The prompt stops at a border between tokens, and nobody is held to the bytes behind it:
@@ -204,7 +204,7 @@ def make_task(
         typed = prompt.required_prefix.decode()
         wanted = min(len(engine.tokenizer.encode(typed + case.reference)), max_tokens)
     index = datastores.snapshot(case, left_only=left_only)
-    return Task(
+    return CompletionTask(
         case=case,
         prompt=prompt,
         draft_request=DraftRequest(
@@ -224,14 +224,14 @@ def prompt_budget(engine: Engine, max_tokens: int) -> int:
     return min(PROMPT_TOKENS, engine.max_positions - max_tokens)
 
 
-def _shortened(task: Task) -> Task:
+def _shortened(task: CompletionTask) -> CompletionTask:
     return replace(task, max_tokens=WARM_UP_TOKENS)
 
 
 def _measurement(
     name: str,
     case: CompletionCase,
-    task: Task,
+    task: CompletionTask,
     decoded: Decoded,
     wall_s: float,
     tokenizer: Tokenizer,

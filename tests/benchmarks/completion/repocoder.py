@@ -11,8 +11,8 @@ from accel.statistics import Statistics
 from lsp_server.shared.contract.jobs import ContextSnippet
 from tests.benchmarks.completion.model import (
     CompletionMethod,
+    CompletionTask,
     Decoded,
-    Task,
     prompt_budget,
     spelt_after,
 )
@@ -34,7 +34,7 @@ class Prompts:
         self._windows = SimilarWindows(tokenizer.encode, tokenizer.decode, tokenizer.byte_table)
         self._datastores = datastores
 
-    def after_retrieval(self, task: Task, prefix: str) -> Task:
+    def after_retrieval(self, task: CompletionTask, prefix: str) -> CompletionTask:
         """``task`` with another text before the cursor."""
         suffix = "" if self.left_only else task.case.suffix
         prompt = self.engine.fim_prompt(prefix, suffix, path=task.case.path, budget=self.budget)
@@ -46,7 +46,7 @@ class Prompts:
         )
         return replace(task, prompt=prompt, draft_request=request)
 
-    def similar(self, task: Task, query: str) -> Sequence[ContextSnippet]:
+    def similar(self, task: CompletionTask, query: str) -> Sequence[ContextSnippet]:
         """Windows of the case's other files."""
         snapshot = self._datastores.snapshot(task.case, left_only=self.left_only)
         return self._windows.most_similar(snapshot, query, without=own_paths(task.case))
@@ -59,10 +59,10 @@ class RepoCoderDecoder:
         self._decode = decode
         self._prompts = prompts
 
-    def __call__(self, task: Task) -> Decoded:
+    def __call__(self, task: CompletionTask) -> Decoded:
         """Retrieve, decode, retrieve, decode."""
         prompts, tokenizer = self._prompts, self._prompts.engine.tokenizer
-        rounds: list[tuple[Task, Decoded]] = []
+        rounds: list[tuple[CompletionTask, Decoded]] = []
         decoding_s = 0.0
 
         def generate(prefix: str) -> str:

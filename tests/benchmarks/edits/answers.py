@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from accel.text.prompts import Prompt
 from lsp_server.shared.contract.jobs import EditJob, unchanged
-from lsp_server.tasks.generating import answer
+from lsp_server.tasks.editing.task import answer
 
 
 def served_text(text: str, prompt: Prompt, job: EditJob) -> str:

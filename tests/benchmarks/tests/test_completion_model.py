@@ -19,9 +19,9 @@ from tests.benchmarks.completion import command as completion
 from tests.benchmarks.completion.model import (
     WARM_UP_TOKENS,
     CompletionMethod,
+    CompletionTask,
     Decoded,
     EngineDecoder,
-    Task,
     decode_cases,
     make_task,
 )
@@ -201,7 +201,7 @@ def test_each_decoder_begins_with_tokens_that_are_not_measured(cases: Path, mode
     calls: list[tuple[str, int]] = []
 
     def noting(name: str) -> CompletionMethod:
-        def decode(task: Task) -> Decoded:
+        def decode(task: CompletionTask) -> Decoded:
             calls.append((name, task.max_tokens))
             return plainly(task)
 

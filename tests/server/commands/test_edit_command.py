@@ -37,7 +37,7 @@ class Answering:
     def status(self):
         return SimpleNamespace(notice="it has seen better days")
 
-    def edit(self, job):
+    def write(self, job):
         Answering.jobs.append(job)
         text = job.selection.upper() if self.answer is None else self.answer
         return JobResult(text, [], 5, 2, 0.1, 0.1, {"original": 4, "model": 1}, "end")
@@ -89,13 +89,13 @@ def test_writing_keeps_mode_and_line_ends(engine, tmp_path, capsys):
 def test_a_file_that_changed_meanwhile_is_not_overwritten(engine, tmp_path, capsys, monkeypatch):
     path = tmp_path / "notes.txt"
     path.write_text("one\n")
-    answer = engine.edit
+    answer = engine.write
 
     def meanwhile(self, job):
         path.write_text("one, and more\n")
         return answer(self, job)
 
-    monkeypatch.setattr(engine, "edit", meanwhile)
+    monkeypatch.setattr(engine, "write", meanwhile)
     assert edit(path, "--lines", "1:1", "--write") != 0
     assert path.read_text() == "one, and more\n"
     assert "changed while" in capsys.readouterr().err

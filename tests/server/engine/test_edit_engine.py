@@ -6,8 +6,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from accel.verification import choosing, gumbel_sampling
-from lsp_server.engine import service as engine_service
+from lsp_server.engine.task_runner import TaskRunner
 from lsp_server.shared.contract.jobs import EditJob, JobResult, Span
+from lsp_server.tasks.editing import task as editing_task
 
 FIRST = "def area(width, height):\n    return width * height\n"
 SECOND = "def volume(width, height, depth):\n    return area(width, height) * depth\n"
@@ -16,7 +17,7 @@ JOB = EditJob("", "shapes.py", "rename width to w", SELECTION, language="python"
 
 
 def test_drafts_change_nothing_but_the_number_of_forwards(service):
-    drafted, plain = service.edit(JOB), service.edit(replace(JOB, plain=True))
+    drafted, plain = service.write(JOB), service.write(replace(JOB, plain=True))
     assert drafted.text == plain.text
     assert drafted.tokens == plain.tokens
     assert drafted.forwards < plain.forwards
@@ -24,40 +25,35 @@ def test_drafts_change_nothing_but_the_number_of_forwards(service):
 
 
 def test_edits_are_plain_until_what_drafts_them_is_compiled(service, monkeypatch):
-    plain = service.edit(replace(JOB, plain=True))
-    monkeypatch.setattr(service, "_edits_behind", SimpleNamespace(is_over=False))
-    meanwhile = service.edit(JOB)
+    plain = service.write(replace(JOB, plain=True))
+    monkeypatch.setattr(service.model, "edits_behind", SimpleNamespace(is_over=False))
+    meanwhile = service.write(JOB)
     assert (meanwhile.text, meanwhile.forwards) == (plain.text, plain.forwards)
-    monkeypatch.setattr(service, "_edits_behind", SimpleNamespace(is_over=True))
-    assert service.edit(JOB).forwards < plain.forwards
+    monkeypatch.setattr(service.model, "edits_behind", SimpleNamespace(is_over=True))
+    assert service.write(JOB).forwards < plain.forwards
 
 
 def test_a_sampled_request_calls_what_is_compiled_behind_the_first_answers(service):
     choosing.warm_up()
     forms = list(gumbel_sampling.draw.signatures)
     assert forms
-    assert service.edit(replace(JOB, temperature=0.8, top_p=0.9, seed=1)).tokens
+    assert service.write(replace(JOB, temperature=0.8, top_p=0.9, seed=1)).tokens
     assert list(gumbel_sampling.draw.signatures) == forms
 
 
 def test_a_long_selection_is_edited_piece_by_piece(service, monkeypatch):
     pieces: list[str] = []
-    request = service._request
 
-    def noted(job, prompt, *rest):
-        pieces.append(service.engine.tokenizer.decode(prompt.original_tokens.tolist()))
-        return request(job, prompt, *rest)
-
-    def shouting(*_rest):
+    def shouting(_runner, task):
+        pieces.append(service.engine.tokenizer.decode(task.prompt.original_tokens.tolist()))
         yield [Span("so far", "model")]
         return JobResult(pieces[-1].upper().rstrip(), [], 9, 2, 1.0, 0.5, {"original": 9}, "end")
 
-    monkeypatch.setattr(service, "_request", noted)
-    monkeypatch.setattr(service, "_generate", shouting)
-    monkeypatch.setattr(engine_service, "PIECE_SHARE", service.engine.max_positions // 30)
+    monkeypatch.setattr(TaskRunner, "_generate", shouting)
+    monkeypatch.setattr(editing_task, "PIECE_SHARE", service.engine.max_positions // 30)
     spans: list[Span] = []
     # Of an edit that is not known the places are not either.
-    result = service.edit(replace(JOB, instruction="say it louder"), on_spans=spans.extend)
+    result = service.write(replace(JOB, instruction="say it louder"), on_spans=spans.extend)
     assert pieces == [f"{FIRST}\n\n", SECOND]
     assert result.text == SELECTION.upper()
     assert (result.tokens, result.forwards, result.seconds) == (18, 4, 2.0)
@@ -68,21 +64,16 @@ def test_a_long_selection_is_edited_piece_by_piece(service, monkeypatch):
 def test_an_answer_is_put_into_the_bytes_of_the_selection(service, monkeypatch):
     written = "\ufeffdef area(width):\r\n\tname = '€\0'  # 😀\t\r\n\r\n\treturn width\r"
     pieces: list[str] = []
-    request = service._request
 
-    def noted(job, prompt, *rest):
-        pieces.append(service.engine.tokenizer.decode(prompt.original_tokens.tolist()))
-        return request(job, prompt, *rest)
-
-    def answering(*_rest):
+    def answering(_runner, task):
+        pieces.append(service.engine.tokenizer.decode(task.prompt.original_tokens.tolist()))
         yield [Span("so far", "model")]
         text = pieces[-1].replace("\treturn", "\t# New.\n\treturn")
         return JobResult(text, [], 9, 2, 1.0, 0.5, {"original": 9}, "end")
 
-    monkeypatch.setattr(service, "_request", noted)
-    monkeypatch.setattr(service, "_generate", answering)
+    monkeypatch.setattr(TaskRunner, "_generate", answering)
     job = replace(JOB, instruction="say it louder", selection=written)
-    assert service.edit(job).text == written.replace("\treturn", "\t# New.\r\n\treturn")
+    assert service.write(job).text == written.replace("\treturn", "\t# New.\r\n\treturn")
     assert not set("".join(pieces)) & set("\r\0")
 
 
@@ -95,5 +86,5 @@ LONG = "".join(
 
 
 def test_a_cancelled_piece_ends_the_edit(service, monkeypatch):
-    monkeypatch.setattr(engine_service, "PIECE_SHARE", service.engine.max_positions // 30)
-    assert service.edit(JOB, cancelled=lambda: True).stopped_by == "cancelled"
+    monkeypatch.setattr(editing_task, "PIECE_SHARE", service.engine.max_positions // 30)
+    assert service.write(JOB, cancelled=lambda: True).stopped_by == "cancelled"

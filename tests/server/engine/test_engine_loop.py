@@ -95,7 +95,7 @@ class SlowService:
 
     def prefill_steps(self, job: Any, cancelled: Callable[[], bool]) -> Any:
         yield from ()
-        return 5
+        return result("", "length")
 
     def tell(self, note: Note) -> None:
         self.told.append(note)

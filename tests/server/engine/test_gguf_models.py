@@ -180,7 +180,7 @@ def test_the_engine_process_of_a_file_never_loads_torch(
     text = "def total(prices):\n    return "
     job = CompletionJob("", "a.py", text, "\n", max_tokens=4, prompt_seconds=1.5)
     opening = replace(job, prefix=text * 9, suffix=text * 9, opening=True)
-    assert process.ask("prefill", opening)["result"]["tokens"] > 0
+    assert process.ask("prefill", opening)["result"]["prompt_tokens"] > 0
     assert process.ask("complete", job)["result"]["tokens"] > 0
     edit = EditJob("", "a.py", "rename prices to costs", text, max_tokens=4)
     assert process.ask("edit", edit)["event"] == "result"

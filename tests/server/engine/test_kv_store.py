@@ -18,11 +18,12 @@ from steady_costs import DTYPE, THREADS, keep_costs
 from accel.batch import chain_batch
 from accel.engine import Engine
 from lsp_server.engine import kv_folder
+from lsp_server.engine.caches import Caches
 from lsp_server.engine.kv_files import KvFile, KvFiles
 from lsp_server.engine.kv_store import kv_store_of
 from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet
-from lsp_server.shared.contract.notes import CloseBuffer, ForgetDocument
+from lsp_server.shared.contract.notes import ForgetDocument
 from lsp_server.shared.contract.options import EngineOptions
 
 TEXT = "".join(f"def function_{n}(value):\n    return value + {n}\n" for n in range(40))
@@ -148,10 +149,7 @@ class Restarted:
     def __init__(self, service: EngineService, megabytes: int = 64) -> None:
         self.service = service
         self.left = -1
-        service._sessions.clear()
-        service._seen_documents.clear()
-        service.tell(CloseBuffer("", "a.py"))
-        service._kv_store = kv_store_of(service.engine, megabytes, kv_folder.kv_folder())
+        service.use(service.model, Caches.kept(service.engine, megabytes, kv_folder.kv_folder()))
 
     def write(self, job: CompletionJob = JOB) -> str:
         """The completion of a job; ``left``: tokens of its prompt that were computed."""
@@ -166,7 +164,7 @@ class Restarted:
         self.left = -1
         engine.prepare = watched  # type: ignore[method-assign]
         try:
-            return self.service.complete(job).text
+            return self.service.write(job).text
         finally:
             engine.prepare = prepare  # type: ignore[method-assign]
 

@@ -7,7 +7,7 @@ import pytest
 from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.jobs import CompletionJob
 from lsp_server.shared.contract.prompt_length import FEWEST_TOKENS, MOST_TOKENS, STEP, PromptLength
-from lsp_server.tasks.generating import completion_budget, prompt_length
+from lsp_server.tasks.completion.prompt import completion_budget, prompt_length
 
 
 def measured(tokens_per_s: float, most: int = 8192) -> PromptLength:
@@ -47,13 +47,13 @@ def test_the_prompt_of_a_long_file_has_the_length_that_was_set(
     text = "".join(f"value_{number} = compute({number})\n" for number in range(4000))
     middle = len(text) // 2
     length = measured(1000, most=1152)
-    monkeypatch.setattr(service, "_prompt_length", length)
+    monkeypatch.setattr(service.model, "prompt_length", length)
     for asked in range(FEWEST_TOKENS, 1152 + STEP, STEP):
         seconds = asked / 1000 + 0.001
         job = CompletionJob("", "a.py", text[:middle], text[middle:], prompt_seconds=seconds)
         assert completion_budget(service.engine, job, length).prompt == asked
         # Its start moves in steps, so that the KV cache stays while the user types.
-        assert asked / 2 < len(service._completion_prompt(job).tokens) <= asked
+        assert asked / 2 < len(service.runner.completion_prompt(job).tokens) <= asked
 
 
 def test_other_files_have_a_quarter_of_a_short_prompt(service: EngineService) -> None:

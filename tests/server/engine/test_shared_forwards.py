@@ -103,8 +103,7 @@ def text_of(write: Callable[[], Any]) -> str:
 
 def text_alone(service: EngineService, job: AnyJob) -> str:
     """What a job writes that shares no forwards."""
-    write = {CompletionJob: service.complete, EditJob: service.edit, GenerateJob: service.generate}
-    return text_of(lambda: write[type(job)](job))  # type: ignore[operator]
+    return text_of(lambda: service.write(job))
 
 
 class Interleaved:
@@ -329,7 +328,7 @@ def test_beside_edits_that_take_likely_tokens_all_others_write_their_own(
         assert [interleaved.texts[number] for number in range(2)] == alone, f"seed {seed}"
         assert interleaved.shared > 0
     with pytest.raises(InvalidRequest, match="set temperature to 0"):
-        drafting.edit(replace(lossy[0], temperature=0.5))
+        drafting.write(replace(lossy[0], temperature=0.5))
 
 
 @pytest.mark.long

@@ -36,17 +36,17 @@ class Watched:
 
     def start(self) -> None:
         """Nothing is known from here on."""
-        self.service._sessions.clear()
+        self.service.caches.sessions.clear()
         self.service.tell(CloseBuffer("", "a.py"))
 
     def left_to_compute(self, job: CompletionJob) -> int:
         """Tokens of the prompt of a job that are computed for it."""
         self.left.clear()
-        self.service.complete(job)
+        self.service.write(job)
         return self.left[0]
 
     def prompt(self, job: CompletionJob) -> str:
-        tokens = self.service._completion_prompt(job).tokens
+        tokens = self.service.runner.completion_prompt(job).tokens
         return self.service.engine.tokenizer.decode(tokens)
 
 
@@ -88,8 +88,8 @@ def test_a_document_that_was_opened_is_known_wherever_the_first_key_is(
         watched.start()
         held = watched.service.prefill(OPENED)
         job = replace(JOB, prefix=text[:cursor], suffix=text[cursor:])
-        whole = len(watched.service._completion_prompt(job).tokens)
-        suffix = len(watched.service._completion_prompt(job).suffix_tokens)
+        whole = len(watched.service.runner.completion_prompt(job).tokens)
+        suffix = len(watched.service.runner.completion_prompt(job).suffix_tokens)
         behind = suffix + 3 if order == Order.PREFIX_FIRST else 0
         assert held > whole - behind - 8
         assert watched.left_to_compute(job) <= behind + 8
@@ -114,5 +114,5 @@ def test_a_request_goes_on_from_what_was_read_until_it_came(watched: Watched) ->
     held = watched.service.prefill(OPENED, lambda: next(asked, True))
     assert held == rows
     first = replace(JOB, prefix="i", suffix=OPENED.suffix)
-    whole = len(watched.service._completion_prompt(first).tokens)
+    whole = len(watched.service.runner.completion_prompt(first).tokens)
     assert watched.left_to_compute(first) == whole - rows

@@ -26,24 +26,24 @@ def service() -> Iterator[EngineService]:
 
 
 def test_nothing_is_computed_before_a_request_or_a_quiet_moment(service: EngineService) -> None:
-    assert not list(service._sessions)
+    assert not list(service.caches.sessions)
     service.warm_up(lambda: True)
     assert len(service._cold_parts) == len(service._parts_to_warm())
     job = CompletionJob("", "a.py", "def mean(values):\n    return ", "\n", max_tokens=4)
-    cold = service.complete(job)
+    cold = service.write(job)
     service.warm_up()
     assert not service._cold_parts
-    assert service.complete(job).text == cold.text
+    assert service.write(job).text == cold.text
 
 
 def test_warming_up_leaves_nothing_behind(service: EngineService) -> None:
     service.warm_up()
-    assert not list(service._sessions)
-    assert not list(service._drafters)
-    assert service._history is not None
-    assert not service._history.knows("")
-    assert service._calibration is not None
-    assert service._calibration._unsaved == 0
+    assert not list(service.caches.sessions)
+    assert not list(service.caches.drafters)
+    assert service.caches.history is not None
+    assert not service.caches.history.knows("")
+    assert service.caches.calibration is not None
+    assert service.caches.calibration._unsaved == 0
 
 
 def test_something_that_comes_ends_the_warming_up_after_a_part(service: EngineService) -> None:

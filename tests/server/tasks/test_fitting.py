@@ -30,15 +30,15 @@ def patient(monkeypatch, service):
 
 
 def test_the_line_between_lines_is_one_line_and_ends_the_completion(patient):
-    result = patient.complete(JOB)
+    result = patient.write(JOB)
     assert result.stopped_by == "end"
     assert result.text.strip()
     assert "\n" not in result.text
     assert "".join(span.text for span in result.spans) == result.text
     assert result.forwards > 2
-    prompt = patient._completion_prompt(JOB)
+    prompt = patient.runner.completion_prompt(JOB)
     engine = patient.engine
-    search = patient._fitter._search
+    search = patient.model.fitter._search
     line = alone(search.missing(prompt, engine.session(), engine.session()))
     spelt = engine.tokenizer.decode_bytes(list(line.tokens))
     assert spelt == prompt.required_prefix + result.text.encode()
@@ -57,28 +57,28 @@ def test_what_follows_decides_among_likely_lines(patient, monkeypatch, name):
         Line(tuple(encode(f"\n    for {each} in values:").tolist()), -1.0, 0.9)
         for each in ("value", "number")
     ]
-    monkeypatch.setattr(patient._fitter._search, "candidates", lambda *_rest: found(likely))
+    monkeypatch.setattr(patient.model.fitter._search, "candidates", lambda *_rest: found(likely))
     suffix = AFTER.replace("value\n", f"{name}\n")
-    assert patient.complete(replace(JOB, suffix=suffix)).text == f"for {name} in values:"
+    assert patient.write(replace(JOB, suffix=suffix)).text == f"for {name} in values:"
 
 
 def test_drawn_text_and_text_with_nothing_below_are_decoded(patient, monkeypatch):
     def refuse(*_rest):
         raise AssertionError("no line is missing here")
 
-    monkeypatch.setattr(patient._fitter._search, "missing", refuse)
+    monkeypatch.setattr(patient.model.fitter._search, "missing", refuse)
     for job in (
         replace(JOB, temperature=0.5, max_tokens=4),
         replace(JOB, suffix="\n\n\nprint(mean([1, 2]))\n", max_tokens=4),
         replace(JOB, suffix="", max_tokens=4),
     ):
-        assert patient.complete(job).stopped_by in ("end", "stop", "length")
+        assert patient.write(job).stopped_by in ("end", "stop", "length")
 
 
 def test_a_slow_model_is_not_asked_to_weigh_lines(service, monkeypatch):
     monkeypatch.setattr(fitting, "MOST_S", 0.0)
-    assert not service._fitter.wants(JOB)
+    assert not service.model.fitter.wants(JOB)
 
 
 def test_a_cancelled_job_weighs_nothing(patient):
-    assert patient.complete(JOB, cancelled=lambda: True).stopped_by == "cancelled"
+    assert patient.write(JOB, cancelled=lambda: True).stopped_by == "cancelled"

@@ -10,7 +10,7 @@ from lsp_server.editor.editing.checks import checked_text
 from lsp_server.shared.contract.jobs import JobResult, Span
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.editing.loop_watch import LoopWatch, is_loop
-from lsp_server.tasks.generating import finished
+from lsp_server.tasks.steps import finished
 
 LINE = "    total = total + price\n"
 

@@ -401,8 +401,8 @@ def job_of(fields: dict[str, Any]) -> GenerateJob:
 def test_what_is_asked_is_obeyed_as_a_local_engine_does_without_drafts(
     server: Served, local: EngineService, fields: dict[str, Any]
 ) -> None:
-    expected = local.generate(job_of(fields)).text
-    drafted = local.generate(replace(job_of(fields), plain=False)).text
+    expected = local.write(job_of(fields)).text
+    drafted = local.write(replace(job_of(fields), plain=False)).text
     streamed = server.events(
         "/v1/completions", {"prompt": PROMPT, "max_tokens": TOKENS, **fields, "stream": True}
     )

@@ -27,7 +27,7 @@ def compiling(model: Path) -> Iterator[EngineService]:
     """An engine for which another process still compiles what drafts edits."""
     service = EngineService(EngineOptions(path=str(model), dtype=DTYPE, threads=THREADS))
     service.load()
-    service._edits_behind = CompilingBehind([WAITING])
+    service.model.edits_behind = CompilingBehind([WAITING])
     yield service
     service.close()
 
@@ -39,17 +39,17 @@ def test_a_prediction_counts_while_another_process_compiles(
     asked = GenerateJob(
         messages=MESSAGES, max_tokens=64, sampling=Sampling(temperature, seed=3), plain=True
     )
-    plain = compiling.generate(asked)
+    plain = compiling.write(asked)
     predicted = replace(asked, plain=False, prediction=plain.text)
-    first = compiling.generate(predicted)
-    assert not compiling._edits_behind.is_over
-    compiling._edits_behind.close()
-    later = compiling.generate(predicted)
+    first = compiling.write(predicted)
+    assert not compiling.model.edits_behind.is_over
+    compiling.model.edits_behind.close()
+    later = compiling.write(predicted)
     for result in (first, later):
         assert result.text == plain.text
         assert 20 < result.prediction_accepted <= result.prediction_tokens
         assert result.forwards < plain.forwards / 2
-    foreign = compiling.generate(replace(predicted, prediction="zebra " * 20))
+    foreign = compiling.write(replace(predicted, prediction="zebra " * 20))
     assert foreign.text == plain.text
     assert foreign.prediction_tokens > 10
 
@@ -58,10 +58,10 @@ def test_what_is_foreign_is_not_counted_while_another_process_compiles(
     compiling: EngineService,
 ) -> None:
     asked = GenerateJob(messages=MESSAGES, max_tokens=24, prediction="zebra \N{SNOWMAN} " * 20)
-    assert compiling.generate(asked).prediction_accepted < 5
-    assert compiling.generate(replace(asked, prediction="")).prediction_tokens == 0
+    assert compiling.write(asked).prediction_accepted < 5
+    assert compiling.write(replace(asked, prediction="")).prediction_tokens == 0
     filled = replace(asked, messages=None, text="x = ", suffix="\n", prediction="1 + 2\n")
-    assert compiling.generate(filled).text == compiling.generate(replace(filled, plain=True)).text
+    assert compiling.write(filled).text == compiling.write(replace(filled, plain=True)).text
 
 
 @pytest.mark.long

@@ -69,7 +69,7 @@ def edit_jobs(rng: random.Random, count: int) -> list[EditJob]:
 
 
 def run(local: EngineService, job: CompletionJob | EditJob) -> JobResult:
-    return local.edit(job) if isinstance(job, EditJob) else local.complete(job)
+    return local.write(job)
 
 
 def compare(server: Served, local: EngineService, completions: int, edits: int, seed: int) -> None:

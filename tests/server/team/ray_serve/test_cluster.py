@@ -74,10 +74,10 @@ async def test_texts_are_those_of_a_local_engine(server, client):
     try:
         for job in completion_jobs(COMPLETIONS, rng):
             answer = await ask(client, server.url, KEY, job)
-            assert answer.result["text"] == local.complete(job).text, job
+            assert answer.result["text"] == local.write(job).text, job
         for job in edit_jobs(EDITS, rng):
             answer = await ask(client, server.url, OTHER_KEY, job)
-            assert answer.result["text"] == local.edit(job).text, job
+            assert answer.result["text"] == local.write(job).text, job
             assert answer.events[0][0] == "spans"
     finally:
         local.close()
@@ -103,9 +103,9 @@ async def test_fields_that_change_a_text_reach_the_replicas(server, client):
             answer = await client.post(f"{server.url}/v1/completions", json=asked, headers=headers)
             job = generate_job(Fields(asked), 256)
             job = replace(job, text=LINES[:200], plain=True)
-            text = local.generate(job).text
+            text = local.write(job).text
             assert answer.json()["choices"][0]["text"] == text, fields
-            changed += text != local.generate(GenerateJob(text=LINES[:200], max_tokens=24)).text
+            changed += text != local.write(GenerateJob(text=LINES[:200], max_tokens=24)).text
     finally:
         local.close()
     assert changed > 3

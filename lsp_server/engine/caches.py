@@ -1,0 +1,137 @@
+"""What a model keeps of documents and of texts that it wrote, in memory and on disk."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lsp_server.engine.kv_store import Document, KvStore, kv_store_of
+from lsp_server.shared.contract.jobs import AcceptedText, CompletionJob, is_scope_of
+from lsp_server.tasks.completion.cross_file import CrossFile
+from lsp_server.tasks.pool import Pool
+from lsp_server.tasks.task import Cancelled
+from lsp_server.text.surrogates import replace_surrogates
+
+if TYPE_CHECKING:
+    from accel.draft_tree import TokenArray
+    from accel.drafting.base import Drafter
+    from accel.drafting.history import History
+    from accel.drafting.retrieval.calibration import Calibration
+    from accel.engine import Engine
+    from accel.session import Session
+
+MAX_SESSIONS = 1024
+"""A team's documents. The engine has a budget for what their KV caches hold together."""
+MAX_DRAFTERS = 64
+"""Each knows what its workspace wrote of late."""
+
+
+class Caches:
+    """KV caches, drafters and what stands in prompts, by document. Made new they know nothing, and
+    nothing of them outlives them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.sessions: Pool[Session] = Pool(MAX_SESSIONS)
+        self.drafters: Pool[Drafter] = Pool(MAX_DRAFTERS)
+        self.cross_file = CrossFile(self._encode, engine.tokenizer.decode)
+        self.calibration: Calibration | None = None
+        self.history: History | None = None
+        self.kv_store: KvStore | None = None
+        self.seen_documents: set[Document] = set()
+        """Whose caches on disk were looked for."""
+        self._engine = engine
+
+    @classmethod
+    def kept(cls, engine: Engine, megabytes: int, folder: Path | None) -> Caches:
+        """Those of a model that goes on where it was: it remembers how often drafts were right,
+        and ``folder`` has KV caches of documents; None: they are not kept."""
+        from accel.drafting.history import History
+        from accel.drafting.retrieval.calibration import Calibration
+
+        caches = cls(engine)
+        caches.calibration = Calibration.of_model(f"{engine.name} {engine.tokenizer.sha256}")
+        caches.history = History()
+        if folder is not None:
+            caches.kv_store = kv_store_of(engine, megabytes, folder)
+        return caches
+
+    def mixture(self) -> Drafter:
+        """A drafter of whatever is known."""
+        from accel.drafting import default_drafter
+
+        return default_drafter(
+            self._engine.tokenizer, calibration=self.calibration, history=self.history
+        )
+
+    def _encode(self, text: str) -> TokenArray:
+        return self._engine.tokenizer.encode(replace_surrogates(text))
+
+    def begin(self, job: CompletionJob) -> None:
+        """Know of a document what is on disk, when a job of it comes first."""
+        if self.kv_store is None:
+            return
+        document = job.scope, job.path
+        self.kv_store.note(document, job.secret)
+        if document in self.seen_documents:
+            return
+        self.seen_documents.add(document)
+        file = self.kv_store.load(document)
+        if file is None:
+            return
+        session = self._engine.session()
+        try:
+            session.restore(file.tokens, file.state)
+            self.cross_file.recall(job, file.about)
+        except (ValueError, KeyError, TypeError, MemoryError):
+            self.kv_store.forget(document)
+        else:
+            self.sessions.release(("complete", *document), session)
+
+    def save(self, interrupted: Cancelled) -> None:
+        """Save the KV caches of documents to the disk, until something comes."""
+        if self.kv_store is None:
+            return
+        for document in list(self.seen_documents):
+            session = self.sessions.newest(("complete", *document))
+            if interrupted():
+                return
+            if session is not None:
+                about = self.cross_file.state_of(document)
+                self.kv_store.save(document, session, about, interrupted)
+
+    def remember(self, taken: AcceptedText) -> None:
+        """A user took a suggestion: it counts twice among what was written there."""
+        if self.history is not None and taken.scope:
+            before, text = self._encode(taken.before), self._encode(taken.text)
+            self.history.remember(taken.scope, before, text)
+
+    def forget_document(self, workspace: str, path: str) -> None:
+        """A document is held back now: nothing of it is kept."""
+        for document in ((workspace, path), ("", path)):
+            self.sessions.forget(("complete", *document))
+            if self.kv_store is not None:
+                self.kv_store.note(document, secret=True)
+
+    def close_workspace(self, folder: str) -> None:
+        """Nobody has a workspace open any more."""
+        self.cross_file.forget(folder)
+        for pool in (self.sessions, self.drafters):
+            pool.forget_where(lambda key: any(is_scope_of(part, folder) for part in key[1:]))
+
+    def close(self) -> None:
+        """Save what was learnt, and let go of all."""
+        if self.calibration is not None:
+            self.calibration.save_new()
+        self.sessions.clear()
+        self.drafters.clear()
+
+    def copy_prompt(self, key: tuple[str, ...], prompt: TokenArray, session: Session) -> None:
+        """Take over what a generation under way has computed of a prompt, where that is most of
+        it and more than is held."""
+        other = max(self.sessions.used(key), key=lambda used: used.common(prompt))
+        common = other.common(prompt)
+        if 2 * common >= len(prompt) and common > session.common(prompt):
+            with suppress(MemoryError):
+                # The prompt is computed then, or that says what there is no room for.
+                session.copy(other)

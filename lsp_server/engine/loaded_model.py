@@ -1,0 +1,139 @@
+"""A model as it is loaded, with what compiles meanwhile and its status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.engine import warming
+from lsp_server.engine.compiling import CompileTask, CompilingBehind, compile_at_once
+from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.shared.contract.status import EngineStatus
+from lsp_server.tasks.completion.missing_line import LineFitter
+from lsp_server.tasks.completion.prompt import prompt_length
+from lsp_server.tasks.next_edits.formats import FORMATS, fits, format_for
+from lsp_server.tasks.next_edits.model_names import model_names
+from lsp_server.tasks.task import Cancelled
+
+if TYPE_CHECKING:
+    from accel.drafting.base import Drafter
+    from accel.engine import Engine
+
+
+class LoadedModel:
+    """An engine, and that of a draft model where there is one."""
+
+    def __init__(self, engine: Engine, draft_engine: Engine | None = None) -> None:
+        self.engine = engine
+        self.engines = [engine, *([draft_engine] if draft_engine is not None else [])]
+        self.fitter = LineFitter(engine)
+        self.prompt_length = prompt_length(engine)
+        self.edits_behind = self.sampling_behind = CompilingBehind([])
+
+    @classmethod
+    def open(
+        cls,
+        options: EngineOptions,
+        parts: list[CompileTask],
+        report: Callable[[str], None],
+        on_change: Callable[[], None],
+        *,
+        defer: bool,
+        measures_later: bool,
+    ) -> LoadedModel:
+        """``parts``: what is not compiled yet. ``defer``: what drafts edits and what samples is
+        compiled behind the first answers, and ``on_change`` told. ``measures_later``: see
+        ``Engine.open``. Raises AccelError."""
+        from accel.engine import Engine
+
+        edits = [part for part in parts if part.name == "edits" and defer]
+        sampling = [part for part in parts if part.name == "sampling" and defer]
+        compile_at_once([part for part in parts if part not in edits + sampling], report)
+        engine, draft_engine = Engine.open(options, measures_later=measures_later), None
+        if options.draft_model:
+            draft = replace(options, path=options.draft_model)
+            draft_engine = Engine.open(draft, measures_later=measures_later)
+        model = cls(engine, draft_engine)
+        # A draft model of another vocabulary is refused here.
+        model.copy_drafter()
+        model.edits_behind = CompilingBehind(edits, on_change)
+        model.sampling_behind = CompilingBehind(sampling)
+        return model
+
+    def drafts_edits(self) -> bool:
+        """Whether what drafts edits is compiled."""
+        if self.edits_behind.is_over:
+            warming.warm_up_edits()
+        return self.edits_behind.is_over
+
+    def copy_drafter(self) -> Drafter:
+        """What drafts edits: copies of the original, and new text by the draft model."""
+        from accel.drafting.copy.drafter import CopyDrafter
+
+        tokenizer = self.engine.tokenizer
+        copies = CopyDrafter(tokenizer, end=tuple(sorted(self.engine.end_tokens))[:1])
+        if len(self.engines) == 1:
+            return copies
+        from accel.drafting.draft_model import DraftModelDrafter
+        from accel.drafting.reuse_or_generate import ReuseOrGenerateDrafter
+
+        return ReuseOrGenerateDrafter(copies, DraftModelDrafter(self.engines[1], tokenizer.sha256))
+
+    def measure(self, interrupted: Cancelled) -> bool:
+        """Go on measuring what was left for later. Whether the status says something else now."""
+        changed = [engine.measure(interrupted) for engine in self.engines]
+        if any(changed):
+            self.prompt_length = prompt_length(self.engine)
+        return any(changed)
+
+    def status(self, path: str) -> EngineStatus:
+        """What is known of the model at ``path``."""
+        engine = self.engine
+        return EngineStatus(
+            state="ready",
+            model=engine.name,
+            dtype=engine.formats,
+            places=engine.model.capability.requests,
+            tokenizer=engine.tokenizer.sha256,
+            fills=engine.fim_order is not None,
+            max_tokens=engine.max_positions,
+            notice=_notice(engine),
+            **_next_edits(engine, path),
+            compiling="" if self.edits_behind.is_over else "what drafts edits",
+            computed_by=engine.model.computed_by,
+            prompt_seconds=tuple(self.prompt_length.seconds),
+        )
+
+    def close(self) -> None:
+        """End what compiles meanwhile."""
+        self.edits_behind.close()
+        self.sampling_behind.close()
+
+
+def _next_edits(engine: Engine, path: str) -> dict[str, Any]:
+    """In which format the model is asked for next edits, empty for none, and those whose tokens
+    its vocabulary has."""
+
+    def has_token(name: str) -> bool:
+        return engine.tokenizer.special(name) is not None
+
+    # Only adapters of the laboratory's training say how many lines around an edit they were shown.
+    is_ours = engine.tokenizer.edit_lines is not None
+    known = format_for(model_names(path), has_token, is_ours=is_ours)
+    return {
+        "next_edit_format": known.name if known is not None else "",
+        "next_edit_formats": tuple(one.name for one in FORMATS.values() if fits(one, has_token)),
+    }
+
+
+def _notice(engine: Engine) -> str:
+    """What is wrong with the model's prompt formats, and what to know of how it is computed;
+    empty where nothing is."""
+    from accel.text.families import Order
+    from accel.text.format_check import format_problems
+
+    problems = format_problems(engine.tokenizer)
+    if engine.fim_order is Order.PREFIX_ALONE:
+        problems.append("in a trial the text after the cursor did not help it: it is left out")
+    return "; ".join([*problems, *filter(None, [engine.notice])])

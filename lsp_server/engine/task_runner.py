@@ -1,0 +1,243 @@
+"""Runs the tasks of jobs on a loaded model and its caches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.engine.caches import Caches
+from lsp_server.engine.loaded_model import LoadedModel
+from lsp_server.engine.workspaces import WorkspaceIndexes
+from lsp_server.shared.contract.jobs import (
+    AnyJob,
+    CompletionJob,
+    ContextSnippet,
+    EditJob,
+    GenerateJob,
+    JobResult,
+    Span,
+)
+from lsp_server.tasks.completion.prompt import (
+    Budget,
+    completion_beginning,
+    completion_budget,
+    completion_prompt,
+)
+from lsp_server.tasks.completion.task import completion_key, completion_task
+from lsp_server.tasks.editing.task import edit_work
+from lsp_server.tasks.generation import generation_task
+from lsp_server.tasks.spans import SpanBuilder
+from lsp_server.tasks.steps import Steps
+from lsp_server.tasks.task import CUT, Cancelled, Task, TaskList
+
+if TYPE_CHECKING:
+    from accel.decoding import Generation
+    from accel.draft_tree import TokenArray
+    from accel.forwards import Forwards
+    from accel.request import Chunk, GenerationRequest
+    from accel.session import Session
+    from accel.text.prompts import Prompt
+
+
+class TaskRunner:
+    """A model that writes what jobs ask for, with some caches. Not thread-safe."""
+
+    def __init__(self, model: LoadedModel, caches: Caches, indexes: WorkspaceIndexes) -> None:
+        self.model, self.caches = model, caches
+        self._indexes = indexes
+        self._engine = model.engine
+        self._work: dict[type[AnyJob], Callable[[Any, Cancelled], TaskList]] = {
+            CompletionJob: self._completion,
+            EditJob: self._edit,
+            GenerateJob: self._generation,
+        }
+
+    def steps(self, job: AnyJob, cancelled: Cancelled) -> Steps:
+        """What is written for a job; yields after every forward. Raises AccelError and
+        RedraftError."""
+        work = self._work[type(job)](job, cancelled)
+        results: list[JobResult] = []
+        for task in work.tasks:
+            results.append((yield from self.run(task)))
+            if results[-1].stopped_by in CUT:
+                break
+        return work.result(results)
+
+    def run(self, task: Task) -> Steps:
+        """What is written for a task. Raises AccelError."""
+        if not task.request.max_tokens:
+            result = yield from task.read(self._read_prompt(task))
+            yield []
+            return result
+        if task.fits_line:
+            fitted = yield from self.model.fitter.line(task, self.caches.sessions)
+            if fitted is not None:
+                yield [fitted.likely] if task.request.confidences else fitted.result.spans
+                return fitted.result
+        result = yield from task.read(self._generate(task))
+        if task.key[0] == "complete" and self.caches.calibration is not None:
+            self.caches.calibration.note_completion()
+        return result
+
+    def prefill_steps(self, job: AnyJob, cancelled: Cancelled) -> Steps:
+        """Compute the prompt of a job that may come; the result says how many tokens are held."""
+        if isinstance(job, CompletionJob) and job.opening:
+            return (yield from self._read_opened(job, cancelled))
+        task = next(iter(self._work[type(job)](job, cancelled).tasks))
+        result = yield from self._read_prompt(task)
+        if isinstance(job, CompletionJob) and result.stopped_by != "cancelled":
+            yield from self._bring_up_to_date(job, cancelled)
+        return result
+
+    # What jobs ask for
+
+    def _completion(self, job: CompletionJob, cancelled: Cancelled) -> TaskList:
+        self.caches.begin(job)
+        prompt = self.completion_prompt(job)
+        cursor = job.path, len(job.prefix.replace("\r\n", "\n"))
+        index = self._indexes.snapshot(job.workspace, cursor)
+        fits_line = self.model.fitter.wants(job)
+        return TaskList([completion_task(job, prompt, index, cancelled, fits_line=fits_line)])
+
+    def _edit(self, job: EditJob, cancelled: Cancelled) -> TaskList:
+        index = self._indexes.snapshot(job.workspace)
+        return edit_work(self._engine, job, index, cancelled)
+
+    def _generation(self, job: GenerateJob, cancelled: Cancelled) -> TaskList:
+        index = self._indexes.snapshot(job.workspace)
+        drafts_edits = bool(job.prediction) and self.model.drafts_edits()
+        length = self.model.prompt_length
+        return TaskList(
+            [
+                generation_task(
+                    self._engine, job, length, index, cancelled, drafts_edits=drafts_edits
+                )
+            ]
+        )
+
+    # Prompts
+
+    def completion_prompt(self, job: CompletionJob) -> Prompt:
+        """The prompt of a completion, with text of other files where it is wanted."""
+        budget = completion_budget(self._engine, job, self.model.prompt_length)
+        return completion_prompt(self._engine, job, self._snippets(job, budget), budget)
+
+    def _snippets(self, job: CompletionJob, budget: Budget) -> list[ContextSnippet]:
+        """Text of other files for a completion."""
+        if not budget.others:
+            return []
+        snapshot = self._indexes.snapshot(job.workspace)
+        return self.caches.cross_file.snippets(job, snapshot, budget.others)
+
+    def _read_prompt(self, task: Task) -> Steps:
+        """Compute a prompt after which nothing is written. Raises AccelError."""
+        request = replace(task.request, max_tokens=1)
+        request.check(self._engine.max_positions)
+        with self.caches.sessions.acquire(task.key, self._engine.session) as session:
+            reused = min(session.common(request.prompt), len(request.prompt))
+            return (yield from self._prefill(request.prompt, session, reused, request.cancelled))
+
+    def _prefill(
+        self, tokens: TokenArray, session: Session, reused: int, cancelled: Cancelled
+    ) -> Steps:
+        started = time.perf_counter()
+        done = yield from self._engine.prefill_steps(tokens, session, cancelled)
+        seconds = time.perf_counter() - started
+        count, end = (len(tokens), "length") if done else (session.length, "cancelled")
+        return _read(count, reused, seconds, end)
+
+    def _read_opened(self, job: CompletionJob, cancelled: Cancelled) -> Steps:
+        """Compute what the prompts of a document begin with that was opened."""
+        self.caches.begin(job)
+        budget = completion_budget(self._engine, job, self.model.prompt_length)
+        beginning = completion_beginning(self._engine, job, self._snippets(job, budget), budget)
+        key = completion_key(job)
+        with self.caches.sessions.acquire(key, self._engine.session) as session:
+            common = session.common(beginning.tokens)
+            # What is held may be of the place where the cursor was when the document was closed.
+            if beginning.others <= common < session.length:
+                return _read(session.length, session.length, 0.0, "length")
+            return (yield from self._prefill(beginning.tokens, session, common, cancelled))
+
+    def _bring_up_to_date(self, job: CompletionJob, cancelled: Cancelled) -> Forwards[None]:
+        """Have other files in the prompts of a document as they are now. What is in use goes on
+        being used until the prompt with the new text is computed."""
+        budget = completion_budget(self._engine, job, self.model.prompt_length)
+        snapshot = self._indexes.snapshot(job.workspace)
+        cross_file, sessions = self.caches.cross_file, self.caches.sessions
+        chosen = cross_file.fresh(job, snapshot, budget.others)
+        if chosen is None:
+            return
+        prompt = completion_prompt(self._engine, job, chosen.snippets, budget)
+        key = completion_key(job)
+        beside = ("beside", *key)
+        with sessions.acquire(beside, self._engine.session) as session:
+            if not (yield from self._engine.prefill_steps(prompt.tokens, session, cancelled)):
+                return
+        cross_file.use(job, chosen)
+        sessions.move(beside, key)
+
+    # Texts
+
+    def _generate(self, task: Task) -> Steps:
+        from accel.forwards import relayed
+
+        engine, caches, request = self._engine, self.caches, task.request
+        builder = SpanBuilder(engine.tokenizer.bytes_of, len(request.required_prefix))
+        fits = partial(_in_common, request.prompt) if task.shares else None
+        new_drafter = self.model.copy_drafter if task.copies else caches.mixture
+        plain = task.plain or (task.copies and not self.model.drafts_edits())
+        with (
+            caches.sessions.acquire(task.key, engine.session, fits) as session,
+            caches.drafters.acquire(task.key[:2], new_drafter) as drafter,
+        ):
+            if task.shares:
+                caches.copy_prompt(task.key, request.prompt, session)
+            request.drafter = None if plain else drafter
+            # Rules of papers have no calibrated chances: their drafts are verified as they are.
+            request.plan = drafter.name == "redraft"
+            generation = engine.generate(request, session)
+            yield from relayed(generation.steps(), partial(_spans, builder, request))
+        return _result_of(generation, builder)
+
+
+def _read(count: int, reused: int, seconds: float, end: str) -> JobResult:
+    """So many tokens of a prompt are computed, and nothing is written."""
+    return JobResult(
+        "", [], 0, 0, 0.0, seconds, {}, end, prompt_tokens=count, prompt_tokens_reused=reused
+    )
+
+
+def _spans(builder: SpanBuilder, request: GenerationRequest, chunk: Chunk) -> list[Span]:
+    names = [source.name.lower() for source in chunk.sources]
+    if request.logprobs is not None:
+        return builder.add_one_by_one(chunk.logprobs, names)
+    if request.confidences:
+        return builder.add_likely(chunk.tokens.tolist(), names, chunk.confidences)
+    return builder.add(chunk.tokens.tolist(), names)
+
+
+def _result_of(generation: Generation, builder: SpanBuilder) -> JobResult:
+    """A finished generation as a result."""
+    statistics = generation.statistics
+    return JobResult(
+        text=generation.text,
+        spans=builder.cut(len(generation.text)),
+        tokens=statistics.tokens,
+        forwards=statistics.forwards,
+        seconds=statistics.decode_s,
+        prefill_seconds=statistics.prefill_s,
+        sources=dict(statistics.sources),
+        stopped_by=generation.stopped_by,
+        prompt_tokens=statistics.prompt_tokens,
+        prompt_tokens_reused=statistics.prompt_tokens_reused,
+    )
+
+
+def _in_common(prompt: TokenArray, session: Session) -> int:
+    """Tokens that a session saves a prompt, where they are half of either at least, and one."""
+    common = session.common(prompt)
+    return common + 1 if 2 * common >= min(session.length, len(prompt)) else 0

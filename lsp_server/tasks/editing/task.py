@@ -1,0 +1,159 @@
+"""An edit as tasks: a selection that does not fit into one answer is edited piece by piece."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.shared.contract.jobs import EditJob, JobResult
+from lsp_server.tasks.completion import stopping
+from lsp_server.tasks.editing.answers import code_of_answer
+from lsp_server.tasks.editing.indentation import with_end_of, with_indentation_of, with_start_of
+from lsp_server.tasks.editing.loop_watch import LoopWatch
+from lsp_server.tasks.editing.pieces import split_at_definitions
+from lsp_server.tasks.editing.shown_text import ShownText, readable
+from lsp_server.tasks.editing.splice import spliced
+from lsp_server.tasks.steps import Steps
+from lsp_server.tasks.task import CUT, EDIT_NODES, Cancelled, Task, TaskList, new_task
+from lsp_server.text.documents.document import line_end, split_lines
+from lsp_server.text.surrogates import replace_surrogates
+
+if TYPE_CHECKING:
+    from accel.engine import Engine
+    from accel.text.prompts import Prompt
+
+PIECE_SHARE = 4
+"""A selection that takes more than this part of the model's positions is edited piece by piece."""
+LONGEST_ANSWER = 2
+ANSWER_TOKENS = 256
+"""An answer longer than so many times its prompt, and so many tokens more, has lost its way."""
+_ADDED = (
+    *("tokens", "forwards", "seconds", "prefill_seconds"),
+    *("prompt_tokens", "prompt_tokens_reused"),
+)
+"""What the pieces of an edit cost together is the sum of what each cost."""
+
+
+def edit_work(engine: Engine, job: EditJob, index: Any, cancelled: Cancelled) -> TaskList:
+    """What a selection becomes: its pieces one after another. The tasks raise AccelError, the
+    result EditRefused where the answer does not fit."""
+    shown, shown_edit = _shown(engine, job)
+    tasks = (
+        edit_task(engine, shown_edit, piece, index, cancelled)
+        for piece in _pieces(engine, shown_edit.selection)
+    )
+    return TaskList(tasks, lambda results: put_in(shown, job, joined(results)))
+
+
+def edit_task(engine: Engine, job: EditJob, piece: str, index: Any, cancelled: Cancelled) -> Task:
+    """What a piece of a job's selection becomes. Raises AccelError."""
+    from accel.verification.entropy import entropy_tokens
+
+    prompt = edit_prompt(engine, replace(job, selection=piece))
+    watch = LoopWatch(piece, cancelled)
+    key = ("edit", job.owner)
+    task = new_task(key, job, prompt, job.sampling, index, watch.cancelled, EDIT_NODES)
+    task.copies = True
+    task.request.max_tokens = _answer_tokens(engine, job, prompt)
+    task.request.stop_rule = stopping.fence(prompt.fence) if prompt.fence else None
+    if job.entropy_k > 1:
+        task.request.relaxed = partial(entropy_tokens, top_k=job.entropy_k)
+
+    def read(steps: Steps) -> Steps:
+        return answer((yield from watch.over(steps)), prompt, job, piece)
+
+    task.read = read
+    return task
+
+
+def _pieces(engine: Engine, selection: str) -> Iterator[str]:
+    def fits(text: str) -> bool:
+        tokens = engine.tokenizer.encode(replace_surrogates(text))
+        return len(tokens) <= engine.max_positions // PIECE_SHARE
+
+    yield from split_at_definitions(selection, fits)
+
+
+def _shown(engine: Engine, job: EditJob) -> tuple[ShownText, EditJob]:
+    """What the model reads of an edit, and the edit with that in place of the text itself."""
+    from accel.text.legible import legible_to
+
+    shown = ShownText(job.selection, job.instruction, legible=legible_to(engine.tokenizer))
+    return shown, replace(
+        job,
+        selection=shown.text,
+        instruction=shown.instruction,
+        before=readable(job.before),
+        after=readable(job.after),
+    )
+
+
+def edit_prompt(engine: Engine, job: EditJob) -> Prompt:
+    """The prompt of an edit. Raises AccelError."""
+    from accel.text.prompts import edit_prompt as prompt_of
+
+    return prompt_of(
+        engine.tokenizer,
+        replace_surrogates(job.instruction),
+        replace_surrogates(job.selection),
+        before=replace_surrogates(job.before),
+        after=replace_surrogates(job.after),
+        language=job.language,
+        path=job.path,
+        budget=engine.max_positions // 2,
+    )
+
+
+def _answer_tokens(engine: Engine, job: EditJob, prompt: Prompt) -> int:
+    """How many tokens an answer may have before it is cut."""
+    left = engine.max_positions - len(prompt.tokens) - 1
+    longest = LONGEST_ANSWER * len(prompt.tokens) + ANSWER_TOKENS
+    return min(job.max_tokens, left, longest)
+
+
+def answer(result: JobResult, prompt: Prompt, job: EditJob, original: str) -> JobResult:
+    """The code of an answer about ``original``, a piece of the job's selection, ending as that
+    does. Raises EditRefused where the code is not clear."""
+    if result.stopped_by in CUT:
+        return result
+    if prompt.fence:
+        code = code_of_answer(
+            result.text,
+            original,
+            opening=f"{prompt.fence}{job.language}",
+            language=job.language,
+            instruction=job.instruction,
+        )
+        result = replace(result, text=code)
+    return fitted(result, original)
+
+
+def fitted(result: JobResult, original: str) -> JobResult:
+    """The code of an answer with the blank lines and the indentation of the original."""
+    whole = with_start_of(original, with_end_of(original, result.text))
+    return replace(result, text=with_indentation_of(original, whole))
+
+
+def joined(results: list[JobResult]) -> JobResult:
+    """The answers for the pieces of a selection as one."""
+    return JobResult(
+        text="".join(result.text for result in results),
+        spans=[span for result in results for span in result.spans],
+        sources=dict(sum((Counter(result.sources) for result in results), Counter())),
+        stopped_by=results[-1].stopped_by,
+        **{name: sum(getattr(result, name) for result in results) for name in _ADDED},
+    )
+
+
+def put_in(shown: ShownText, job: EditJob, result: JobResult) -> JobResult:
+    """The result with the answer put into the text that the user selected; an answer that was cut
+    stays as it is. Raises EditRefused where the answer does not fit."""
+    if result.stopped_by not in CUT:
+        around = [*split_lines(job.before), *split_lines(job.selection), *split_lines(job.after)]
+        end = next((found for line in around if (found := line_end(line))), "\n")
+        tabs = any(line.startswith("\t") for line in around)
+        return replace(result, text=spliced(shown, result.text, end, tabs))
+    return result

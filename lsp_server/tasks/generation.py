@@ -1,0 +1,155 @@
+"""A generation as a task: it goes on from a prompt as that is given."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lsp_server.shared.contract.jobs import GenerateJob
+from lsp_server.shared.contract.prompt_length import PromptLength
+from lsp_server.tasks.completion import stopping
+from lsp_server.tasks.completion.prompt import readable_snippets
+from lsp_server.tasks.steps import Steps
+from lsp_server.tasks.task import COMPLETION_NODES, EDIT_NODES, Cancelled, Task, new_task
+from lsp_server.text.surrogates import replace_surrogates
+
+if TYPE_CHECKING:
+    from accel.engine import Engine
+    from accel.text.prompts import Prompt
+
+WINDOW_NODES = 256
+"""A window of a file that is rewritten as a whole is verified in one forward, where that pays."""
+NEVER = -math.inf
+"""Added to the score of a token that is never written."""
+
+
+def generation_task(
+    engine: Engine,
+    job: GenerateJob,
+    length: PromptLength,
+    index: Any,
+    cancelled: Cancelled,
+    *,
+    drafts_edits: bool,
+) -> Task:
+    """What follows a prompt, drafted as an edit of what is predicted where ``drafts_edits``. Raises
+    AccelError."""
+    prompt = generation_prompt(engine, job, length)
+    predicted = prompt.original_tokens
+    copies = predicted is not None and drafts_edits
+    if predicted is not None and not copies:
+        # A prediction is one more text to look things up in.
+        prompt.original_tokens = None
+        prompt.suffix_tokens = np.concatenate([predicted, prompt.suffix_tokens])
+    nodes = COMPLETION_NODES
+    if copies:
+        nodes = EDIT_NODES if job.rewrites is None else WINDOW_NODES
+    # Those that are drafted as edits have another drafter.
+    key = ("predict" if copies else "generate", job.scope, job.path)
+    sampling = replace(job.sampling, logit_bias=_biases(engine, job, prompt))
+    task = new_task(key, job, prompt, sampling, index, cancelled, nodes)
+    task.copies = copies
+    request = task.request
+    left = max(engine.max_positions - len(prompt.tokens) - 1, 1)
+    request.max_tokens = min(job.max_tokens, left)
+    request.stop_tokens |= frozenset(job.stop_tokens)
+    request.stop_rule = _end(job)
+    request.logprobs, request.confidences = job.logprobs, job.likely
+    if job.rewrites is not None and request.draft_request is not None:
+        request.draft_request.rewrites = tuple((old, new) for old, new in job.rewrites)
+    if predicted is not None:
+        task.read = partial(_with_prediction, len(predicted), "original" if copies else "suffix")
+    return task
+
+
+def _with_prediction(count: int, source: str, steps: Steps) -> Steps:
+    """The steps; their result says what of a prediction of so many tokens is in the text."""
+    result = yield from steps
+    accepted = min(result.sources.get(source, 0), count)
+    return replace(result, prediction_tokens=count, prediction_accepted=accepted)
+
+
+def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) -> Prompt:
+    """The prompt of a generation. Raises AccelError."""
+    from accel.errors import InvalidRequest
+    from accel.text.chat import conversation_tokens
+    from accel.text.prompts import Prompt, fim_prompt
+
+    tokenizer = engine.tokenizer
+    if job.text is not None and job.suffix is not None:
+        budget = max(engine.max_positions - job.max_tokens - 1, engine.max_positions // 2)
+        if job.prompt_seconds:
+            budget = min(budget, length.tokens(job.prompt_seconds))
+        prompt = fim_prompt(
+            tokenizer,
+            replace_surrogates(job.text),
+            replace_surrogates(job.suffix),
+            path=job.path,
+            snippets=readable_snippets(job.snippets),
+            budget=budget,
+            suffix_budget=engine.suffix_budget,
+            order=engine.fim_order,
+        )
+    else:
+        if job.messages is not None:
+            tokens = conversation_tokens(
+                tokenizer, [(role, replace_surrogates(text)) for role, text in job.messages]
+            )
+        elif job.pieces is not None:
+            pieces = [(replace_surrogates(text), is_users) for text, is_users in job.pieces]
+            if any(is_users and tokenizer.names_control(text) for text, is_users in pieces):
+                raise InvalidRequest("the text holds names of the model's control tokens")
+            tokens = tokenizer.opened(tokenizer.encode_with_controls(pieces))
+        elif job.tokens is not None:
+            if not all(0 <= token < engine.model.vocabulary_size for token in job.tokens):
+                raise InvalidRequest("a token of the prompt is none of the model's; send text")
+            tokens = np.array(job.tokens, np.int32)
+        else:
+            tokens = tokenizer.encode_prompt(replace_surrogates(job.text or ""))
+        prompt = Prompt(tokens, tokenizer.special_tokens)
+    if not len(prompt.tokens):
+        raise InvalidRequest("the prompt is empty; give some text")
+    if job.prediction:
+        prompt.original_tokens = tokenizer.encode(replace_surrogates(job.prediction))
+    return prompt
+
+
+def _end(job: GenerateJob) -> stopping.StopRule | None:
+    """Where the text is cut."""
+    rules = [stopping.strings(job.stop)] if job.stop else []
+    if job.min_indent:
+        rules.append(stopping.less_indented(job.min_indent))
+    if job.max_seconds:
+        rules.append(stopping.line_end_after(job.max_seconds, time.perf_counter))
+    return stopping.first_of(rules)
+
+
+def _biases(engine: Engine, job: GenerateJob, prompt: Prompt) -> tuple[tuple[int, float], ...]:
+    """What is added to the scores of tokens that the job names as ids or texts."""
+    from accel.errors import InvalidRequest
+
+    biases: defaultdict[int, float] = defaultdict(float)
+    for named, bias in job.logit_bias:
+        for token in _tokens_of(engine, named):
+            if not 0 <= token < engine.model.vocabulary_size:
+                raise InvalidRequest(
+                    f"logit_bias names the token {token}; the model has tokens 0 to "
+                    f"{engine.model.vocabulary_size - 1}"
+                )
+            biases[token] += NEVER if bias is None else bias
+    if job.ignore_end:
+        ends = (engine.end_tokens | prompt.stop_tokens) - set(job.stop_tokens)
+        biases.update(dict.fromkeys(ends, NEVER))
+    return tuple(sorted(biases.items()))
+
+
+def _tokens_of(engine: Engine, named: int | str) -> set[int]:
+    if isinstance(named, int):
+        return {named}
+    return set(engine.tokenizer.encode(replace_surrogates(named)).tolist())

@@ -1,0 +1,98 @@
+"""A task: one text that a model is asked for, from its prompt to how the answer is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lsp_server.shared.contract.jobs import AnyJob, JobResult
+from lsp_server.tasks.steps import Steps
+
+if TYPE_CHECKING:
+    from accel.request import GenerationRequest
+    from accel.text.prompts import Prompt
+    from accel.verification.sampling import Sampling
+
+Cancelled = Callable[[], bool]
+Key = tuple[str, ...]
+
+COMPLETION_NODES = 64
+EDIT_NODES = 128
+
+CUT = ("cancelled", "length", "loop", "broken")
+"""How an answer ended that is not whole."""
+
+
+def as_it_is(steps: Steps) -> Steps:
+    """An answer that is not read any further."""
+    return steps
+
+
+@dataclass(slots=True)
+class Task:
+    """What an engine is asked for. The request has the tokens, where the text ends, how long it may
+    be and how many nodes are drafted; its drafter is the engine's choice."""
+
+    key: Key
+    """Its kind, and what shares a KV cache."""
+    prompt: Prompt
+    request: GenerationRequest
+    plain: bool
+    """Decode without drafts."""
+    copies: bool = False
+    """It is drafted as a copy of an original that changes in places, as edits are."""
+    fits_line: bool = False
+    """It is a line that is missing between others, and is weighed by what follows, where one is
+    found that is likely to be all."""
+    read: Callable[[Steps], Steps] = as_it_is
+    """The work that writes it, with the result that is made of the text."""
+
+    @property
+    def shares(self) -> bool:
+        """Whether it names no document: those share a key, and each goes on with the cache that is
+        most like its prompt."""
+        return self.key[0] in ("generate", "predict") and not self.key[-1]
+
+
+class TaskList(NamedTuple):
+    """What a job asks for: texts one after another, and the result of all. A text that is cut is
+    the last."""
+
+    tasks: Iterable[Task]
+    result: Callable[[list[JobResult]], JobResult] = lambda results: results[-1]
+
+
+def new_task(
+    key: Key,
+    job: AnyJob,
+    prompt: Prompt,
+    sampling: Sampling,
+    index: Any,
+    cancelled: Cancelled,
+    nodes: int = COMPLETION_NODES,
+) -> Task:
+    """The task of a job that reads ``prompt``, drafted from what ``index`` knows, a snapshot."""
+    from accel.drafting.base import DraftRequest
+    from accel.request import GenerationRequest
+
+    request = GenerationRequest(
+        prompt=prompt.tokens,
+        max_tokens=job.max_tokens,
+        draft_request=DraftRequest(
+            prompt.text,
+            sampling=sampling,
+            suffix=prompt.suffix_tokens,
+            original=prompt.original_tokens,
+            closing=prompt.closing_tokens,
+            index=index,
+            workspace=job.scope,
+            model_prompt=prompt.tokens,
+        ),
+        sampling=sampling,
+        stop_tokens=prompt.stop_tokens,
+        required_prefix=prompt.required_prefix,
+        max_nodes=nodes,
+        cancelled=cancelled,
+    )
+    return Task(key, prompt, request, job.plain)
