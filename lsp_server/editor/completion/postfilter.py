@@ -3,6 +3,8 @@ the cursor already, closing brackets that close nothing, trailing blanks."""
 
 from __future__ import annotations
 
+import re
+
 from lsp_server.editor.completion.repetition import is_echo, without_loop
 from lsp_server.editor.completion.surroundings import SURROUNDING_CHARACTERS, Surroundings
 from lsp_server.text.documents.document import with_line_feeds
@@ -10,6 +12,10 @@ from lsp_server.text.documents.invisible_characters import first_hidden
 from lsp_server.text.syntax.incremental_brackets import IncrementalBrackets
 
 _CLOSES = ")]}\"'`>;,:"
+_SEPARATORS = ",; \t"
+_ENDING = re.compile(r"[\s,;)\]}]*(?:\s(?:#|//|--|/\*|<!--|;|%).*)?")
+"""What may stand behind a line that is the same otherwise."""
+_KEY = re.compile(r"""\s*["']?[\w$.-]+["']?\??\s*(?::(?!:)|=>|=(?!=))\s*\S""")
 
 
 def shown_text(
@@ -45,7 +51,7 @@ def without_suffix(text: str, around: Surroundings) -> str:
     for number in range(1, len(lines)):
         # The line below the cursor comes again: what was written goes up to there.
         written = _filled(whole[number:])
-        if not written or not _starts_same(written, following):
+        if not written or not (_starts_same(written, following) or _is_entry(written, following)):
             continue
         if _are_rows([*_filled(whole[:number])[-1:], *written]):
             continue
@@ -54,6 +60,7 @@ def without_suffix(text: str, around: Surroundings) -> str:
     if lines[0].strip() and not rest_of_line.strip():
         written = _filled(whole)
         doubled = written == following[:1] or _starts_same(written, following)
+        doubled = doubled or _is_entry(written, following)
         if doubled and not _are_rows([*_last_line(around.prefix), *written]):
             return text if around.needs(text, text) else ""
     return text
@@ -69,16 +76,28 @@ def _last_line(prefix: str) -> list[str]:
 
 def _are_rows(lines: list[str]) -> bool:
     """Whether the same line stands there several times: one more is no mistake."""
-    return len(lines) > 1 and len(set(lines)) == 1
+    return len(lines) > 1 and len({line.rstrip(_SEPARATORS) for line in lines}) == 1
+
+
+def _is_same(line: str, other: str) -> bool:
+    """Whether two lines are one but for what separates them from the next, what closes behind the
+    other one, and its comment."""
+    one, two = line.rstrip(_SEPARATORS), other.rstrip(_SEPARATORS)
+    return one == two or (two.startswith(one) and _ENDING.fullmatch(two, len(one)) is not None)
+
+
+def _is_entry(written: list[str], following: list[str]) -> bool:
+    """Whether a key gets its value that gets it on the next line: no other line matters then."""
+    return _KEY.match(written[0]) is not None and _starts_same(written[:1], following)
 
 
 def _starts_same(written: list[str], following: list[str]) -> bool:
     """The last line written may be cut short."""
     count = min(len(written), len(following))
-    if written[: count - 1] != following[: count - 1]:
+    if not all(map(_is_same, written[: count - 1], following[: count - 1])):
         return False
     last = written[count - 1]
-    if last == following[count - 1]:
+    if _is_same(last, following[count - 1]):
         # A lone closing bracket or `else:` may well come twice; a longer line may not.
         return count > 1 or len(last.strip()) > 6
     return count > 1 and len(last.strip()) > 3 and following[count - 1].startswith(last)
