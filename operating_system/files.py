@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
@@ -46,6 +47,16 @@ def write_private(file: Path, content: str | bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(unfinished)
         raise
+
+
+def how_to_write(error: Exception, place: Path | str) -> str:
+    """What a user can do where a file or folder could not be written."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return f"free some space on the disk of {place}"
+    if number == errno.EROFS:
+        return f"its disk can only be read; use another than that of {place}"
+    return f"make {place} writable"
 
 
 def file_state(file: Path | str) -> tuple[int, ...] | None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operating_system import folders
+from operating_system.files import how_to_write
 from operating_system.system import is_windows
 from repo_index.errors import DamagedStore, StoreLocked
 from repo_index.file_layer import FileLayer, checksum
@@ -72,7 +73,7 @@ def usable_folder(wanted: Path, layer: FileLayer) -> tuple[Path, str]:
         folder = Path(tempfile.mkdtemp(prefix="redraft-index-"))
         return folder, (
             f"the index is kept in {folder} until the end of this session, because "
-            f"{wanted} cannot be written ({error.strerror or error}); make it writable"
+            f"{wanted} cannot be written ({error.strerror or error}); {how_to_write(error, wanted)}"
         )
 
 

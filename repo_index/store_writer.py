@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from operating_system.files import how_to_write
 from repo_index.errors import DamagedStore, StoreUnwritable
 from repo_index.file_layer import FileLayer
 from repo_index.files import Fingerprint
@@ -165,13 +166,14 @@ class StoreWriter:
             mapped = read_segment(path, self.manifest.tokenizer_hash)
         except (OSError, DamagedStore) as error:
             self._layer.remove(path)
-            raise StoreUnwritable(
-                f"the index in {self.folder} cannot be written ({error}); "
-                "free some space or make the folder writable"
-            ) from error
+            raise self._unwritable(error) from error
         return StoredSegment(
             mapped, SegmentEntry(name, size, crc), np.zeros(len(mapped.paths), bool)
         )
+
+    def _unwritable(self, error: Exception) -> StoreUnwritable:
+        remedy = how_to_write(error, self.folder)
+        return StoreUnwritable(f"the index in {self.folder} cannot be written ({error}); {remedy}")
 
     def _buried(self, paths: set[str]) -> list[StoredSegment]:
         """The segments with the files of these paths dead; whole dead segments are left out."""
@@ -207,10 +209,7 @@ class StoreWriter:
             for stored in segments:
                 if all(stored.segment.name != s.segment.name for s in self.segments):
                     self._layer.remove(self.folder / stored.segment.name)
-            raise StoreUnwritable(
-                f"the index in {self.folder} cannot be written ({error}); "
-                "free some space or make the folder writable"
-            ) from error
+            raise self._unwritable(error) from error
         current = {stored.segment.name for stored in segments}
         old = [s.segment.name for s in self.segments if s.segment.name not in current]
         self.manifest = manifest

@@ -15,6 +15,7 @@ from accel.files.gguf.tokenizer import VERSION, tokenizer_json
 from accel.files.gguf.vocabulary import read_vocabulary, takes_blanks
 from accel.text.tokenizer import plain_head
 from accel.text.vocabulary_files import VocabularyFiles
+from operating_system.files import how_to_write
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,6 @@ def _make(files: VocabularyFiles, metadata: Metadata) -> KeptTokenizer:
     except OSError as error:
         raise BrokenModel(
             f"the tokenizer of {path} cannot be kept ({error})",
-            f"make {files.folder.parent} writable",
+            how_to_write(error, files.folder.parent),
         ) from error
     return KeptTokenizer(files.folder, config, definition)

@@ -10,6 +10,7 @@ from pygls.uris import to_fs_path
 
 from lsp_server.editor.completion.lsp import ask_after, cursor_at, inactive_reason
 from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.settings import merged
 from lsp_server.text.documents.document import Edit, Notebook
 from repo_index.source_tree import IGNORE_FILES
 
@@ -23,7 +24,10 @@ logger = logging.getLogger(__name__)
 
 def did_open(ls: RedraftServer, params: types.DidOpenTextDocumentParams) -> None:
     """A document was opened."""
-    item = params.text_document
+    _open(ls, params.text_document)
+
+
+def _open(ls: RedraftServer, item: types.TextDocumentItem) -> None:
     document = ls.documents.open(item.uri, str(item.language_id), item.version, item.text)
     ls.next_edits.opened(document)
     ls.feed_buffer(item.uri, opened=True)
@@ -88,7 +92,7 @@ def notebook_did_open(ls: RedraftServer, params: types.DidOpenNotebookDocumentPa
     cells = [cell.document for cell in notebook.cells]
     ls.documents.notebooks[notebook.uri] = Notebook(notebook.uri, notebook.version, cells)
     for item in params.cell_text_documents:
-        ls.documents.open(item.uri, str(item.language_id), item.version, item.text)
+        _open(ls, item)
 
 
 def notebook_did_change(ls: RedraftServer, params: types.DidChangeNotebookDocumentParams) -> None:
@@ -106,7 +110,7 @@ def notebook_did_change(ls: RedraftServer, params: types.DidChangeNotebookDocume
         for closed in cells.structure.did_close or []:
             _close(ls, closed.uri)
         for item in cells.structure.did_open or []:
-            ls.documents.open(item.uri, str(item.language_id), item.version, item.text)
+            _open(ls, item)
     for content in cells.text_content or []:
         did_change(ls, types.DidChangeTextDocumentParams(content.document, content.changes))
 
@@ -124,7 +128,7 @@ async def did_change_configuration(
     """Settings changed: sent along by some clients, asked for with the others."""
     sent = params.settings
     if isinstance(sent, dict) and isinstance(sent.get("redraft"), dict):
-        ls.apply_settings(sent["redraft"])
+        ls.apply_settings(merged(ls.features.options.get("settings"), sent["redraft"]))
     else:
         await pull_settings(ls)
 
@@ -144,7 +148,7 @@ async def pull_settings(ls: RedraftServer) -> dict[str, Any]:
     if not (isinstance(answer, list) and answer and isinstance(answer[0], dict)):
         return {}
     answered: dict[str, Any] = answer[0]
-    ls.apply_settings({**(ls.features.options.get("settings") or {}), **answered})
+    ls.apply_settings(merged(ls.features.options.get("settings"), answered))
     return answered
 
 

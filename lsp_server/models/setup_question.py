@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from pathlib import Path
 
 from operating_system.files import write_private
 from operating_system.folders import state_folder
+
+TOLD_EVERY_S = 24 * 3600.0
 
 
 def answer_file() -> Path:
@@ -45,3 +48,19 @@ class SetupQuestion:
             return
         with contextlib.suppress(OSError):
             write_private(self._file, json.dumps({"answer": given}) + "\n")
+
+    def is_told(self) -> bool:
+        """Whether the user was told today that there is no model, by whichever server; from now on
+        he was."""
+        if self._file is None:
+            return False
+        told = self._file.with_name("no-model-told")
+        now_s = time.time()
+        try:
+            if 0 <= now_s - told.stat().st_mtime < TOLD_EVERY_S:
+                return True
+        except OSError:
+            pass
+        with contextlib.suppress(OSError):
+            write_private(told, "")
+        return False

@@ -306,6 +306,15 @@ def _sentence(problem: Problem) -> str:
     return f"{problem.where}: {what}"
 
 
+def merged(started_with: Any, later: Any) -> Any:
+    """Settings that came later over those that the editor was started with: a section that says
+    something of one setting, or nothing, leaves the others as they were."""
+    if not isinstance(started_with, dict) or not isinstance(later, dict):
+        return started_with if later is None else later
+    both = {name: merged(started_with.get(name), value) for name, value in later.items()}
+    return {**started_with, **both}
+
+
 def with_own_server(values: Any, started_with: Any, environment: dict[str, str]) -> Any:
     """A client's settings in which the section ``server`` is the user's own: what the editor was
     ``started_with``, else the ``environment``'s. What comes later is an editor's answer for a

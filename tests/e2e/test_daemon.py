@@ -138,6 +138,27 @@ def test_a_stale_socket_is_replaced(environment: dict[str, str]) -> None:
     leave_a_stale_socket(environment)
 
 
+@pytest.mark.parametrize("what", ["the socket", "the whole folder"])
+def test_a_socket_that_vanished_is_there_again_for_the_next_editor(
+    environment: dict[str, str], what: str
+) -> None:
+    """Something cleans temporary folders while an editor is open."""
+    driver = greeted(environment)
+    pid = status(environment)["pid"]
+    for file in run_folder(environment).iterdir():
+        if what == "the whole folder" or file.suffix == ".sock":
+            file.unlink()
+    if what == "the whole folder":
+        run_folder(environment).rmdir()
+    started = time.monotonic()
+    other = greeted(environment)
+    assert time.monotonic() - started < 30
+    assert what == "the whole folder" or status(environment)["pid"] == pid
+    assert driver.request("redraft/status", {})["state"]
+    other.close()
+    driver.close()
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1500)
 def test_stale_sockets_are_replaced_every_time(environment: dict[str, str]) -> None:

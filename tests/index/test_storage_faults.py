@@ -148,6 +148,7 @@ def test_a_full_disk_leaves_the_old_index(tmp_path: Path, tokenizer: TextTokeniz
         assert place.served() == place.expected(), f"write {last}"
     assert 0 < finished < 60
     assert all("No space left" in message and "\n" not in message for message in said)
+    assert all("free some space" in message and "writable" not in message for message in said)
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.EACCES, errno.EROFS])

@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.editor.daemon.address import build_id
+from lsp_server.editor.daemon.address import build_id, make_private
 from lsp_server.editor.daemon.transport import listen, uses_loopback
+from lsp_server.shared.errors import UnsafeSocketFolder
 from lsp_server.shared.processes.framing import lsp_message
 from operating_system.file_lock import LockFile
 from operating_system.processes import is_same_user, on_end_signal
@@ -49,21 +50,27 @@ class Host:
         self._inode = 0
         self._token = ""
         self._connections = 0
+        self._servers: list[asyncio.Server] = []
         self._fronts: set[asyncio.StreamWriter] = set()
 
     async def run(self) -> None:
         """Serve until idle, outdated or stopped."""
-        listener, self._token = listen(self._path)
-        server = await asyncio.start_server(self._accept, sock=listener)
-        self._inode = os.stat(self._path).st_ino
+        await self._listen()
         on_end_signal(self._stop.set, asyncio.get_running_loop())
         watching = asyncio.ensure_future(self._hub.watch())
         await self._until_done()
         self._unlink()
-        server.close()
+        for server in self._servers:
+            server.close()
         self._say_goodbye()
         watching.cancel()
         await self._hub.close()
+
+    async def _listen(self) -> None:
+        """Take the address. What listened before is kept: nobody finds it any more."""
+        listener, self._token = listen(self._path)
+        self._servers.append(await asyncio.start_server(self._accept, sock=listener))
+        self._inode = os.stat(self._path).st_ino
 
     def _say_goodbye(self) -> None:
         """Fronts that see no goodbye take the daemon's end for an accident, and start another."""
@@ -86,6 +93,11 @@ class Host:
             if self._connections == 0 and self._may_leave():
                 logger.info("no clients: the daemon leaves")
                 return
+            if self._connections and not self._path.exists():
+                # Whoever cleans temporary folders took it. A new editor shall find us.
+                with contextlib.suppress(OSError, UnsafeSocketFolder):
+                    make_private(self._path.parent)
+                    await self._listen()
 
     def _may_leave(self) -> bool:
         """Idle for long, or nobody can find us: other code is installed, or the socket is gone."""

@@ -86,5 +86,6 @@ async def fetch_default_model(editor: OfferedEditor) -> None:
 
 
 def tell_once(editor: OfferedEditor) -> None:
-    """For editors without buttons in messages: one message with the command."""
-    editor.show_warning(f"Redraft: {NO_MODEL}; {HOW_TO_CHOOSE}")
+    """For editors without buttons in messages: one message with the command, once a day."""
+    if not editor.hub.question.is_told():
+        editor.show_warning(f"Redraft: {NO_MODEL}; {HOW_TO_CHOOSE}")

@@ -13,7 +13,7 @@ import pytest
 from lsp_server.editor.daemon.connection import new_server
 from lsp_server.editor.daemon.hub import Hub
 from lsp_server.editor.server import RedraftServer
-from lsp_server.shared.settings import read_settings, with_own_server
+from lsp_server.shared.settings import merged, read_settings, with_own_server
 
 MINE = {"url": "https://mine.example.com", "key": "mine"}
 THEIRS = {"url": "https://theirs.example.com", "key": "theirs", "fallback": "none"}
@@ -124,3 +124,53 @@ def test_a_section_that_cannot_be_read_is_reported_without_its_key() -> None:
     problems = read_settings({"server": {"key": ["plum"], "url": 1, "port": 2}}).problems
     assert len(problems) == 3
     assert "plum" not in str(problems)
+
+
+START = {"nextEdits": {"gate": "quiet", "enabled": True}, "edit": {"presetInstructions": ["a"]},
+         "context": {"models": {"/m": 900}}, "languages": {"go": False}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("later", "changed"),
+    [
+        ({}, {}),
+        (None, {}),
+        ({"nextEdits": None}, {}),
+        ({"nextEdits": {}}, {}),
+        ({"nextEdits": {"gate": None}}, {}),
+        ({"log": {"level": "info"}}, {"log": {"level": "info"}}),
+        ({"nextEdits": {"gate": "eager"}}, {"nextEdits": {"gate": "eager", "enabled": True}}),
+        ({"nextEdits": {"display": "sign"}},
+         {"nextEdits": {"gate": "quiet", "enabled": True, "display": "sign"}}),
+        ({"edit": {"maxTokens": 7}}, {"edit": {"presetInstructions": ["a"], "maxTokens": 7}}),
+        ({"edit": {"presetInstructions": []}}, {"edit": {"presetInstructions": []}}),
+        ({"context": {"models": {"/n": 1}}}, {"context": {"models": {"/m": 900, "/n": 1}}}),
+        ({"languages": {"c": False}}, {"languages": {"go": False, "c": False}}),
+        ({"nextEdits": False}, {"nextEdits": False}),
+    ],
+)  # fmt: skip
+def test_a_partial_answer_leaves_the_rest_as_the_editor_was_started(
+    later: Any, changed: dict[str, Any]
+) -> None:
+    assert merged(START, later) == {**START, **changed}
+
+
+@pytest.mark.parametrize("started_with", [None, [], "x", 3])
+def test_without_settings_at_the_start_the_answer_is_all(started_with: Any) -> None:
+    assert merged(started_with, {"log": {"level": "info"}}) == {"log": {"level": "info"}}
+
+
+@pytest.mark.parametrize("pushes", [False, True])
+def test_one_setting_of_a_section_keeps_its_neighbours(tmp_path: Path, pushes: bool) -> None:
+    async def scene() -> None:
+        start = {"completion": {"maxTokens": 32, "gate": "quiet"}, "nextEdits": {"gate": "eager"}}
+        server, editor = started(tmp_path, start)
+        await editor.start(tmp_path, start)
+        if pushes:
+            settings = {"settings": {"redraft": {"completion": {"maxTokens": 34}}}}
+            editor.tell({"method": "workspace/didChangeConfiguration", "params": settings})
+            await editor.until_taken(34)
+        found = server.settings
+        assert (found.completion.gate, found.next_edits.gate) == ("quiet", "eager")
+
+    asyncio.run(scene())

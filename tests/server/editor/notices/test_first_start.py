@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from lsp_server.editor.notices import first_start
-from lsp_server.editor.notices.first_start import CHOOSE, FETCH, NOT_NOW, offer_models
+from lsp_server.editor.notices.first_start import CHOOSE, FETCH, NOT_NOW, offer_models, tell_once
 from lsp_server.editor.protocol.client_features import ClientFeatures
 from lsp_server.models.choices import read_choices
 from lsp_server.models.setup_question import SetupQuestion
@@ -125,3 +127,28 @@ def test_nothing_is_offered_where_no_answer_can_be_kept() -> None:
     editor.hub.question = SetupQuestion()
     asyncio.run(offer_models(editor))
     assert editor.sent == []
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "told"), [(None, 1), (0, 0), (1, 0), (23, 0), (25, 1), (72, 1), (-5, 1)]
+)
+def test_that_there_is_no_model_is_told_once_a_day(
+    home: Path, hours_ago: float | None, told: int
+) -> None:
+    """Whichever server or editor told it; a clock that was wrong silences nobody."""
+    if hours_ago is not None:
+        tell_once(Editor("", home / "answer"))  # type: ignore[arg-type]
+        then = time.time() - 3600 * hours_ago
+        os.utime(home / "no-model-told", (then, then))
+    for _restart in range(3):
+        editor: Any = Editor("", home / "answer")
+        tell_once(editor)
+        assert len(editor.shown) == told
+        told = 0
+
+
+def test_where_it_cannot_be_kept_it_is_told_all_the_same(home: Path) -> None:
+    (home / "file").write_text("no folder")
+    editor: Any = Editor("", home / "file" / "answer")
+    tell_once(editor)
+    assert len(editor.shown) == 1
