@@ -10,9 +10,8 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -34,6 +33,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(_HOME.name, "inductor"))
 
 from compiled_code import use_code_of_tests  # noqa: E402
+from seeds import Amount  # noqa: E402
 from small_model import choose_small_model  # noqa: E402
 
 from lsp_server.shared.network import use_certificates  # noqa: E402
@@ -81,11 +81,9 @@ def _environment() -> dict[str, str]:
 
 
 LAST = ("e2e", "editors")
+LONG_S = 3400
 SLOW = ("benchmarks", "editors", "release", "training")
 """Folders whose tests `make test` leaves to `make test-all`."""
-
-T = TypeVar("T")
-Amount = Callable[[T, T], T]
 
 
 @pytest.fixture(scope="session")
@@ -97,10 +95,13 @@ def default_model() -> Path:
 
 
 @pytest.fixture
-def amount(request: pytest.FixtureRequest) -> Amount[object]:
-    """``amount(few, many)`` is the first of them, and the second when long tests are asked for."""
-    many = request.node.get_closest_marker("long") is not None
-    return lambda few, most: most if many else few
+def amount(request: pytest.FixtureRequest) -> Amount:
+    """``amount(few, most)`` is the first, where long tests are asked for (``-m long``) the second
+    or, by REDRAFT_LONG_SHARE, a share of it."""
+    if request.node.get_closest_marker("long") is None:
+        return lambda few, most: few
+    share = float(os.environ.get("REDRAFT_LONG_SHARE", "1"))
+    return lambda few, most: max(few, round(most * share))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -112,4 +113,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("slow")
         if config.option.markexpr == "long" and "amount" in getattr(item, "fixturenames", ()):
             item.add_marker("long")
+            item.add_marker(pytest.mark.timeout(LONG_S))
     items.sort(key=lambda item: any(name in Path(item.path).parts for name in LAST))

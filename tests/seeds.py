@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 Test = Callable[..., None]
+Amount = Callable[[int, int], int]
+"""The fixture ``amount``."""
 
 
 def for_each_seed(seeds: Iterable[int]) -> Callable[[Test], Test]:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from damage import refuse_mutations
 from gguf_writer import header_of, stored, write_gguf, write_parts
+from seeds import Amount
 
 from accel.errors import AccelError, BrokenModel, ModelNotFound, UnsupportedModel
 from accel.files.gguf import file
@@ -177,16 +178,8 @@ def test_what_cannot_be_a_model_is_said(tmp_path: Path) -> None:
     assert "ends within 'cube'" in refusal(path)
 
 
-def refuse_damaged(folder: Path, count: int) -> None:
-    path = write_gguf(folder / "m.gguf", METADATA, TENSORS)
+def test_damaged_files_are_refused_in_one_line(tmp_path: Path, amount: Amount) -> None:
+    count = amount(200, 10_000)
+    path = write_gguf(tmp_path / "m.gguf", METADATA, TENSORS)
     refused = refuse_mutations(path, len(header_of(METADATA, TENSORS)), count, read_all)
     assert count / 2 < refused < count, "some mutations change a name, and no more"
-
-
-def test_damaged_files_are_refused_in_one_line(tmp_path: Path) -> None:
-    refuse_damaged(tmp_path, 200)
-
-
-@pytest.mark.long
-def test_ten_thousand_damaged_files_are_refused_in_one_line(tmp_path: Path) -> None:
-    refuse_damaged(tmp_path, 10_000)

@@ -21,6 +21,7 @@ from damage import MUTATIONS, refuse_mutations
 from gguf_writer import header_of
 from llama_cpp_worker import TESTED
 from quantised_by_llama_cpp import contents, opened, saved
+from seeds import Amount
 from tiny_models import Oracle
 
 from accel.errors import AccelError, BackendDied, UnsupportedModel
@@ -59,9 +60,13 @@ def ends(model: LlamaCppModel, session: Session) -> list[int]:
     return found
 
 
-def cancel_at_random(model: LlamaCppModel, file: Path, count: int) -> None:
+@installed
+def test_cancelled_requests_leave_nothing_behind(
+    model: LlamaCppModel, file: Path, amount: Amount
+) -> None:
     """That many requests, each cancelled before one of its forwards: all leaves end alike after
     each, the text stays the same, and the process has not grown at the end."""
+    count = amount(30, 1000)
     seed = random.randrange(1 << 30)
     print("seed", seed)
     draw = np.random.default_rng(seed)
@@ -105,19 +110,6 @@ def cancel_at_random(model: LlamaCppModel, file: Path, count: int) -> None:
     assert model._worker.call("held") < 12
 
 
-@installed
-def test_cancelled_requests_leave_nothing_behind(model: LlamaCppModel, file: Path) -> None:
-    cancel_at_random(model, file, 30)
-
-
-@installed
-@pytest.mark.long
-def test_a_thousand_cancelled_requests_leave_nothing_behind(
-    model: LlamaCppModel, file: Path
-) -> None:
-    cancel_at_random(model, file, 1000)
-
-
 def kill(model: LlamaCppModel, cache: LlamaCppCache) -> None:
     os.kill(process_of(model).pid, signal.SIGKILL)
     conformance.feed(model, cache, np.arange(3, dtype=np.int32))
@@ -153,10 +145,13 @@ def test_a_library_that_ended_is_back_after_its_load_time(
     assert min(returns) < min(loads) + 1
 
 
-def refuse_headers(folder: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+def test_damaged_headers_do_not_reach_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, amount: Amount
+) -> None:
     """Damaged headers are refused before there is a process; what passes is a sound header."""
+    count = amount(100, 10_000)
     monkeypatch.setattr("accel.models.model_file.is_installed", lambda: True)
-    path = saved(folder / "m.gguf")
+    path = saved(tmp_path / "m.gguf")
     header = len(header_of(*contents()))
     refused = refuse_mutations(path, header, count, check)
     print(f"{count - refused} of {count} pass")
@@ -167,25 +162,16 @@ def check(file: Path) -> None:
     model_file(file).check("llama-cpp")
 
 
-def test_damaged_headers_do_not_reach_the_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@installed
+def test_what_our_reader_lets_pass_ends_no_more_than_its_process(
+    tmp_path: Path, amount: Amount
 ) -> None:
-    refuse_headers(tmp_path, monkeypatch, 100)
-
-
-@pytest.mark.long
-def test_ten_thousand_damaged_headers_do_not_reach_the_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refuse_headers(tmp_path, monkeypatch, 10_000)
-
-
-def load_what_passes(folder: Path, count: int) -> None:
     """So many damaged files that pass our reader are loaded, or refused, by another process."""
+    count = amount(3, 200)
     seed = random.randrange(1 << 32)
     print("seed", seed)
     draw = random.Random(seed)
-    path, passed = saved(folder / "m.gguf"), 0
+    path, passed = saved(tmp_path / "m.gguf"), 0
     whole, header = path.read_bytes(), len(header_of(*contents()))
     while passed < count:
         path.write_bytes(draw.choice(MUTATIONS)(bytearray(whole), header, draw))
@@ -197,14 +183,3 @@ def load_what_passes(folder: Path, count: int) -> None:
         with contextlib.suppress(UnsupportedModel, BackendDied):
             model = LlamaCppModel(path, ModelOptions(threads=1))
             conformance.feed(model, model.new_cache(32), np.arange(20, dtype=np.int32))
-
-
-@installed
-def test_what_our_reader_lets_pass_ends_no_more_than_its_process(tmp_path: Path) -> None:
-    load_what_passes(tmp_path, 3)
-
-
-@installed
-@pytest.mark.long
-def test_two_hundred_files_that_pass_end_no_more_than_their_process(tmp_path: Path) -> None:
-    load_what_passes(tmp_path, 200)

@@ -134,7 +134,14 @@ def made(broken: Broken, tmp_path: Path, environment: dict[str, str]) -> str:
             os.environ["HF_HUB_CACHE"] = before
 
 
-def check_kind(
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(one, id=one.name, marks=[] if one.name in SAMPLE else pytest.mark.long)
+        for one in KINDS
+    ],
+)
+def test_each_kind_is_told_once_and_nobody_waits(
     broken: Broken, connect: Connect, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     driver = connect(made(broken, tmp_path, environment))
@@ -149,22 +156,6 @@ def check_kind(
     (message,) = messages(driver)
     assert message == f"Redraft: {status['message']}; {status['remedy']}"
     assert engine_logs(environment) == []
-
-
-@pytest.mark.parametrize("name", SAMPLE)
-def test_each_kind_is_told_once_and_nobody_waits(
-    name: str, connect: Connect, tmp_path: Path, environment: dict[str, str]
-) -> None:
-    broken = next(one for one in KINDS if one.name == name)
-    check_kind(broken, connect, tmp_path, environment)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("broken", KINDS, ids=lambda broken: broken.name)
-def test_every_kind_is_told_once_and_nobody_waits(
-    broken: Broken, connect: Connect, tmp_path: Path, environment: dict[str, str]
-) -> None:
-    check_kind(broken, connect, tmp_path, environment)
 
 
 def test_a_changed_file_is_tried_at_once(connect: Connect, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from seeds import Amount
 
 from .client import Driver, command, greeted, private_environment, profile, status, wait_until
 
@@ -26,8 +27,6 @@ pytestmark = pytest.mark.timeout(240)
 
 STARTS = 6
 """Fronts that start at the same moment."""
-LONG_ROUNDS = int(os.environ.get("REDRAFT_LONG_ROUNDS", "20"))
-LONG_DEATHS = int(os.environ.get("REDRAFT_LONG_DEATHS", "12"))
 
 
 @pytest.fixture
@@ -134,8 +133,9 @@ def leave_a_stale_socket(environment: dict[str, str]) -> None:
     again.close()
 
 
-def test_a_stale_socket_is_replaced(environment: dict[str, str]) -> None:
-    leave_a_stale_socket(environment)
+def test_a_stale_socket_is_replaced(environment: dict[str, str], amount: Amount) -> None:
+    for _ in range(amount(1, 20)):
+        leave_a_stale_socket(environment)
 
 
 @pytest.mark.parametrize("what", ["the socket", "the whole folder"])
@@ -157,13 +157,6 @@ def test_a_socket_that_vanished_is_there_again_for_the_next_editor(
     assert driver.request("redraft/status", {})["state"]
     other.close()
     driver.close()
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1500)
-def test_stale_sockets_are_replaced_every_time(environment: dict[str, str]) -> None:
-    for _ in range(LONG_ROUNDS):
-        leave_a_stale_socket(environment)
 
 
 def test_another_user_is_refused(environment: dict[str, str], home: Path) -> None:
@@ -258,14 +251,17 @@ def test_daemons_that_die_again_and_again_cost_no_front(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     driver = switched_off(environment, tmp_path)
-    lose_the_daemon(environment, driver, "file:///typed.py", LONG_DEATHS)
+    lose_the_daemon(environment, driver, "file:///typed.py", 12)
     shown = [one for one in driver.notifications if one["method"] == "window/showMessage"]
     assert shown, "the user is told of a daemon that does not stay"
     assert driver.close() == 0
 
 
-def leave_somehow(environment: dict[str, str], times: int) -> None:
+def test_an_editor_that_goes_away_takes_its_front_with_it(
+    environment: dict[str, str], amount: Amount
+) -> None:
     """Editors that close their pipe or are killed: their fronts end, nothing stays behind."""
+    times = amount(2, 100)
     stays = greeted(environment)
     for number in range(times):
         leaves = greeted(environment)
@@ -280,16 +276,6 @@ def leave_somehow(environment: dict[str, str], times: int) -> None:
     assert stays.close() == 0
 
 
-def test_an_editor_that_goes_away_takes_its_front_with_it(environment: dict[str, str]) -> None:
-    leave_somehow(environment, 2)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1500)
-def test_many_editors_that_go_away_leave_no_orphans(environment: dict[str, str]) -> None:
-    leave_somehow(environment, 5 * LONG_ROUNDS)
-
-
 def test_an_idle_daemon_leaves_and_a_new_front_finds_another(home: Path) -> None:
     made = private_environment(home, REDRAFT_IDLE_EXIT_S="0.5")
     for _ in range(3):
@@ -300,27 +286,18 @@ def test_an_idle_daemon_leaves_and_a_new_front_finds_another(home: Path) -> None
         assert list(run_folder(made).glob("*.sock")) == []
 
 
-def connect_at_idle_exit(home: Path, times: int) -> None:
+def test_connecting_at_the_moment_of_idle_exit_never_fails(home: Path, amount: Amount) -> None:
+    times = amount(4, 200)
     made = private_environment(home, REDRAFT_IDLE_EXIT_S="0.05")
     for _ in range(times):
         assert greeted(made).close() == 0
     command(made, "stop")
 
 
-def test_connecting_at_the_moment_of_idle_exit_never_fails(home: Path) -> None:
-    connect_at_idle_exit(home, 4)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3000)
-def test_connecting_at_the_moment_of_idle_exit_never_ever_fails(home: Path) -> None:
-    connect_at_idle_exit(home, 10 * LONG_ROUNDS)
-
-
 @pytest.mark.long
 @pytest.mark.timeout(1500)
 def test_many_rounds_of_fronts_that_start_at_once(home: Path) -> None:
-    for number in range(LONG_ROUNDS):
+    for number in range(20):
         folder = home / str(number)
         folder.mkdir()
         made = private_environment(folder)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from seeds import Amount
 
 from .client import Driver
 
@@ -92,8 +93,12 @@ def edited(
     return put_in(text, answer["result"]["hunks"]), ""
 
 
-def play(driver: Driver, workspace: Path, rounds: int) -> None:
+def test_edits_through_the_server_keep_all_other_bytes(
+    connect: Connect, workspace: Path, amount: Amount
+) -> None:
     """Renames of two places in Python, and of one in other languages."""
+    driver = connect()
+    rounds = amount(5, 42)
     seed = random.randrange(1 << 30)
     rng = random.Random(seed)
     done: Counter[str] = Counter()
@@ -110,13 +115,3 @@ def play(driver: Driver, workspace: Path, rounds: int) -> None:
                 print(f"{language} refused: {reason}: {text!r}")
     few = {language for language in done if done[language] < 0.95 * rounds - 1}
     assert not few, (seed, done)
-
-
-def test_edits_through_the_server_keep_all_other_bytes(connect: Connect, workspace: Path) -> None:
-    play(connect(), workspace, rounds=5)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-def test_five_hundred_edits_keep_all_other_bytes(connect: Connect, workspace: Path) -> None:
-    play(connect(), workspace, rounds=42)

@@ -241,7 +241,7 @@ def test_the_engine_is_killed_again_and_again_and_typing_is_never_lost(
 ) -> None:
     driver, uri = connect(), (workspace / "again.py").as_uri()
     driver.open(uri, TEXT)
-    for _ in range(int(os.environ.get("REDRAFT_LONG_DEATHS", "20"))):
+    for _ in range(20):
         assert suggestion(driver, uri)
         pids = [one["pid"] for one in status(environment)["engines"] if one["pid"]]
         if pids:

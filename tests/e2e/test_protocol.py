@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from seeds import Amount
 
 from .client import Driver, inline, profile
 
@@ -99,8 +100,12 @@ def test_requests_before_initialize_and_after_shutdown_are_refused(connect: Conn
     assert driver.process.wait(60) == 0
 
 
-def send_strays(driver: Driver, environment: dict[str, str], count: int) -> None:
+def test_stray_ids_and_cancels_are_ignored(
+    connect: Connect, environment: dict[str, str], amount: Amount
+) -> None:
     """Ids that nobody knows: ignored, and no line of the log wasted on them."""
+    driver = connect()
+    count = amount(2000, 10_000)
     (log,) = Path(environment["HOME"]).rglob("daemon.log")
     before = log.stat().st_size
     rng = random.Random(5)
@@ -116,17 +121,6 @@ def send_strays(driver: Driver, environment: dict[str, str], count: int) -> None
     with log.open(encoding="utf-8") as file:
         file.seek(before)
         assert " ERROR " not in file.read()
-
-
-def test_stray_ids_and_cancels_are_ignored(connect: Connect, environment: dict[str, str]) -> None:
-    send_strays(connect(), environment, 2000)
-
-
-@pytest.mark.long
-def test_many_stray_ids_and_cancels_are_ignored(
-    connect: Connect, environment: dict[str, str]
-) -> None:
-    send_strays(connect(), environment, 10_000)
 
 
 @pytest.mark.parametrize("megabytes", [40, pytest.param(64, marks=pytest.mark.long)])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from rename_programs import INDENTATIONS, TEMPLATES, rename_program
+from seeds import Amount
 
 from .client import Driver
 from .test_edits import applied
@@ -18,11 +19,11 @@ pytestmark = pytest.mark.timeout(300)
 Connect = Callable[..., Driver]
 
 
-def play(driver: Driver, workspace: Path, rounds: int, most: int = len(INDENTATIONS)) -> None:
-    """Renames of programs by chance; at least 95 % of each language and indentation come exact.
-
-    ``most``: so many kinds of indentation, chosen by chance for each language.
-    """
+def test_renames_through_the_server(connect: Connect, workspace: Path, amount: Amount) -> None:
+    """Programs by chance, of a few kinds of indentation for each language; at least 95 % of each
+    language and indentation come exact."""
+    driver = connect()
+    rounds, most = amount(1, 9), amount(1, len(INDENTATIONS))
     seed = random.randrange(1 << 30)
     refused: Counter[tuple[str, str]] = Counter()
     for language in TEMPLATES:
@@ -49,16 +50,6 @@ def play(driver: Driver, workspace: Path, rounds: int, most: int = len(INDENTATI
                 assert got == program.wanted, f"{case}: {program.instruction}"
                 assert not any(hunk["note"] for hunk in answer["result"]["hunks"])
     assert all(count <= rounds * 0.05 for count in refused.values()), (seed, refused)
-
-
-def test_renames_through_the_server(connect: Connect, workspace: Path) -> None:
-    play(connect(), workspace, rounds=1, most=1)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-def test_five_hundred_renames_through_the_server(connect: Connect, workspace: Path) -> None:
-    play(connect(), workspace, rounds=9)
 
 
 def test_an_instruction_comment_behind_code_keeps_the_code(

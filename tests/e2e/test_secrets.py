@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from planted_secrets import SECRET_PATHS, schemes_of, token, word
+from seeds import Amount
 
 from .client import Driver, inline, status, wait_until
 
@@ -63,13 +64,6 @@ def planted(connect: Connect, workspace: Path, environment: dict[str, str], coun
 
 
 def test_planted_secrets_stand_nowhere_in_the_home(
-    connect: Connect, workspace: Path, environment: dict[str, str]
+    connect: Connect, workspace: Path, environment: dict[str, str], amount: Amount
 ) -> None:
-    planted(connect, workspace, environment, 12)
-
-
-@pytest.mark.long
-def test_many_planted_secrets_stand_nowhere_in_the_home(
-    connect: Connect, workspace: Path, environment: dict[str, str]
-) -> None:
-    planted(connect, workspace, environment, 200)
+    planted(connect, workspace, environment, amount(12, 200))

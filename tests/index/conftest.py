@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import os
 import textwrap
 from functools import cache
 
@@ -23,11 +22,6 @@ _QWEN = (
 _INDENTING = (
     r"\n[ \t]*|[^\s\p{L}\p{N}_]?[\p{L}_]+|[ ]?[\p{L}_]+|\p{N}{1,2}|[ ]?[^\s\p{L}\p{N}_]+|[ \t]+|\s+"
 )
-
-
-def long_count(count: int) -> int:
-    """How often a long form does what it does: REDRAFT_LONG_SHARE of ``count``, by default all."""
-    return max(1, round(count * float(os.environ.get("REDRAFT_LONG_SHARE", "1"))))
 
 
 @cache

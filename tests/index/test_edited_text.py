@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 
 import numpy as np
-import pytest
-from seeds import for_each_seed
+from seeds import Amount, for_each_seed
 
 from repo_index.edited_text import EditedText
 from repo_index.tokens import TextTokenizer
-from tests.index.conftest import long_count, source_text
+from tests.index.conftest import source_text
 
 _PIECES = [
     *("\n", "\n\n", "    ", "\n        ", " ", "\t", "\r\n", "\r", "x", "foo_bar", "def f(x):\n"),
@@ -41,28 +40,19 @@ def random_edit(generator: random.Random, text: str) -> tuple[int, int, str]:
 
 
 @for_each_seed(range(2))
-def test_edits_equal_a_fresh_encoding(any_tokenizer: TextTokenizer, seed: int) -> None:
-    check_edits(any_tokenizer, seed, rounds=50)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 104))
-@pytest.mark.timeout(1200)
-def test_many_edits_equal_a_fresh_encoding(any_tokenizer: TextTokenizer, seed: int) -> None:
-    check_edits(any_tokenizer, seed, rounds=long_count(2500))
-
-
-def check_edits(tokenizer: TextTokenizer, seed: int, rounds: int) -> None:
+def test_edits_equal_a_fresh_encoding(
+    any_tokenizer: TextTokenizer, seed: int, amount: Amount
+) -> None:
     generator = random.Random(seed)
     source = source_text()
     begin = generator.randint(0, len(source) - 6000)
-    edited = EditedText(tokenizer, source[begin : begin + 6000])
-    for step in range(rounds):
+    edited = EditedText(any_tokenizer, source[begin : begin + 6000])
+    for step in range(amount(50, 5000)):
         before, text = edited.ids, edited.text
         start, stop, inserted = random_edit(generator, text)
         wanted = text[:start] + inserted + text[stop:]
         change = edited.set_text(wanted) if step % 3 == 0 else edited.change(start, stop, inserted)
-        fresh = tokenizer.encode_with_places(wanted)
+        fresh = any_tokenizer.encode_with_places(wanted)
         where = f"seed {seed}, step {step}, {start}:{stop} -> {inserted!r}"
         assert edited.text == wanted
         assert np.array_equal(edited.ids, fresh.ids), where

@@ -14,13 +14,13 @@ import time
 from pathlib import Path
 
 import pytest
+from seeds import Amount
 from small_model import SMALL_MODEL
 
 from repo_index.files import FileRules, Limits
 from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
-from tests.index.conftest import long_count
 
 
 def make(root: Path, files: dict[str, str | bytes]) -> None:
@@ -231,7 +231,8 @@ def test_paths_never_lead_outside(tmp_path: Path, path: str) -> None:
     assert list(tree.walk(path)) == []
 
 
-def read_while_a_link_comes_and_goes(tmp_path: Path, reads: int) -> None:
+def test_a_folder_that_turns_into_a_link_is_not_followed(tmp_path: Path, amount: Amount) -> None:
+    reads = amount(2000, 10_000)
     make(tmp_path, {"work/sub/a.py": "inside", "evil/a.py": "outside"})
     tree = FolderTree(tmp_path / "work")
     ended = threading.Event()
@@ -254,16 +255,6 @@ def read_while_a_link_comes_and_goes(tmp_path: Path, reads: int) -> None:
     ended.set()
     swapping.join()
     assert tree.read("sub/a.py").text == "inside"
-
-
-def test_a_folder_that_turns_into_a_link_is_not_followed(tmp_path: Path) -> None:
-    read_while_a_link_comes_and_goes(tmp_path, 2000)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-def test_ten_thousand_reads_beside_a_link_that_comes_and_goes(tmp_path: Path) -> None:
-    read_while_a_link_comes_and_goes(tmp_path, long_count(10_000))
 
 
 def test_random_paths_stay_inside(tmp_path: Path, tokenizer: TextTokenizer) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from seeds import Amount
 
 from repo_index import indexer as indexer_module
 from repo_index.datastore import Datastore
@@ -18,7 +19,7 @@ from repo_index.indexer import Indexer
 from repo_index.overlay import Overlay
 from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
-from tests.index.conftest import long_count, source_text
+from tests.index.conftest import source_text
 from tests.index.faulty_files import FullDisk
 
 
@@ -134,19 +135,13 @@ def follow_random_changes(
     indexer.close()
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_random_changes_are_followed(tmp_path: Path, tokenizer: TextTokenizer, seed: int) -> None:
-    (tmp_path / "work").mkdir()
-    follow_random_changes(seed, 60, tmp_path / "work", tmp_path / "store", tokenizer)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3000)
-def test_five_hundred_random_sequences(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    for seed in range(1000, 1000 + long_count(500)):
+def test_random_changes_are_followed(
+    tmp_path: Path, tokenizer: TextTokenizer, amount: Amount
+) -> None:
+    for seed in range(amount(4, 500)):
         folder = tmp_path / str(seed)
         (folder / "work").mkdir(parents=True)
-        follow_random_changes(seed, 40, folder / "work", folder / "store", tokenizer)
+        follow_random_changes(seed, 60, folder / "work", folder / "store", tokenizer)
         shutil.rmtree(folder)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from planted_secrets import LETTERS, SECRET_PATHS, token, word
+from seeds import Amount
 
 from repo_index.datastore import Datastore
 from repo_index.indexer import Indexer
@@ -198,10 +199,13 @@ def plant_in_a_folder(folder: Path, generator: random.Random, count: int) -> lis
     return values
 
 
-def nothing_is_stored(folder: Path, tokenizer: TextTokenizer, count: int) -> None:
+def test_forty_planted_files_are_not_stored(
+    tmp_path: Path, tokenizer: TextTokenizer, amount: Amount
+) -> None:
+    count = amount(40, 500)
     seed = random.randrange(1 << 32)
     print("seed", seed)
-    work, store = folder / "work", folder / "store"
+    work, store = tmp_path / "work", tmp_path / "store"
     values = plant_in_a_folder(work, random.Random(seed), count)
     (work / "fine.py").write_text("pear = 1\n")
     indexer = Indexer.open(FolderTree(work), store, tokenizer)
@@ -221,17 +225,6 @@ def _runs(ids: list[int], tokenizer: TextTokenizer, text: str) -> bool:
     """Whether the middle of a text's tokens stands somewhere in ``ids``."""
     wanted = tokenizer.encode([text])[0].tolist()[1:-1][:6]
     return any(ids[i : i + len(wanted)] == wanted for i in range(len(ids)))
-
-
-def test_forty_planted_files_are_not_stored(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    nothing_is_stored(tmp_path, tokenizer, 40)
-
-
-@pytest.mark.long
-def test_five_hundred_planted_files_are_not_stored(
-    tmp_path: Path, tokenizer: TextTokenizer
-) -> None:
-    nothing_is_stored(tmp_path, tokenizer, 500)
 
 
 def test_a_search_without_compiled_code_finds_the_same(library: list[str]) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from seeds import Amount
 
 from repo_index import residence
 from repo_index.datastore import Datastore, warm_up
@@ -19,7 +19,7 @@ from repo_index.segment_file import read_segment, write_segment
 from repo_index.store import folder_bytes
 from repo_index.store_writer import StoreWriter
 from repo_index.tokens import TextTokenizer
-from tests.index.conftest import long_count, source_text
+from tests.index.conftest import source_text
 from tests.index.test_indexer import expected_texts, indexed_texts, open_indexer, piece
 
 
@@ -28,9 +28,13 @@ def private_bytes() -> int:
     return int(fields[0]) << 10
 
 
-def soak(folder: Path, tokenizer: TextTokenizer, edits: int, reopenings: int) -> None:
+def test_use_leaves_nothing_behind(
+    tmp_path: Path, tokenizer: TextTokenizer, amount: Amount
+) -> None:
+    edits = amount(900, 1_000_000)
+    reopenings = amount(9, 100)
     generator = random.Random(27)
-    work, store = folder / "work", folder / "store"
+    work, store = tmp_path / "work", tmp_path / "store"
     work.mkdir(parents=True)
     for i in range(30):
         (work / f"{i}.py").write_text(piece(generator))
@@ -66,17 +70,6 @@ def soak(folder: Path, tokenizer: TextTokenizer, edits: int, reopenings: int) ->
             descriptors, memory = len(os.listdir("/proc/self/fd")), private_bytes()
     assert len(os.listdir("/proc/self/fd")) <= descriptors
     assert private_bytes() <= memory * 1.05 + 5_000_000
-
-
-def test_use_leaves_nothing_behind(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    soak(tmp_path, tokenizer, edits=900, reopenings=9)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3400)
-def test_long_use_leaves_nothing_behind(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    soak(tmp_path, tokenizer, edits=long_count(1_000_000), reopenings=100)
-    shutil.rmtree(tmp_path)
 
 
 def resident_file_bytes() -> int:

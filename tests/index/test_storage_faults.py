@@ -16,19 +16,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from seeds import Amount
 from small_model import SMALL_MODEL
 
 from repo_index.datastore import Datastore
 from repo_index.errors import StoreUnwritable
 from repo_index.tokens import TextTokenizer
-from tests.index.conftest import long_count
 from tests.index.faulty_files import Died, DyingFiles, FullDisk
 from tests.index.store_place import Place, manifest_of
 
 
-def run_crash_schedules(folder: Path, tokenizer: TextTokenizer, seeds: range) -> None:
+def test_a_crash_leaves_the_old_or_the_new_state(
+    tmp_path: Path, tokenizer: TextTokenizer, amount: Amount
+) -> None:
     """Each: a change, a refresh or merge that dies at some write, a loss of power, a look."""
-    place = Place(folder, tokenizer, seeds.start)
+    seeds = range(amount(40, 5000))
+    place = Place(tmp_path, tokenizer, seeds.start)
     deaths = 0
     for seed in seeds:
         generator = random.Random(seed)
@@ -59,16 +62,6 @@ def run_crash_schedules(folder: Path, tokenizer: TextTokenizer, seeds: range) ->
     assert deaths > len(seeds) // 4
 
 
-def test_a_crash_leaves_the_old_or_the_new_state(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    run_crash_schedules(tmp_path, tokenizer, range(40))
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3000)
-def test_five_thousand_crashes(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    run_crash_schedules(tmp_path, tokenizer, range(10_000, 10_000 + long_count(5000)))
-
-
 def damage(path: Path, kind: str, generator: random.Random) -> None:
     data = bytearray(path.read_bytes())
     if kind == "delete":
@@ -90,8 +83,11 @@ def damage(path: Path, kind: str, generator: random.Random) -> None:
     os.replace(other, path)
 
 
-def run_damage(folder: Path, tokenizer: TextTokenizer, rounds: range) -> None:
-    place = Place(folder, tokenizer, rounds.start)
+def test_damage_is_found_and_rebuilt(
+    tmp_path: Path, tokenizer: TextTokenizer, amount: Amount
+) -> None:
+    rounds = range(amount(40, 1000))
+    place = Place(tmp_path, tokenizer, rounds.start)
     for seed in rounds:
         generator = random.Random(seed)
         place.change()
@@ -110,16 +106,6 @@ def run_damage(folder: Path, tokenizer: TextTokenizer, rounds: range) -> None:
         indexer.refresh()
         indexer.close()
         assert place.served() == truth, where
-
-
-def test_damage_is_found_and_rebuilt(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    run_damage(tmp_path, tokenizer, range(40))
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3000)
-def test_a_thousand_damages(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    run_damage(tmp_path, tokenizer, range(20_000, 20_000 + long_count(1000)))
 
 
 def test_a_full_disk_leaves_the_old_index(tmp_path: Path, tokenizer: TextTokenizer) -> None:
@@ -189,8 +175,11 @@ _WRITER = """
 """
 
 
-def run_kills(folder: Path, tokenizer: TextTokenizer, rounds: int) -> None:
-    place = Place(folder, tokenizer, 4)
+def test_killed_writers_leave_a_sound_store(
+    tmp_path: Path, tokenizer: TextTokenizer, amount: Amount
+) -> None:
+    rounds = amount(3, 200)
+    place = Place(tmp_path, tokenizer, 4)
     for seed in range(rounds):
         command = [sys.executable, "-c", textwrap.dedent(_WRITER), place.work, place.store]
         writer = subprocess.Popen(
@@ -212,18 +201,11 @@ def run_kills(folder: Path, tokenizer: TextTokenizer, rounds: int) -> None:
         assert place.served() == place.expected(), f"seed {seed}"
 
 
-def test_killed_writers_leave_a_sound_store(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    run_kills(tmp_path, tokenizer, 3)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3000)
-def test_two_hundred_kills(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    run_kills(tmp_path, tokenizer, long_count(200))
-
-
-def replace_under_readers(folder: Path, tokenizer: TextTokenizer, replacements: int) -> None:
-    place = Place(folder, tokenizer, 5)
+def test_segments_are_replaced_under_a_reader(
+    tmp_path: Path, tokenizer: TextTokenizer, amount: Amount
+) -> None:
+    replacements = amount(40, 500)
+    place = Place(tmp_path, tokenizer, 5)
     ended = threading.Event()
     failures: list[BaseException] = []
     lookups = 0
@@ -258,16 +240,6 @@ def replace_under_readers(folder: Path, tokenizer: TextTokenizer, replacements: 
     reader.join()
     assert not failures
     assert lookups > replacements
-
-
-def test_segments_are_replaced_under_a_reader(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    replace_under_readers(tmp_path, tokenizer, 40)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3000)
-def test_five_hundred_replacements(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    replace_under_readers(tmp_path, tokenizer, long_count(500))
 
 
 _READER = """

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from seeds import Amount
 from small_model import SMALL_MODEL
 
 from repo_index import folder_watch
@@ -27,7 +28,6 @@ from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
 from repo_index.watcher import Watcher
-from tests.index.conftest import long_count
 from tests.index.test_indexer import expected_texts, indexed_texts, piece, random_step
 
 LONG_WAIT_S = 60.0
@@ -93,8 +93,10 @@ def test_changes_of_every_kind_are_followed(tmp_path: Path, tokenizer: TextToken
 
 @pytest.mark.long
 @pytest.mark.timeout(3000)
-def test_many_sequences_are_followed(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    for seed in range(long_count(500)):
+def test_many_sequences_are_followed(
+    tmp_path: Path, tokenizer: TextTokenizer, amount: Amount
+) -> None:
+    for seed in range(amount(1, 500)):
         folder = tmp_path / str(seed)
         folder.mkdir()
         with followed(folder, tokenizer, quiet=0.02) as place:
@@ -127,7 +129,9 @@ def test_a_checkout_is_one_batch(tmp_path: Path, tokenizer: TextTokenizer) -> No
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_a_checkout_of_twenty_thousand_files(tmp_path: Path, tokenizer: TextTokenizer) -> None:
+def test_a_checkout_of_twenty_thousand_files(
+    tmp_path: Path, tokenizer: TextTokenizer, amount: Amount
+) -> None:
     with followed(tmp_path, tokenizer, quiet=1.0, longest_wait=120.0) as place:
         warm_up(tokenizer.vocabulary_size)
         slow: list[float] = []
@@ -146,7 +150,7 @@ def test_a_checkout_of_twenty_thousand_files(tmp_path: Path, tokenizer: TextToke
 
         reader = threading.Thread(target=look)
         reader.start()
-        checkout(place, long_count(20_000))
+        checkout(place, amount(600, 20_000))
         ended.set()
         reader.join()
         assert place.in_line()
@@ -154,9 +158,12 @@ def test_a_checkout_of_twenty_thousand_files(tmp_path: Path, tokenizer: TextToke
         assert sorted(slow)[int(len(slow) * 0.95)] < 300e-6
 
 
-def save_and_tell(folder: Path, tokenizer: TextTokenizer, saves: int) -> None:
+def test_saves_that_an_editor_tells_of_are_visible_at_once(
+    tmp_path: Path, tokenizer: TextTokenizer, amount: Amount
+) -> None:
     """Write, tell, look up: no quiet time passes, and the event that follows finds it done."""
-    with followed(folder, tokenizer, quiet=600.0, longest_wait=1200.0) as place:
+    saves = amount(20, 1000)
+    with followed(tmp_path, tokenizer, quiet=600.0, longest_wait=1200.0) as place:
         for i in range(saves):
             (place.work / "a.py").write_text(f"value = {i}\n")
             place.watcher.feed(["a.py"], at_once=True)
@@ -164,18 +171,6 @@ def save_and_tell(folder: Path, tokenizer: TextTokenizer, saves: int) -> None:
             assert place.in_line()
             place.indexer.merge()
         assert len(place.indexed) == saves
-
-
-def test_saves_that_an_editor_tells_of_are_visible_at_once(
-    tmp_path: Path, tokenizer: TextTokenizer
-) -> None:
-    save_and_tell(tmp_path, tokenizer, 20)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-def test_a_thousand_saves_are_visible_at_once(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    save_and_tell(tmp_path, tokenizer, long_count(1000))
 
 
 def test_ignore_rules_that_change_are_obeyed(tmp_path: Path, tokenizer: TextTokenizer) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from safetensors.torch import load_file, save_file
+from seeds import Amount
 from small_model import SMALL_DRAFT, SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 from torch.nn.functional import pad
@@ -306,9 +307,9 @@ def dropped(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_interleaved_jobs_write_what_each_writes_alone(
-    quick: EngineService, dropped: list[bool], seed: int
+    quick: EngineService, dropped: list[bool], seed: int, amount: Amount
 ) -> None:
-    check(quick, 1000 * seed, 24, 3)
+    check(quick, 1000 * seed, amount(24, 200), amount(3, 50))
     assert dropped
     assert not any(dropped), "no cache goes whose request is under way"
 
@@ -329,13 +330,6 @@ def test_beside_edits_that_take_likely_tokens_all_others_write_their_own(
         assert interleaved.shared > 0
     with pytest.raises(InvalidRequest, match="set temperature to 0"):
         drafting.write(replace(lossy[0], temperature=0.5))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", [5, 6, 7])
-def test_200_jobs_in_50_interleavings(quick: EngineService, dropped: list[bool], seed: int) -> None:
-    check(quick, 10_000 * seed, 200, 50)
-    assert not any(dropped)
 
 
 def test_what_is_computed_ahead_lengthens_no_forward_that_somebody_waits_for(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 
 import pytest
+from seeds import Amount
 
 from lsp_server.shared.errors import ProtocolError
 from lsp_server.shared.processes.framing import MAX_BODY_BYTES, MessageSplitter, lsp_message
@@ -105,7 +105,8 @@ def mutated(rng: random.Random) -> bytes:
     return bytes(data)
 
 
-def fuzz(rounds: int) -> None:
+def test_mutated_streams_never_crash_or_hang(amount: Amount) -> None:
+    rounds = amount(800, 200_000)
     seed = random.randrange(1 << 30)
     rng = random.Random(seed)
     for number in range(rounds):
@@ -122,13 +123,3 @@ def fuzz(rounds: int) -> None:
         read = [item for item in splitter.feed(answers) if isinstance(item, bytes)]
         if len(data) < 10_000 and splitter._to_skip == 0 and (splitter._body_length or 0) < 5000:
             assert GOOD[GOOD.index(b"{") :] in read, f"seed {seed}, round {number}: {data!r}"
-
-
-def test_mutated_streams_never_crash_or_hang() -> None:
-    fuzz(800)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3000)
-def test_many_mutated_streams_never_crash_or_hang() -> None:
-    fuzz(int(os.environ.get("REDRAFT_FUZZ_ROUNDS", "200000")))

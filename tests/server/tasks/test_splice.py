@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from seeds import Amount
 
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.editing.shown_text import ShownText
@@ -82,16 +83,9 @@ def check_one(seed: int) -> None:
     assert after[number].replace("added ", "", 1) == before[number], f"seed {seed}"
 
 
-def test_selections_keep_their_bytes():
+def test_selections_keep_their_bytes(amount: Amount):
     first = random.SystemRandom().randrange(1 << 40)
-    for seed in range(first, first + 2_000):
-        check_one(seed)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("batch", range(10))
-def test_a_hundred_thousand_selections_keep_their_bytes(batch):
-    for seed in range(batch * 10_000, (batch + 1) * 10_000):
+    for seed in range(first, first + amount(2_000, 100_000)):
         check_one(seed)
 
 

@@ -7,6 +7,7 @@ import re
 import time
 
 import pytest
+from seeds import Amount
 
 from lsp_server.text.documents.document import Document, Encoding, Position, split_lines
 from lsp_server.text.documents.document import Edit as DocumentEdit
@@ -54,7 +55,8 @@ def applied(text: str, edit: DocumentEdit) -> str:
     return text[: offset(edit.start)] + edit.text + text[offset(edit.end) :]
 
 
-def compare(rounds: int) -> None:
+def test_random_edits_equal_the_naive_model(amount: Amount) -> None:
+    rounds = amount(5000, 100_000)
     seed = random.randrange(1 << 30)
     rng = random.Random(seed)
     encoding: Encoding = "utf-16"
@@ -78,15 +80,6 @@ def compare(rounds: int) -> None:
         assert document.lines == split_lines(wanted), where
         assert applied(text, edit) == wanted, where
         text = wanted
-
-
-def test_random_edits_equal_the_naive_model() -> None:
-    compare(5000)
-
-
-@pytest.mark.long
-def test_many_random_edits_equal_the_naive_model() -> None:
-    compare(100_000)
 
 
 def test_only_the_three_line_ends_of_lsp_end_lines() -> None:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import pytest
 from planted_secrets import SECRET_PATHS, schemes_of, token, word
+from seeds import Amount
 
 from lsp_server.editor.daemon.connection import new_server
 from lsp_server.editor.daemon.hub import Hub
@@ -218,25 +219,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-def planted_and_logged(folder: Path, caplog: pytest.LogCaptureFixture, count: int) -> None:
+def test_forty_planted_secrets_are_found_nowhere(
+    folder: Path, caplog: pytest.LogCaptureFixture, amount: Amount
+) -> None:
+    count = amount(40, 500)
     seed = random.randrange(1 << 32)
     print("seed", seed)
     caplog.set_level("DEBUG")
     asyncio.run(plant_many(folder, count, seed))
     assert [one for one in caplog.records if "plum" in one.getMessage()] == []
-
-
-def test_forty_planted_secrets_are_found_nowhere(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    planted_and_logged(folder, caplog, 40)
-
-
-@pytest.mark.long
-def test_five_hundred_planted_secrets_are_found_nowhere(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    planted_and_logged(folder, caplog, 500)
 
 
 def test_an_edit_of_a_secret_is_told_the_selection_alone_and_warns(folder: Path) -> None:

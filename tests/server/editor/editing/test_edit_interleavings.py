@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 import pytest
+from seeds import Amount
 
 from lsp_server.editor.editing.provider import Change, EditProvider, EditRequest
 from lsp_server.shared.contract.calls import Call
@@ -96,7 +97,8 @@ async def interleaved(rng: random.Random) -> bool:
     return True
 
 
-def play(rounds: int) -> None:
+def test_typing_during_an_edit_loses_nothing(amount: Amount) -> None:
+    rounds = amount(100, 1000)
     seed = random.randrange(1 << 30)
     rng = random.Random(seed)
 
@@ -108,15 +110,6 @@ def play(rounds: int) -> None:
     except AssertionError as error:
         raise AssertionError(f"seed {seed}: {error}") from error
     assert 0 < offered < rounds, f"seed {seed}: both ends must happen"
-
-
-def test_typing_during_an_edit_loses_nothing() -> None:
-    play(100)
-
-
-@pytest.mark.long
-def test_typing_during_many_edits_loses_nothing() -> None:
-    play(1000)
 
 
 async def several_at_once(order: list[int]) -> str:

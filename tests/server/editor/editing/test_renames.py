@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 from rename_cases import RenameCase, rename_cases
 from rename_programs import INDENTATIONS, TEMPLATES, rename_program
+from seeds import Amount
 
 from lsp_server.editor.editing.hunks import apply_hunks
 from lsp_server.editor.editing.renames import EditedPart, rename_changes
@@ -26,8 +27,9 @@ def renamed(instruction: str, text: str, language: str, *, part: str = "") -> st
     return text[:start] + apply_hunks(where.code, hunks) + text[end:]
 
 
-def play(rounds: int) -> None:
+def test_renames_are_exact_in_every_language_and_indentation(amount: Amount) -> None:
     """Programs by chance in every language and indentation; at least 95 % of each come exact."""
+    rounds = amount(3, 200)
     seed = random.randrange(1 << 30)
     refused: Counter[tuple[str, str]] = Counter()
     for language in TEMPLATES:
@@ -43,16 +45,6 @@ def play(rounds: int) -> None:
                     continue
                 assert got == program.wanted, f"{case}: {program.instruction}"
     assert all(count <= rounds * 0.05 for count in refused.values()), (seed, refused)
-
-
-def test_renames_are_exact_in_every_language_and_indentation() -> None:
-    play(3)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-def test_many_renames_are_exact_in_every_language_and_indentation() -> None:
-    play(200)
 
 
 @pytest.mark.parametrize(

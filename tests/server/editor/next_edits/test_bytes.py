@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 
-import pytest
+from seeds import Amount
 from typist import Typist
 
 from lsp_server.editor.next_edits.pending import PendingNextEdit
@@ -38,7 +38,8 @@ def renamed_by_hand(text: str, new: str) -> str:
     return tokens.sub(lambda at: new if at[0] == "name" else at[0], text)
 
 
-def compare(rounds: int) -> None:
+def test_only_the_names_change(amount: Amount) -> None:
+    rounds = amount(150, 100_000)
     seed = random.randrange(1 << 30)
     rng = random.Random(seed)
     for number in range(rounds):
@@ -64,12 +65,3 @@ def compare(rounds: int) -> None:
         wanted = renamed_by_hand(head, new)
         assert made == f"{wanted}{end}name = 1{tail}", f"seed {seed}, round {number}"
         assert found, f"seed {seed}, round {number}"
-
-
-def test_only_the_names_change() -> None:
-    compare(150)
-
-
-@pytest.mark.long
-def test_only_the_names_change_in_many_texts() -> None:
-    compare(100_000)

@@ -7,6 +7,7 @@ import random
 import re
 
 import pytest
+from seeds import Amount
 from windows import TEXT, shown
 
 from lsp_server.editor.editing.hunks import apply_hunks
@@ -41,9 +42,10 @@ def offset(document: Document, place: Position) -> int:
     return sum(map(len, document.lines[: place.line])) + place.column
 
 
-def compare(rounds: int) -> None:
+def test_not_a_byte_changes_outside_of_the_hunks(amount: Amount) -> None:
     """Random documents, random answers: the document becomes what the answer says, line ends of
     lines that stay are theirs, and what stands around the window is not touched."""
+    rounds = amount(600, 100_000)
     seed = random.randrange(1 << 30)
     rng = random.Random(seed)
     for number in range(rounds):
@@ -90,15 +92,6 @@ def expected(document: Document, first: int, count: int, new: list[str], end: st
 def read_answer_of(lines: list[str]) -> AnsweredWindow:
     text = "".join(f"{line}\n" for line in lines)
     return AnsweredWindow(text, (AnswerPart(0, 0, len(text)),))
-
-
-def test_not_a_byte_changes_outside_of_the_hunks() -> None:
-    compare(600)
-
-
-@pytest.mark.long
-def test_not_a_byte_changes_outside_of_the_hunks_in_many_texts() -> None:
-    compare(100_000)
 
 
 def spans_of(text: str, likely: dict[str, float]) -> list[Span]:

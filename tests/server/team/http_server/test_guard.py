@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from seeds import Amount
 from served import (
     CLIENT,
     CONCURRENT,
@@ -183,7 +184,9 @@ def mutated(rng: random.Random, value: Any) -> Any:
     return rng.choice(WILD)
 
 
-def check_mutated_requests(server: Served, count: int, seed: int) -> None:
+def test_mutated_requests_crash_nothing(server: Served, amount: Amount) -> None:
+    count = amount(300, 5000)
+    seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     rng = random.Random(seed)
     keys = [KEY, KEY, KEY, OTHER_KEY]
@@ -207,15 +210,6 @@ def check_mutated_requests(server: Served, count: int, seed: int) -> None:
             assert trace not in answer.text, (number, path, data)
     assert CLIENT.get(f"{server.url}/health").status_code == 200
     assert "Traceback" not in server.log.read_text()
-
-
-def test_mutated_requests_crash_nothing(server: Served) -> None:
-    check_mutated_requests(server, 300, random.randrange(1 << 30))
-
-
-@pytest.mark.long
-def test_many_mutated_requests_crash_nothing(server: Served) -> None:
-    check_mutated_requests(server, 5000, random.randrange(1 << 30))
 
 
 def test_a_connection_stays_open_longer_than_an_editor_keeps_it() -> None:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from seeds import Amount
 from served import Served
 
 from lsp_server.engine.service import EngineService
@@ -72,7 +73,10 @@ def run(local: EngineService, job: CompletionJob | EditJob) -> JobResult:
     return local.write(job)
 
 
-def compare(server: Served, local: EngineService, completions: int, edits: int, seed: int) -> None:
+def test_http_changes_no_text(server: Served, local: EngineService, amount: Amount) -> None:
+    completions = amount(6, 200)
+    edits = amount(3, 100)
+    seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     rng = random.Random(seed)
     compared = 0
@@ -94,12 +98,3 @@ def compare(server: Served, local: EngineService, completions: int, edits: int, 
         assert told["stopped_by"] == expected.stopped_by
         compared += 1
     assert compared > (completions + edits) / 2
-
-
-def test_http_changes_no_text(server: Served, local: EngineService) -> None:
-    compare(server, local, completions=6, edits=3, seed=random.randrange(1 << 30))
-
-
-@pytest.mark.long
-def test_http_changes_no_text_of_many(server: Served, local: EngineService) -> None:
-    compare(server, local, completions=200, edits=100, seed=random.randrange(1 << 30))

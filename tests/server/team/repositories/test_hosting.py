@@ -6,13 +6,13 @@ import asyncio
 import gzip
 import json
 import logging
-import os
 import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 from planted_secrets import token
+from seeds import Amount
 
 pytest.importorskip("starlette", reason="the extra server is not installed")
 
@@ -39,8 +39,10 @@ def marked(team: str, count: int) -> dict[str, str]:
     }
 
 
-async def no_marker_of_another(folder: Path, count: int) -> None:
-    async with serving(folder) as served:
+@pytest.mark.asyncio
+async def test_drafts_hold_no_marker_of_another_team(tmp_path: Path, amount: Amount) -> None:
+    count = amount(100, 10_000)
+    async with serving(tmp_path) as served:
         teams = {"ann": "alder", "bob": "birch"}
         ids = {name: await served.register(name, marked(teams[name], count)) for name in teams}
         own = 0
@@ -53,19 +55,6 @@ async def no_marker_of_another(folder: Path, count: int) -> None:
                 own += f"{team}{number}_marker" in found
         # The lookups find what is there to be found.
         assert own > 0.9 * 2 * count
-
-
-@pytest.mark.asyncio
-async def test_drafts_hold_no_marker_of_another_team(tmp_path: Path) -> None:
-    await no_marker_of_another(tmp_path, 100)
-
-
-@pytest.mark.long
-@pytest.mark.asyncio
-@pytest.mark.timeout(1800)
-async def test_ten_thousand_lookups_find_no_marker_of_another_team(tmp_path: Path) -> None:
-    share = float(os.environ.get("REDRAFT_LONG_SHARE", "1"))
-    await no_marker_of_another(tmp_path, max(100, round(10_000 * share)))
 
 
 SAVED = "def price_of(item):\n    return item.saved_price\n"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from seeds import Amount
 
 pytest.importorskip("starlette", reason="the extra server is not installed")
 
@@ -22,11 +22,16 @@ VALUES: list[Any] = [
 WORDS = ["", ".", "..", "%00", "%2e%2e", "0" * 32, "a.b", "x" * 300, "é", "manifest", "blobs"]
 
 
-async def mutated(folder: Path, count: int) -> None:
+@pytest.mark.asyncio
+async def test_mutated_requests_are_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, amount: Amount
+) -> None:
+    monkeypatch.setenv("REDRAFT_DATA", str(tmp_path / "data"))
+    count = amount(150, 5000)
     seed = random.randrange(1 << 30)
     print("seed", seed)
     chance = random.Random(seed)
-    async with serving(folder) as served:
+    async with serving(tmp_path) as served:
         ours = await served.register("ann", {"a.py": "a = 1\n"})
         client = httpx2.AsyncClient(
             transport=httpx2.ASGITransport(app=served.app, raise_app_exceptions=False),
@@ -38,7 +43,7 @@ async def mutated(folder: Path, count: int) -> None:
             answer = await client.request(**request(chance, ours))
             seen.add(answer.status_code)
             assert answer.status_code < 500, (answer.request.method, answer.request.url)
-            assert str(folder) not in answer.text
+            assert str(tmp_path) not in answer.text
             assert "Traceback" not in answer.text
         assert {400, 404} <= seen
         await client.aclose()
@@ -88,21 +93,3 @@ def damaged(chance: random.Random, value: Any) -> Any:
         other = chance.choice([one for one in VALUES if isinstance(one, str)])
         return {**{key: one for key, one in value.items() if key != name}, other: value[name]}
     return {**value, name: damaged(chance, value[name])}
-
-
-@pytest.mark.asyncio
-async def test_mutated_requests_are_answered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REDRAFT_DATA", str(tmp_path / "data"))
-    await mutated(tmp_path, 150)
-
-
-@pytest.mark.long
-@pytest.mark.asyncio
-@pytest.mark.timeout(1800)
-async def test_five_thousand_mutated_requests_are_answered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REDRAFT_DATA", str(tmp_path / "data"))
-    await mutated(tmp_path, round(5000 * float(os.environ.get("REDRAFT_LONG_SHARE", "1"))))
