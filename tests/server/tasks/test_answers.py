@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from answer_texts import edited, fenced
+from answer_texts import cases_of, edited, fenced
 
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.editing.answer_blocks import fenced_blocks
@@ -17,124 +17,13 @@ NEW = OLD.replace("result", "whole")
 ASKED = "use whole in place of result everywhere"
 
 
-def behind(mark: str, text: str) -> str:
-    """The text with a mark before every line."""
-    return "".join(f"{mark}{line}\n" for line in text.splitlines())
+READ = cases_of("read.txt")
 
 
-READ = {
-    "think": f"<think>\nFirst idea:\n```python\ndef total(prices):\n    return sum(prices)\n"
-    f"```\nNo, keep the loop.\n</think>\n\n```python\n{NEW}```\n",
-    "begun": f"First idea:\n```python\ndef total(prices):\n    return sum(prices)\n```\nNo.\n"
-    f"</think>\n\n```python\n{NEW}```\n",
-    "begun open fence": f"First idea:\n```python\ndef total(prices):\n    return sum(prices)\n"
-    f"No.\n</think>\n\n```python\n{NEW}```\n",
-    "thinking": f"<thinking>hm ```x```</thinking>```python\n{NEW}```\n",
-    "reasoning": f"<reasoning>\nx\n</reasoning>\n```python\n{NEW}```\n",
-    "mistral": f"[THINK]x\n```python\n{OLD}```\n[/THINK]\n```python\n{NEW}```\n",
-    "harmony": f"<|channel|>analysis<|message|>x ```python\n"
-    f"{OLD}```<|end|><|start|>assistant<|channel|>final<|message|>```python\n{NEW}```<|return|>",
-    "harmony words": f"analysisWe need to rename.assistantfinal```python\n{NEW}```",
-    "seed": f"<seed:think>x</seed:think>```python\n{NEW}```",
-    "kimi": f"◁think▷x◁/think▷```python\n{NEW}```",
-    "cohere": f"<|START_THINKING|>x<|END_THINKING|><|START_RESPONSE|>```python\n"
-    f"{NEW}```<|END_RESPONSE|>",
-    "granite": f"Here is my thought process:\nx\n```python\n{OLD}```\nHere is my response:\n"
-    f"```python\n{NEW}```",
-    "twice": f"<think>a</think>\nSure.\n<think>b\n```\nzz\n```\n</think>\n```python\n{NEW}```",
-    "mention": f"<think>I must end with </think> then\n```python\nx=1\n```\n</think>\n"
-    f"```python\n{NEW}```",
-    "answer tag": f"<think>x</think>\n<answer>\n{NEW}</answer>",
-    "indented": "1. Here it is:\n   ```python\n" + behind("   ", NEW) + "   ```\n",
-    "list same line": "1. ```python\n" + behind("   ", NEW) + "   ```\n",
-    "- tab": "-\t```python\n" + behind("    ", NEW) + "    ```\n",
-    "quote": "> ```python\n" + behind("> ", NEW) + "> ```\n",
-    "tilde": f"~~~python\n{NEW}~~~\n",
-    "tilde5": f"~~~~~ python\n{NEW}~~~~~\n",
-    "longer": f"`````python\n{NEW}`````\n",
-    "longer opened, short closed": f"````python\n{NEW}```\n",
-    "longer closed": f"```python\n{NEW}`````\n",
-    "sentence": f"Here is the code: ```python\n{NEW}```\nDone.",
-    "marks": f"The ```result``` variable becomes ```whole```:\n\n```python\n{NEW}```\n",
-    "behind": f"```python\n{NEW.rstrip()}```",
-    "behind then prose": f"```python\n{NEW.rstrip()}```\nI renamed it.\n```python\n"
-    f"print(total([1]))\n```\n",
-    "behind blank": f"```python\n{NEW.rstrip()} ```\nI renamed.",
-    "unclosed": f"```python\n{NEW}",
-    "unclosed two": f"```python\nprint(1)\n```python\n{NEW}```",
-    "several usage": f"```python\n{NEW}```\nUsage:\n```python\nprint(total([1, 2]))\n```",
-    "several first old": f"Before:\n```python\n{OLD}```\nAfter:\n```python\n{NEW}```",
-    "several after first": f"After:\n```python\n{NEW}```\nBefore:\n```python\n{OLD}```",
-    "several draft": f"```python\n{NEW.replace('whole', 'sum')}```\nWait, better:\n```python\n"
-    f"{NEW}```",
-    "several alt": f"```python\n{NEW}```\nAlternatively:\n```python\n"
-    f"{NEW.replace('whole', 'sum')}```",
-    "shell first": f"```sh\npip install x\n```\n```python\n{NEW}```\n```text\n6\n```",
-    "snippet": f"The line ```result = 0``` becomes\n```python\nwhole = 0\n```\nso all of it:\n"
-    f"```python\n{NEW}```",
-    "none": NEW,
-    "none prose": f"Here is the edited code:\n\n{NEW}\nI renamed the variable.",
-    "diff": "```diff\n--- a/a.py\n+++ b/a.py\n@@ -1,5 +1,5 @@\n def total(prices):\n"
-    "-    result = 0\n+    whole = 0\n     for price in prices:\n-        result += price\n"
-    "-    return result\n+        whole += price\n+    return whole\n```",
-    "diff bare": "--- a/a.py\n+++ b/a.py\n@@ -1,5 +1,5 @@\n def total(prices):\n"
-    "-    result = 0\n+    whole = 0\n     for price in prices:\n-        result += price\n"
-    "-    return result\n+        whole += price\n+    return whole\n",
-    "diff no head": "```diff\n-    result = 0\n+    whole = 0\n     for price in prices:\n"
-    "-        result += price\n-    return result\n+        whole += price\n+    return whole\n```",
-    "diff hunks": "```diff\n@@ @@\n-    result = 0\n+    whole = 0\n@@ @@\n"
-    "-        result += price\n-    return result\n+        whole += price\n+    return whole\n```",
-    "search": "```\n<<<<<<< SEARCH\n    result = 0\n=======\n    whole = 0\n>>>>>>> REPLACE\n"
-    "<<<<<<< SEARCH\n        result += price\n    return result\n=======\n"
-    "        whole += price\n    return whole\n>>>>>>> REPLACE\n```",
-    "patch": "*** Begin Patch\n*** Update File: a.py\n@@ def total(prices):\n-    result = 0\n"
-    "+    whole = 0\n     for price in prices:\n-        result += price\n-    return result\n"
-    "+        whole += price\n+    return whole\n*** End Patch",
-    "crlf": f"```python\n{NEW}```\n".replace("\n", "\r\n"),
-}
-
-
-FURTHER = {
-    "title": f'```python title="a.py"\n{NEW}```',
-    "braces": f"```{{.python .numberLines}}\n{NEW}```",
-    "path": f"```python:src/a.py\n{NEW}```",
-    "no lang": f"```\n{NEW}```",
-    "upper": f"```Python\n{NEW}```",
-    "bold before": f"**Updated code:**\n```python\n{NEW}```",
-    "heading": f"### Edited\n\n```python\n{NEW}```\n\n### Notes\n- renamed `result`\n- no more",
-    "tilde closed with backticks": f"~~~python\n{NEW}```\nDone",
-    "2 space indented": "  ```python\n" + behind("  ", NEW) + "  ```",
-    "indented open only": "   ```python\n" + NEW + "   ```",
-    "tab indented": "\t```python\n" + behind("\t", NEW) + "\t```",
-    "nested list": "1. a\n   - b:\n     ```python\n" + behind("     ", NEW) + "     ```\n",
-    "fence then text same line": f"```python\n{NEW}``` This renames it.",
-    "thinking upper": f"<THINK>x</THINK>\n```python\n{NEW}```",
-    "thought tag": f"<thought>\n```python\n{OLD}```\n</thought>\n```python\n{NEW}```",
-    "thinking in md": f"**Thinking:** I rename.\n\n```python\n{NEW}```",
-    "empty think": f"<think>\n\n</think>\n\n```python\n{NEW}```",
-    "think no newline": f"<think>x</think>{NEW}",
-    "leading blank lines in block": f"```python\n\n\n{NEW}\n\n```",
-    "zero width": f"\ufeff```python\n{NEW}```",
-    "windows": f"```python\r\n{NEW}```\r\n".replace("\n", "\r\n").replace("\r\r", "\r"),
-    "html pre": f"<pre><code>{NEW}</code></pre>",
-    "old then new then test": f"Original:\n```python\n{OLD}```\nNew:\n```python\n{NEW}```\nTest:\n"
-    f"```python\nassert total([1]) == 1\n```\nOutput:\n```\n1\n```",
-    "signature only snippet first": f"Change\n```python\nresult = 0\n```\nto\n```python\n"
-    f"whole = 0\n```\nFull:\n```python\n{NEW}```",
-    "special token end": f"```python\n{NEW}```<|im_end|>",
-    "eos text": f"```python\n{NEW}```\n</s>",
-    "start of message": f"<|start_header_id|>assistant<|end_header_id|>\n\n```python\n{NEW}```",
-}
-
-
-@pytest.mark.parametrize("answer", FURTHER.values(), ids=FURTHER)
-def test_further_answers_that_people_read(answer: str) -> None:
-    assert edited(OLD, answer, ASKED) == NEW
-
-
-@pytest.mark.parametrize("answer", READ.values(), ids=READ)
+@pytest.mark.parametrize("answer", [case["answer"] for case in READ.values()], ids=READ)
 def test_the_code_of_an_answer(answer: str) -> None:
-    assert edited(OLD, answer, ASKED) == NEW
+    for text in (answer, answer.removesuffix("\n"), answer.replace("\n", "\r\n")):
+        assert edited(OLD, text, ASKED) == NEW
 
 
 REFUSED = {
