@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from answer_texts import cases_of, edited, fenced
+from answer_texts import edited, fenced
+from text_cases import cases_of
 
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.editing.answer_blocks import fenced_blocks
@@ -17,7 +18,7 @@ NEW = OLD.replace("result", "whole")
 ASKED = "use whole in place of result everywhere"
 
 
-READ = cases_of("read.txt")
+READ = cases_of("answers/read.txt")
 
 
 @pytest.mark.parametrize("answer", [case["answer"] for case in READ.values()], ids=READ)

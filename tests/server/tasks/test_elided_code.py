@@ -6,25 +6,26 @@ import random
 import re
 
 import pytest
-from answer_texts import cases_of, edited, fenced, lines_of
+from answer_texts import edited, fenced
+from text_cases import cases_of, lines_of
 
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.editing import elided_code
 from lsp_server.tasks.editing.elided_code import filled_in, place_holder
 
 
-@pytest.mark.parametrize("line", lines_of("place_holders.txt"))
+@pytest.mark.parametrize("line", lines_of("answers/place_holders.txt"))
 def test_a_comment_in_any_syntax_may_stand_for_what_was_left_out(line: str) -> None:
     assert place_holder(line)
     assert place_holder(f"        {line}")
 
 
-@pytest.mark.parametrize("line", lines_of("comments.txt"))
+@pytest.mark.parametrize("line", lines_of("answers/comments.txt"))
 def test_comments_that_say_something_are_none(line: str) -> None:
     assert not place_holder(line)
 
 
-CASES = cases_of("left_out.txt")
+CASES = cases_of("answers/left_out.txt")
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
