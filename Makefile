@@ -20,16 +20,16 @@ $(DEVELOPMENT): $(READY)
 demo: $(READY)
 	$(BIN)/redraft demo
 
-# Every core compiles what models and drafters run before the tests need it; hundreds of processes
-# start, which read bytecode, also where Python is told to write none. Then two workers take files in
-# turn; what measures time runs alone.
+# Every core compiles what models and drafters run before the tests need it. Then workers take files in
+# turn, one more than a small machine has cores, since tests wait for the processes that they start;
+# what measures time runs alone. Hundreds of processes start: their bytecode is kept.
 define run_tests
 $(BIN)/python -m compileall -q accel lsp_server operating_system repo_index
 $(BIN)/python -m tests.compiled_code
-$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(1) -m "$(2) and not alone"
+PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(1) -m "$(2) and not alone"
 $(BIN)/python -m pytest -m "$(2) and alone" $$(grep -rl --include='test_*.py' mark.alone tests)
 endef
-WORKERS ?= 2
+WORKERS ?= 3
 USUAL := not long and not editors and not model
 # What finds faults cheaply.
 test: $(DEVELOPMENT)

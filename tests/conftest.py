@@ -1,4 +1,5 @@
-"""Order of the suite: quick tests first, those that drive real processes last.
+"""Order of the suite: quick tests first, those that drive real processes last; where workers share
+the tests, those first, which wait most.
 
 The tests may import the modules beside this file.
 """
@@ -106,7 +107,7 @@ def amount(request: pytest.FixtureRequest) -> Amount:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks by folder and by fixture; tests of real processes come last."""
+    """Marks by folder and by fixture; the order."""
     for item in items:
         parts = Path(item.path).parts
         if any(name in parts for name in SLOW):
@@ -114,4 +115,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if config.option.markexpr == "long" and "amount" in getattr(item, "fixturenames", ()):
             item.add_marker("long")
             item.add_marker(pytest.mark.timeout(LONG_S))
-    items.sort(key=lambda item: any(name in Path(item.path).parts for name in LAST))
+    shared = "PYTEST_XDIST_WORKER" in os.environ
+    items.sort(key=lambda item: any(name in Path(item.path).parts for name in LAST) != shared)

@@ -182,7 +182,7 @@ def refuse(template: str) -> None:
     started = time.monotonic()
     with pytest.raises(TemplateFailed) as caught:
         rendered(template, "hi")
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     assert str(caught.value)
     assert "\n" not in str(caught.value)
 

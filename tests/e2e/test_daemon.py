@@ -271,7 +271,7 @@ def test_an_editor_that_goes_away_takes_its_front_with_it(
         assert leaves.process.stdin is not None
         leaves.process.stdin.close()
         leaves.process.wait(60)
-    wait_until(lambda: status(environment)["connections"] == 2, 20)  # its own and the first
+    wait_until(lambda: status(environment)["connections"] == 2, 120)  # its own and the first
     assert "error" in stays.answer(stays.start("nonsense", {}), 5)
     assert stays.close() == 0
 

@@ -195,10 +195,10 @@ def test_an_edit_is_cancelled(connect: Connect, workspace: Path, how: str) -> No
                     and message["params"]["token"] == "work")  # fmt: skip
     if how == "request":
         driver.notify("$/cancelRequest", {"id": number})
-        assert driver.answer(number, 10)["error"]["code"] == -32800
+        assert driver.answer(number, 120)["error"]["code"] == -32800
     else:
         driver.notify("window/workDoneProgress/cancel", {"token": "work"})
-        assert "cancelled" in driver.answer(number, 10)["error"]["message"]
+        assert "cancelled" in driver.answer(number, 120)["error"]["message"]
 
 
 def test_code_actions_and_their_edits(connect: Connect, workspace: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_killed_engine_costs_only_the_running_request(
     assert suggestion(driver, uri)
     asked = driver.start("textDocument/inlineCompletion", inline(uri, 4, 4))
     os.kill(status(environment)["engines"][0]["pid"], signal.SIGKILL)
-    answer = driver.answer(asked, 20)
+    answer = driver.answer(asked, 120)
     assert answer["result"] is None or "items" in answer["result"]
     driver.insert(uri, 2, 0, 0, "# typed meanwhile\n")
     driver.notify(

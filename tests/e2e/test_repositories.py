@@ -55,7 +55,7 @@ def environment(home: Path) -> Iterator[dict[str, str]]:
     yield made
     subprocess.run(
         [sys.executable, "-m", "lsp_server", "stop"],
-        env=made, cwd=REPOSITORY, capture_output=True, timeout=30, check=False,
+        env=made, cwd=REPOSITORY, capture_output=True, timeout=120, check=False,
     )  # fmt: skip
 
 

@@ -208,7 +208,7 @@ def test_hostile_entries_are_passed_over_quickly(tmp_path: Path) -> None:
         started = time.perf_counter()
         found = {path for path, _ in FolderTree(work).walk()}
         # It takes milliseconds; a pipe that is waited for takes for ever.
-        assert time.perf_counter() - started < 20
+        assert time.perf_counter() - started < 60
     assert found == {"a.py", "folder/b.py", os.fsdecode(b"bad\xff.py"), "new\nline.py"}
     tree = FolderTree(work)
     for path in ("pipe.py", "device.py", "out.py", "me", "socket.py"):

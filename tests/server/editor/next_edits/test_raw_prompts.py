@@ -66,6 +66,6 @@ def test_other_prompts_are_no_next_edits(prompt: str) -> None:
 def test_a_long_prompt_is_looked_through_quickly() -> None:
     for text in ("<|file_sep|>current/a\n" * 20_000, "-a\n" * 60_000, "<|marker_1|>" * 20_000,
                  "<|editable_region_start|>\n" * 20_000):  # fmt: skip
-        started = time.perf_counter()
+        started = time.process_time()
         raw_window(text)
-        assert time.perf_counter() - started < 5
+        assert time.process_time() - started < 5
