@@ -95,13 +95,13 @@ class Driver:
         self.send({"id": msg_id, "method": method, "params": params})
         return msg_id
 
-    def answer(self, msg_id: Any, timeout: float = 60) -> Message:
+    def answer(self, msg_id: Any, timeout: float = 120) -> Message:
         try:
             return self._answers[msg_id].get(timeout=timeout)
         except queue.Empty:
             raise AssertionError(f"request {msg_id} was not answered in {timeout} s") from None
 
-    def request(self, method: str, params: Any, timeout: float = 60) -> Any:
+    def request(self, method: str, params: Any, timeout: float = 120) -> Any:
         answer = self.answer(self.start(method, params), timeout)
         assert "error" not in answer, answer
         return answer["result"]
@@ -137,7 +137,7 @@ class Driver:
         self.asked.append(message)
         self.send({"id": message["id"], "result": result})
 
-    def wait_for(self, wanted: Any, timeout: float = 60) -> Message:
+    def wait_for(self, wanted: Any, timeout: float = 120) -> Message:
         """The first notification for which ``wanted(message)`` holds."""
         deadline = time.monotonic() + timeout
         seen = 0
@@ -151,7 +151,7 @@ class Driver:
                 assert left > 0, "the notification did not come"
                 self._arrived.wait(left)
 
-    def wait_for_state(self, *states: str, timeout: float = 90) -> Message:
+    def wait_for_state(self, *states: str, timeout: float = 120) -> Message:
         """The first status that is one of ``states``."""
         return self.wait_for(
             lambda message: (
@@ -189,7 +189,7 @@ class Driver:
             {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]},
         )
 
-    def close(self, timeout: float = 60) -> int:
+    def close(self, timeout: float = 120) -> int:
         """Shut down in order; the exit code."""
         if self.process.poll() is None:
             self.request("shutdown", None, timeout)
@@ -269,7 +269,7 @@ def greeted(environment: dict[str, str]) -> Driver:
     return driver
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = 60) -> None:
+def wait_until(holds: Callable[[], bool], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "it did not happen"
