@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from lsp_server.text.documents.document import Document, Edit
@@ -140,6 +140,13 @@ class EditHistory:
         """Whether the next change may join the last edit."""
         self._word = _Word(-1, 0, 0)
         """The word that was typed at last, in the last edit's document."""
+
+    @classmethod
+    def of(cls, edits: Iterable[RecordedEdit]) -> EditHistory:
+        """A history of these edits, the latest first."""
+        history = cls(lambda _: True)
+        history._edits.extendleft(edits)
+        return history
 
     def __iter__(self) -> Iterator[RecordedEdit]:
         """The edits, the latest first."""

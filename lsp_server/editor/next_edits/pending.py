@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lsp_server.editor.editing.region import TrackedRegion
 from lsp_server.editor.next_edits.history import RecordedEdit
-from lsp_server.text.documents.document import Document, Edit
+from lsp_server.text.documents.document import Document, Edit, Position
 
 
 @dataclass(slots=True, eq=False)
@@ -43,6 +43,21 @@ class PendingNextEdit:
             return False
         return self.document.between(start, end) == self.old_text
 
+    def move_to(self, document: Document, *, is_open: bool) -> None:
+        """Its document is another one: the file was written, or opened as it is by now. Where its
+        lines are not found again, it ends."""
+        before, after = self.document.lines, document.lines
+        start, end = self.region.start, self.region.end
+        is_same = self.document.text == document.text
+        self.document, self.is_open = document, is_open
+        by = 0 if is_same else _lines_moved(before, after, start.line, end.line)
+        if by is None:
+            self.region.touched = True
+        else:
+            self.region = TrackedRegion(
+                Position(start.line + by, start.column), Position(end.line + by, end.column)
+            )
+
     def follow(self, edits: list[Edit]) -> None:
         """Its document changed. A part of it that the user typed shortens it."""
         if len(edits) == 1 and self._is_beginning(edits[0]):
@@ -78,3 +93,16 @@ class PendingNextEdit:
 
 def _are_of_words(*characters: str) -> bool:
     return all(one.isalnum() or one == "_" for one in characters)
+
+
+def _lines_moved(before: list[str], after: list[str], first: int, last: int) -> int | None:
+    """By how many lines a stretch of lines is elsewhere now: it is unchanged from the start, or
+    from the end, of the text, or there is only one of its kind; None where it is not found."""
+    if after[: last + 1] == before[: last + 1]:
+        return 0
+    if after[len(after) - (len(before) - first) :] == before[first:] and first < len(before):
+        return len(after) - len(before)
+    lines = before[first : last + 1]
+    places = [n for n in range(len(after)) if after[n : n + len(lines)] == lines]
+    is_only = sum(before[n : n + len(lines)] == lines for n in range(len(before))) == 1
+    return places[0] - first if is_only and len(places) == 1 else None

@@ -17,21 +17,26 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from pygls.uris import to_fs_path
+
 from lsp_server.editor.editing.region import TrackedRegion
 from lsp_server.editor.in_flight import InFlight
-from lsp_server.editor.next_edits.finding import Elsewhere, next_edits
+from lsp_server.editor.next_edits.finding import Elsewhere, Found, next_edits
 from lsp_server.editor.next_edits.history import EditHistory, RecordedEdit
 from lsp_server.editor.next_edits.model import ConfidentChanges, NextEditModel, WindowRequest
+from lsp_server.editor.next_edits.notebook_text import NotebookText
 from lsp_server.editor.next_edits.pending import PendingNextEdit
 from lsp_server.editor.next_edits.places import files_touched, places_touched
 from lsp_server.editor.next_edits.proposal import Proposal
 from lsp_server.editor.next_edits.repetitions import LARGEST_TEXT
+from lsp_server.editor.next_edits.taken_places import TakenPlaces
 from lsp_server.editor.next_edits.window_hunks import DocumentChange
 from lsp_server.editor.next_edits.windows import window_at
 from lsp_server.shared.contract.jobs import EDIT, PREFETCH, PREFILL
 from lsp_server.tasks.next_edits.formats import NextEditFormat
 from lsp_server.text.documents.document import Document, Documents, Edit, Position, split_lines
 from lsp_server.text.documents.workspace_folders import DocumentLocation, Folders
+from repo_index.reading import decoded
 
 if TYPE_CHECKING:
     from lsp_server.shared.settings import NextEditSettings
@@ -74,6 +79,7 @@ class NextEditProvider:
         self._flight: InFlight[_RunningRequest] = InFlight()
         self._answered: list[WindowRequest] = []
         """Windows that the model answered since the last edit."""
+        self._taken_places = TakenPlaces()
         self._taken_texts: deque[tuple[str, str, str]] = deque(maxlen=32)
         """What was taken of the model's: document, old and new text."""
         self.shown = 0
@@ -87,7 +93,7 @@ class NextEditProvider:
         self.history.opened(document)
         for one in self._pending:
             if one.uri == document.uri:
-                one.document, one.is_open = document, True
+                one.move_to(document, is_open=True)
 
     def changed(self, document: Document, edits: list[Edit]) -> None:
         """A document was changed."""
@@ -97,11 +103,15 @@ class NextEditProvider:
         self._taken_texts += [
             (one.uri, one.old_text, one.new_text or "") for one in taken if one.is_of_model
         ]
+        before = self.history.last
         if taken and not any(one.is_of_model for one in taken):
             self.history.accepted(document, edits)
         else:
             # What a model wrote and the user took is an edit like his own.
             self.history.changed(document, edits)
+        self._taken_places.changed(document, edits, taken)
+        if before is not None and before not in set(self.history):
+            self._taken_places.went_on(before, self.history.last)
         for one in self._pending:
             if one.document is document:
                 one.follow(edits)
@@ -121,6 +131,7 @@ class NextEditProvider:
     def closed(self, uri: str) -> None:
         """A document was closed."""
         self.history.closed(uri)
+        self._taken_places.closed(uri)
         self._pending = [one for one in self._pending if one.uri != uri]
 
     def forget(self, uri: str) -> None:
@@ -202,6 +213,7 @@ class NextEditProvider:
         if self._search is not None:
             # A cancelled request does not end the search: the next one waits for it, too.
             await asyncio.shield(self._search)
+        await self._look_at_files()
         if self._flight.newest is not mine:
             return None
         self._drop_invalid()
@@ -214,6 +226,20 @@ class NextEditProvider:
                     return None
             self._drop_invalid()
         return sorted(self._pending, key=lambda one: _order(one, document.uri, cursor))
+
+    async def _look_at_files(self) -> None:
+        """What a proposal is for in a file that is not open may have been written meanwhile."""
+        files = {one.document for one in self._pending if not one.is_open}
+        if not files:
+            return
+        texts = await asyncio.to_thread(lambda: {file: _file_text(file.uri) for file in files})
+        for file, text in texts.items():
+            if text == file.text:
+                continue
+            now = Document(file.uri, file.language, 0, text or "")
+            for one in self._pending:
+                if one.document is file and not one.is_open:
+                    one.move_to(now, is_open=False)
 
     def _drop_invalid(self) -> None:
         known = set(self.history)
@@ -392,8 +418,11 @@ class NextEditProvider:
         self._made_for = state
         if last is None or not self._may_be_read(last.document):
             return
-        found = next_edits(self.history)
-        made = [self._placed(one, last, last.document) for one in found.proposals]
+        found, made = self._settled(last)
+        made += [
+            self._pending_at(one.document, one.region, text, title, last)
+            for one, text, title in self._taken_places.of(last)
+        ]
         # What an edit settled when it was not finished goes; what others propose stays.
         self._pending = [one for one in self._pending if one.is_of_model or one.source is not last]
         if made:
@@ -402,6 +431,15 @@ class NextEditProvider:
         self._add(made)
         if found.elsewhere is not None:
             self._search = asyncio.create_task(self._look_elsewhere(found.elsewhere, last))
+
+    def _settled(self, last: RecordedEdit) -> tuple[Found, list[PendingNextEdit]]:
+        """What the history settles, in the edited document or in the cells of its notebook."""
+        notebook = NotebookText.around(last.document, self._documents, self._may_be_read)
+        if notebook is not None:
+            found = next_edits(EditHistory.of(map(notebook.of, self.history)))
+            return found, [self._in_cell(one, last, notebook) for one in found.proposals]
+        found = next_edits(self.history)
+        return found, [self._placed(one, last, last.document) for one in found.proposals]
 
     def _add(self, made: list[PendingNextEdit]) -> None:
         self._pending += [
@@ -451,13 +489,33 @@ class NextEditProvider:
         hunk = one.hunks[0] if one.hunks else None
         start = document.position_at(one.start)
         end = document.position_at(hunk.end) if hunk is not None else start
+        text = hunk.text if hunk is not None else None
+        return self._pending_at(document, TrackedRegion(start, end), text, one.title, source)
+
+    def _in_cell(
+        self, one: Proposal, source: RecordedEdit, notebook: NotebookText
+    ) -> PendingNextEdit:
+        hunk = one.hunks[0] if one.hunks else None
+        cell, start = notebook.place(one.start)
+        end = notebook.place(hunk.end)[1] if hunk is not None else start
+        text = hunk.text if hunk is not None else None
+        return self._pending_at(cell, TrackedRegion(start, end), text, one.title, source)
+
+    def _pending_at(
+        self,
+        document: Document,
+        region: TrackedRegion,
+        text: str | None,
+        title: str,
+        source: RecordedEdit,
+    ) -> PendingNextEdit:
         return PendingNextEdit(
             document=document,
             is_open=self._documents.find(document.uri) is document,
-            region=TrackedRegion(start, end),
-            old_text=document.between(start, end),
-            new_text=hunk.text if hunk is not None else None,
-            title=one.title,
+            region=TrackedRegion(region.start, region.end),
+            old_text=document.between(region.start, region.end),
+            new_text=text,
+            title=title,
             source=source,
             number=next(_numbers),
         )
@@ -476,6 +534,14 @@ class _RunningRequest:
         """Something was typed: nobody waits for an answer any more."""
         if self.task is not None:
             self.task.cancel()
+
+
+def _file_text(uri: str) -> str | None:
+    """What stands in a file now; None where there is none that can be read."""
+    try:
+        return decoded(Path(to_fs_path(uri) or "").read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def _title(change: DocumentChange) -> str:
