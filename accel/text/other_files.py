@@ -56,6 +56,8 @@ def laid_out(
     parts: list[TokenArray] = []
     for snippet in snippets:
         text = snippet.text if snippet.text.endswith("\n") else f"{snippet.text}\n"
+        if len(text) > budget * tokenizer.longest_token:
+            break
         is_first = file_format.place is Place.INSIDE and not parts
         part = _file(
             tokenizer, file_format, f"{snippet.path}\n{text}{file_format.between}", is_first

@@ -144,14 +144,14 @@ class Tokenizer:
 
     def encode(self, text: str) -> TokenArray:
         """Token ids of ``text``. int32 [n]."""
-        return np.array(self._tokenizer.encode(text, add_special_tokens=False).ids, np.int32)
+        return _encoded(self._tokenizer, text)
 
     def encode_beginning(self, text: str, *, is_first: bool = False) -> TokenArray:
         """Token ids of text that stands behind a control token, or ``is_first`` of a prompt: many
         SentencePiece models read a blank before it. int32 [n]."""
         if self._blank == "never" or (self._blank == "first" and not is_first):
             return self.encode(text)
-        return np.array(self._with_blank.encode(text, add_special_tokens=False).ids, np.int32)
+        return _encoded(self._with_blank, text)
 
     def encode_with_controls(self, pieces: Iterable[tuple[str, bool]]) -> TokenArray:
         """Token ids of a prompt out of pieces of text, each with whether it is of the user. In the
@@ -299,6 +299,11 @@ class Tokenizer:
         spelt, ends = found["bytes"].tobytes(), found["ends"].tolist()
         return [spelt[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
+    @cached_property
+    def longest_token(self) -> int:
+        """Bytes of the longest token: a text has at least its length through this many tokens."""
+        return max([*map(len, self.byte_table), 1])
+
     def last_piece(self, text: str) -> str:
         """The end of ``text`` that its own pre-tokenizer keeps together, such as a word."""
         pre_tokenizer = self._tokenizer.pre_tokenizer
@@ -318,6 +323,18 @@ class Tokenizer:
         if len(text) == 6 and text.startswith("<0x") and text.endswith(">"):
             return bytes([int(text[3:5], 16)])
         return text.replace("\u2581", " ").encode()
+
+
+LONG_CHARACTERS = 1 << 12
+"""Longer texts are cut into tokens while other threads go on."""
+
+
+def _encoded(fast: FastTokenizer, text: str) -> TokenArray:
+    if len(text) <= LONG_CHARACTERS:
+        encoding = fast.encode(text, add_special_tokens=False)
+    else:
+        (encoding,) = fast.encode_batch_fast([text], add_special_tokens=False)
+    return np.array(encoding.ids, np.int32)
 
 
 _LAST_WORD = re.compile(r"(?: ?\w+|\s+| ?[^\w\s]+)\Z")

@@ -3,35 +3,36 @@
 A job is work that asks for its forwards (``engine.steps``). In every turn those whose turn it is
 are brought to their next forward, and what they ask for is computed together; so jobs join and
 leave with every forward, and a completion never waits for more than one. A model that computes
-requests one by one serves the most urgent job alone. Jobs of the same priority take turns by
-client. Where forwards are shared and there are more jobs than share them, one that has waited for
-its first turn as long as it may is refused. Of the jobs of one request (``GenerateJob.batch``) no
-more are under way than share a forward, and those behind the first begin once that has written
-something: then its prompt is computed.
+requests one by one serves the most urgent job alone. Of one priority clients take turns, then the
+connections of a client, then its jobs. What a job makes of long texts before its first forward is
+made in another thread. Where forwards are shared and there are more jobs than share them, one that
+has waited for its first turn as long as it may is refused. Of the jobs of one request
+(``GenerateJob.batch``) no more are under way than share a forward, and those after the first begin
+once that has written something: then its prompt is computed.
 """
 
 from __future__ import annotations
 
-import itertools
 import logging
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.engine.turns import Turns
 from lsp_server.shared.contract.codec import Unreadable, to_json
 from lsp_server.shared.contract.jobs import EDIT, AnyJob, JobResult, job_of
 from lsp_server.shared.contract.notes import note_of
 from lsp_server.shared.errors import EngineBusy, RedraftError
 from lsp_server.shared.processes.framing import Frame
+from lsp_server.tasks.steps import Aside, JobSteps
 
 if TYPE_CHECKING:
     from accel.forwards import Forward
-    from accel.models.base import Logits
     from lsp_server.engine.service import EngineService
-    from lsp_server.tasks.steps import Steps
 
 logger = logging.getLogger(__name__)
 
@@ -68,9 +69,13 @@ class Job:
     """When the cancel was read."""
     noticed: float = 0.0
     """When the job saw it: the forward that ran in between had ended."""
-    steps: Steps | None = None
+    steps: JobSteps | None = None
     forward: Forward | None = None
     """What it waits for."""
+    is_aside: bool = False
+    """Its texts are prepared in another thread."""
+    prepared: list[Any] = field(default_factory=list)
+    """What was made of them, until it goes on with that."""
     has_begun: bool = False
     has_written: bool = False
     last_step: int = 0
@@ -97,8 +102,8 @@ class EngineLoop:
         self._controls: list[Frame] = []
         self._changed = threading.Condition()
         self._ended = False
-        self._clock = itertools.count(1)
-        self._last_client_turn: dict[str, int] = {}
+        self._turns = Turns()
+        self._aside = ThreadPoolExecutor(1, "aside")
         self._has_answered = False
         """Whether a text was written since the model was loaded."""
         self._idle = self._when_idle()
@@ -117,6 +122,7 @@ class EngineLoop:
         self._tell_ready()
         while not self._ended:
             self._serve_one_turn()
+        self._aside.shutdown(cancel_futures=True)
         self._service.close()
 
     def _tell_loading(self, message: str) -> None:
@@ -205,8 +211,10 @@ class EngineLoop:
         self._serve_controls()
         jobs = self._whose_turn_it_is()
         for job in jobs:
-            if job.forward is None:
+            if job.steps is None:
                 self._begin(job)
+            elif job.prepared:
+                self._resume(job, job.prepared.pop())
             elif job.cancel.is_set():
                 self._resume(job, _interrupted())
         self._compute([job for job in jobs if job.forward is not None])
@@ -244,7 +252,9 @@ class EngineLoop:
         self._service.save_caches(self._has_work)
 
     def _has_work(self) -> bool:
-        return bool(self._ended or self._controls or self._jobs)
+        if self._ended or self._controls:
+            return True
+        return any(not job.is_aside for job in list(self._jobs.values()))
 
     def _serve_controls(self) -> None:
         if not self._controls:
@@ -267,15 +277,15 @@ class EngineLoop:
         finished next: it is short, and its client waits for it.
         """
         with self._changed:
-            jobs = sorted(self._ready(), key=self._turn)
+            jobs = sorted(self._ready(), key=lambda job: (*self._rank(job), *self._turn(job)))
         cancelled = sum(job.cancel.is_set() for job in jobs)
         served = cancelled + self._service.places
         if self._service.places > 1:
             self._refuse_impatient(jobs[served:])
-        return jobs[:served]
+        return sorted(jobs[:served], key=lambda job: (*self._rank(job)[:2], *self._turn(job)))
 
     def _ready(self) -> list[Job]:
-        """All jobs but those that wait for others of their batch."""
+        """All jobs but those that wait for others of their batch or are prepared aside."""
         firsts: dict[str, Job] = {}
         under_way: Counter[str] = Counter()
         for job in self._jobs.values():
@@ -284,6 +294,8 @@ class EngineLoop:
         ready = []
         for job in self._jobs.values():
             batch = _batch_of(job)
+            if job.is_aside:
+                continue
             if batch and not job.has_begun and firsts[batch] is not job:
                 if not firsts[batch].has_written or under_way[batch] >= self._service.places:
                     continue
@@ -305,10 +317,13 @@ class EngineLoop:
             message = "more requests than are served at once; try again in a moment"
             self._answer(job.id, EngineBusy(message))
 
-    def _turn(self, job: Job) -> tuple[bool, int, bool, int, int]:
-        has_started = job.has_begun and job.priority != EDIT
-        fair = job.last_step if job.priority == EDIT else self._last_client_turn.get(job.client, 0)
-        return not job.cancel.is_set(), job.priority, not has_started, fair, job.place
+    def _rank(self, job: Job) -> tuple[bool, int, bool]:
+        # Where one is computed at a time prompts take turns; a text is written to its end.
+        has_started = job.has_written or (job.has_begun and self._service.places > 1)
+        return not job.cancel.is_set(), job.priority, job.priority == EDIT or not has_started
+
+    def _turn(self, job: Job) -> tuple[int, ...]:
+        return *self._turns.last(job.client, job.job.connection or ""), job.last_step, job.place
 
     def _begin(self, job: Job) -> None:
         """Bring a job to its first forward."""
@@ -317,7 +332,6 @@ class EngineLoop:
             if job.id not in self._jobs:
                 return
             job.has_begun = True
-        self._note_turn(job)
 
         def is_stopped() -> bool:
             if job.cancel.is_set():
@@ -343,15 +357,24 @@ class EngineLoop:
                 job = waiting[id(forward)]
                 job.batched_requests += len(forwards)
                 job.batched_rows += forward.rows
-                self._note_turn(job)
+                job.last_step = self._turns.note(job.client, job.job.connection or "")
                 self._resume(job, found)
 
-    def _note_turn(self, job: Job) -> None:
-        job.last_step = next(self._clock)
-        self._last_client_turn[job.client] = job.last_step
+    def _prepare(self, job: Job, aside: Aside) -> None:
+        """Have texts prepared while others decode; the job goes on with what is made of them."""
 
-    def _resume(self, job: Job, found: Logits | Exception | None) -> None:
-        """Give a job what its forward found, and bring it to the next one, or to its end."""
+        def work() -> None:
+            outcome = aside.outcome()
+            with self._changed:
+                job.prepared.append(outcome)
+                job.is_aside = False
+                self._changed.notify()
+
+        job.is_aside = True
+        self._aside.submit(work)
+
+    def _resume(self, job: Job, found: Any) -> None:
+        """Give a job what it waited for, and bring it to its next forward, or to its end."""
         steps, job.forward = job.steps, None
         assert steps is not None, "a job that has ended is not resumed"
         try:
@@ -360,7 +383,10 @@ class EngineLoop:
                 job.has_written = True
                 self._write({"id": job.id, "event": "spans", "spans": to_json(step)})
                 step = next(steps)
-            job.forward = step
+            if isinstance(step, Aside):
+                self._prepare(job, step)
+            else:
+                job.forward = step
         except StopIteration as end:
             self._end(job, end.value)
         except RedraftError as error:

@@ -28,7 +28,7 @@ from lsp_server.shared.contract.notes import (
 )
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.contract.status import EngineStatus
-from lsp_server.tasks.steps import OnSpans, Steps, finished
+from lsp_server.tasks.steps import JobSteps, OnSpans, finished
 from lsp_server.tasks.task import Cancelled
 from lsp_server.text.surrogates import replace_surrogates
 
@@ -155,11 +155,11 @@ class EngineService:
         """Compute the prompt of a job that may come, alone. Returns the tokens that are known."""
         return finished(self.prefill_steps(job, cancelled), None).prompt_tokens
 
-    def steps(self, job: AnyJob, cancelled: Cancelled) -> Steps:
+    def steps(self, job: AnyJob, cancelled: Cancelled) -> JobSteps:
         """What is written for a job; yields after every forward."""
         return self.runner.steps(job, cancelled)
 
-    def prefill_steps(self, job: AnyJob, cancelled: Cancelled) -> Steps:
+    def prefill_steps(self, job: AnyJob, cancelled: Cancelled) -> JobSteps:
         """Compute the prompt of a job that may come; its result has no text."""
         return self.runner.prefill_steps(job, cancelled)
 

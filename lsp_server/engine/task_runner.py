@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,9 +28,9 @@ from lsp_server.tasks.completion.prompt import (
 )
 from lsp_server.tasks.completion.task import completion_key, completion_task
 from lsp_server.tasks.editing.task import edit_work
-from lsp_server.tasks.generation import generation_task
+from lsp_server.tasks.generation import characters_of, generation_task
 from lsp_server.tasks.spans import SpanBuilder
-from lsp_server.tasks.steps import Steps
+from lsp_server.tasks.steps import Aside, JobSteps, Steps, made_of
 from lsp_server.tasks.task import CUT, Cancelled, Task, TaskList
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from accel.session import Session
     from accel.text.prompts import Prompt
 
+Preparation = Generator[Aside, Any, TaskList]
+"""Finds out what a job asks for."""
+
 
 class TaskRunner:
     """A model that writes what jobs ask for, with some caches. Not thread-safe."""
@@ -49,16 +52,16 @@ class TaskRunner:
         self.model, self.caches = model, caches
         self._indexes = indexes
         self._engine = model.engine
-        self._work: dict[type[AnyJob], Callable[[Any, Cancelled], TaskList]] = {
+        self._work: dict[type[AnyJob], Callable[[Any, Cancelled], Preparation]] = {
             CompletionJob: self._completion,
             EditJob: self._edit,
             GenerateJob: self._generation,
         }
 
-    def steps(self, job: AnyJob, cancelled: Cancelled) -> Steps:
+    def steps(self, job: AnyJob, cancelled: Cancelled) -> JobSteps:
         """What is written for a job; yields after every forward. Raises AccelError and
         RedraftError."""
-        work = self._work[type(job)](job, cancelled)
+        work = yield from self._work[type(job)](job, cancelled)
         results: list[JobResult] = []
         for task in work.tasks:
             results.append((yield from self.run(task)))
@@ -82,19 +85,21 @@ class TaskRunner:
             self.caches.calibration.note_completion()
         return result
 
-    def prefill_steps(self, job: AnyJob, cancelled: Cancelled) -> Steps:
+    def prefill_steps(self, job: AnyJob, cancelled: Cancelled) -> JobSteps:
         """Compute the prompt of a job that may come; the result says how many tokens are held."""
         if isinstance(job, CompletionJob) and job.opening:
             return (yield from self._read_opened(job, cancelled))
-        task = next(iter(self._work[type(job)](job, cancelled).tasks))
-        result = yield from self._read_prompt(task)
+        work = yield from self._work[type(job)](job, cancelled)
+        result = yield from self._read_prompt(work.tasks[0])
         if isinstance(job, CompletionJob) and result.stopped_by != "cancelled":
             yield from self._bring_up_to_date(job, cancelled)
         return result
 
     # What jobs ask for
 
-    def _completion(self, job: CompletionJob, cancelled: Cancelled) -> TaskList:
+    def _completion(self, job: CompletionJob, cancelled: Cancelled) -> Preparation:
+        # Of its texts no more is read than fits a prompt.
+        yield from ()
         self.caches.begin(job)
         prompt = self.completion_prompt(job)
         cursor = job.path, len(job.prefix.replace("\r\n", "\n"))
@@ -102,21 +107,20 @@ class TaskRunner:
         fits_line = self.model.fitter.wants(job)
         return TaskList([completion_task(job, prompt, index, cancelled, fits_line=fits_line)])
 
-    def _edit(self, job: EditJob, cancelled: Cancelled) -> TaskList:
+    def _edit(self, job: EditJob, cancelled: Cancelled) -> Preparation:
         index = self._indexes.snapshot(job.workspace)
-        return edit_work(self._engine, job, index, cancelled)
+        length = sum(map(len, (job.instruction, job.selection, job.before, job.after)))
+        return (yield from made_of(length, partial(edit_work, self._engine, job, index, cancelled)))
 
-    def _generation(self, job: GenerateJob, cancelled: Cancelled) -> TaskList:
+    def _generation(self, job: GenerateJob, cancelled: Cancelled) -> Preparation:
         index = self._indexes.snapshot(job.workspace)
         drafts_edits = bool(job.prediction) and self.model.drafts_edits()
-        length = self.model.prompt_length
-        return TaskList(
-            [
-                generation_task(
-                    self._engine, job, length, index, cancelled, drafts_edits=drafts_edits
-                )
-            ]
+        make = partial(
+            generation_task,
+            *(self._engine, job, self.model.prompt_length, index, cancelled),
+            drafts_edits=drafts_edits,
         )
+        return TaskList([(yield from made_of(characters_of(job), make))])
 
     # Prompts
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 WINDOW_NODES = 256
 """A window of a file that is rewritten as a whole is verified in one forward, where that pays."""
+PREDICTED_CHARACTERS = 8
+"""Of a prediction for each token that a text may have at most."""
 NEVER = -math.inf
 """Added to the score of a token that is never written."""
 
@@ -77,6 +79,7 @@ def _with_prediction(count: int, source: str, steps: Steps) -> Steps:
 
 def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) -> Prompt:
     """The prompt of a generation. Raises AccelError."""
+    _check_length(engine, job)
     from accel.errors import InvalidRequest
     from accel.text.chat import conversation_tokens
     from accel.text.prompts import Prompt, fim_prompt
@@ -116,8 +119,35 @@ def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) ->
     if not len(prompt.tokens):
         raise InvalidRequest("the prompt is empty; give some text")
     if job.prediction:
-        prompt.original_tokens = tokenizer.encode(replace_surrogates(job.prediction))
+        # What is longer than any text may be helps no draft.
+        prediction = job.prediction[: PREDICTED_CHARACTERS * engine.max_positions]
+        prompt.original_tokens = tokenizer.encode(replace_surrogates(prediction))
     return prompt
+
+
+def _check_length(engine: Engine, job: GenerateJob) -> None:
+    """Raise PromptTooLong for a prompt that is far too long, before it is cut into tokens."""
+    from accel.errors import PromptTooLong
+    from accel.text.token_counts import tokens_beyond
+
+    most, least = engine.max_positions, len(job.tokens or ())
+    if job.suffix is None and least <= most:
+        texts = [text for _, text in job.messages or ()] + [text for text, _ in job.pieces or ()]
+        texts = [replace_surrogates(text) for text in (job.text or "", *texts)]
+        least = tokens_beyond(engine.tokenizer, texts, most)
+    if least > most:
+        raise PromptTooLong(
+            f"the prompt has more than {least} tokens and this model's maximum context length is "
+            f"{most} tokens; shorten it"
+        )
+
+
+def characters_of(job: GenerateJob) -> int:
+    """How much text has to be cut into tokens for a job, about."""
+    texts = [job.text or "", job.suffix or "", job.prediction]
+    texts += [text for _, text in job.messages or ()] + [text for text, _ in job.pieces or ()]
+    texts += [one.text for one in job.snippets]
+    return sum(map(len, texts)) + 4 * len(job.tokens or ()) + 64 * len(job.logit_bias)
 
 
 def _end(job: GenerateJob) -> stopping.StopRule | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -59,7 +59,7 @@ class TaskList(NamedTuple):
     """What a job asks for: texts one after another, and the result of all. A text that is cut is
     the last."""
 
-    tasks: Iterable[Task]
+    tasks: Sequence[Task]
     result: Callable[[list[JobResult]], JobResult] = lambda results: results[-1]
 
 

@@ -136,8 +136,9 @@ def first_text_s(service: EngineService, job: CompletionJob) -> float:
     """Seconds from the request to the first text."""
     began = time.perf_counter()
     from accel.forwards import told
+    from lsp_server.tasks.steps import in_place
 
-    steps = told(service.steps(job, lambda: False))
+    steps = told(in_place(service.steps(job, lambda: False)))
     next(steps, None)
     seconds = time.perf_counter() - began
     for _ in steps:

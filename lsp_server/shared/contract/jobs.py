@@ -59,6 +59,9 @@ class _WritingJob(_OfDocument):
     """Refused where it has waited for so long, while others share all forwards; 0: never. A server
     sets it."""
 
+    connection: str | None = None
+    """By which connection it came to a server: those of one owner take turns. A server sets it."""
+
     @property
     def batch(self) -> str:
         """What the jobs of one request call it, see ``GenerateJob``."""

@@ -29,6 +29,8 @@ MOST_SNIPPETS = 6
 SMALLEST_TOKENS = 24
 """A snippet that would have less room is left out, and so is all that comes after it."""
 CHARACTERS_PER_TOKEN = 3
+MOST_CHARACTERS = 1 << 18
+"""Open files that are longer are not looked at."""
 STAY_LINES = 40
 """Similar places are looked for again when the cursor has moved so far."""
 DOCUMENTS = 64
@@ -136,6 +138,8 @@ class CrossFile:
     def _harmless(self, snippets: list[ContextSnippet]) -> dict[str, ContextSnippet]:
         harmless: dict[str, ContextSnippet] = {}
         for one in snippets:
+            if len(one.text) > MOST_CHARACTERS:
+                continue
             text, is_secret = self._secret_checks.pop(one.path, (None, True))
             if text != one.text:
                 is_secret = bool(secret_content(one.text))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -38,13 +37,13 @@ _ADDED = (
 
 
 def edit_work(engine: Engine, job: EditJob, index: Any, cancelled: Cancelled) -> TaskList:
-    """What a selection becomes: its pieces one after another. The tasks raise AccelError, the
-    result EditRefused where the answer does not fit."""
+    """What a selection becomes: its pieces one after another. Raises AccelError; the result raises
+    EditRefused where the answer does not fit."""
     shown, shown_edit = _shown(engine, job)
-    tasks = (
+    tasks = [
         edit_task(engine, shown_edit, piece, index, cancelled)
         for piece in _pieces(engine, shown_edit.selection)
-    )
+    ]
     return TaskList(tasks, lambda results: put_in(shown, job, joined(results)))
 
 
@@ -69,12 +68,15 @@ def edit_task(engine: Engine, job: EditJob, piece: str, index: Any, cancelled: C
     return task
 
 
-def _pieces(engine: Engine, selection: str) -> Iterator[str]:
-    def fits(text: str) -> bool:
-        tokens = engine.tokenizer.encode(replace_surrogates(text))
-        return len(tokens) <= engine.max_positions // PIECE_SHARE
+def _pieces(engine: Engine, selection: str) -> list[str]:
+    most = engine.max_positions // PIECE_SHARE
 
-    yield from split_at_definitions(selection, fits)
+    def fits(text: str) -> bool:
+        if len(text) > most * engine.tokenizer.longest_token:
+            return False
+        return len(engine.tokenizer.encode(replace_surrogates(text))) <= most
+
+    return split_at_definitions(selection, fits)
 
 
 def _shown(engine: Engine, job: EditJob) -> tuple[ShownText, EditJob]:
@@ -93,17 +95,25 @@ def _shown(engine: Engine, job: EditJob) -> tuple[ShownText, EditJob]:
 
 def edit_prompt(engine: Engine, job: EditJob) -> Prompt:
     """The prompt of an edit. Raises AccelError."""
+    from accel.errors import PromptTooLong
     from accel.text.prompts import edit_prompt as prompt_of
+    from accel.text.token_counts import tokens_beyond
 
+    instruction, selection = map(replace_surrogates, (job.instruction, job.selection))
+    most = engine.max_positions // 2
+    if least := tokens_beyond(engine.tokenizer, (instruction, selection), most):
+        raise PromptTooLong(
+            f"instruction and selection have more than {least} tokens and {most} fit; select less"
+        )
     return prompt_of(
         engine.tokenizer,
-        replace_surrogates(job.instruction),
-        replace_surrogates(job.selection),
+        instruction,
+        selection,
         before=replace_surrogates(job.before),
         after=replace_surrogates(job.after),
         language=job.language,
         path=job.path,
-        budget=engine.max_positions // 2,
+        budget=most,
     )
 
 

@@ -89,6 +89,7 @@ class EditorRoutes:
         kind = CompletionJob if operation == "complete" else EditJob
         job = self._owned(editor_job(kind, fields), request)
         fields.end()
+        job = replace(job, connection=request.scope["connection"])
         await answered([self._engine.prefill(job, job.owner, priority)], request.receive)
         return JSONResponse({})
 
@@ -106,7 +107,7 @@ class EditorRoutes:
         job = self._owned(editor_job(kind, fields), request)
         fields.end()
         priority = fair_priority(wanted_priority, job.max_tokens)
-        job = replace(job, patience_s=PATIENCE_S)
+        job = replace(job, patience_s=PATIENCE_S, connection=request.scope["connection"])
         begin = partial(self._engine.ask, job, job.owner, priority=priority)
         return StreamedCalls([begin], Events())
 

@@ -55,10 +55,8 @@ class GenerationEvents(Events):
         """It in one."""
 
     @abstractmethod
-    def whole(
-        self, choices: Sequence[dict[str, Any]], results: Sequence[JobResult]
-    ) -> dict[str, Any]:
-        """All answers in one."""
+    def whole(self, choices: Sequence[dict[str, Any]], results: Sequence[JobResult]) -> Any:
+        """All answers in one, as JSON."""
 
     def spans(self, index: int, spans: list[Span]) -> bytes:
         """New text, as far as it is certain."""
@@ -103,7 +101,7 @@ class GenerationAnswer:
         self._events = events
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Wait for the engine and answer. Raises RequestRefused."""
+        """Wait for the engine and answer. Raises RequestRefused or ClientLeft."""
         spans: list[list[Span]] = [[] for _ in self._jobs]
         calls = [
             _begin(self._engine, job, own.extend)
@@ -130,8 +128,8 @@ def _piece(job: GenerateJob, spans: list[Span], result: JobResult) -> AnswerPiec
 
 
 def owned(job: GenerateJob, request: Request) -> GenerateJob:
-    """The job with its owner."""
-    return replace(job, owner=str(request.scope["holder"]))
+    """The job with its owner and the connection that it came by."""
+    return replace(job, owner=str(request.scope["holder"]), connection=request.scope["connection"])
 
 
 def data(value: Any) -> bytes:

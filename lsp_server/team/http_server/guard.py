@@ -19,7 +19,8 @@ HEALTH = "/health"
 
 
 class Guard:
-    """An ASGI application around another. ``scope["holder"]`` says whose key was given."""
+    """An ASGI application around another. ``scope["holder"]`` says whose key was given,
+    ``scope["connection"]`` where the request came from."""
 
     def __init__(
         self, inner: ASGIApp, keys: Keys, usage: UsageByKey, host_names: Collection[str] | None
@@ -38,6 +39,7 @@ class Guard:
         try:
             headers = Headers(scope=scope)
             holder = scope["holder"] = self._holder(headers)
+            scope["connection"] = "{}:{}".format(*(scope.get("client") or ("", 0)))
             self._check_origin(headers)
             # An address that ends in a slash makes clients ask for //v1.
             scope["path"] = _SLASHES.sub("/", scope["path"]).rstrip("/") or "/"

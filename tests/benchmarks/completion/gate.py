@@ -42,6 +42,7 @@ from lsp_server.tasks.completion.gate import (
     sure_length,
     watched_end,
 )
+from lsp_server.tasks.steps import in_place
 from tests.benchmarks.cases import CompletionCase, load_completion_cases
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class RememberedModel:
 
     def _written(self, job: Any, one_line: bool) -> WrittenText:
         began, length, moments, pieces = time.perf_counter(), 0, [], []
-        steps = told(self._service.steps(job, lambda: False))
+        steps = told(in_place(self._service.steps(job, lambda: False)))
         while True:
             try:
                 spans = next(steps)

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from accel.errors import Interrupted
 from lsp_server.engine import scheduler as engine_loop
 from lsp_server.engine.scheduler import EngineLoop
+from lsp_server.engine.turns import MOST_NOTED, Turns
 from lsp_server.shared.contract.jobs import (
     COMPLETION,
     EDIT,
@@ -156,8 +158,9 @@ class Harness:
         priority: int = COMPLETION,
         client: str = "a",
         patience_s: float = 0.0,
+        connection: str | None = None,
     ) -> None:
-        job = {"workspace": "", "path": path, "patience_s": patience_s}
+        job = {"workspace": "", "path": path, "patience_s": patience_s, "connection": connection}
         if priority == EDIT:
             frame = {
                 "op": "edit",
@@ -408,6 +411,105 @@ def test_clients_take_turns_with_their_completions(harness: Harness) -> None:
         harness.end_of(number)
     order = harness.service.order
     assert order.index("z") < order.index("c"), "a second client waits for one of the first's"
+
+
+class PromptService(SlowService):
+    """A forward computes a chunk of one prompt. A short prompt is one chunk, others are many; after
+    the first chunks it waits for what comes next."""
+
+    HELD = 6
+
+    def _steps(self, name: str, cancelled: Callable[[], bool]) -> Any:
+        for _ in range(1 if name.startswith("short") else self.forwards):
+            yield NamedForward(name)
+        yield [Span(name, "model")]
+        return result(name, "end")
+
+    def planned(self, asked: list[tuple[int, NamedForward]]) -> list[list[NamedForward]]:
+        most_urgent = min(urgency for urgency, _ in asked)
+        return [[next(forward for urgency, forward in asked if urgency == most_urgent)]]
+
+    def compute(self, forwards: list[NamedForward]) -> Iterator[tuple[NamedForward, None]]:
+        if len(self.together) == self.HELD:
+            self.holds.set()
+            assert self.released.wait(WAIT_S)
+        yield from super().compute(forwards)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request of a key by a connection."""
+
+    key: str
+    connection: str | None = None
+    urgency: int = COMPLETION
+
+
+LONG_AND_SHORT: dict[str, tuple[list[Asked], Asked, int]] = {
+    "one key": ([Asked("a", "1")], Asked("a", "2"), 1),
+    "one connection": ([Asked("a", "1")], Asked("a", "1"), 1),
+    "no connections": ([Asked("a")], Asked("a"), 1),
+    "two keys": ([Asked("a", "1")], Asked("b", "2"), 1),
+    "three of one key": ([Asked("a", one) for one in "123"], Asked("a", "4"), 1),
+    "three of one connection": ([Asked("a", "1")] * 3, Asked("a", "2"), 1),
+    "a busy connection of the same key": ([Asked("a", "1"), Asked("a", "2")], Asked("a", "1"), 2),
+    "another key is busy, too": ([Asked("a", "1"), Asked("b", "2")], Asked("a", "3"), 2),
+    "a new key": ([Asked("a", "1"), Asked("b", "2")], Asked("c", "3"), 1),
+    "four keys": ([Asked(key, key) for key in "abcd"], Asked("a", "5"), 4),
+    "long texts": ([Asked("a", "1", EDIT), Asked("a", "2", EDIT)], Asked("a", "1"), 1),
+    "all are long texts": ([Asked("a", "1", EDIT)] * 2, Asked("a", "2", EDIT), 1),
+    "fetched ahead": ([Asked("a", "1", PREFETCH)] * 3, Asked("a", "1", EDIT), 1),
+}
+"""Who has long prompts, who a short one, and within how many chunks that is computed."""
+
+
+@pytest.mark.parametrize("places", [1, 8])
+@pytest.mark.parametrize("name", LONG_AND_SHORT)
+def test_a_short_prompt_waits_for_a_turn_of_those_that_take_turns(name: str, places: int) -> None:
+    longs, short, within = LONG_AND_SHORT[name]
+    service = PromptService(forwards=30, places=places)
+    service.released.clear()
+    harness = Harness(service)
+    for number, asked in enumerate(longs, 1):
+        harness.ask(
+            *(number, f"long{number}", asked.urgency, asked.key), connection=asked.connection
+        )
+    assert service.holds.wait(WAIT_S)
+    harness.ask(99, "short", short.urgency, short.key, connection=short.connection)
+    harness.incoming.join()
+    service.released.set()
+    for number in (99, *range(1, len(longs) + 1)):
+        assert harness.end_of(number)["result"]["stopped_by"] == "end"
+    # One chunk was under way.
+    after = service.order[PromptService.HELD + 1 :]
+    assert after.index("short") < within, after
+    harness.close()
+
+
+def test_short_prompts_one_after_another_leave_turns_to_a_long_one() -> None:
+    for key in ("b", "c"):
+        service = PromptService(forwards=30, places=8)
+        harness = Harness(service)
+        service.HELD = -1
+        with harness.holding():
+            harness.ask(1, "long", COMPLETION, "b", connection="1")
+            for number in range(2, 7):
+                harness.ask(number, f"short{number}", COMPLETION, key, connection="2")
+        for number in range(1, 7):
+            harness.end_of(number)
+        turns = [name for name in service.order if name != "held"]
+        last = max(turns.index(f"short{number}") for number in range(2, 7))
+        assert turns[:last].count("long") >= 4, turns
+        harness.close()
+
+
+def test_of_clients_that_came_long_ago_nothing_is_known() -> None:
+    turns = Turns()
+    for number in range(3 * MOST_NOTED):
+        turns.note("a", str(number))
+    assert len(turns._last) <= MOST_NOTED
+    assert turns.last("a", "0")[1] == 0
+    assert turns.last("a", str(3 * MOST_NOTED - 1))[1] == turns.last("a", "0")[0] > 0
 
 
 def test_cancel_stops_within_a_forward(harness: Harness) -> None:
