@@ -17,7 +17,7 @@ from pathlib import Path
 
 from accel.model_options import ModelOptions
 from lsp_server.commands.cli.model_arguments import add_field_arguments, model_options
-from lsp_server.commands.cli.serve_http import add_engine_arguments
+from lsp_server.commands.cli.serve_http import add_engine_arguments, port
 from lsp_server.engine.model_paths import check_model
 from lsp_server.models.used import command_model
 from lsp_server.shared.errors import DeployError
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--down", action="store_true", help="end what runs at --address")
     parser.add_argument("--host", default=LOOPBACK, help="address that every node listens on")
-    parser.add_argument("--port", type=int, default=8000, help="port that every node listens on")
+    parser.add_argument("--port", type=port, default=8000, help="port that every node listens on")
     parser.add_argument("--certificate", help="PEM file on every node, for https")
     parser.add_argument("--private-key", help="PEM file on every node, for https")
     parser.add_argument(

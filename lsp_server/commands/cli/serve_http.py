@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from lsp_server.team.repositories.store import RepositoryStore
 
 EXTRA = ("starlette", "uvicorn")
+MOST_PORT = 65535
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--port", type=int, default=0, help="port; 0: any free one")
+    parser.add_argument("--port", type=port, default=0, help="port; 0: any free one")
     parser.add_argument(
         "--name",
         action="append",
@@ -47,6 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--concurrent", type=int, default=32, help="requests of one key at once")
     add_repository_arguments(parser)
     add_engine_arguments(parser)
+
+
+def port(text: str) -> int:
+    """A port in words of the command line. Raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit()) or int(text[:6]) > MOST_PORT:
+        raise argparse.ArgumentTypeError(f"{text} is no port; give 0 to {MOST_PORT}")
+    return int(text)
 
 
 def add_repository_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
     for module in EXTRA:
         if importlib.util.find_spec(module) is None:
             raise RedraftError("serve-http needs more packages; pip install 'redraft[server]'")
+    admin_at = _address(args.admin) if args.admin else None
     if bool(args.certificate) != bool(args.private_key):
         raise RedraftError("--certificate and --private-key go together; give both")
     from lsp_server.engine.client import EngineClient
@@ -119,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
         metrics=metrics,
     )
     admin = admin_app(engine, metrics)
-    if serve(application, at, admin, _address(args.admin) if args.admin else None):
+    if serve(application, at, admin, admin_at):
         return 0
     raise RedraftError(engine.status.message or f"the server did not come up; see {log_folder()}")
 
@@ -144,10 +153,13 @@ def _own_keys() -> Path:
 def _address(text: str) -> Listening:
     from lsp_server.team.http_server.serving import Listening
 
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
-        raise RedraftError(f"--admin {text} is no address; give HOST:PORT, as 127.0.0.1:9090")
-    return Listening(host.strip("[]") or "127.0.0.1", int(port))
+    host, colon, number = text.rpartition(":")
+    try:
+        if colon:
+            return Listening(host.strip("[]") or "127.0.0.1", port(number))
+    except argparse.ArgumentTypeError:
+        pass
+    raise RedraftError(f"--admin {text} is no address; give HOST:PORT, as 127.0.0.1:9090")
 
 
 def _warn_of_plain_http(args: argparse.Namespace) -> None:

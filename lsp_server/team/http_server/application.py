@@ -17,7 +17,13 @@ from starlette.types import ASGIApp
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.team.http_server.chat import chat_routes
 from lsp_server.team.http_server.editor_routes import EditorRoutes, Repositories
-from lsp_server.team.http_server.errors import RequestRefused, not_found, refusal_of
+from lsp_server.team.http_server.errors import (
+    ClientLeft,
+    NoAnswer,
+    RequestRefused,
+    not_found,
+    refusal_of,
+)
 from lsp_server.team.http_server.guard import HEALTH, Guard
 from lsp_server.team.http_server.infill import infill_routes
 from lsp_server.team.http_server.keys import Keys
@@ -77,6 +83,7 @@ def app(
             RequestRefused: _error_response,
             HTTPException: _error_response,
             ClientDisconnect: _error_response,
+            ClientLeft: _error_response,
             Exception: _error_response,
         },
         lifespan=lifespan,
@@ -92,4 +99,6 @@ def _error_response(_request: Request, error: Exception) -> Response:
         return not_found("there is nothing at this path").response
     if isinstance(error, ClientDisconnect):
         return RequestRefused(400, "the request broke off", "broken_off").response
+    if isinstance(error, ClientLeft):
+        return NoAnswer()
     return refusal_of(error).response

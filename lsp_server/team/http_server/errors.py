@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from lsp_server.shared.errors import EngineBusy, EngineFailed, EngineUnavailable
 
@@ -19,6 +20,18 @@ OF_THE_REQUEST = (
 
 _OPENAI_CODES = {"PromptTooLong": "context_length_exceeded"}
 """What OpenAI calls errors of the engine, where clients know them by that."""
+
+
+class ClientLeft(Exception):
+    """Nobody waits for an answer any more."""
+
+
+class NoAnswer(Response):
+    """What a client gets that has left. Nothing is sent, so it counts as 499."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Note it."""
+        logger.info("%s: the client left before its answer", scope["path"])
 
 
 class RequestRefused(Exception):

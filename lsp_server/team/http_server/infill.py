@@ -24,7 +24,7 @@ from lsp_server.team.http_server.generation import (
     generation_response,
     owned,
 )
-from lsp_server.team.http_server.generation_fields import generate_job
+from lsp_server.team.http_server.generation_fields import batch_of, choices_of, generate_job
 from lsp_server.team.http_server.known_fields import refuse_the_rest
 from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.model_names import model_name
@@ -38,14 +38,15 @@ def infill_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRo
     async def infill(request: Request) -> ASGIApp:
         fields = Fields(await read_json(request, limits.body_bytes))
         job = owned(_job(fields), request)
-        events = InfillEvents(model_name(engine), [job], _response_fields(fields))
+        jobs = batch_of([job], choices_of(fields))
+        events = InfillEvents(model_name(engine), jobs, _response_fields(fields))
         stream = fields.flag("stream")
         refuse_the_rest(fields)
         if job.max_tokens == 0:
             await answered([engine.prefill(job, job.owner)], request.receive)
             nothing = JobResult("", [], 0, 0, 0.0, 0.0, {}, "length")
             return JSONResponse(events.choice(0, AnswerPiece(), nothing))
-        return generation_response(engine, [job], events, stream)
+        return generation_response(engine, jobs, events, stream)
 
     return [Route("/infill", infill, methods=["POST"])]
 
@@ -66,8 +67,9 @@ class InfillEvents(GenerationEvents):
 
     def whole(
         self, choices: Sequence[dict[str, Any]], results: Sequence[JobResult]
-    ) -> dict[str, Any]:
-        return choices[0]
+    ) -> dict[str, Any] | list[dict[str, Any]]:
+        """One answer as it is, several in a list, as llama.cpp has it."""
+        return choices[0] if len(choices) == 1 else list(choices)
 
     def choice(self, index: int, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
         answer = {

@@ -99,13 +99,15 @@ class HttpServer(uvicorn.Server):
         """Answer what is under way, then end."""
         await super().shutdown(sockets)
         if self._admin is not None and self._serving_admin is not None:
-            self._admin[0].should_exit = True
+            self._admin[0].should_exit, self._admin[0].force_exit = True, self.force_exit
             await self._serving_admin
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Take no further connection and end with the last request: the exit code is 0."""
+        """Take no further connection and end with the last request; told again, end at once.
+        The exit code is 0."""
         if not self.started:
             raise KeyboardInterrupt
+        self.force_exit = self.should_exit
         self.should_exit = True
 
 

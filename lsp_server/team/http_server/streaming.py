@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from lsp_server.shared.contract.calls import Call, OnSpans
 from lsp_server.shared.contract.codec import to_json
 from lsp_server.shared.contract.jobs import Span
-from lsp_server.team.http_server.errors import RequestRefused, refusal_of
+from lsp_server.team.http_server.errors import ClientLeft, NoAnswer, RequestRefused, refusal_of
 from lsp_server.team.http_server.metrics import note_result
 
 HEAD = [
@@ -63,9 +63,12 @@ class StreamedCalls:
         """Send until the engine has answered or the client has left."""
         calls = [self._begun(index, begin) for index, begin in enumerate(self._begins)]
         results: dict[int, Any] = {}
-        async with cancelled_by_leaving(calls, receive):
+        async with cancelled_by_leaving(calls, receive) as leaving:
             while len(results) < len(calls):
                 index, spans = await self._news.get()
+                if leaving.done():
+                    await NoAnswer()(scope, receive, send)
+                    return
                 if spans is not None:
                     data = self._events.spans(index, spans)
                 else:
@@ -103,17 +106,25 @@ class StreamedCalls:
 
 
 async def answered(calls: Sequence[Call], receive: Receive) -> list[Any]:
-    """What the engine answers, in one piece each. Raises RequestRefused."""
-    async with cancelled_by_leaving(calls, receive):
+    """What the engine answers, in one piece each. Raises RequestRefused or ClientLeft."""
+    async with cancelled_by_leaving(calls, receive) as leaving:
         try:
-            return [await call.future for call in calls]
+            results = [await call.future for call in calls]
         except Exception as error:
+            if leaving.done():
+                raise ClientLeft from error
             raise refusal_of(error) from error
+        if leaving.done():
+            raise ClientLeft
+        return results
 
 
 @asynccontextmanager
-async def cancelled_by_leaving(calls: Sequence[Call], receive: Receive) -> AsyncIterator[None]:
-    """Stop the calls when the client closes the connection, or when their answer is given up."""
+async def cancelled_by_leaving(
+    calls: Sequence[Call], receive: Receive
+) -> AsyncIterator[asyncio.Future[None]]:
+    """Stop the calls when the client closes the connection, or when their answer is given up. The
+    future is done once the client has left."""
 
     def cancel() -> None:
         for call in calls:
@@ -123,7 +134,7 @@ async def cancelled_by_leaving(calls: Sequence[Call], receive: Receive) -> Async
     leaving = asyncio.ensure_future(_left(receive))
     leaving.add_done_callback(lambda task: None if task.cancelled() else cancel())
     try:
-        yield
+        yield leaving
     finally:
         leaving.cancel()
         cancel()

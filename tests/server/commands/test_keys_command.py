@@ -60,3 +60,40 @@ def test_wrong_options_of_the_server_are_told_in_one_line(
     monkeypatch.setattr("lsp_server.shared.processes.log.start_log", lambda _name: None)
     assert main(["serve-http", *options]) == 1
     assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+NO_PORTS = [
+    "65536",
+    "99999999999999999999",
+    "-1",
+    "x",
+    "",
+    "80.5",
+    "0x50",
+    "1e3",
+    "+80",
+    "\u00b2",
+    "8 0",
+]
+
+
+@pytest.mark.parametrize("port", NO_PORTS)
+@pytest.mark.parametrize("command", ["serve-http", "deploy"])
+def test_what_is_no_port_is_told_in_a_line(
+    command: str, port: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, f"--port={port}"])
+    assert ended.value.code == 2
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "argument --port" in last
+    assert "is no port; give 0 to 65535" in last
+
+
+@pytest.mark.parametrize("address", [*(f"127.0.0.1:{port}" for port in NO_PORTS), "[::1]:x", "9"])
+def test_what_is_no_address_of_metrics_is_told_in_a_line(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve-http", "--admin", address]) == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "is no address; give HOST:PORT" in line

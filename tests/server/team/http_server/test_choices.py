@@ -177,3 +177,26 @@ def test_other_names_for_the_same_number_of_choices_pass(server: Served) -> None
     two = texts(completed(server, n=2))
     assert texts(completed(server, n_cmpl=2)) == two
     assert texts(completed(server, n=2, best_of=2)) == two
+
+
+def test_a_hole_is_filled_several_times(server: Served) -> None:
+    asked = {"input_prefix": "a = ", "input_suffix": "\n", "n_predict": 8, "temperature": 0.9}
+    each = [server.post("/infill", {**asked, "seed": 5 + n}).json()["content"] for n in range(3)]
+    assert len(set(each)) > 1
+    for name in ("n_cmpl", "n"):
+        several = server.post("/infill", {**asked, "seed": 5, name: 3}).json()
+        assert [one["content"] for one in several] == each
+        assert [one["index"] for one in several] == [0, 1, 2]
+        told = server.events("/infill", {**asked, "seed": 5, name: 3, "stream": True})
+        texts = ["", "", ""]
+        for _, one in told:
+            texts[one["index"]] += one["content"]
+        assert texts == each
+        assert sum(one["stop"] for _, one in told) == 3
+        shown = server.post("/infill", {**asked, name: 2, "response_fields": ["index"]}).json()
+        assert shown == [{"index": 0}, {"index": 1}]
+        assert server.post("/infill", {**asked, "seed": 5, name: 1}).json()["content"] == each[0]
+        for wrong in (0, 129, True, "2"):
+            answer = server.post("/infill", {**asked, name: wrong})
+            assert answer.status_code == 400
+            assert name in answer.json()["error"]["message"]

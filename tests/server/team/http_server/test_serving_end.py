@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import signal
+import time
+from pathlib import Path
 
+import httpx2
+import pytest
 from served import CLIENT, FUNCTION, KEY, LONG_EDIT, OTHER_KEY, Served, events_of, stream
 
 SELECTION = "".join(map(FUNCTION.format, range(8)))
@@ -56,3 +60,30 @@ def test_told_to_end_the_server_answers_what_is_under_way(server: Served) -> Non
     assert last[1]["stopped_by"] == whole[1]["stopped_by"] in ("end", "length")
     assert server.process.wait(60) == 0
     assert "Traceback" not in server.errors.read_text("utf-8")
+
+
+def test_a_second_interrupt_ends_the_server_at_once(server: Served) -> None:
+    with stream(server.url, "/redraft/v1/edit", LONG_EDIT) as response:
+        events = events_of(response.iter_lines())
+        next(events)
+        server.process.send_signal(signal.SIGINT)
+        while _is_answered(server):
+            time.sleep(0.01)
+        assert next(events)[0] == "spans", "after one it answers what is under way"
+        children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+        started = [int(pid) for pid in children.read_text().split()] if children.exists() else []
+        server.process.send_signal(signal.SIGINT)
+        with pytest.raises(httpx2.HTTPError):
+            list(events)
+    assert server.process.wait(60) == 0
+    assert "Traceback" not in server.errors.read_text("utf-8")
+    while any(Path(f"/proc/{pid}").exists() for pid in started):
+        time.sleep(0.01)
+
+
+def _is_answered(server: Served) -> bool:
+    try:
+        httpx2.get(f"{server.url}/health", timeout=60)
+    except httpx2.ConnectError:
+        return False
+    return True
