@@ -380,6 +380,7 @@ class RemoteEngine:
         for task in [*self._tasks.values(), self._trying, self._connecting]:
             if task is not None:
                 task.cancel()
+        self.calls.fail_all(EngineUnavailable("the server is not asked any more"))
         if self._connection is not None:
             await self._connection.close()
 

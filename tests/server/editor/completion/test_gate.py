@@ -9,7 +9,8 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from staged_engine import Session, Written, play, settle, texts
+from engine_stand_in import Request
+from staged_engine import Session, play, settle, texts
 
 from lsp_server.editor.completion import provider as provider_module
 from lsp_server.editor.completion.acceptance_rates import AcceptanceRates
@@ -214,7 +215,7 @@ def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider_module, "AHEAD_S", 0.0)
 
 
-def write(written: Written, *likely: tuple[str, float]) -> None:
+def write(written: Request, *likely: tuple[str, float]) -> None:
     assert written.call.on_spans is not None
     for text, chance in likely:
         written.text += text

@@ -204,7 +204,7 @@ def test_a_document_is_read_when_it_is_opened(monkeypatch: pytest.MonkeyPatch) -
     async def scene(session: Session) -> None:
         session.provider.opened("d", lambda: OPENED)
         await settle()
-        (job,) = session.engine.prefills
+        (job,) = session.engine.warmed
         assert job.opening
         assert (job.prefix, job.suffix) == (OPENED.suffix, OPENED.suffix)
         session.ask()
@@ -236,8 +236,8 @@ def test_where_the_cursor_is_counts_once_after_opening(monkeypatch: pytest.Monke
         for _ in range(3):
             session.provider.placed("d", lambda: placed)
             await settle()
-        assert [job.opening for job in session.engine.prefills] == [True, False]
-        assert session.engine.prefills[-1].prefix == placed.prefix
+        assert [job.opening for job in session.engine.warmed] == [True, False]
+        assert session.engine.warmed[-1].prefix == placed.prefix
         assert len(session.engine.cancelled_prefills) == 1, "the second takes the first one's place"
 
     play(scene)
@@ -265,7 +265,7 @@ def test_what_was_accepted_is_known_again_when_it_is_undone() -> None:
         assert texts(await session.ask()) == ["path.join(path)"]
         assert session.fresh == []
         taken = AcceptedText("/w", "d.py", PREFIX[-256:], "path.join(path)")
-        assert session.engine.taken == [taken]
+        assert session.engine.told == [taken]
 
     play(scene)
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from typing import Any
 
 import pytest
+from engine_stand_in import EngineStandIn
 from seeds import Amount
 
 from lsp_server.editor.editing.provider import Change, EditProvider, EditRequest
-from lsp_server.shared.contract.calls import Call
-from lsp_server.shared.contract.jobs import EditJob, JobResult
-from lsp_server.shared.contract.status import EngineStatus
 from lsp_server.shared.errors import EditRefused
 from lsp_server.shared.settings import Settings
 from lsp_server.text.documents.document import Document, Position
@@ -29,25 +26,6 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-class Engine:
-    """Answers when the test says so."""
-
-    def __init__(self) -> None:
-        self.refused, self.status = "", EngineStatus()
-        self.calls: list[Call] = []
-        self.jobs: list[EditJob] = []
-
-    def ask(self, job: EditJob, client: str, on_spans: Any, priority: int) -> Call:
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.calls.append(Call(len(self.calls), priority, future, on_spans, lambda: None))
-        self.jobs.append(job)
-        return self.calls[-1]
-
-    def answer(self, text: str, call: int = -1) -> None:
-        result = JobResult(text, [], 9, 3, 0.1, 0.0, {}, "end")
-        self.calls[call].future.set_result(result)
-
-
 def applied(text: str, document: Document, changes: list[Change]) -> str:
     places = [(document.offset(one.start), document.offset(one.end), one) for one in changes]
     for start, end, change in sorted(places, key=lambda place: place[0], reverse=True):
@@ -59,8 +37,8 @@ def applied(text: str, document: Document, changes: list[Change]) -> str:
 async def interleaved(rng: random.Random) -> bool:
     """One edit with typing before, during and after; whether it was offered."""
     document = Document("u", "text", 1, "".join(LINES))
-    engine = Engine()
-    provider = EditProvider("c", Settings, lambda: engine)  # type: ignore[arg-type,return-value]
+    engine = EngineStandIn()
+    provider = EditProvider("c", Settings, lambda: engine)
     start, end = Position(FIRST, 0), Position(LAST, 0)
     making = asyncio.ensure_future(
         provider.edit(EditRequest(document, "u.txt", "", start, end, "rewrite"))
@@ -82,7 +60,9 @@ async def interleaved(rng: random.Random) -> bool:
     for _ in range(rng.randrange(4)):
         type_something()
         await asyncio.sleep(0)
-    engine.answer(engine.jobs[0].selection.replace("text", rng.choice(["prose", "text", ""])))
+    engine.requests[-1].end(
+        engine.jobs[0].selection.replace("text", rng.choice(["prose", "text", ""]))
+    )
     if rng.random() < 0.3:
         type_something()
     try:
@@ -115,8 +95,8 @@ def test_typing_during_an_edit_loses_nothing(amount: Amount) -> None:
 async def several_at_once(order: list[int]) -> str:
     """Edits of different lines that are under way together, each applied when its answer comes."""
     document = Document("u", "text", 1, "".join(LINES))
-    engine = Engine()
-    provider = EditProvider("c", Settings, lambda: engine)  # type: ignore[arg-type,return-value]
+    engine = EngineStandIn()
+    provider = EditProvider("c", Settings, lambda: engine)
     making = [
         asyncio.ensure_future(
             provider.edit(
@@ -127,7 +107,7 @@ async def several_at_once(order: list[int]) -> str:
     ]
     await asyncio.sleep(0)
     for number in order:
-        engine.answer(engine.jobs[number].selection.replace("line", f"new\n{number}"), number)
+        engine.requests[number].end(engine.jobs[number].selection.replace("line", f"new\n{number}"))
         for change in reversed((await making[number]).changes):
             places = (change.start.line, change.start.column), (change.end.line, change.end.column)
             provider.follow("u", document.change(*places, change.new_text, "utf-32"))
@@ -147,8 +127,8 @@ def test_several_edits_of_a_document_at_once(order: tuple[int, ...]) -> None:
 async def injected(rng: random.Random) -> None:
     """A model that writes what a hostile repository told it to."""
     document = Document("u", "text", 1, "".join(LINES))
-    engine = Engine()
-    provider = EditProvider("c", Settings, lambda: engine)  # type: ignore[arg-type,return-value]
+    engine = EngineStandIn()
+    provider = EditProvider("c", Settings, lambda: engine)
     start, end = Position(FIRST, 0), Position(LAST, 0)
     making = asyncio.ensure_future(
         provider.edit(EditRequest(document, "u.txt", "", start, end, "rewrite"))
@@ -157,7 +137,7 @@ async def injected(rng: random.Random) -> None:
     pieces = list(engine.jobs[0].selection)
     for _ in range(rng.randrange(1, 5)):
         pieces.insert(rng.randrange(len(pieces)), rng.choice(HOSTILE))
-    engine.answer("".join(pieces))
+    engine.requests[-1].end("".join(pieces))
     try:
         edit = await making
     except EditRefused:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
+from engine_stand_in import EngineStandIn
 
 from lsp_server.editor.editing.hunks import Hunk, apply_hunks, minimal_hunks
 from lsp_server.editor.editing.instruction_comments import comment_span, without_span
 from lsp_server.editor.editing.notes import NOT_IN_INSTRUCTION, ONLY_WHITE_SPACE, noted_hunks
 from lsp_server.editor.editing.provider import EditProvider, EditRequest, EditResult
 from lsp_server.models.manifest import DEFAULT, DEFAULT_FILE, read_manifest
-from lsp_server.shared.contract.calls import Call
-from lsp_server.shared.contract.jobs import EditJob, JobResult
-from lsp_server.shared.contract.status import EngineStatus
+from lsp_server.shared.contract.jobs import EditJob
 from lsp_server.shared.errors import EditRefused
 from lsp_server.shared.settings import Settings
 from lsp_server.tasks.editing.indentation import with_end_of
@@ -25,29 +23,22 @@ from lsp_server.text.documents.document import Document, Position
 OLD = "def total(prices):\n    # Sum.\n    tax = 1\n\n    return sum(prices) * tax\n"
 
 
-class Engine:
-    """Puts in what the test says a model answers, and keeps what it was asked."""
+def engine_of(answer: str, model: str) -> EngineStandIn:
+    """Puts in what the test says a model answers."""
 
-    def __init__(self, answer: str, model: str) -> None:
-        self.refused, self.status = "", EngineStatus(model=model)
-        self.answer = answer
-        self.jobs: list[EditJob] = []
-
-    def ask(self, job: EditJob, client: str, on_spans: Any, priority: int) -> Call:
-        self.jobs.append(job)
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    def written(job: EditJob) -> str:
         shown = ShownText(job.selection)
-        text = spliced(shown, with_end_of(shown.text, self.answer))
-        future.set_result(JobResult(text, [], 9, 3, 0.1, 0.0, {}, "end"))
-        return Call(1, priority, future, on_spans, lambda: None)
+        return spliced(shown, with_end_of(shown.text, answer))
+
+    return EngineStandIn(written, model=model)
 
 
 def edited(
     text: str, answer: str, instruction: str, *, comment: bool = False, language: str = "python",
     model: str = "/models/other.gguf",
-) -> tuple[EditResult, Engine]:  # fmt: skip
-    document, engine = Document("u", language, 1, text), Engine(answer, model)
-    provider = EditProvider("c", Settings, lambda: engine)  # type: ignore[arg-type,return-value]
+) -> tuple[EditResult, EngineStandIn]:  # fmt: skip
+    document, engine = Document("u", language, 1, text), engine_of(answer, model)
+    provider = EditProvider("c", Settings, lambda: engine)
     request = EditRequest(
         document, "u.py", "", Position(0, 0), document.end(), instruction, with_comment=comment
     )
