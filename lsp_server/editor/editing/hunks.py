@@ -7,7 +7,10 @@ import difflib
 import re
 from dataclasses import dataclass
 
+from lsp_server.text.line_diff import opcodes
+
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_REST = re.compile(r"[^\r\n]*")
 _MARK = re.compile(r"[\u0300-\u036f\u200d\ufe00-\ufe0f\u20d0-\u20f0\U0001f3fb-\U0001f3ff]")
 """Code points that belong to the one before them."""
 
@@ -37,8 +40,10 @@ def minimal_hunks(old: str, new: str) -> list[Hunk]:
 def line_by_line(old: str, hunk: Hunk) -> list[Hunk]:
     """A hunk of several lines as one for each line that changes, where as many lines stay and each
     keeps most of itself; else the hunk as it is."""
-    start = max(old.rfind(end, 0, hunk.start) for end in "\r\n") + 1
-    end = hunk.end + len(_lines(old[hunk.end :] + "\n")[0].rstrip("\r\n"))
+    newline = old.rfind("\n", 0, hunk.start) + 1
+    start = max(newline, old.rfind("\r", newline, hunk.start) + 1)
+    rest = _REST.match(old, hunk.end)
+    end = rest.end() if rest is not None else hunk.end
     before = _lines(old[start:end])
     after = _lines(old[start : hunk.start] + hunk.text + old[hunk.end : end])
     if len(before) != len(after) or len(before) < 2:
@@ -92,10 +97,9 @@ def _changed_lines(old: str, new: str) -> list[tuple[int, int, str]]:
     starts = [head]
     for line in old_lines:
         starts.append(starts[-1] + len(line))
-    matcher = difflib.SequenceMatcher(None, old_lines, new_lines, autojunk=False)
     return [
         (starts[first], starts[last], "".join(new_lines[new_first:new_last]))
-        for kind, first, last, new_first, new_last in matcher.get_opcodes()
+        for kind, first, last, new_first, new_last in opcodes(old_lines, new_lines)
         if kind != "equal"
     ]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lsp_server.editor.editing.hunks import Hunk
 from lsp_server.editor.next_edits.proposal import Proposal
+from lsp_server.text.line_diff import opcodes
 from lsp_server.text.syntax.tree import SyntaxTree
 
 if TYPE_CHECKING:
@@ -137,16 +138,13 @@ def _names_around(tree: SyntaxTree, node: Node) -> tuple[str, ...]:
 
 def _differing(old: str, new: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """The stretches in which two texts differ, by tokens, where everything between is the same."""
-    import difflib
-
     before, after = _TOKEN.findall(old), _TOKEN.findall(new)
     if len(before) > 2_000 or len(after) > 2_000:
         return []
     starts, ends = _offsets(before), _offsets(after)
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     return [
         ((starts[i], starts[j]), (ends[k], ends[m]))
-        for kind, i, j, k, m in matcher.get_opcodes()
+        for kind, i, j, k, m in opcodes(before, after)
         if kind != "equal"
     ]
 

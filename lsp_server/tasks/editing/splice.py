@@ -3,7 +3,6 @@ character for character; changed lines keep what was not shown of those they rep
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import re
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.editing.indentation import ABOUT_INDENTS
 from lsp_server.tasks.editing.shown_text import ShownLine, ShownText
 from lsp_server.text.documents.document import with_line_feeds
+from lsp_server.text.line_diff import opcodes
 
 NEAR = 8
 """Lines among which the one is looked for that a changed line replaces."""
@@ -67,12 +67,11 @@ class _Splice:
         head = next((n for n in range(most) if old[n] != new[n]), most)
         tail = next((n for n in range(most - head) if old[-1 - n] != new[-1 - n]), most - head)
         old_end, new_end = len(old) - tail, len(new) - tail
-        matcher = difflib.SequenceMatcher(
-            None, old[head:old_end], new[head:new_end], autojunk=False
-        )
         between = [
             (kind, first + head, last + head, new_first + head, new_last + head)
-            for kind, first, last, new_first, new_last in matcher.get_opcodes()
+            for kind, first, last, new_first, new_last in opcodes(
+                old[head:old_end], new[head:new_end]
+            )
         ]
         return [
             ("equal", 0, head, 0, head),
@@ -113,8 +112,7 @@ class _Splice:
         """A changed line's words, from the original where they are unchanged."""
         parts: list[str] = []
         shown = [piece.shown for piece in old.pieces]
-        matcher = difflib.SequenceMatcher(None, shown, pieces, autojunk=False)
-        for kind, first, last, new_first, new_last in matcher.get_opcodes():
+        for kind, first, last, new_first, new_last in opcodes(shown, pieces):
             if kind == "equal":
                 parts += [piece.original for piece in old.pieces[first:last]]
             else:
@@ -185,8 +183,7 @@ class _Splice:
         for piece in after:
             if shown.looks_like_stand_in(piece) and piece not in meanings:
                 raise _spoilt()
-        matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-        for kind, first, last, _, _ in matcher.get_opcodes():
+        for kind, first, last, _, _ in opcodes(before, after):
             gone = [piece for piece in before[first:last] if piece.strip()]
             is_alone = kind in ("delete", "replace") and all(piece in required for piece in gone)
             if is_alone and any(after.count(piece) < before.count(piece) for piece in gone):
@@ -200,10 +197,13 @@ def _spoilt() -> EditRefused:
 
 
 def _likeness(line: ShownLine, pieces: list[str]) -> float:
-    matcher = difflib.SequenceMatcher(
-        None, [each.shown for each in line.pieces], pieces, autojunk=False
-    )
-    return matcher.ratio() if matcher.real_quick_ratio() > ALIKE else 0.0
+    """How much of both is the same, from 0 to 1; 0 where it cannot be more than ALIKE."""
+    shown = [each.shown for each in line.pieces]
+    both = len(shown) + len(pieces)
+    if not both or 2 * min(len(shown), len(pieces)) <= ALIKE * both:
+        return 0.0 if both else 1.0
+    equal = (last - first for kind, first, last, _, _ in opcodes(shown, pieces) if kind == "equal")
+    return 2 * sum(equal) / both
 
 
 def _apart(written: list[Written]) -> list[Written]:

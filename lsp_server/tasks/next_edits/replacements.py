@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import re
+
+from lsp_server.text.line_diff import opcodes
 
 _WORDS = re.compile(r"\w+|\s+|.", re.DOTALL)
 _MOST_WORDS = 400
@@ -14,9 +15,8 @@ def changed_stretches(old: str, new: str) -> list[tuple[str, str]]:
     before, after = _WORDS.findall(old), _WORDS.findall(new)
     if max(len(before), len(after)) > _MOST_WORDS:
         return []
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     found = []
-    for kind, first, end, new_first, new_end in matcher.get_opcodes():
+    for kind, first, end, new_first, new_end in opcodes(before, after):
         one, other = "".join(before[first:end]), "".join(after[new_first:new_end])
         if kind != "replace" or "\n" in one + other or "\r" in one + other:
             continue

@@ -6,8 +6,10 @@ from __future__ import annotations
 import re
 import struct
 import uuid
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Literal
 
 from lsp_server.shared.errors import UnknownDocument
@@ -125,6 +127,7 @@ class Document:
         self.is_open = True
         self.lines = split_lines(_join_surrogates(text))
         self._text: str | None = None
+        self._starts: list[int] | None = None
 
     @property
     def text(self) -> str:
@@ -151,15 +154,19 @@ class Document:
 
     def offset(self, position: Position) -> int:
         """Code points before ``position``."""
-        return sum(map(len, self.lines[: position.line])) + position.column
+        return self._line_starts()[position.line] + position.column
 
     def position_at(self, offset: int) -> Position:
         """The place ``offset`` code points after the start."""
-        for number, line in enumerate(self.lines):
-            if offset < len(line) or number == len(self.lines) - 1:
-                return Position(number, min(offset, len(line)))
-            offset -= len(line)
-        raise AssertionError("a document has at least one line")
+        starts = self._line_starts()
+        line = bisect_right(starts, offset, 0, len(self.lines)) - 1
+        return Position(line, min(offset - starts[line], len(self.lines[line])))
+
+    def _line_starts(self) -> list[int]:
+        """Code points before each line, and before the end; counted once per version."""
+        if self._starts is None:
+            self._starts = list(accumulate(map(len, self.lines), initial=0))
+        return self._starts
 
     def between(self, start: Position, end: Position) -> str:
         """The text from ``start`` to ``end``."""
@@ -181,7 +188,7 @@ class Document:
         """The client sent the full text."""
         edit = Edit(Position(0, 0), self.end(), text)
         self.lines = split_lines(_join_surrogates(text))
-        self._text = None
+        self._text = self._starts = None
         return edit
 
     def change(
@@ -213,7 +220,7 @@ class Document:
             assert lines[-1] == ""
             lines.pop()
         self.lines[from_line : last.line + 1] = lines
-        self._text = None
+        self._text = self._starts = None
         return edit
 
     def _halves(
