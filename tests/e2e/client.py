@@ -250,7 +250,7 @@ def command(environment: dict[str, str], *words: str) -> subprocess.CompletedPro
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -13,8 +13,6 @@ import pytest
 
 from .client import Driver, inline, status
 
-pytestmark = pytest.mark.timeout(300)
-
 TEXT = """from shapes import Rectangle, scale
 
 

@@ -24,6 +24,8 @@ from operating_system import folders
 from .client import PYTHON, REPOSITORY, Driver, command, inline, profile, status
 from .conftest import READY_S, SHAPES
 
+pytestmark = pytest.mark.slow
+
 DEVCONTAINER = REPOSITORY / ".devcontainer" / "devcontainer.json"
 MANIFEST = REPOSITORY / "editor-clients" / "vscode" / "package.json"
 GIGABYTE = 1 << 30

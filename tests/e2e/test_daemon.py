@@ -23,8 +23,6 @@ from seeds import Amount
 
 from .client import Driver, command, greeted, private_environment, profile, status, wait_until
 
-pytestmark = pytest.mark.timeout(240)
-
 STARTS = 6
 """Fronts that start at the same moment."""
 

@@ -14,7 +14,7 @@ from steady_costs import DTYPE, THREADS, keep_costs
 
 from .client import Driver, command, profile
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.slow
 
 DRAFT_MODEL = SMALL_MODEL
 """Its drafts are what the model itself writes: some are taken, however much is drafted here."""

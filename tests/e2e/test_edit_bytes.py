@@ -9,12 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from seeds import Amount
 
 from .client import Driver
-
-pytestmark = pytest.mark.timeout(300)
 
 Connect = Callable[..., Driver]
 STRANGE = [

@@ -12,8 +12,6 @@ import pytest
 from .client import Driver
 from .conftest import SHAPES
 
-pytestmark = pytest.mark.timeout(300)
-
 Connect = Callable[..., Driver]
 FUNCTIONS = {"area": (8, 10), "scale": (13, 17), "total_area": (20, 25)}
 """First and last line of functions in the text, 0-based."""

@@ -14,8 +14,6 @@ import pytest
 
 from .client import Driver, inline, status, wait_until
 
-pytestmark = pytest.mark.timeout(300)
-
 Connect = Callable[..., Driver]
 TEXT = """from shapes import Rectangle
 

@@ -6,12 +6,8 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from .client import Driver, inline
 from .conftest import profile
-
-pytestmark = pytest.mark.timeout(300)
 
 TEXT = """from shapes import Rectangle, scale
 

@@ -8,13 +8,10 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from planted_secrets import token
 
 from .client import Driver, inline, wait_until
 from .conftest import SHAPES
-
-pytestmark = pytest.mark.timeout(300)
 
 Connect = Callable[..., Driver]
 

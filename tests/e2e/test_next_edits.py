@@ -11,8 +11,6 @@ import pytest
 
 from .client import Driver, profile
 
-pytestmark = pytest.mark.timeout(300)
-
 Connect = Callable[..., Driver]
 TEXT = "def total(prices):\n    kept = prices\n    return sum(prices) + len(kept)\n"
 

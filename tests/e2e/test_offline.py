@@ -12,7 +12,7 @@ from small_model import choose_small_model
 from .client import PYTHON, command
 from .new_account import fetch, session
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 WITHOUT = ["unshare", "--map-root-user", "--net"]
 

@@ -12,8 +12,6 @@ from seeds import Amount
 
 from .client import Driver, inline, profile
 
-pytestmark = pytest.mark.timeout(300)
-
 Connect = Callable[..., Driver]
 
 

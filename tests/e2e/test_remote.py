@@ -23,12 +23,9 @@ import pytest
 from .client import REPOSITORY, Driver, inline, private_environment, profile, status, wait_until
 from .conftest import SHAPES
 
-pytestmark = [
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(
-        importlib.util.find_spec("starlette") is None, reason="needs the extra server"
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("starlette") is None, reason="needs the extra server"
+)
 
 KEY = "plum-key-51c0ffee"
 READY_S = 240

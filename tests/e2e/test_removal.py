@@ -15,7 +15,7 @@ from small_model import SMALL_MODEL, choose_small_model
 from .client import PYTHON, REPOSITORY, wait_until
 from .new_account import TEXT, fetch, session
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 BASES = {".cache", ".config", ".local", ".local/share", ".local/state"}
 """Folders of every program of the user."""

@@ -14,8 +14,6 @@ from seeds import Amount
 from .client import Driver
 from .test_edits import applied
 
-pytestmark = pytest.mark.timeout(300)
-
 Connect = Callable[..., Driver]
 
 

@@ -12,8 +12,6 @@ import pytest
 from .client import Driver
 from .conftest import SHAPES
 
-pytestmark = pytest.mark.timeout(300)
-
 Connect = Callable[..., Driver]
 CHANGED = "# A line that was not there.\n" + SHAPES
 STALE = -32801

@@ -7,13 +7,10 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from planted_secrets import SECRET_PATHS, schemes_of, token, word
 from seeds import Amount
 
 from .client import Driver, inline, status, wait_until
-
-pytestmark = pytest.mark.timeout(300)
 
 Connect = Callable[..., Driver]
 SHOWN = "from pears import pears_for_all\n\n\ndef total(pears):\n    return "

@@ -15,8 +15,6 @@ import pytest
 from .client import PYTHON, Driver, command, inline, profile, status, wait_until
 from .test_faults import COLUMN, LINE, TEXT, suggestion
 
-pytestmark = pytest.mark.timeout(400)
-
 Connect = Callable[..., Driver]
 
 

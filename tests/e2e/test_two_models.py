@@ -13,7 +13,7 @@ from small_model import SMALL_MODEL
 
 from .client import Driver, command, inline
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.slow
 
 FUNCTION = "def total(prices):\n    result = sum(prices)\n    return \n"
 Connect = Callable[..., Driver]

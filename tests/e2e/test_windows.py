@@ -25,7 +25,10 @@ from .client import (
 )
 from .conftest import READY_S, SHAPES
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Windows is played on Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="Windows is played on Linux"),
+]
 
 PLAYED = '''
 import ctypes, errno, fcntl, glob, importlib.machinery, os, signal, sys, types

@@ -17,6 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
 from gguf_models import random_module, save_gguf
 from tiny_models import save
 
+pytestmark = pytest.mark.slow
+
 INSTALL = "pip install 'redraft[torch]'"
 CODE = "def area(width, height):\n    return \n"
 SIZES = {"hidden_size": 256, "intermediate_size": 512, "head_dim": 64}

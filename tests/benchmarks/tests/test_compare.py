@@ -93,7 +93,6 @@ def case_files(folder: Path, completion: str) -> None:
             (folder / column.file).write_text(completion, "utf-8")
 
 
-@pytest.mark.timeout(300)
 def test_every_column_in_one_run(
     cases: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +136,6 @@ def test_a_column_that_cannot_be_measured(
     assert list(json.loads(out.read_text("utf-8"))) == ["infilling"]
 
 
-@pytest.mark.timeout(300)
 def test_other_pages(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case_files(cases.parent, cases.read_text("utf-8"))
     files = ["--cases", str(cases.parent), "--common", "none", "--dtype", "fp32"]

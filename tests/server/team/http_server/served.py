@@ -35,7 +35,7 @@ CHAT_TEMPLATE = (
 KEY = "sesame-open"
 OTHER_KEY = "another-door"
 FEW_KEY = "few-requests"
-START_S = 300
+START_S = 600
 CONCURRENT = 4
 FUNCTION = "def scale_{0}(value):\n    factor = {0}\n    return value * factor + {0}\n\n\n"
 LONG_EDIT: dict[str, Any] = {
