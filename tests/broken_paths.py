@@ -6,9 +6,37 @@ import os
 import zipfile
 from pathlib import Path
 
-from breaking import Kinds, sound, weights, without
+from breaking import Broken, Kinds, sound, weights, without
+
+WRITTEN: dict[str, tuple[str, str, str]] = {
+    "missing_relative_folder": (
+        "./models/nothing",
+        "no model folder ./models/nothing",
+        "whole path",
+    ),
+    "bare_name": ("qwen", "no model is called qwen", "OWNER/NAME"),
+    "unknown_user": ("~nobody-of-that-name/model", "a user who is not here", "whole path"),
+    "web_address": (
+        "https://huggingface.co/Qwen/Qwen2.5-Coder-0.5B/tree/main",
+        "address of the web",
+        "hf download Qwen/Qwen2.5-Coder-0.5B",
+    ),
+    "offline_id": ("someone/some-model", "not on this machine", "hf download someone/some-model"),
+    "ollama_name": (
+        "qwen2.5-coder:0.5b",
+        "a name of Ollama",
+        "redraft models use qwen2.5-coder:0.5b",
+    ),
+    "windows_path": ("C:\\Users\\me\\models\\qwen", "a path of Windows", "where the model is here"),
+    "unfilled_variable": ("$HOME/models/qwen", "names a variable", "whole path"),
+    "blank_path": ("  ", "is blank", "leave it empty"),
+    "device": ("/dev/null", "a device", "give a GGUF file, or a folder"),
+}
+"""What a user writes, what the cause names, and the remedy."""
 
 PATHS = Kinds()
+for name, (written, *said) in WRITTEN.items():
+    PATHS.append(Broken(name, lambda _, written=written: written, *said))
 
 # Paths
 
@@ -18,44 +46,9 @@ def missing_folder(folder: Path) -> str:
     return str(folder / "nothing")
 
 
-@PATHS.add("no model folder ./models/nothing", "whole path")
-def missing_relative_folder(folder: Path) -> str:
-    return "./models/nothing"
-
-
-@PATHS.add("no model is called qwen", "OWNER/NAME")
-def bare_name(folder: Path) -> str:
-    return "qwen"
-
-
-@PATHS.add("a user who is not here", "whole path")
-def unknown_user(folder: Path) -> str:
-    return "~nobody-of-that-name/model"
-
-
 @PATHS.add("an address, not a path", "write /")
 def file_address(folder: Path) -> str:
     return Path(sound(folder / "a model")).as_uri()
-
-
-@PATHS.add("address of the web", "hf download Qwen/Qwen2.5-Coder-0.5B")
-def web_address(folder: Path) -> str:
-    return "https://huggingface.co/Qwen/Qwen2.5-Coder-0.5B/tree/main"
-
-
-@PATHS.add("not on this machine", "hf download someone/some-model")
-def offline_id(folder: Path) -> str:
-    return "someone/some-model"
-
-
-@PATHS.add("a name of Ollama", "redraft models use qwen2.5-coder:0.5b")
-def ollama_name(folder: Path) -> str:
-    return "qwen2.5-coder:0.5b"
-
-
-@PATHS.add("a path of Windows", "where the model is here")
-def windows_path(folder: Path) -> str:
-    return "C:\\Users\\me\\models\\qwen"
 
 
 @PATHS.add("quotation marks", "write /")
@@ -63,19 +56,9 @@ def quoted_path(folder: Path) -> str:
     return f'"{sound(folder / "model")}"'
 
 
-@PATHS.add("names a variable", "whole path")
-def unfilled_variable(folder: Path) -> str:
-    return "$HOME/models/qwen"
-
-
 @PATHS.add("blanks around it", "write /")
 def blanks_around(folder: Path) -> str:
     return sound(folder / "model") + " "
-
-
-@PATHS.add("is blank", "leave it empty")
-def blank_path(folder: Path) -> str:
-    return "  "
 
 
 @PATHS.add("cannot be opened", "give a GGUF file, or a folder")
@@ -93,11 +76,6 @@ def link_to_nothing(folder: Path) -> str:
 def link_to_itself(folder: Path) -> str:
     (folder / "link").symlink_to(folder / "link")
     return str(folder / "link")
-
-
-@PATHS.add("a device", "give a GGUF file, or a folder")
-def device(folder: Path) -> str:
-    return "/dev/null"
 
 
 # Files in place of folders

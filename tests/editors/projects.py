@@ -96,18 +96,3 @@ def make_project(folder: Path) -> Path:
     (folder / ".git").mkdir(exist_ok=True)
     (folder / "orders.py").write_text(ORDERS, encoding="utf-8")
     return folder
-
-
-def long_module(functions: int = 12) -> str:
-    """A module whose edit takes a model some time."""
-    parts = ['"""Many totals."""']
-    for number in range(functions):
-        parts.append(
-            f"def total_{number}(prices, tax):\n"
-            f'    """Total number {number}."""\n'
-            f"    subtotal = {number}\n"
-            f"    for price in prices:\n"
-            f"        subtotal = subtotal + price * {number + 1}\n"
-            f"    return subtotal * (1 + tax)"
-        )
-    return "\n\n\n".join(parts) + "\n"
