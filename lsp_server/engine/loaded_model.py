@@ -11,7 +11,7 @@ from lsp_server.engine.compiling import CompileTask, CompilingBehind, compile_at
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.contract.status import EngineStatus
 from lsp_server.tasks.completion.missing_line import LineFitter
-from lsp_server.tasks.completion.prompt import prompt_length
+from lsp_server.tasks.completion.task import prompt_length
 from lsp_server.tasks.next_edits.formats import FORMATS, fits, format_for
 from lsp_server.tasks.next_edits.model_names import model_names
 from lsp_server.tasks.task import Cancelled

@@ -20,13 +20,14 @@ from lsp_server.shared.contract.jobs import (
     JobResult,
     Span,
 )
-from lsp_server.tasks.completion.prompt import (
+from lsp_server.tasks.completion.task import (
     Budget,
     completion_beginning,
     completion_budget,
+    completion_key,
     completion_prompt,
+    completion_task,
 )
-from lsp_server.tasks.completion.task import completion_key, completion_task
 from lsp_server.tasks.editing.task import edit_work
 from lsp_server.tasks.generation import characters_of, generation_task
 from lsp_server.tasks.spans import SpanBuilder

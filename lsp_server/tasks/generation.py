@@ -14,7 +14,7 @@ import numpy as np
 from lsp_server.shared.contract.jobs import GenerateJob
 from lsp_server.shared.contract.prompt_length import PromptLength
 from lsp_server.tasks.completion import stopping
-from lsp_server.tasks.completion.prompt import readable_snippets
+from lsp_server.tasks.completion.task import readable_snippets
 from lsp_server.tasks.steps import Steps
 from lsp_server.tasks.task import COMPLETION_NODES, EDIT_NODES, Cancelled, Task, new_task
 from lsp_server.text.surrogates import replace_surrogates

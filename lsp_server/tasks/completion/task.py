@@ -1,16 +1,110 @@
-"""A completion as a task."""
+"""A completion as a task: its prompt, how long that is and what stands in it, and its end."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lsp_server.shared.contract.jobs import CompletionJob
+from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet
+from lsp_server.shared.contract.prompt_length import MOST_TOKENS, PromptLength
+from lsp_server.shared.errors import NothingToContinue
 from lsp_server.tasks.completion import stopping
 from lsp_server.tasks.completion.gate import GateWatch
 from lsp_server.tasks.task import Cancelled, Key, Task, new_task
+from lsp_server.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
-    from accel.text.prompts import Prompt
+    from accel.engine import Engine
+    from accel.text.prompts import Beginning, Prompt
+
+CONTEXT_TOKENS = 1024
+"""This file's part of a prompt where no time is given for it."""
+CONTEXT_S = 0.06
+"""Time that text of other files may add to a cold prompt; a warm one has it in its KV cache."""
+MOST_CONTEXT_TOKENS = 1024
+CONTEXT_STEP = 64
+PROBED_ROWS = 128
+"""Rows of the forward from whose time the speed of a prefill is taken."""
+
+
+def prompt_length(engine: Engine) -> PromptLength:
+    """How long a prompt of a completion this model computes in how much time."""
+    most = min(engine.longest_prompt, MOST_TOKENS)
+    return PromptLength.measured(engine.planner.prefill_seconds, engine.prefill_rows, most)
+
+
+class Budget(NamedTuple):
+    """Tokens of a prompt, and of other files in it."""
+
+    prompt: int
+    others: int
+
+
+def completion_budget(engine: Engine, job: CompletionJob, length: PromptLength) -> Budget:
+    """How many tokens the prompt of a completion may have."""
+    others = _context_tokens(engine, job)
+    whole = CONTEXT_TOKENS + others
+    if job.prompt_seconds:
+        whole = length.tokens(job.prompt_seconds)
+        others = min(others, whole // 4)
+    return Budget(min(engine.max_positions - job.max_tokens - 1, whole), others)
+
+
+def completion_prompt(
+    engine: Engine, job: CompletionJob, snippets: list[ContextSnippet], budget: Budget
+) -> Prompt:
+    """The prompt of a completion, with text of other files. Raises NothingToContinue or AccelError
+    (``accel.errors``)."""
+    from accel.text.prompts import fim_prompt
+
+    prompt = fim_prompt(
+        engine.tokenizer,
+        replace_surrogates(job.prefix),
+        replace_surrogates(job.suffix),
+        path=job.path,
+        repository=replace_surrogates(job.repository),
+        snippets=readable_snippets(snippets),
+        budget=budget.prompt,
+        snippet_budget=budget.others,
+        suffix_budget=engine.suffix_budget,
+        order=engine.fim_order,
+    )
+    if not len(prompt.tokens):
+        raise NothingToContinue("there is no text to go on from; write the first words")
+    return prompt
+
+
+def completion_beginning(
+    engine: Engine, job: CompletionJob, snippets: list[ContextSnippet], budget: Budget
+) -> Beginning:
+    """What the prompts of a document begin with that was opened just now."""
+    from accel.text.prompts import fim_beginning
+
+    return fim_beginning(
+        engine.tokenizer,
+        replace_surrogates(job.prefix),
+        path=job.path,
+        repository=replace_surrogates(job.repository),
+        snippets=readable_snippets(snippets),
+        budget=budget.prompt,
+        snippet_budget=budget.others,
+        order=engine.fim_order,
+    )
+
+
+def readable_snippets(snippets: list[ContextSnippet]) -> list[ContextSnippet]:
+    """The same without lone surrogates."""
+    return [ContextSnippet(one.path, replace_surrogates(one.text)) for one in snippets]
+
+
+def _context_tokens(engine: Engine, job: CompletionJob) -> int:
+    """Tokens of other files in the prompt of a job: what was asked for, or what is computed in
+    :data:`CONTEXT_S` at the measured speed, so that a cold prompt stays quick."""
+    most = (engine.max_positions - job.max_tokens) // 4
+    if job.context_tokens >= 0:
+        return min(job.context_tokens, most)
+    rate = PROBED_ROWS / engine.planner.prefill_seconds(PROBED_ROWS, CONTEXT_TOKENS)
+    affordable = int(CONTEXT_S * rate) // CONTEXT_STEP * CONTEXT_STEP
+    return min(affordable, MOST_CONTEXT_TOKENS, most)
 
 
 def completion_key(job: CompletionJob) -> Key:

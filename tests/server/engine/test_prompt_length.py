@@ -7,7 +7,7 @@ import pytest
 from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.jobs import CompletionJob
 from lsp_server.shared.contract.prompt_length import FEWEST_TOKENS, MOST_TOKENS, STEP, PromptLength
-from lsp_server.tasks.completion.prompt import completion_budget, prompt_length
+from lsp_server.tasks.completion.task import completion_budget, prompt_length
 
 
 def measured(tokens_per_s: float, most: int = 8192) -> PromptLength:
