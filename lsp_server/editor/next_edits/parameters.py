@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lsp_server.editor.next_edits.history import RecordedEdit
 
 _SPLATS = {"list_splat", "dictionary_splat"}
+_NO_ARGUMENTS = {"comment", "line_continuation"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,7 @@ def _parameters(tree: SyntaxTree, function: Node) -> list[Parameter] | None:
     found = []
     by_name_only = False
     for one in _parameters_node(function).named_children:
-        if one.type in ("comment", "positional_separator"):
+        if one.type in ("comment", "line_continuation", "positional_separator"):
             continue
         if one.type in ("keyword_separator", "list_splat_pattern"):
             by_name_only = True
@@ -226,7 +227,7 @@ def _bound_arguments(tree: SyntaxTree, function: Node) -> int:
 
 
 def _without(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> Proposal | None:
-    given = [one for one in arguments.named_children if one.type != "comment"]
+    given = _given(arguments)
     named = [
         one
         for one in given
@@ -239,15 +240,44 @@ def _without(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> Prop
         gone = positional[change.place]
     else:
         return None
-    number = given.index(gone)
-    if len(given) == 1:
-        start, end = gone.start_byte, gone.end_byte
-    elif number + 1 < len(given):
-        start, end = gone.start_byte, given[number + 1].start_byte
-    else:
-        start, end = given[number - 1].end_byte, gone.end_byte
-    hunk = Hunk(tree.index(start), tree.index(end), "")
+    hunk = _removal(tree, arguments, given, given.index(gone))
     return Proposal("", (hunk,), f"remove the argument {change.removed} of {change.function}")
+
+
+def _given(arguments: Node) -> list[Node]:
+    """The arguments alone, without comments and continued lines."""
+    return [one for one in arguments.named_children if one.type not in _NO_ARGUMENTS]
+
+
+def _removal(tree: SyntaxTree, arguments: Node, given: list[Node], number: int) -> Hunk:
+    """Takes away an argument with its comments: those in lines above it and the one behind it in
+    its line. A neighbour's stay."""
+    gone = given[number]
+    if len(given) == 1:
+        return Hunk(tree.index(arguments.start_byte) + 1, tree.index(arguments.end_byte) - 1, "")
+    last = given[number - 1] if number else None
+    row = (last.end_point if last is not None else arguments.start_point)[0]
+    comments = [one for one in arguments.named_children if one.type == "comment"]
+    start = last.end_byte if last is not None else arguments.start_byte
+    above = [one for one in comments if start <= one.start_byte < gone.start_byte]
+    end = given[number + 1].start_byte if number + 1 < len(given) else arguments.end_byte
+    below = [one for one in comments if gone.end_byte <= one.start_byte < end]
+    own = [one for one in below if one.start_point[0] == gone.end_point[0]]
+    if number + 1 < len(given):
+        first = next((one for one in above if one.start_point[0] > row), gone)
+        following = next((one for one in below if one not in own), given[number + 1])
+        return Hunk(tree.index(first.start_byte), tree.index(following.start_byte), "")
+    assert last is not None
+    end = tree.index((own[-1] if own else gone).end_byte)
+    kept = [one for one in above if one.start_point[0] == row]
+    if kept:
+        rest = tree.text[end:].lstrip(", ")
+        indent = tree.text[tree.index(kept[-1].end_byte) : tree.index(gone.start_byte)]
+        text = "" if rest[:1] in "\r\n" else indent
+        comma = len(tree.text[end:]) - len(tree.text[end:].lstrip(", "))
+        return Hunk(tree.index(kept[-1].end_byte), end + (0 if own else comma), text)
+    has_comma = "," in tree.text[tree.index(gone.end_byte) : end]
+    return Hunk(tree.index(last.end_byte), end, "," if has_comma and own else "")
 
 
 def _with(
@@ -255,7 +285,7 @@ def _with(
 ) -> Proposal | None:
     """The new parameter is given what has its name at the call; without such, the user is led
     there."""
-    given = [one for one in arguments.named_children if one.type != "comment"]
+    given = _given(arguments)
     positional = [one for one in given if one.type != "keyword_argument"]
     if any(
         one.type == "keyword_argument" and _text(tree, one.named_children[0]) == change.added
