@@ -92,7 +92,9 @@ class RedraftServer(LanguageServer):
             hub.acceptance,
         )
         self.offers = Offers(hub.acceptance)
-        self.editing = EditProvider(self.client_name, lambda: self.settings, self.edit_engine)
+        self.editing = EditProvider(
+            self.client_name, lambda: self.settings, self.edit_engine, hub.functions
+        )
         self.next_edits = NextEditProvider(
             self.documents,
             self.folders,
@@ -101,6 +103,7 @@ class RedraftServer(LanguageServer):
                 self.client_name, lambda: self.settings.next_edits, self.next_edit_engine
             ),
             self._tell_next_edits,
+            hub.functions,
         )
         self.indexing = IndexingProgress(
             self.protocol,

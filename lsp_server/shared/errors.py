@@ -31,6 +31,10 @@ class NoUserFolder(RedraftError):
     """Neither the home nor the folder for temporary files can be written to."""
 
 
+class WorkTakesTooLong(RedraftError):
+    """Work on a text was given up: the text is too large, or too much in it is to be looked at."""
+
+
 class EngineUnavailable(RedraftError):
     """The engine process is not running, or it died while it worked on the request."""
 

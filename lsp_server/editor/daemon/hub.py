@@ -24,6 +24,7 @@ from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.notes import CloseWorkspace, OpenWorkspace, ReloadIndex
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.processes.function_process import FunctionProcess
 from lsp_server.shared.settings import ServerSettings, Settings, folder_enabled
 from lsp_server.text.documents.allowed_files import AllowedFiles, allowed_file
 from operating_system.folders import log_folder
@@ -77,6 +78,7 @@ class Hub:
         self._memory = MemoryBudget(self._local_engines)
         self._folders: Counter[str] = Counter()
         self.indexer = IndexerClient(self._index_changed)
+        self.functions = FunctionProcess()
 
     def engine(self, settings: Settings, purpose: Purpose = "completion") -> EngineInterface:
         """The engine that these settings ask for; its process starts with the first request."""
@@ -235,6 +237,7 @@ class Hub:
         self.acceptance.save()
         await asyncio.gather(
             self.indexer.close(),
+            self.functions.close(),
             *(engine.close() for engine in self._engines.values()),
             *(shared.close() for shared in self._shared.values()),
         )
@@ -257,6 +260,7 @@ class Hub:
             ],
             "repositories": [one for shared in self._shared.values() for one in shared.status()],
             "indexer_pid": self.indexer.pid,
+            "functions_pid": self.functions.pid,
             "acceptance": self.acceptance.by_language(),
             "held_back": {
                 uri: reason

@@ -24,7 +24,14 @@ from lsp_server.editor.editing.renames import (
 from lsp_server.models.manifest import DEFAULT_FILE
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import EDIT, EditJob, JobResult, Span, unchanged
-from lsp_server.shared.errors import EditRefused, EngineUnavailable, RedraftError, StaleDocument
+from lsp_server.shared.errors import (
+    EditRefused,
+    EngineUnavailable,
+    RedraftError,
+    StaleDocument,
+    WorkTakesTooLong,
+)
+from lsp_server.shared.processes.function_process import FunctionProcess
 from lsp_server.shared.settings import Settings
 from lsp_server.text.documents.document import Document, Edit, Position
 from lsp_server.text.documents.invisible_characters import hidden_warning
@@ -33,6 +40,8 @@ from lsp_server.text.documents.secret_documents import withheld_warning
 logger = logging.getLogger(__name__)
 
 AROUND_CHARACTERS = 8_000
+SMALL_TEXT = 4_000
+"""Characters of a text that is parsed several times within a moment."""
 MAX_INSTRUCTION_CHARACTERS = 4_000
 
 
@@ -81,7 +90,7 @@ class EditResult:
     result: JobResult = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PendingEdit:
     """An edit under way: what the model is asked, and where its text will go."""
 
@@ -91,7 +100,9 @@ class PendingEdit:
     selection: str
     comment: tuple[int, int]
     """Characters of the selection that are the instruction itself; the model does not see them."""
-    renamed: list[Hunk] | None
+    where: EditedPart
+    """The code in the document as it was."""
+    renamed: list[Hunk] | None = None
     """The changes of the code where the instruction is a rename."""
 
     @property
@@ -109,8 +120,14 @@ class EditProvider:
     """Makes the edits of one client."""
 
     def __init__(
-        self, client: str, settings: Callable[[], Settings], engine: Callable[[], EngineInterface]
+        self,
+        client: str,
+        settings: Callable[[], Settings],
+        engine: Callable[[], EngineInterface],
+        functions: FunctionProcess | None = None,
     ) -> None:
+        """``functions``: where renames in larger texts are computed; without it, here."""
+        self._functions = functions
         self._client = client
         self._settings = settings
         self._engine = engine
@@ -131,13 +148,10 @@ class EditProvider:
         comment = comment_span(selection) if request.with_comment else (0, 0)
         code = selection[: comment[0]] + selection[comment[1] :]
         job = self._job(request, code, start, end)
-        try:
-            renamed = self._renamed(request, code, document.offset(start), len(selection))
-        except RedraftError as error:
-            error.private = bool(request.withheld)
-            raise
-        region = TrackedRegion(start, end)
-        pending = PendingEdit(request, job, region, selection, comment, renamed)
+        text, at = document.text, document.offset(start)
+        text = text[:at] + code + text[at + len(selection) :]
+        where = EditedPart(text, at, at + len(code), document.language, request.path)
+        pending = PendingEdit(request, job, TrackedRegion(start, end), selection, comment, where)
         regions = self._regions.setdefault(document.uri, [])
         regions.append(pending.region)
         try:
@@ -159,6 +173,7 @@ class EditProvider:
         return edit
 
     async def _finished(self, pending: PendingEdit, on_text: OnText | None) -> EditResult:
+        pending.renamed = await self._renamed(pending)
         if pending.renamed is not None:
             # Syntax tells what a rename makes of the code: a model could only spoil it.
             result = unchanged(apply_hunks(pending.code, pending.renamed))
@@ -178,13 +193,15 @@ class EditProvider:
         with self.begin(request) as pending:
             return await self.finish(pending, on_text)
 
-    def _renamed(
-        self, request: EditRequest, code: str, start: int, length: int
-    ) -> list[Hunk] | None:
-        text = request.document.text
-        text = text[:start] + code + text[start + length :]
-        where = EditedPart(text, start, start + len(code), request.document.language, request.path)
-        return rename_changes(request.instruction, where)
+    async def _renamed(self, pending: PendingEdit) -> list[Hunk] | None:
+        instruction, where = pending.request.instruction, pending.where
+        is_short = len(where.text) <= SMALL_TEXT or not asks_for_rename(instruction, where.code)
+        if self._functions is None or is_short:
+            return rename_changes(instruction, where)
+        try:
+            return await self._functions.call(rename_changes, instruction, where)
+        except WorkTakesTooLong as error:
+            raise EditRefused(f"the rename takes {error}; select fewer lines") from None
 
     def _job(self, request: EditRequest, code: str, start: Position, end: Position) -> EditJob:
         if not request.instruction.strip():
@@ -244,14 +261,16 @@ class EditProvider:
     def _fitted(self, pending: PendingEdit, result: JobResult) -> EditResult:
         document, job = pending.request.document, pending.job
         language, instruction = document.language, job.instruction
-        wanted = checked_text(job.selection, result, language, instruction, strict=False)
-        if self._is_default() or asks_for_rename(instruction, job.selection):
-            refuse_unparsed(job.selection, wanted, language)
-        doubt = doubt_about(job.selection, wanted, language, instruction)
         before, base = document.text, document.offset(pending.region.start)
         if pending.renamed is not None:
+            wanted = result.text
             where = EditedPart(before, base, base + len(pending.code), language)
             doubt = doubt_about_rename(pending.renamed, where)
+        else:
+            wanted = checked_text(job.selection, result, language, instruction, strict=False)
+            if self._is_default() or asks_for_rename(instruction, job.selection):
+                refuse_unparsed(job.selection, wanted, language)
+            doubt = doubt_about(job.selection, wanted, language, instruction)
         after = before[:base] + wanted + before[base + len(pending.selection) :]
         return EditResult(
             version=document.version,
@@ -270,7 +289,7 @@ class EditProvider:
         if wanted == code:
             return []
         base = document.offset(pending.region.start)
-        if pending.renamed is not None and apply_hunks(code, pending.renamed) == wanted:
+        if pending.renamed is not None:
             noted = pending.renamed
         else:
             noted = noted_hunks(code, wanted, pending.job.instruction, document.language)

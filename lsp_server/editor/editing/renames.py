@@ -19,7 +19,7 @@ from lsp_server.text.syntax.keywords import is_keyword
 from lsp_server.text.syntax.name_uses import NameUse, Reference
 from lsp_server.text.syntax.references import references
 from lsp_server.text.syntax.roles import MARKUP, PROSE, Role
-from lsp_server.text.syntax.scopes import Scope, function_named, scopes_at
+from lsp_server.text.syntax.scopes import Scope, ScopeFinder, function_named
 from lsp_server.text.syntax.tree import SyntaxTree
 
 Span = tuple[int, int]
@@ -263,8 +263,9 @@ def _colliding(tree: SyntaxTree, renamed: list[Reference], new: str) -> list[int
     if not others:
         return []
     bare = [one for one in renamed if _is_bare(one)]
-    old_scopes = {scopes_at(tree, one.start, one.end) for one in bare}
-    new_scopes = {one: scopes_at(tree, one.start, one.end) for one in others if _is_bare(one)}
+    finder = ScopeFinder(tree)
+    old_scopes = {finder.at(one.start, one.end) for one in bare}
+    new_scopes = {one: finder.at(one.start, one.end) for one in others if _is_bare(one)}
     meeting = _Meeting(old_scopes, set(new_scopes.values()))
     receivers = {one.receiver for one in renamed} - {None, ""}
     classes = {one.scope for one in renamed if one.use is NameUse.MEMBER} - {None}

@@ -4,7 +4,7 @@ too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,17 +19,22 @@ from lsp_server.editor.next_edits.parameters import (
 )
 from lsp_server.editor.next_edits.proposal import Proposal
 from lsp_server.editor.next_edits.renames import Rename, rename_in
-from lsp_server.editor.next_edits.repetitions import LARGEST_TEXT, places_of, repeated
+from lsp_server.editor.next_edits.repetitions import places_of, repeated
+from lsp_server.shared.errors import WorkTakesTooLong
+from lsp_server.text.documents.document import Document
 from lsp_server.text.syntax.python_names import occurrences
-from lsp_server.text.syntax.tree import SyntaxTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tree_sitter import Node
 
-    from lsp_server.editor.next_edits.history import EditHistory
+    from lsp_server.editor.next_edits.history import RecordedEdit
     from lsp_server.editor.next_edits.parameters import SignatureChange
+
+
+LARGEST_TEXT = 400_000
+"""Characters of a document beyond which it is not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +45,13 @@ class Elsewhere:
     rename: Rename | None = None
     signature: SignatureChange | None = None
 
-    def proposals(self, folder: Path, module: str, opened: Mapping[str, str]) -> Iterator[Proposal]:
+    def proposals(self, folder: Path, module: str, opened: Mapping[str, str]) -> list[Proposal]:
         """The proposals in other files. Reads the disk: not for the event loop."""
+        return list(self._proposals(folder, module, opened))
+
+    def _proposals(
+        self, folder: Path, module: str, opened: Mapping[str, str]
+    ) -> Iterator[Proposal]:
         for file in importing_files(folder, module, self.name, opened):
             if self.rename is not None:
                 yield from _renamed_in(file, self.rename)
@@ -60,31 +70,58 @@ class Found:
     elsewhere: Elsewhere | None = None
 
 
-def next_edits(history: EditHistory) -> Found:
-    """What the last edit of the history settles. Proposals are places in the document as it is."""
-    last = history.last
-    if last is None or sum(map(len, last.document.lines)) > LARGEST_TEXT:
+def next_edits(edits: list[RecordedEdit]) -> Found:
+    """What the first of these edits settles, which is the latest. Proposals are places in its
+    document as it is. Raises WorkTakesTooLong."""
+    last = edits[0]
+    refuse_large(last.document)
+    trees = last.trees()
+    if trees is None:
         return Found(())
-    rename = rename_in(last)
+    before, now = trees
+    rename = rename_in(last, before)
     if rename is not None:
         title = f"rename {rename.old} to {rename.new}"
         found = tuple(Proposal("", (hunk,), title) for hunk in rename.hunks())
         return Found(found, Elsewhere(rename.old, rename=rename) if rename.is_global else None)
-    signature = signature_change(last)
+    signature = signature_change(last, before, now)
     if signature is not None:
-        change, tree, function = signature
-        calls = calls_to_change(change, tree, function, calls_of(tree, function))
+        change, function = signature
+        calls = calls_to_change(change, now, function, calls_of(now, function))
         is_global = _is_of_module(function)
         return Found(
             tuple(calls), Elsewhere(change.function, signature=change) if is_global else None
         )
-    replacement = repeated(history)
+    replacement = repeated(edits, trees)
     if replacement is not None:
-        document = last.document
-        now = SyntaxTree.of(document.text, document.language, document.uri)
-        assert now is not None
         return Found(tuple(places_of(now, replacement)))
     return Found(())
+
+
+def edits_to_look_at(history: Iterable[RecordedEdit]) -> list[RecordedEdit]:
+    """The edits that :func:`next_edits` needs, the latest first: those in its document, and others
+    as far as they are together no larger than what is looked at."""
+    edits: list[RecordedEdit] = []
+    for edit in history:
+        if edits and size_of([*edits, edit]) > LARGEST_TEXT:
+            break
+        edits.append(edit)
+    return edits
+
+
+def size_of(edits: list[RecordedEdit]) -> int:
+    """Characters of the documents of edits."""
+    return sum(
+        len(text) for text in {one.document.uri: one.document.text for one in edits}.values()
+    )
+
+
+def refuse_large(document: Document) -> None:
+    """Raises WorkTakesTooLong for a document that is not looked at."""
+    if (size := len(document.text)) > LARGEST_TEXT:
+        raise WorkTakesTooLong(
+            f"the file has {size:,} characters; next edits look at up to {LARGEST_TEXT:,}"
+        )
 
 
 def _is_of_module(function: Node) -> bool:

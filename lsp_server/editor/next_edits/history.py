@@ -6,12 +6,14 @@ next, and what was undone was never meant. The history lives as long as the edit
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from lsp_server.text.documents.document import Document, Edit
+from lsp_server.text.syntax.tree import SyntaxTree
 
 NEAR_LINES = 8
 """A change joins the last edit when it is at most so many lines away (Zed's number)."""
@@ -23,6 +25,8 @@ BULK_CHARACTERS = 200
 LARGEST_CHARACTERS = 6_000
 """An edit of more text than this is left out."""
 LONGEST_HISTORY = 32
+
+_numbers = itertools.count()
 
 
 @dataclass(slots=True, eq=False)
@@ -39,6 +43,8 @@ class RecordedEdit:
     new: list[str]
     changed_s: float
     """When it was last changed, by the history's clock."""
+    number: int = field(default_factory=lambda: next(_numbers))
+    """It changes with what the edit is, and not when it moves."""
 
     @property
     def end(self) -> int:
@@ -59,6 +65,13 @@ class RecordedEdit:
         """The document's text without this edit."""
         lines = self.document.lines
         return "".join([*lines[: self.line], *self.old, *lines[self.end :]])
+
+    def trees(self) -> tuple[SyntaxTree, SyntaxTree] | None:
+        """The document without this edit and with it; None where its language has no grammar."""
+        document = self.document
+        before = SyntaxTree.of(self.text_before(), document.language, document.uri)
+        now = SyntaxTree.of(document.text, document.language, document.uri)
+        return (before, now) if before is not None and now is not None else None
 
     def start_offset(self) -> int:
         """Code points of the document before the edit; the same with and without it."""
@@ -141,13 +154,6 @@ class EditHistory:
         self._word = _Word(-1, 0, 0)
         """The word that was typed at last, in the last edit's document."""
 
-    @classmethod
-    def of(cls, edits: Iterable[RecordedEdit]) -> EditHistory:
-        """A history of these edits, the latest first."""
-        history = cls(lambda _: True)
-        history._edits.extendleft(edits)
-        return history
-
     def __iter__(self) -> Iterator[RecordedEdit]:
         """The edits, the latest first."""
         return iter(list(reversed(self._edits)))
@@ -205,6 +211,7 @@ class EditHistory:
                 edit.line += by
             else:
                 edit.line, edit.old, edit.new = _union(edit, change, document.lines)
+                edit.number = next(_numbers)
 
     def closed(self, uri: str) -> None:
         """A document was closed; what was done in it stays known by its text."""

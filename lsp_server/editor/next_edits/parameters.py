@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lsp_server.editor.editing.hunks import Hunk
 from lsp_server.editor.next_edits.proposal import Proposal
+from lsp_server.editor.next_edits.words import refuse_many
 from lsp_server.text.syntax.python_names import Use, occurrences
 from lsp_server.text.syntax.python_references import PythonMembers
 from lsp_server.text.syntax.tree import SyntaxTree
@@ -49,15 +50,13 @@ class SignatureChange:
     """How many positional arguments stand before it in a call; -1: it is given by name."""
 
 
-def signature_change(edit: RecordedEdit) -> tuple[SignatureChange, SyntaxTree, Node] | None:
-    """The parameter that came or went by an edit, the text as it is now, and the function in it;
-    None for any other edit."""
-    document = edit.document
-    before = SyntaxTree.of(edit.text_before(), document.language, document.uri)
-    if before is None or before.grammar != "python":
+def signature_change(
+    edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree
+) -> tuple[SignatureChange, Node] | None:
+    """The parameter that came or went by an edit, and the function in the text as it is now; None
+    for any other edit. before, now: the document without the edit and with it."""
+    if before.grammar != "python":
         return None
-    now = SyntaxTree.of(document.text, document.language, document.uri)
-    assert now is not None
     start = edit.start_offset()
     old = list(_functions(before, start, start + len(edit.old_text)))
     new = list(_functions(now, start, start + len(edit.new_text)))
@@ -66,7 +65,7 @@ def signature_change(edit: RecordedEdit) -> tuple[SignatureChange, SyntaxTree, N
     if old[0].has_error or _parameters_node(new[0]).has_error:
         return None
     change = _change(before, old[0], now, new[0])
-    return (change, now, new[0]) if change is not None else None
+    return (change, new[0]) if change is not None else None
 
 
 def calls_to_change(
@@ -93,9 +92,10 @@ def calls_to_change(
 
 
 def calls_of(tree: SyntaxTree, function: Node) -> list[Node]:
-    """The calls of a function in its own file."""
+    """The calls of a function in its own file. Raises WorkTakesTooLong."""
     name = function.child_by_field_name("name")
     assert name is not None
+    refuse_many(tree.text, _text(tree, name))
     found = []
     names = occurrences(tree, _text(tree, name))
     members = PythonMembers(tree, names)

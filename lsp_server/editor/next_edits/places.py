@@ -21,6 +21,8 @@ MOST_PARSED = 24
 """Of more files that hold a name the first ones are looked at."""
 MOST_LINES = 12
 """A name that stands in more lines of a document says nothing of any of them."""
+MOST_MENTIONS = 500
+"""What comes so often, comments and longer names with it, is not looked at."""
 _IMPORT = re.compile(r"\s*(?:from|import|use|export)\b|#include\b")
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 
@@ -85,6 +87,8 @@ def files_touched(
 
 def _lines_with(name: str, document: Document, tree: SyntaxTree | None) -> list[Position]:
     """The first place in each line that holds a name; none where these are too many."""
+    if document.text.count(name) > MOST_MENTIONS:
+        return []
     word = re.compile(rf"\b{re.escape(name)}\b")
     starts: Iterator[int] | list[int] = (
         [start for start, _ in tree.identifiers(name)]

@@ -15,24 +15,33 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pygls.uris import to_fs_path
 
 from lsp_server.editor.editing.region import TrackedRegion
 from lsp_server.editor.in_flight import InFlight
-from lsp_server.editor.next_edits.finding import Elsewhere, Found, next_edits
+from lsp_server.editor.next_edits.finding import (
+    LARGEST_TEXT,
+    Elsewhere,
+    edits_to_look_at,
+    next_edits,
+    refuse_large,
+    size_of,
+)
 from lsp_server.editor.next_edits.history import EditHistory, RecordedEdit
 from lsp_server.editor.next_edits.model import ConfidentChanges, NextEditModel, WindowRequest
 from lsp_server.editor.next_edits.notebook_text import NotebookText
 from lsp_server.editor.next_edits.pending import PendingNextEdit
 from lsp_server.editor.next_edits.places import files_touched, places_touched
 from lsp_server.editor.next_edits.proposal import Proposal
-from lsp_server.editor.next_edits.repetitions import LARGEST_TEXT
+from lsp_server.editor.next_edits.renames import rename_by
 from lsp_server.editor.next_edits.taken_places import TakenPlaces
 from lsp_server.editor.next_edits.window_hunks import DocumentChange
 from lsp_server.editor.next_edits.windows import window_at
 from lsp_server.shared.contract.jobs import EDIT, PREFETCH, PREFILL
+from lsp_server.shared.errors import WorkTakesTooLong
+from lsp_server.shared.processes.function_process import FunctionProcess
 from lsp_server.tasks.next_edits.formats import NextEditFormat
 from lsp_server.text.documents.document import Document, Documents, Edit, Position, split_lines
 from lsp_server.text.documents.workspace_folders import DocumentLocation, Folders
@@ -49,7 +58,14 @@ not go on, its answer is there, or nearly, once the editor asks."""
 REST_S = 1.0
 """Other files are looked at after so long without a key."""
 
+SMALL_TEXT = 4_000
+"""Characters of a text that is parsed several times within a moment."""
+
 _numbers = itertools.count(1)
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 
 
 class NextEditProvider:
@@ -62,8 +78,10 @@ class NextEditProvider:
         may_be_read: Callable[[Document], bool],
         model: NextEditModel | None = None,
         on_more: Callable[[str], None] = lambda uri: None,
+        functions: FunctionProcess | None = None,
     ) -> None:
-        """``may_be_read``: whether a document counts for others, see ``EditHistory``; ``model``:
+        """``functions``: where what may take longer than a moment is computed; without it, here.
+        ``may_be_read``: whether a document counts for others, see ``EditHistory``; ``model``:
         asks the model, where there is one; ``on_more``: told the URI of a document of which more
         is known than the last answer had."""
         self._documents = documents
@@ -73,7 +91,11 @@ class NextEditProvider:
         self._pending: list[PendingNextEdit] = []
         self._made_for: tuple[RecordedEdit | None, float] = (None, 0.0)
         self._dismissed: set[tuple[str, str, str | None]] = set()
+        self._settling: asyncio.Task[None] | None = None
         self._search: asyncio.Task[None] | None = None
+        self._functions = functions
+        self._given_up = ""
+        """Why the last edit was not looked at."""
         self.model = model
         self._on_more = on_more
         self._flight: InFlight[_RunningRequest] = InFlight()
@@ -98,6 +120,8 @@ class NextEditProvider:
     def changed(self, document: Document, edits: list[Edit]) -> None:
         """A document was changed."""
         self._flight.stop()
+        if self._settling is not None and self._settling.cancel():
+            self._made_for = None, 0.0
         taken = self._taken(document, edits)
         self._pending = [one for one in self._pending if one not in taken]
         self._taken_texts += [
@@ -167,7 +191,7 @@ class NextEditProvider:
             "shown": self.shown,
             "accepted": self.accepted,
             "rejected": self.rejected,
-            "reason": model.reason if model is not None else "",
+            "reason": self._given_up or (model.reason if model is not None else ""),
             "trouble": model.trouble if model is not None else "",
         }
 
@@ -210,9 +234,11 @@ class NextEditProvider:
                 if self._flight.newest is not mine:
                     return None
         self._renew()
-        if self._search is not None:
-            # A cancelled request does not end the search: the next one waits for it, too.
-            await asyncio.shield(self._search)
+        # A cancelled request does not end them: the next one waits for them, too.
+        if self._settling is not None and not self._settling.done():
+            await asyncio.wait([self._settling])
+        if self._search is not None and not self._search.done():
+            await asyncio.wait([self._search])
         await self._look_at_files()
         if self._flight.newest is not mine:
             return None
@@ -294,12 +320,12 @@ class NextEditProvider:
             text = Document(document.uri, document.language, 0, document.text)
             if any(one.is_of_model for one in self._pending):
                 return
-            for place in await asyncio.to_thread(places_touched, last, text, window):
+            for place in await self._look(places_touched, last, text, window):
                 if await self._has_found(document, place, running):
                     return
             await asyncio.sleep(REST_S)
             for other in await self._files_touched(last):
-                for place in (await asyncio.to_thread(places_touched, last, other))[:1]:
+                for place in (await self._look(places_touched, last, other))[:1]:
                     if await self._has_found(other, place, running):
                         return
         finally:
@@ -333,7 +359,7 @@ class NextEditProvider:
         if not place.folder:
             return []
         folder, opened = Path(place.folder), self._opened_in(place)
-        found = await asyncio.to_thread(files_touched, edit, folder, place.path, opened)
+        found = await self._look(files_touched, edit, folder, place.path, opened)
         language = edit.document.language
         documents = [self._document(folder, path, text, language) for path, text in found]
         return [one for one in documents if one is not None and self._may_be_shown(one)]
@@ -415,13 +441,36 @@ class NextEditProvider:
             return
         if last is not self._made_for[0]:
             self._dismissed.clear()
-        self._made_for = state
-        if last is None or not self._may_be_read(last.document):
+        self._made_for, self._given_up = state, ""
+        if last is not None and self._may_be_read(last.document):
+            self._settling = asyncio.create_task(self._settle(last))
+
+    async def _settle(self, last: RecordedEdit) -> None:
+        document = last.document
+        text = document.text
+        try:
+            refuse_large(document)
+            notebook = NotebookText.around(document, self._documents, self._may_be_read)
+            all_edits = iter(self.history) if notebook is None else map(notebook.of, self.history)
+            edits = edits_to_look_at(all_edits)
+            found = await self._compute(size_of(edits), next_edits, edits)
+            typed = self._taken_places.typed(last)
+            again = await self._compute(len(text), rename_by, typed) if typed is not None else None
+        except WorkTakesTooLong as reason:
+            self._given_up = str(reason)
             return
-        found, made = self._settled(last)
+        if self.history.last is not last or document.text != text:
+            self._made_for = None, 0.0
+            return
+        made = [
+            self._placed(one, last, document)
+            if notebook is None
+            else self._in_cell(one, last, notebook)
+            for one in found.proposals
+        ]
         made += [
-            self._pending_at(one.document, one.region, text, title, last)
-            for one, text, title in self._taken_places.of(last)
+            self._pending_at(one.document, one.region, new, title, last)
+            for one, new, title in (self._taken_places.of(last, again.new) if again else ())
         ]
         # What an edit settled when it was not finished goes; what others propose stays.
         self._pending = [one for one in self._pending if one.is_of_model or one.source is not last]
@@ -432,14 +481,32 @@ class NextEditProvider:
         if found.elsewhere is not None:
             self._search = asyncio.create_task(self._look_elsewhere(found.elsewhere, last))
 
-    def _settled(self, last: RecordedEdit) -> tuple[Found, list[PendingNextEdit]]:
-        """What the history settles, in the edited document or in the cells of its notebook."""
-        notebook = NotebookText.around(last.document, self._documents, self._may_be_read)
-        if notebook is not None:
-            found = next_edits(EditHistory.of(map(notebook.of, self.history)))
-            return found, [self._in_cell(one, last, notebook) for one in found.proposals]
-        found = next_edits(self.history)
-        return found, [self._placed(one, last, last.document) for one in found.proposals]
+    async def _compute(
+        self,
+        size: int,
+        function: Callable[Arguments, Result],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> Result:
+        """What a function finds in a text of so many characters. Raises WorkTakesTooLong."""
+        if self._functions is None or size <= SMALL_TEXT:
+            return function(*arguments, **named)
+        return await self._functions.call(function, *arguments, **named)
+
+    async def _look(
+        self,
+        function: Callable[Arguments, list[Item]],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> list[Item]:
+        """What a function finds in files; nothing where that takes too long."""
+        if self._functions is None:
+            return await asyncio.to_thread(function, *arguments, **named)
+        try:
+            return await self._functions.call(function, *arguments, **named)
+        except WorkTakesTooLong as reason:
+            self._given_up = str(reason)
+            return []
 
     def _add(self, made: list[PendingNextEdit]) -> None:
         self._pending += [
@@ -453,9 +520,7 @@ class NextEditProvider:
             return
         opened = self._opened_in(place)
         folder = Path(place.folder)
-        proposals = await asyncio.to_thread(
-            lambda: list(elsewhere.proposals(folder, place.path, opened))
-        )
+        proposals = await self._look(elsewhere.proposals, folder, place.path, opened)
         if source not in set(self.history):
             return
         unopened: dict[str, Document] = {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.editing.hunks import Hunk
-from lsp_server.editor.next_edits.words import changed_word
+from lsp_server.editor.next_edits.words import changed_word, refuse_many
 from lsp_server.text.syntax.keywords import is_keyword
 from lsp_server.text.syntax.name_uses import NameUse, Reference
 from lsp_server.text.syntax.references import references, same_meaning
@@ -27,8 +27,6 @@ class Rename:
 
     old: str
     new: str
-    before: SyntaxTree
-    """The text without the change."""
     places: tuple[Reference, ...]
     """Where the old name is left in the text without the change, and is meant."""
     shift: Shift
@@ -56,14 +54,24 @@ class Shift:
         return offset + self.by * bisect_left(self.places, offset)
 
 
-def rename_in(edit: RecordedEdit) -> Rename | None:
-    """The rename that an edit began; None where it is none, or where the new name would collide."""
+def rename_by(edit: RecordedEdit) -> Rename | None:
+    """The rename that an edit began, as of :func:`rename_in`."""
+    document = edit.document
+    before = SyntaxTree.of(edit.text_before(), document.language, document.uri)
+    return rename_in(edit, before) if before is not None else None
+
+
+def rename_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
+    """The rename that an edit began; None where it is none, or where the new name would collide.
+
+    ``before``: the document without the edit. Raises WorkTakesTooLong.
+    """
     change = changed_word(edit.old_text, edit.new_text)
     if change is None or not _NAME.fullmatch(change.old) or not _NAME.fullmatch(change.new):
         return None
-    before = SyntaxTree.of(edit.text_before(), edit.document.language, edit.document.uri)
-    if before is None or before.grammar in PROSE | MARKUP or is_keyword(change.new, before.grammar):
+    if before.grammar in PROSE | MARKUP or is_keyword(change.new, before.grammar):
         return None
+    refuse_many(before.text, change.old, change.new)
     start = edit.start_offset()
     changed = tuple(start + at for at, _ in change.places)
     names = references(before, change.old)
@@ -74,7 +82,7 @@ def rename_in(edit: RecordedEdit) -> Rename | None:
     scope = meant[0].scope
     is_global = before.grammar == "python" and scope is not None and scope.kind == "module"
     shift = Shift(changed, len(change.new) - len(change.old))
-    return Rename(change.old, change.new, before, places, shift, is_global)
+    return Rename(change.old, change.new, places, shift, is_global)
 
 
 def _collides(one: Reference, renamed: Reference) -> bool:

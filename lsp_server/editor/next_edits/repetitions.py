@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lsp_server.editor.editing.hunks import Hunk
 from lsp_server.editor.next_edits.proposal import Proposal
+from lsp_server.editor.next_edits.words import refuse_many, whole
 from lsp_server.text.line_diff import opcodes
 from lsp_server.text.syntax.tree import SyntaxTree
 
@@ -30,8 +31,6 @@ _INNER = re.compile(r"_(?:content|fragment|start|end)$|escape_sequence")
 _ENDS = re.compile(r"(?:statement|block|module|program|definition|body)$")
 _TRANSPARENT = {"list", "tuple", "array", "parenthesized_expression"}
 _NAMING = ("name", "key", "left", "function", "property", "field")
-LARGEST_TEXT = 400_000
-"""Characters of a document beyond which it is not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +42,14 @@ class RepeatedReplacement:
     role: tuple[str, ...]
 
 
-def repeated(edits: Iterable[RecordedEdit]) -> RepeatedReplacement | None:
+def repeated(
+    edits: Iterable[RecordedEdit], trees: tuple[SyntaxTree, SyntaxTree]
+) -> RepeatedReplacement | None:
     """The replacement that the last edit made, when an earlier one made the same; None for any
-    other."""
+    other. ``trees``: of the last edit."""
     found: list[RepeatedReplacement] = []
     for number, edit in enumerate(edits):
-        made = list(replacements(edit))
+        made = _made(edit, trees if number == 0 else None)
         if number == 0 and not made:
             return None
         found += made[:2]
@@ -57,18 +58,31 @@ def repeated(edits: Iterable[RecordedEdit]) -> RepeatedReplacement | None:
     return None
 
 
-def replacements(edit: RecordedEdit) -> Iterator[RepeatedReplacement]:
-    """What an edit replaced, one by one; nothing where it did anything else."""
-    document = edit.document
-    if sum(map(len, document.lines)) > LARGEST_TEXT:
-        return
+_known: dict[int, tuple[RepeatedReplacement, ...]] = {}
+"""What edits replaced, by their numbers: each is looked at once."""
+_MOST_KNOWN = 1_000
+
+
+def _made(
+    edit: RecordedEdit, trees: tuple[SyntaxTree, SyntaxTree] | None
+) -> tuple[RepeatedReplacement, ...]:
+    if edit.number not in _known:
+        if len(_known) > _MOST_KNOWN:
+            _known.clear()
+        _known[edit.number] = tuple(replacements(edit, trees))
+    return _known[edit.number]
+
+
+def replacements(
+    edit: RecordedEdit, trees: tuple[SyntaxTree, SyntaxTree] | None = None
+) -> Iterator[RepeatedReplacement]:
+    """What an edit replaced, one by one; nothing where it did anything else. ``trees``: the
+    document without it and with it, where they are known."""
     pairs = _differing(edit.old_text, edit.new_text)
-    if not pairs:
+    trees = (trees or edit.trees()) if pairs else None
+    if trees is None:
         return
-    before = SyntaxTree.of(edit.text_before(), document.language, document.uri)
-    now = SyntaxTree.of(document.text, document.language, document.uri)
-    if before is None or now is None:
-        return
+    before, now = trees
     start = edit.start_offset()
     for (at, end), (to, until) in pairs:
         old = _whole(before, start + at, start + end)
@@ -81,9 +95,10 @@ def replacements(edit: RecordedEdit) -> Iterator[RepeatedReplacement]:
 
 
 def places_of(tree: SyntaxTree, replacement: RepeatedReplacement) -> list[Proposal]:
-    """Where a text has the old thing in the same role."""
+    """Where a text has the old thing in the same role. Raises WorkTakesTooLong."""
+    refuse_many(tree.text, replacement.old)
     found = []
-    for at in re.finditer(re.escape(replacement.old), tree.text):
+    for at in whole(replacement.old).finditer(tree.text):
         node = _whole(tree, *at.span())
         is_same = node is not None and _text(tree, node) == replacement.old
         if is_same and role_of(tree, node) == replacement.role:  # type: ignore[arg-type]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from lsp_server.editor.editing.region import TrackedRegion
 from lsp_server.editor.next_edits.history import RecordedEdit
 from lsp_server.editor.next_edits.pending import PendingNextEdit
-from lsp_server.editor.next_edits.renames import rename_in
 from lsp_server.editor.next_edits.words import changed_word
 from lsp_server.text.documents.document import Document, Edit, Position
 
@@ -68,14 +67,18 @@ class TakenPlaces:
         """A document was closed."""
         self._places = [one for one in self._places if one.document.uri != uri]
 
-    def of(self, edit: RecordedEdit) -> Iterator[tuple[TakenPlace, str, str]]:
-        """The places that an edit has left behind, what becomes of each, and why."""
+    def typed(self, edit: RecordedEdit) -> RecordedEdit | None:
+        """An edit as the user typed it, without what was taken in its lines; None where nothing was
+        taken of what follows from it."""
         places = [one for one in self._places if one.source is edit]
-        rename = rename_in(_without(edit, places)) if places else None
-        if rename is not None:
-            for one in places:
-                if (text := one.renamed(rename.new)) is not None:
-                    yield one, text, f"rename {one.name} to {rename.new}"
+        return _without(edit, places) if places else None
+
+    def of(self, edit: RecordedEdit, name: str) -> Iterator[tuple[TakenPlace, str, str]]:
+        """The places that an edit to another name has left behind, what becomes of each, and
+        why."""
+        for one in self._places:
+            if one.source is edit and (text := one.renamed(name)) is not None:
+                yield one, text, f"rename {one.name} to {name}"
 
 
 def _taken(taken: Iterable[PendingNextEdit]) -> Iterator[TakenPlace]:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from lsp_server.shared.errors import WorkTakesTooLong
+
+MOST_PLACES = 2_000
+"""What stands in more places of a document is not looked at in each of them."""
 _TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 
@@ -34,3 +38,20 @@ def changed_word(old: str, new: str) -> WordChange | None:
         at += len(one)
         to += len(two)
     return WordChange(word, other, tuple(places))
+
+
+def whole(word: str) -> re.Pattern[str]:
+    """Finds a word, or another piece of a text, where it is no part of a longer word."""
+    before = r"(?<!\w)" if re.match(r"\w", word) else ""
+    after = r"(?!\w)" if re.search(r"\w\Z", word) else ""
+    return re.compile(f"{before}{re.escape(word)}{after}")
+
+
+def refuse_many(text: str, *words: str) -> None:
+    """Raises WorkTakesTooLong where a word, or another piece of a text, comes too often in it."""
+    for word in words:
+        if (count := sum(1 for _ in whole(word).finditer(text))) > MOST_PLACES:
+            named = " ".join(word.split())[:40]
+            raise WorkTakesTooLong(
+                f"{named} comes {count:,} times; next edits look at up to {MOST_PLACES:,} places"
+            )

@@ -20,7 +20,7 @@ from lsp_server.text.syntax.name_uses import (
     use_of,
 )
 from lsp_server.text.syntax.python_references import python_references
-from lsp_server.text.syntax.scopes import Scope, scopes_at
+from lsp_server.text.syntax.scopes import Scope, ScopeFinder
 from lsp_server.text.syntax.tree import SyntaxTree
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ def _own(tree: SyntaxTree, name: str, spans: list[Span]) -> list[Reference]:
     root = Scope(0, len(tree.text), "module")
     places: list[tuple[Span, Node, Spelling, tuple[Scope, ...]]] = []
     inner: list[Reference] = []
+    finder = ScopeFinder(tree, blocks=True)
     for span in spans:
         node = tree.node(*span)
         if node is None:
@@ -143,10 +144,10 @@ def _own(tree: SyntaxTree, name: str, spans: list[Span]) -> list[Reference]:
             inner += _of_expression(tree, node, span, name)
         else:
             place = use_of(tree, node, span)
-            scopes = (root, *scopes_at(tree, *span, blocks=True))
+            scopes = (root, *finder.at(*span))
             places.append((span, node, place, scopes))
     if tree.grammar == "rust":
-        places += _rust_formats(tree, name, root)
+        places += _rust_formats(tree, name, root, finder)
     if tree.grammar == "php" and any(tree.text[span[0] - 1] == "$" for span in spans):
         # A function or class of that name is another thing.
         places = [
@@ -388,7 +389,7 @@ _FORMATS = re.compile(
 
 
 def _rust_formats(
-    tree: SyntaxTree, name: str, root: Scope
+    tree: SyntaxTree, name: str, root: Scope, finder: ScopeFinder
 ) -> list[tuple[Span, Node, Spelling, tuple[Scope, ...]]]:
     """Where a format string of a macro takes a variable: ``"{name}"``, ``"{:name$}"``."""
     found = []
@@ -414,6 +415,6 @@ def _rust_formats(
             and one.next_sibling.type == "="
         ]  # fmt: skip
         if not given:
-            scopes = (root, *scopes_at(tree, *at.span(), blocks=True))
+            scopes = (root, *finder.at(*at.span()))
             found.append((at.span(), node, Spelling(NameUse.VARIABLE), scopes))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -71,23 +71,66 @@ class Scope:
         return _CLASS.search(self.kind) is not None
 
 
-def scopes_at(tree: SyntaxTree, start: int, end: int, *, blocks: bool = False) -> tuple[Scope, ...]:
-    """The scopes around the word there, outermost first. The name of a function or class belongs
-    to what is around that. blocks: with blocks, loops and whatever else the language has."""
-    found: list[Scope] = []
-    node = tree.node(start, end)
-    place = node.start_byte if node is not None else 0
-    also = _BLOCKS.get(tree.grammar, "").split() if blocks else []
-    none = _WITHOUT_BODY.get(tree.grammar) if blocks else None
-    while node is not None:
-        if node.is_named and none is not None and none.search(node.type):
-            pass
-        elif node.type in also or (
-            node.is_named and _is_scope(node) and not _names(tree, node, place)
-        ):
-            found.append(_span(tree, node))
-        node = node.parent
-    return tuple(reversed(found))
+class _Around(NamedTuple):
+    """A scope, and up to where it holds its own name and what stands before that, but for the
+    receiver of a method."""
+
+    scope: Scope
+    named_until: int
+    receiver: tuple[int, int]
+
+    def holds(self, place: int) -> bool:
+        """Whether a word lies in the scope."""
+        return place >= self.named_until or self.receiver[0] <= place < self.receiver[1]
+
+
+class ScopeFinder:
+    """Looks up the scopes around words of a text, the outermost first. The name of a function or
+    class belongs to what is around that. blocks: with blocks, loops and whatever else the language
+    has."""
+
+    def __init__(self, tree: SyntaxTree, *, blocks: bool = False) -> None:
+        self._tree = tree
+        self._also = frozenset(_BLOCKS.get(tree.grammar, "").split() if blocks else ())
+        self._none = _WITHOUT_BODY.get(tree.grammar) if blocks else None
+        self._known: dict[int, tuple[_Around, ...]] = {}
+        """By the node: many words have most of the nodes around them in common."""
+
+    def at(self, start: int, end: int) -> tuple[Scope, ...]:
+        """The scopes around the word there."""
+        node = self._tree.node(start, end)
+        if node is None:
+            return ()
+        place = self._tree.index(node.start_byte)
+        return tuple(one.scope for one in self._around(node) if one.holds(place))
+
+    def _around(self, node: Node) -> tuple[_Around, ...]:
+        path: list[Node] = []
+        outer: Node | None = node
+        while outer is not None and outer.id not in self._known:
+            path.append(outer)
+            outer = outer.parent
+        found = self._known[outer.id] if outer is not None else ()
+        for one in reversed(path):
+            own = self._opened(one)
+            found = (*found, own) if own is not None else found
+            self._known[one.id] = found
+        return found
+
+    def _opened(self, node: Node) -> _Around | None:
+        """The scope that a node opens."""
+        if not node.is_named or (self._none is not None and self._none.search(node.type)):
+            return None
+        if node.type in self._also:
+            return _Around(_span(self._tree, node), -1, (0, 0))
+        if not _is_scope(node):
+            return None
+        return _Around(_span(self._tree, node), *_own_name(self._tree, node))
+
+
+def scopes_at(tree: SyntaxTree, start: int, end: int) -> tuple[Scope, ...]:
+    """The functions and classes around the word there, outermost first."""
+    return ScopeFinder(tree).at(start, end)
 
 
 def function_named(tree: SyntaxTree, name: str, start: int, end: int) -> Scope | None:
@@ -96,10 +139,9 @@ def function_named(tree: SyntaxTree, name: str, start: int, end: int) -> Scope |
         if not start <= at < end:
             continue
         inner = tree.node(at, to)
-        place = inner.start_byte if inner is not None else 0
         while inner is not None:
             if inner.is_named and _is_scope(inner):
-                if _names(tree, inner, place):
+                if not _Around(_span(tree, inner), *_own_name(tree, inner)).holds(at):
                     return _span(tree, inner)
                 break
             inner = inner.parent
@@ -116,17 +158,23 @@ def _is_scope(node: Node) -> bool:
     return _SCOPE.match(node.type) is not None
 
 
-def _names(tree: SyntaxTree, scope: Node, place: int) -> bool:
-    """Whether the word at byte ``place`` is the scope's own name, or stands before it."""
+def _own_name(tree: SyntaxTree, scope: Node) -> tuple[int, tuple[int, int]]:
+    """Where a scope's own name ends, before anything that lies in it, and where its receiver is,
+    which does lie in it."""
     if scope.parent is None or _NO_NAME.search(scope.type):
-        return False
+        return -1, (0, 0)
     name = scope.child_by_field_name("name")
-    if name is not None:
-        receiver = scope.child_by_field_name("receiver")
-        of_receiver = receiver is not None and receiver.start_byte <= place < receiver.end_byte
-        return place < name.end_byte and not of_receiver
-    before = tree.text[_span(tree, scope).start : tree.index(place)]
-    return _CALLS.search(before) is None
+    if name is None:
+        span = _span(tree, scope)
+        opened = _CALLS.search(tree.text, span.start, span.end)
+        return (opened.start() if opened else span.end), (0, 0)
+    receiver = scope.child_by_field_name("receiver")
+    if receiver is None:
+        return tree.index(name.end_byte), (0, 0)
+    return tree.index(name.end_byte), (
+        tree.index(receiver.start_byte),
+        tree.index(receiver.end_byte),
+    )
 
 
 def _span(tree: SyntaxTree, node: Node) -> Scope:

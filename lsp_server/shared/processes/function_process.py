@@ -1,0 +1,133 @@
+"""Runs functions in a child process: a long one in a thread would stop everything else that shares
+the interpreter. Each call has a thread of its own there, so that none waits for another."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import logging
+import pickle
+import threading
+from collections.abc import Callable
+from typing import BinaryIO, ParamSpec, TypeVar
+
+from lsp_server.shared.errors import RedraftError, WorkTakesTooLong
+from lsp_server.shared.processes.child import Child, FramePipe, serve_frames_on_stdio
+from lsp_server.shared.processes.framing import Frame
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+
+LONGEST_S = 5.0
+"""A call that takes longer is given up, and the process with it."""
+
+
+class _ProcessEnded(WorkTakesTooLong):
+    """The process died under a call."""
+
+
+class FunctionProcess:
+    """One process, started with the first call and again when it died."""
+
+    def __init__(self) -> None:
+        self._child = Child(__name__, [], self._receive, self._died)
+        self._calls: dict[int, asyncio.Future[bytes]] = {}
+        self._numbers = itertools.count()
+        self._starting = asyncio.Lock()
+        self._closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the child."""
+        return self._child.pid if self._child.alive else None
+
+    async def call(
+        self,
+        function: Callable[Arguments, Result],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> Result:
+        """What a function of a module returns or raises; all of it must go through pickle.
+
+        Raises WorkTakesTooLong. A call that is cancelled is not waited for.
+        """
+        # Now: what is told may be another thing once the process has started.
+        data = base64.b64encode(pickle.dumps((function, arguments, named))).decode("ascii")
+        try:
+            answer = await self._answer(data)
+        except _ProcessEnded:
+            # Another call was given up, and the process with it.
+            answer = await self._answer(data)
+        result, error = pickle.loads(answer)
+        if error is not None:
+            raise error
+        returned: Result = result
+        return returned
+
+    async def _answer(self, data: str) -> bytes:
+        await self._start()
+        number, future = next(self._numbers), asyncio.get_running_loop().create_future()
+        self._calls[number] = future
+        if not self._child.send({"number": number, "data": data}):
+            self._died()
+        try:
+            return await asyncio.wait_for(future, LONGEST_S)
+        except asyncio.TimeoutError:
+            await self._child.close()
+            raise WorkTakesTooLong(f"more than {LONGEST_S:g} s and was given up") from None
+        finally:
+            self._calls.pop(number, None)
+
+    async def _start(self) -> None:
+        async with self._starting:
+            if not self._child.alive and not self._closed:
+                await asyncio.sleep(self._child.back_off_s)
+                await self._child.start()
+
+    async def close(self) -> None:
+        """End the process."""
+        self._closed = True
+        await self._child.close()
+
+    def _receive(self, frame: Frame) -> None:
+        self._child.forgive()
+        future = self._calls.get(frame["number"])
+        if future is not None and not future.done():
+            future.set_result(base64.b64decode(frame["data"]))
+
+    def _died(self) -> None:
+        for future in self._calls.values():
+            if not future.done():
+                future.set_exception(_ProcessEnded("more than its process stood"))
+
+
+def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
+    """Run what the daemon asks for, over a pair of files."""
+    pipe = FramePipe(source, target)
+    while (frame := pipe.read()) is not None and "number" in frame:
+        threading.Thread(target=_run, args=(frame, pipe), daemon=True).start()
+
+
+def _run(frame: Frame, pipe: FramePipe) -> None:
+    result: object = None
+    failure: Exception | None = None
+    try:
+        function, arguments, named = pickle.loads(base64.b64decode(frame["data"]))
+        result = function(*arguments, **named)
+    except RedraftError as error:
+        failure = error
+    except Exception as error:
+        logger.exception("a function failed")
+        failure = RuntimeError(f"{type(error).__name__}: {error}")
+    data = base64.b64encode(pickle.dumps((result, failure))).decode("ascii")
+    pipe.write({"number": frame["number"], "data": data})
+
+
+if __name__ == "__main__":
+    from lsp_server.shared.processes.log import start_log
+
+    start_log("functions")
+    serve_frames_on_stdio(main_on)

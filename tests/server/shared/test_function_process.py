@@ -1,0 +1,83 @@
+"""Functions in a child process: what they return and raise, several at once, and too long ones."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from lsp_server.shared.errors import EditRefused, WorkTakesTooLong
+from lsp_server.shared.processes import function_process
+from lsp_server.shared.processes.function_process import FunctionProcess
+from lsp_server.text.documents.document import Document, split_lines
+
+
+def running(work: Callable[[FunctionProcess], Awaitable[None]]) -> None:
+    async def run() -> None:
+        process = FunctionProcess()
+        try:
+            await work(process)
+        finally:
+            await process.close()
+
+    asyncio.run(run())
+
+
+def test_what_a_function_returns_comes_back() -> None:
+    async def work(process: FunctionProcess) -> None:
+        assert await process.call(split_lines, "a\nb\ud800\n") == ["a\n", "b\ud800\n", ""]
+        document = Document("file:///a", "python", 1, "a = 1\n")
+        assert await process.call(document.position_at, 3) == document.position_at(3)
+        pid = process.pid
+        assert await asyncio.gather(*(process.call(pow, 2, n) for n in range(50))) == [
+            2**n for n in range(50)
+        ]
+        assert process.pid == pid is not None
+
+    running(work)
+
+
+def test_what_a_function_raises_is_raised() -> None:
+    async def work(process: FunctionProcess) -> None:
+        with pytest.raises(EditRefused, match="no"):
+            await process.call(raise_refusal)
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            await process.call(divmod, 1, 0)
+        assert await process.call(abs, -1) == 1
+
+    running(work)
+
+
+def raise_refusal() -> None:
+    from lsp_server.shared.errors import EditRefused
+
+    raise EditRefused("no")
+
+
+def test_a_long_call_holds_nobody_up_and_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(function_process, "LONGEST_S", 3.0)
+
+    async def work(process: FunctionProcess) -> None:
+        await process.call(abs, -1)
+        long = asyncio.create_task(process.call(time.sleep, 600.0))
+        assert await process.call(abs, -2) == 2
+        with pytest.raises(WorkTakesTooLong, match="3 s"):
+            await long
+        assert await process.call(abs, -3) == 3
+
+    running(work)
+
+
+def test_whoever_leaves_is_not_waited_for() -> None:
+    async def work(process: FunctionProcess) -> None:
+        await process.call(abs, -1)
+        long = asyncio.create_task(process.call(time.sleep, 600.0))
+        await asyncio.sleep(0)
+        long.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await long
+        assert await process.call(abs, -2) == 2
+
+    running(work)
