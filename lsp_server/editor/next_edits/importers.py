@@ -7,8 +7,9 @@ an editor has open counts instead of the file.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,7 @@ def _places(tree: SyntaxTree, path: str, module: str, name: str) -> Iterator[Occ
     folder = posixpath.dirname(path)
     found = occurrences(tree, name)
     bound = set()
+    looked_up = cache(partial(occurrences, tree))
     for one in found:
         if _is_taken_from(tree, one, folder, module):
             yield one
@@ -89,7 +91,7 @@ def _places(tree: SyntaxTree, path: str, module: str, name: str) -> Iterator[Occ
                 bound.add(one.scope)
     for one in found:
         is_bound = one.scope is not None and one.scope in bound and one.use is not Use.IMPORT
-        if is_bound or _is_attribute_of(tree, one, folder, module):
+        if is_bound or _is_attribute_of(tree, one, looked_up, folder, module):
             yield one
 
 
@@ -107,7 +109,13 @@ def _is_taken_from(tree: SyntaxTree, one: Occurrence, folder: str, module: str) 
     return source is not None and path != source and _is_module(tree, source, folder, module)
 
 
-def _is_attribute_of(tree: SyntaxTree, one: Occurrence, folder: str, module: str) -> bool:
+def _is_attribute_of(
+    tree: SyntaxTree,
+    one: Occurrence,
+    occurrences_of: Callable[[str], list[Occurrence]],
+    folder: str,
+    module: str,
+) -> bool:
     """Whether a place is the name in ``module.name``, with the module as this file imports it."""
     attribute = one.node.parent
     if one.use is not Use.ATTRIBUTE or attribute is None:
@@ -117,10 +125,9 @@ def _is_attribute_of(tree: SyntaxTree, one: Occurrence, folder: str, module: str
         return False
     path = _text(tree, receiver)
     first = path.split(".")[0]
-    bound = [at for at in occurrences(tree, first) if at.use in (Use.IMPORT, Use.ALIAS)]
-    meant = [
-        at.scope for at in occurrences(tree, first) if at.start == tree.index(receiver.start_byte)
-    ]
+    places = occurrences_of(first)
+    bound = [at for at in places if at.use in (Use.IMPORT, Use.ALIAS)]
+    meant = [at.scope for at in places if at.start == tree.index(receiver.start_byte)]
     return any(
         at.scope in meant and module in python_paths(_imported(tree, at, path), folder)
         for at in bound
