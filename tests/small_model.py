@@ -1,7 +1,7 @@
 """A model of nine million parameters for tests: a Llama folder with fill-in-the-middle tokens.
 
-It is chosen for all that the tests start, as a user chooses one, and what is known of it after its
-first start is known from the beginning: it is opened without torch.
+It is chosen for all that the tests start, as a user chooses one, and the order of prompts that
+suits it is known from the beginning.
 """
 
 from __future__ import annotations
@@ -23,20 +23,13 @@ def choose_small_model(config_home: Path, cache_home: Path, model: Path = SMALL_
 
 
 def know_small_model(cache_home: Path, model: Path = SMALL_MODEL) -> None:
-    """As after its first start on this machine: that its forward is right, in which numbers it is
-    computed, and which order of prompts suits it. Nothing where the server is installed
-    elsewhere, as for tests of editors."""
+    """Which order of prompts suits it, as after its first start on this machine. Nothing where the
+    server is installed elsewhere, as for tests of editors."""
     try:
         from accel.models.fingerprint import fingerprint
     except ImportError:
         return
     profile = cache_home / "redraft" / "profiles" / f"{fingerprint(model, 'cpu')}.json"
     profile.parent.mkdir(parents=True, exist_ok=True)
-    numbers = {"auto": "bf16", "bf16": "bf16", "fp32": "fp32"}
-    known = {
-        f"known/{asked}/{threads}": [used, 1]
-        for asked, used in numbers.items()
-        for threads in (None, 1)
-    }
     # Asked for while it is measured, one engine would ask in another order than the next.
-    profile.write_text(json.dumps({**known, "losses by order": {"suffix_first": 0.947}}))
+    profile.write_text(json.dumps({"losses by order": {"suffix_first": 0.947}}))

@@ -21,8 +21,6 @@ def keep_costs(model: Path = SMALL_MODEL) -> None:
     """As if a model had been measured in :data:`DTYPE` with so many threads: who loads it so plans
     with :data:`COSTS`."""
     store = ProfileStore(fingerprint(model, "cpu"))
-    store.put(f"path/{DTYPE}", "compiled")
-    store.put(f"known/{DTYPE}/{THREADS}", [DTYPE, THREADS])
     store.put(f"forwards/{DTYPE}/{THREADS}", COSTS.to_json())
     # Asked for while the orders of prompts are compared, one engine would ask unlike the next.
     store.put(LOSSES, {"suffix_first": 0.947})

@@ -124,7 +124,7 @@ def _architecture(
         tensors=tensors,
     )
     shapes = dict(
-        _shapes(
+        weight_shapes(
             found,
             hidden_size,
             config["intermediate_size"],
@@ -145,7 +145,7 @@ def _architecture(
     )
 
 
-def _shapes(
+def weight_shapes(
     found: FolderArchitecture, hidden_size: int, width: int, *, is_biased: bool, norms_heads: bool
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Every weight that such a decoder has. ``width``: of the feed-forward layers."""

@@ -15,14 +15,6 @@ from accel.models.costs.measuring import Threaded, behind_long_texts, estimate, 
 from accel.models.costs.profile_store import ProfileStore
 from operating_system.machine import cores
 
-INT8 = "int8"
-"""Weights rounded to eight bits, activations too where they are multiplied: for the compiled
-forward alone."""
-
-INT8_FROM = 200_000_000
-"""Bytes of weights, 100 million in bf16, from which int8 is taken on a CPU where nothing else is
-asked for: reading them takes most of a forward's time."""
-
 LARGE = 300_000_000
 """Parameters from which formats are compared on one matrix instead of the whole model."""
 
@@ -54,17 +46,11 @@ def can_be_stored(threads: int) -> bool:
         return True
 
 
-def is_faster(model: Model, other: Model, *, may_share: bool) -> bool:
-    """Whether a model takes no more time for a token than another execution path of it."""
-    return rate(model, may_share=may_share) <= rate(other, may_share=may_share)
-
-
-def rate(model: Model, *, may_share: bool) -> float:
+def rate(model: Model) -> float:
     """``score`` of a model, measured in a moment, or some seconds where a forward takes long."""
     one_s = measure(model, 0.0, (1,), (512,)).seconds.min()
     budget_s = min(max(0.12, 40 * float(one_s)), 4.0)
-    costs = measure(model, budget_s, (1, 8, 32), (512,))
-    return score(share(model, costs, budget_s) if may_share else costs)
+    return score(measure(model, budget_s, (1, 8, 32), (512,)))
 
 
 def score(costs: ForwardCosts) -> float:

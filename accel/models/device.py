@@ -9,9 +9,12 @@ from accel import torch_extra
 from operating_system.system import is_macos, is_windows
 
 
-def is_on_cpu(device: str) -> bool:
-    """Whether ``device`` means the CPU: ``auto`` does where there is nothing else, or no torch."""
-    return device == "cpu" or (device == "auto" and not _may_have_accelerator())
+def is_on_cpu(device: str, *, is_gguf: bool = False) -> bool:
+    """Whether ``device`` means the CPU: ``auto`` does where there is nothing else, or no torch, and
+    for a GGUF file on a Mac."""
+    if device != "auto":
+        return device == "cpu"
+    return (is_gguf and is_macos()) or not _may_have_accelerator()
 
 
 def _may_have_accelerator() -> bool:

@@ -18,8 +18,8 @@ from typing import Any
 
 from accel import torch_extra
 from accel.errors import BrokenModel, UnsupportedModel
-from accel.files.folder_architecture import folder_architecture
-from accel.files.gguf.architecture import Architecture, read_architecture
+from accel.files.folder_architecture import FolderArchitecture, folder_architecture
+from accel.files.gguf.architecture import ADVICE, Architecture, read_architecture
 from accel.files.gguf.block_types import SMALL_BLOCK
 from accel.files.gguf.file import SETTLED_NS, GgufFile, is_gguf
 from accel.files.gguf.metadata import AGAIN, StringArray
@@ -41,7 +41,8 @@ COMPUTED_AS_STORED = frozenset({"Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", 
 """Types of blocks that our forward on a CPU does not change; those of ``quantised.file_blocks``,
 which loads a compiler."""
 _UNBIASED = "self_attn.o_proj", "mlp.down_proj", "mlp.gate_proj", "mlp.up_proj"
-"""Matrices to which our forward on a CPU adds nothing."""
+"""Matrices to which our forward adds nothing."""
+_FIRST = "model.layers.0"
 _LICENCE = re.compile(r"^license:\s*(\S+)", re.MULTILINE)
 _HEAD_OF_CARD = 4096
 """Characters of a model card in which its licence stands."""
@@ -65,15 +66,6 @@ class ModelFile(ABC):
     def check(self, backend: str = "auto") -> None:
         """Raises ModelNotFound, BrokenModel or UnsupportedModel for what ``backend`` (see
         ``ModelOptions``) cannot load, without running foreign code."""
-
-    def _needs_torch(self) -> str:
-        """What torch or transformers alone has of the model; empty where our own side has all."""
-        return "" if self.has_compiled_forward else "a model that torch computes"
-
-    def _check_torch(self) -> None:
-        """Raises UnsupportedModel for a model that needs torch, where there is none."""
-        if not torch_extra.is_installed() and (what := self._needs_torch()):
-            raise UnsupportedModel(f"{self.path} is {what}, which is not here", torch_extra.INSTALL)
 
     @property
     def is_known(self) -> bool:
@@ -171,6 +163,7 @@ class GgufModel(ModelFile):
         """Looked at in whole, once. Raises UnsupportedModel for what our forward has not."""
         size = self.architecture.vocabulary
         assert self.weights
+        self._check_parts()
         with GgufFile(self.path) as file:
             read_rope_frequencies(file, self.architecture)
         assert self.end_tokens is not None
@@ -179,6 +172,19 @@ class GgufModel(ModelFile):
         if count > size:
             raise BrokenModel(f"{self.path} has {count} tokens and the embeddings of {size}", AGAIN)
         return True
+
+    def _check_parts(self) -> None:
+        found = self.architecture
+        sizes = (
+            *(found.head_dim, found.hidden_size, found.intermediate_size),
+            found.heads * found.head_dim,
+        )
+        if odd := next((size for size in sizes if size % SMALL_BLOCK), 0):
+            raise UnsupportedModel(
+                f"{self.path} has parts of size {odd}, no multiple of {SMALL_BLOCK}", ADVICE
+            )
+        if biased := next((one for one in _UNBIASED if f"{_FIRST}.{one}.bias" in self.weights), ""):
+            raise UnsupportedModel(f"{self.path} adds a bias in {biased}", ADVICE)
 
     @property
     def is_known(self) -> bool:
@@ -201,20 +207,10 @@ class GgufModel(ModelFile):
                 raise UnsupportedModel(error.cause, f"llama.cpp may know it; {INSTALL}") from error
         if backend == "llama-cpp" and not is_installed():
             raise UnsupportedModel("llama.cpp is not installed", INSTALL)
-        if backend == "own" or not is_installed():
-            self._check_torch()
 
-    @cached_property
+    @property
     def has_compiled_forward(self) -> bool:
-        found = self.architecture
-        biased = [f"model.layers.0.{name}.bias" for name in _UNBIASED]
-        sizes = (
-            *(found.head_dim, found.hidden_size, found.intermediate_size),
-            found.heads * found.head_dim,
-        )
-        return not any(size % SMALL_BLOCK for size in sizes) and not any(
-            name in self.weights for name in biased
-        )
+        return self._is_known
 
     @property
     def parameters(self) -> int:
@@ -295,16 +291,24 @@ class FolderModel(ModelFile):
                 f"{self.path} is no GGUF file, which llama.cpp needs", "give one"
             )
         assert self._is_sound
-        self._check_torch()
+        if torch_extra.is_installed():
+            return
+        needing = "" if self.has_compiled_forward else "a model that torch computes"
+        if not (self.path / "tokenizer.json").is_file():
+            needing = "a model with an older tokenizer, for transformers"
+        if needing:
+            raise UnsupportedModel(
+                f"{self.path} is {needing}, which is not here", torch_extra.INSTALL
+            )
 
     @cached_property
-    def has_compiled_forward(self) -> bool:
-        return folder_architecture(self.path) is not None
+    def architecture(self) -> FolderArchitecture | None:
+        """Of the decoder, None where our own forward lacks something of it."""
+        return folder_architecture(self.path)
 
-    def _needs_torch(self) -> str:
-        if not (self.path / "tokenizer.json").is_file():
-            return "a model with an older tokenizer, for transformers"
-        return super()._needs_torch()
+    @property
+    def has_compiled_forward(self) -> bool:
+        return self.architecture is not None
 
     @cached_property
     def _is_sound(self) -> bool:

@@ -16,10 +16,12 @@ from accel.batch import BLOCKED, ForwardBatch
 from accel.models.attention_windows import attention_windows
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
 from accel.models.kv_cache import TorchKVCache
-from accel.models.llama_torch import WIDTHS
 from accel.models.torch_forward import by_torch
 from accel.models.torch_logits import TorchLogits
 from accel.models.torch_names import name_of
+
+WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256)
+"""A number of rows that was not seen before costs time: kernels are compiled for it."""
 
 
 class TransformersModel(Model):

@@ -5,7 +5,6 @@ uses.
 from __future__ import annotations
 
 import contextlib
-import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,9 +15,6 @@ from lsp_server.shared.errors import ModelUnavailable
 if TYPE_CHECKING:
     from accel.files.memory_fit import Size
     from accel.models.model_file import ModelFile
-
-_EIGHT_BITS = ("x86_64", "AMD64")
-"""Machines that compute eight bits quickly, which ``auto`` means there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +41,13 @@ def need_of(options: EngineOptions) -> Need:
 
 def _needed(options: EngineOptions, model: str) -> int:
     from accel.errors import ModelError
+    from accel.files.gguf.file import is_gguf
     from accel.files.memory_fit import REST_BYTES
     from accel.files.model_path import weights_files
     from accel.models.device import is_on_cpu
 
     path = model_folder(model)
-    if not is_on_cpu(options.device):
+    if not is_on_cpu(options.device, is_gguf=is_gguf(path)):
         return REST_BYTES
     with contextlib.suppress(ModelUnavailable, ModelError, OSError, ValueError):
         found = model_file_of(model)
@@ -61,13 +58,9 @@ def _needed(options: EngineOptions, model: str) -> int:
 
 
 def _size(found: ModelFile, options: EngineOptions) -> Size:
-    return found.size(_dtype(options), options.kv_type)
-
-
-def _dtype(options: EngineOptions) -> str:
     if options.dtype != "auto":
-        return options.dtype
-    return "int8" if platform.machine() in _EIGHT_BITS else "bf16"
+        return found.size(options.dtype, options.kv_type)
+    return found.size("int8" if found.has_compiled_forward else "bf16", options.kv_type)
 
 
 def used_by(pid: int | None) -> int:

@@ -8,9 +8,12 @@ from pathlib import Path
 from lsp_server.shared.errors import BenchError
 
 DTYPES = ("fp32", "bf16")
+"""Of transformers."""
+OWN_DTYPES = ("fp32", "int8")
+"""Of our own forward for folders."""
 STORED = "auto"
 """Of a GGUF file: its weights as they are stored."""
-CHOICES = (*DTYPES, "int8", STORED)
+CHOICES = ("fp32", "bf16", "int8", STORED)
 """What ``--dtype`` takes where our engine decodes."""
 KV_TYPES = ("f16", "int8")
 FASTEST = "fastest"

@@ -11,16 +11,24 @@ import pytest
 import torch
 from bit_by_bit import check_nodes
 from small_model import SMALL_MODEL
-from tiny_models import Oracle, numbers, open_engine, reference_module, reference_tokens, save
+from tiny_models import (
+    Oracle,
+    compiled,
+    numbers,
+    open_engine,
+    reference_module,
+    reference_tokens,
+    save,
+)
 
 from accel.batch import BLOCKED, chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
 from accel.models.base import Model
 from accel.models.cpu.attention import NEAR, QUERIES, softmax_row
 from accel.models.cpu.layers import num_query_tiles, num_tiles, tile_range
-from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.silu_and_mul import silu_and_mul
 from accel.models.hf_loading import load_module
+from accel.models.model_file import model_file
 from accel.models.probe import Probe
 from accel.request import GenerationRequest
 
@@ -38,51 +46,41 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(tmp_path_factory.mktemp("wide"), "llama", **WIDE)
 
 
-def compiled(folder: Path, dtype: torch.dtype) -> CompiledLlama:
-    model = CompiledLlama.from_module(load_module(folder, dtype, CPU, "eager"))
-    assert model is not None
-    return model
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
 @pytest.mark.parametrize("heads", [(4, 2), (4, 1), (2, 2)])
-def test_logits_are_the_modules(dtype: torch.dtype, heads: tuple[int, int], tmp_path: Path) -> None:
+def test_logits_are_the_modules(dtype: str, heads: tuple[int, int], tmp_path: Path) -> None:
     """Two parts of text, a tree, one branch of it kept, and one token more."""
     few = {"num_attention_heads": heads[0], "num_key_value_heads": heads[1]}
     folder = save(tmp_path, "llama", **(WIDE | few))
-    probe = Probe(load_module(folder, dtype, CPU, "eager"))
+    probe = Probe(load_module(folder, torch.float32, CPU, "eager"))
     model = compiled(folder, dtype)
     assert probe.agrees(model, model.capability.kind)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_biases_of_queries_keys_and_values_are_added(dtype: torch.dtype, tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
+def test_biases_of_queries_keys_and_values_are_added(dtype: str, tmp_path: Path) -> None:
     """As Qwen2 has them."""
-    module = load_module(save(tmp_path, "qwen2", **WIDE), dtype, CPU, "eager")
+    module: Any = load_module(save(tmp_path, "qwen2", **WIDE), torch.float32, CPU, "eager")
     biases = [part for name, part in module.named_parameters() if name.endswith("bias")]
     assert len(biases) == 6
     for seed, bias in enumerate(biases):
-        bias.data = torch.randn(bias.shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
-    probe = Probe(module)
-    model = CompiledLlama.from_module(module)
-    assert model is not None
-    assert probe.agrees(model, model.capability.kind)
-    left = [part.numel() for part in module.get_submodule("model.layers").parameters()]
-    assert not any(left), "weights are not held twice"
+        bias.data = torch.randn(bias.shape, generator=torch.Generator().manual_seed(seed))
+    module.save_pretrained(tmp_path)
+    model = compiled(tmp_path, dtype)
+    assert Probe(module).agrees(model, model.capability.kind)
 
 
 @pytest.mark.parametrize(
     "changes", [{"head_dim": 16}, {"attention_bias": True}, {"hidden_act": "gelu"}]
 )
 def test_other_models_are_left_alone(changes: dict[str, Any], tmp_path: Path) -> None:
-    module = load_module(save(tmp_path, "llama", **(WIDE | changes)), torch.float32, CPU, "eager")
-    assert CompiledLlama.from_module(module) is None
+    assert not model_file(save(tmp_path, "llama", **(WIDE | changes))).has_compiled_forward
 
 
 def test_text_equals_transformers(folder: Path) -> None:
     """With drafts accepted, across growth of the cache, and with sessions that are trimmed."""
     engine = open_engine(folder)
-    ends, engine.model = engine.end_tokens, compiled(folder, torch.float32)
+    ends, engine.model = engine.end_tokens, compiled(folder)
     engine.model.end_tokens = ends
     module = reference_module(folder)
     session = engine.session()
@@ -97,8 +95,8 @@ def test_text_equals_transformers(folder: Path) -> None:
         text = np.concatenate([text[:-5], random.integers(0, 256, 29).astype(np.int32)])
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_row_is_computed_alike_alone_and_in_a_tree(folder: Path, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
+def test_a_row_is_computed_alike_alone_and_in_a_tree(folder: Path, dtype: str) -> None:
     """Bit by bit, where the rows before it stand in the same places."""
     model = compiled(folder, dtype)
     tokens = np.arange(70, dtype=np.int32)
@@ -110,8 +108,8 @@ def test_a_row_is_computed_alike_alone_and_in_a_tree(folder: Path, dtype: torch.
         assert np.array_equal(alone[0], together[place]), place
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_nodes_have_the_logits_of_text_to_the_last_bit(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
+def test_nodes_have_the_logits_of_text_to_the_last_bit(dtype: str) -> None:
     """Whatever stands between a node and its ancestors, and before and after a branch is kept."""
     model = compiled(SMALL_MODEL, dtype)
     for seed in range(10):
@@ -128,8 +126,8 @@ def test_nodes_have_the_logits_of_text_to_the_last_bit(dtype: torch.dtype) -> No
         check_nodes(model, text, tree, len(text) + count + 2, seed)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_kept_branches_are_what_was_computed(folder: Path, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
+def test_kept_branches_are_what_was_computed(folder: Path, dtype: str) -> None:
     """Keeping a branch moves its keys and values; the next row sees the branch alone."""
     model = compiled(folder, dtype)
     for seed in range(5):
@@ -151,15 +149,12 @@ def test_kept_branches_are_what_was_computed(folder: Path, dtype: torch.dtype) -
 
 
 def test_the_small_model_is_computed_so() -> None:
-    models: list[Model] = [
-        compiled(SMALL_MODEL, torch.float32),
-        compiled(SMALL_MODEL, torch.bfloat16),
-    ]
+    models: list[Model] = [compiled(SMALL_MODEL), compiled(SMALL_MODEL, "int8")]
     probe = Probe(load_module(SMALL_MODEL, torch.float32, CPU, "eager"))
     assert all(probe.agrees(model, model.capability.kind) for model in models[:1])
     rows = chain_batch(np.arange(40, dtype=np.int32), 0)
     exact, rounded = (numbers(model, rows, model.new_cache(40)) for model in models)
-    assert float(np.abs(exact - rounded).mean() / exact.std()) < 0.03
+    assert float(np.abs(exact - rounded).mean() / exact.std()) < 0.08
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_models import VOCABULARY, Oracle, numbers, open_engine, save
+from tiny_models import VOCABULARY, Oracle, compiled, numbers, open_engine, save
 
 from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
@@ -16,11 +16,9 @@ from accel.models.base import Cache
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.lm_head import COLUMNS, FIRST_ROWS, all_logits, argmax_of_columns, choose_rows
 from accel.models.cpu.matmul import BLOCK, packed
-from accel.models.hf_loading import load_module
 from accel.request import GenerationRequest
 from accel.verification.verify_tree import verify_tree
 
-CPU = torch.device("cpu")
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
 
 
@@ -29,11 +27,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(tmp_path_factory.mktemp("wide"), "llama", **WIDE)
 
 
-@pytest.fixture(scope="module", params=[torch.float32, torch.bfloat16])
+@pytest.fixture(scope="module", params=["fp32", "int8"])
 def model(folder: Path, request: pytest.FixtureRequest) -> CompiledLlama:
     torch.set_num_threads(1)
-    made = CompiledLlama.from_module(load_module(folder, request.param, CPU, "eager"))
-    assert made is not None
+    made = compiled(folder, request.param)
     made.threads = 3
     return made
 
@@ -149,8 +146,7 @@ def test_a_block_is_a_node_and_its_first_descendants() -> None:
 def test_a_text_is_the_same_with_logits_and_without(folder: Path) -> None:
     """Drafts of all kinds, and the end token."""
     engine = open_engine(folder)
-    made = CompiledLlama.from_module(load_module(folder, torch.float32, CPU, "eager"))
-    assert made is not None
+    made = compiled(folder)
     random = np.random.default_rng(4)
     made.end_tokens = engine.model.end_tokens
     for _ in range(2):

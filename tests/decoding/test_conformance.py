@@ -13,7 +13,6 @@ from tiny_models import open_engine, pooled, save
 from accel.engine import Engine
 from accel.models.base import BatchKind
 from accel.models.llama_cpp.places import has_package
-from accel.models.llama_torch import FusedLlama
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
@@ -22,7 +21,7 @@ BACKENDS: dict[str, tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, 
     "own forward": ("llama", "compiled", WIDE),
     "own forward with biases": ("qwen2", "compiled", WIDE),
     "own forward in int8": ("llama", "compiled", WIDE, "int8"),
-    "fused torch": ("qwen3", "lean", {}),
+    "own forward with norms of heads": ("qwen3", "compiled", WIDE),
     "transformers, trees": ("starcoder2", "tree", {}),
     "transformers, sliding windows": ("gemma2", "tree", {}),
     "transformers, chains": ("bloom", "chain", {}),
@@ -45,8 +44,6 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     assert engine.execution_path == path
     if request.param == "pool":
         engine.model = pooled(folder)
-    elif isinstance(engine.model, FusedLlama):
-        engine.model.share(engine.model.rows_alike())
     return engine
 
 
@@ -73,8 +70,7 @@ def test_trims(engine: Engine, seed: int) -> None:
 
 
 def test_copies(engine: Engine) -> None:
-    is_ours = engine.execution_path in ("compiled", "lean")
-    assert conformance.check_copies(engine.model, 3) == is_ours
+    assert conformance.check_copies(engine.model, 3) == (engine.execution_path == "compiled")
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -11,7 +11,7 @@ import torch
 from tiny_models import save
 
 from accel.files.end_tokens import named_ends
-from accel.models.cpu.safetensors_decoder import read_decoder
+from accel.files.folder_architecture import folder_architecture
 from accel.models.hf_loading import end_tokens, load_module
 
 
@@ -49,6 +49,6 @@ def test_a_folder_that_names_tokens_it_lacks_is_opened(tmp_path: Path) -> None:
         file.write_text(json.dumps({**config, "eos_token_id": [*sorted(expected), 1 << 20]}))
     module = load_module(folder, torch.float32, torch.device("cpu"))
     assert end_tokens(module) == expected
-    decoder = read_decoder(folder, "fp32")
-    assert decoder is not None
-    assert decoder.end_tokens == expected
+    found = folder_architecture(folder)
+    assert found is not None
+    assert found.end_tokens == expected

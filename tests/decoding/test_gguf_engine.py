@@ -13,14 +13,11 @@ from typing import Any
 import pytest
 import torch
 from gguf_models import random_module, save_gguf
-from tiny_models import FLAT, MemoryStore, open_engine, random_prompt
+from tiny_models import open_engine, random_prompt
 
 from accel.decoding import GenerationRequest
 from accel.engine import Engine
 from accel.models.gguf_module import read_module
-from accel.models.model_file import model_file
-from accel.models.torch_registry import open_model
-from accel.planning.planner import AdaptivePlanner
 from accel.text.gguf_tokenizer import tokenizer_folder
 from accel.text.prompts import fim_prompt
 
@@ -53,7 +50,7 @@ def test_a_file_writes_what_the_folder_writes(kind: str, matrices: str, tmp_path
     module.save_pretrained(tmp_path / "folder")
     shutil.copy(tokenizer_folder(path) / "tokenizer.json", tmp_path / "folder")
     file, folder = open_engine(path), open_engine(tmp_path / "folder")
-    assert file.execution_path == "lean"
+    assert file.execution_path == "compiled"
     assert file.tokenizer.sha256 == folder.tokenizer.sha256
     prompts = [random_prompt(seed) for seed in range(3)]
     assert texts(file, prompts) == texts(folder, prompts)
@@ -76,23 +73,13 @@ def test_no_library_of_models_is_imported_for_a_file(tmp_path: Path) -> None:
     code = (
         "import sys, torch; from pathlib import Path\n"
         "from accel.models.hf_loading import load_module\n"
-        f"load_module(Path({str(path)!r}), torch.bfloat16, torch.device('cpu'))\n"
+        f"load_module(Path({str(path)!r}), torch.float32, torch.device('cpu'))\n"
         "print([m for m in ('gguf', 'transformers.models') if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd()
     )
     assert done.stdout.strip() == "[]"
-
-
-def open_lean(model: Path) -> Engine:
-    """A bf16 engine on the lean forward, whatever is faster."""
-    store: Any = MemoryStore()
-    store.put("path/bf16", "lean")
-    opened, execution_path = open_model(model, "bf16", torch.device("cpu"), store)
-    assert execution_path == "lean"
-    tokenizer = model_file(model).tokenizer
-    return Engine(opened, tokenizer, AdaptivePlanner(FLAT), name=model.name, threads=1)
 
 
 @pytest.mark.long
@@ -103,7 +90,7 @@ def test_a_real_file_writes_what_its_weights_in_a_folder_write(tmp_path: Path) -
     from transformers import LlamaConfig, LlamaForCausalLM
 
     path = Path(package.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf"
-    module: Any = read_module(path, torch.bfloat16)
+    module: Any = read_module(path, torch.float32)
     base = module.model
     config = LlamaConfig(
         vocab_size=len(base.embed_tokens.weight),
@@ -116,13 +103,13 @@ def test_a_real_file_writes_what_its_weights_in_a_folder_write(tmp_path: Path) -
         rms_norm_eps=float(base.norm.variance_epsilon),
         tie_word_embeddings=True,
         rope_parameters={"rope_type": "default", "rope_theta": 100000.0},
-        dtype=torch.bfloat16,
+        dtype=torch.float32,
     )
-    whole = LlamaForCausalLM(config).to(torch.bfloat16)
+    whole = LlamaForCausalLM(config).to(torch.float32)
     whole.load_state_dict(dict(module.named_parameters()))
     whole.save_pretrained(tmp_path / "folder")
     shutil.copy(tokenizer_folder(path) / "tokenizer.json", tmp_path / "folder")
-    file, folder = (open_lean(model) for model in (path, tmp_path / "folder"))
+    file, folder = open_engine(path), open_engine(tmp_path / "folder")
     written = (
         "def quicksort(values):\n    ",
         "import os\n\nclass Stack:\n",

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from bit_by_bit import check_nodes, computed
 from gguf_models import random_module, save_gguf
 from numpy.typing import NDArray
 from seeds import for_each_seed
-from tiny_models import FLAT, Oracle, numbers, save
+from tiny_models import FLAT, Oracle, compiled, numbers, save
 
 from accel.backends import open_backend
 from accel.batch import BLOCKED, chain_batch
@@ -31,8 +30,6 @@ from accel.models.cpu.attention import (
 )
 from accel.models.cpu.kv_quantisation import absmax_quantise
 from accel.models.cpu.llama import CompiledLlama
-from accel.models.cpu.opening import open_file
-from accel.models.hf_loading import load_module
 from accel.models.model_file import model_file
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
@@ -51,7 +48,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(file: Path) -> CompiledLlama:
-    opened = open_file(file, "int8")
+    opened = compiled(file, "int8", "int8")
     assert isinstance(opened, CompiledLlama)
     return opened
 
@@ -190,7 +187,7 @@ def test_rows_move_with_their_scales() -> None:
 
 def test_logits_are_near_those_of_16_bits(file: Path, model: CompiledLlama) -> None:
     rows = chain_batch(np.arange(90, dtype=np.int32), 0)
-    wide = open_file(file)
+    wide = compiled(file, "int8")
     caches = [each.new_cache(90) for each in (model, wide)]
     short, long = (
         numbers(each, rows, cache) for each, cache in zip((model, wide), caches, strict=True)
@@ -235,11 +232,8 @@ def test_nodes_have_the_logits_of_text_to_the_last_bit(model: CompiledLlama, see
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_weights_that_are_not_quantised_have_it_too(tmp_path: Path, dtype: torch.dtype) -> None:
-    module = load_module(save(tmp_path, "llama", **SIZE), dtype, torch.device("cpu"), "eager")
-    model = CompiledLlama.from_module(module, kv_type="int8")
-    assert model is not None
+def test_weights_that_are_not_quantised_have_it_too(tmp_path: Path) -> None:
+    model = compiled(save(tmp_path, "llama", **SIZE), kv_type="int8")
     for seed in range(6):
         check_random_tree(model, seed)
 
@@ -269,7 +263,7 @@ def test_a_cache_is_held_again_as_it_was(file: Path, model: CompiledLlama) -> No
     rows = chain_batch(text[:9], 0)
     assert np.array_equal(*(numbers(model, rows, cache) for cache in (first, second)))
     with pytest.raises(ValueError, match="another shape"):
-        open_file(file).new_cache(8).restore(state, 41)
+        compiled(file, "int8").new_cache(8).restore(state, 41)
 
 
 def test_a_forward_without_it_says_so(tmp_path: Path) -> None:

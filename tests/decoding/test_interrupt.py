@@ -8,12 +8,12 @@ import time
 import numpy as np
 import pytest
 from small_model import SMALL_MODEL
+from tiny_models import compiled
 
 from accel.batch import chain_batch
 from accel.engine import Engine
 from accel.errors import Interrupted
 from accel.models.cpu.llama import CompiledLlama
-from accel.models.cpu.safetensors_decoder import read_decoder
 from accel.request import GenerationRequest
 
 TEXT = np.random.default_rng(0).integers(20, 8000, 3000).astype(np.int32)
@@ -23,14 +23,12 @@ WAIT_S = 60.0
 
 @pytest.fixture(scope="module")
 def engine() -> Engine:
-    return Engine.load(SMALL_MODEL, dtype="bf16", device="cpu")
+    return Engine.load(SMALL_MODEL, device="cpu")
 
 
 @pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
 def model(request: pytest.FixtureRequest) -> CompiledLlama:
-    decoder = read_decoder(SMALL_MODEL, "bf16")
-    assert decoder is not None
-    made = CompiledLlama(decoder)
+    made = compiled(SMALL_MODEL, "int8")
     made.shared_from, made.threads = 1, request.param
     return made
 

@@ -9,11 +9,11 @@ import pytest
 from gguf_models import random_module, save_gguf
 from tiny_models import save
 
-from accel import backends
 from accel.engine import Engine
 from accel.errors import OutOfMemory
 from accel.files import memory_fit
 from accel.files.memory_fit import REPACKED, REST_BYTES, check_fits
+from accel.models.cpu import opening
 from accel.models.model_file import FolderModel, model_file
 from operating_system.machine import free_bytes
 
@@ -93,7 +93,7 @@ def test_a_config_in_other_words_counts_without_a_cache(folder: Path, tmp_path: 
 
 def test_the_engine_refuses_before_it_reads(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_fit, "free_bytes", lambda: REST_BYTES // 2)
-    monkeypatch.setattr(backends, "open_file", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(opening, "CompiledLlama", lambda *_: pytest.fail("it was read"))
     with pytest.raises(OutOfMemory, match=r"needs .* MB of memory"):
         Engine.load(file)
 

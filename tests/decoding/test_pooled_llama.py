@@ -10,6 +10,7 @@ import pytest
 import torch
 from tiny_models import (
     Oracle,
+    compiled,
     numbers,
     open_engine,
     pooled,
@@ -25,7 +26,6 @@ from accel.models.cuda import pooled_llama
 from accel.models.cuda.kv_pool import PooledCache
 from accel.models.cuda.pooled_llama import NARROW
 from accel.models.hf_loading import load_module
-from accel.models.llama_torch import FusedLlama
 from accel.models.probe import Probe, ancestors
 from accel.request import GenerationRequest
 
@@ -45,19 +45,18 @@ def test_logits_are_the_modules(kind: str, dtype: torch.dtype, tmp_path: Path) -
     assert Probe(load_module(folder, dtype, CPU, "eager")).agrees(model, model.capability.kind)
 
 
-def test_trees_of_any_size_equal_the_lean_forward(tmp_path: Path) -> None:
+def test_trees_of_any_size_equal_our_own_forward(tmp_path: Path) -> None:
     """Trees of 1 to 150 rows one after another, a branch kept of each, and prompts between them,
     beyond the splits of attention."""
     folder = save(tmp_path, "llama", max_position_embeddings=4096)
     model = pooled(folder)
-    lean = FusedLlama.from_module(load_module(folder, torch.float32, CPU, "eager"))
-    assert lean is not None
+    own = compiled(folder)
     random = np.random.default_rng(0)
-    ours, theirs = model.new_cache(16), lean.new_cache(16)
+    ours, theirs = model.new_cache(16), own.new_cache(16)
 
     def compare(rows: ForwardBatch, kept: list[int]) -> None:
         np.testing.assert_allclose(
-            numbers(model, rows, ours), numbers(lean, rows, theirs), rtol=1e-3, atol=1e-4
+            numbers(model, rows, ours), numbers(own, rows, theirs), rtol=1e-3, atol=1e-4
         )
         for cache in (ours, theirs):
             cache.commit(kept)
@@ -143,7 +142,7 @@ def test_a_full_pool_drops_the_session_used_longest_ago(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = save(tmp_path, "llama")
-    monkeypatch.setattr(pooled_llama, "POOL_BYTES_ON_CPU", 900 * 256)
+    monkeypatch.setattr(pooled_llama, "POOL_BYTES_ON_CPU", 900 * 1024)
     engine = open_engine(folder)
     engine.model = pooled(folder)
     assert engine.max_positions == 512

@@ -16,18 +16,21 @@ import torch
 from gguf_models import gguf_metadata, gguf_tensors, random_module, save_gguf, vocabulary_metadata
 from gguf_writer import Stored, write_gguf
 from slow_weights import SIZES, random_blocks
-from tiny_models import MemoryStore
+from tiny_models import numbers
 
+from accel.backends import open_backend
 from accel.batch import chain_batch
-from accel.errors import BrokenModel
+from accel.errors import BrokenModel, InvalidRequest, UnsupportedModel
+from accel.model_options import ModelOptions
 from accel.models.base import BatchKind
+from accel.models.cpu.decoder import Decoder
 from accel.models.cpu.gguf_decoder import layouts_of, read_decoder
 from accel.models.cpu.llama import CompiledLlama
+from accel.models.cpu.opening import open_own
 from accel.models.cpu.smallest_decoder import smallest_decoder
 from accel.models.gguf_module import read_module
-from accel.models.model_file import model_file
+from accel.models.model_file import GgufModel, model_file
 from accel.models.probe import Probe
-from accel.models.torch_registry import choose_settings, open_model
 from accel.native.processor import INSTRUCTIONS
 
 CPU = torch.device("cpu")
@@ -52,9 +55,13 @@ MIXED = {
 
 
 def compiled(path: Path) -> CompiledLlama:
-    decoder = read_decoder(path)
-    assert decoder is not None
-    return CompiledLlama(decoder)
+    return CompiledLlama(decoder_of(path))
+
+
+def decoder_of(path: Path) -> Decoder:
+    about = model_file(path)
+    assert isinstance(about, GgufModel)
+    return read_decoder(about)
 
 
 def save_mixed(path: Path, module: Any, size: float = 0.02) -> Path:
@@ -128,8 +135,7 @@ def test_other_types_are_rounded_to_eight_bits_and_the_log_says_so(
 ) -> None:
     path = save_gguf(tmp_path / "m.gguf", random_module("llama", **SIZE), "F16")
     with caplog.at_level(logging.INFO):
-        decoder = read_decoder(path)
-    assert decoder is not None
+        decoder = decoder_of(path)
     assert decoder.dtype == "F16"
     assert "weights of type F16 are rounded to eight bits" in caplog.text
 
@@ -137,30 +143,41 @@ def test_other_types_are_rounded_to_eight_bits_and_the_log_says_so(
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     path = save_mixed(tmp_path / "m.gguf", random_module("llama", **SIZE), size=float("inf"))
     with pytest.raises(BrokenModel, match="no numbers"):
-        read_decoder(path)
+        decoder_of(path)
 
 
+@pytest.mark.parametrize("instructions", ["", "portable"])
 def test_a_file_is_computed_as_it_is_stored_where_nothing_else_is_asked_for(
-    tmp_path: Path,
+    instructions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store: Any = MemoryStore()
+    monkeypatch.setenv(INSTRUCTIONS, instructions)
     path = save_gguf(tmp_path / "m.gguf", random_module("llama", **SIZE), "Q4_0")
-    settings = choose_settings(path, "auto", 1, CPU, store)
-    assert (settings.dtype, settings.threads) == ("int8", 1)
-    model, execution_path = open_model(path, settings.dtype, CPU, store)
-    assert (model.dtype, execution_path, model.end_tokens) == ("Q4_0", "compiled", {297, 299})
+    opened = open_own(model_file(path), ModelOptions(threads=1), measures_later=True)
+    assert opened is not None
+    model = opened.model
+    assert (model.dtype, opened.threads, model.end_tokens) == ("Q4_0", 1, {297, 299})
     assert model.fingerprint
 
 
-def test_processors_without_quick_products_of_bytes_take_other_formats(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(INSTRUCTIONS, "portable")
-    store: Any = MemoryStore()
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "granite"])
+def test_a_file_in_fp32_is_exact(kind: str, tmp_path: Path) -> None:
+    path = save_gguf(tmp_path / "m.gguf", random_module(kind, **SIZE), "Q4_0")
+    about = model_file(path)
+    assert isinstance(about, GgufModel)
+    model = CompiledLlama(read_decoder(about, "fp32"))
+    assert model.dtype == "fp32"
+    slow: Any = read_module(path, torch.float32)
+    tokens = np.random.default_rng(3).integers(0, 200, 60).astype(np.int32)
+    with torch.inference_mode():
+        expected = slow(torch.from_numpy(tokens.astype(np.int64))[None]).logits[0].numpy()
+    found = numbers(model, chain_batch(tokens, 0), model.new_cache(64))
+    assert np.abs(found - expected).max() < 1e-4 * expected.std()
+
+
+def test_a_file_in_bf16_is_refused_on_a_cpu(tmp_path: Path) -> None:
     path = save_gguf(tmp_path / "m.gguf", random_module("llama", **SIZE), "Q4_0")
-    store.put("settings/fp32,bf16/1", ["bf16", 1])
-    assert choose_settings(path, "auto", 1, CPU, store).dtype == "bf16"
-    assert choose_settings(path, "int8", 1, CPU, store).dtype == "int8"
+    with pytest.raises(InvalidRequest, match="on CUDA alone; give dtype auto or fp32"):
+        open_backend(ModelOptions(path=str(path), dtype="bf16", device="cpu"))
 
 
 def test_no_torch_is_imported_for_a_file(tmp_path: Path) -> None:
@@ -182,17 +199,28 @@ def test_no_torch_is_imported_for_a_file(tmp_path: Path) -> None:
 
 def test_the_forward_of_every_file_is_compiled_without_one(tmp_path: Path) -> None:
     path = save_mixed(tmp_path / "model.gguf", random_module("qwen2", **SIZE))
-    whole, smallest = read_decoder(path), smallest_decoder()
-    assert whole is not None
+    whole, smallest = decoder_of(path), smallest_decoder()
     assert numba.typeof(smallest.weights) == numba.typeof(whole.weights)
     assert numba.typeof(smallest.shape) == numba.typeof(whole.shape)
     assert numba.typeof(smallest.cos_sin(2)) == numba.typeof(whole.cos_sin(2))
     assert layouts_of(path) == {matrix.layout for matrix in whole.matrices}
 
 
-def test_narrow_heads_are_left_to_other_forwards(tmp_path: Path) -> None:
-    store: Any = MemoryStore()
-    path = save_gguf(tmp_path / "m.gguf", random_module("llama"))
-    assert read_decoder(path) is None
-    assert choose_settings(path, "fp32", 1, CPU, store).dtype == "fp32"
-    assert open_model(path, "fp32", CPU, store)[1] == "lean"
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"head_dim": 16}, "parts of size 16, no multiple of 32"),
+        ({"intermediate_size": 80}, "parts of size 80"),
+        ({"attention_bias": True}, "adds a bias in self_attn.o_proj"),
+        ({"mlp_bias": True}, "adds a bias in mlp"),
+    ],
+    ids=str,
+)
+def test_what_our_forward_lacks_is_said(
+    changes: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    about = model_file(save_gguf(tmp_path / "m.gguf", random_module("llama", **SIZE | changes)))
+    assert not about.is_known
+    with pytest.raises(UnsupportedModel, match=words):
+        about.check("own")
+    assert layouts_of(about.path) == set()

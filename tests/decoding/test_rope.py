@@ -13,13 +13,13 @@ import pytest
 import torch
 from tiny_models import save
 
+from accel.files.folder_architecture import folder_architecture
 from accel.files.rope import rope_frequencies, rope_table, rotary_frequencies
-from accel.models.cpu.safetensors_decoder import read_decoder
-from accel.models.cpu.torch_weights import decoder_of
 from accel.models.hf_loading import load_module
 from accel.models.llama_torch import rope_angles
 
 CPU = torch.device("cpu")
+WIDE = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
 LIBRARIES_DIFFER = 2.5e-7
 """Two units of the last place, relatively: so far powers, cosines and sines differ."""
 SHAPES = [(1e4, 32), (1e4, 64), (1e4, 128), (1e5, 64), (1e6, 128), (5e5, 64), (1e4, 80),
@@ -89,15 +89,16 @@ def test_scaled_frequencies_stay_as_they_are(theta: float | None) -> None:
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "llama-scaled"])
 def test_every_way_to_open_a_model_has_one_table(kind: str, tmp_path: Path) -> None:
-    folder = save(tmp_path, kind)
+    folder = save(tmp_path / "torch", kind, **WIDE)
     module = load_module(folder, torch.float32, CPU, "eager")
     base: Any = module.model
     cos, sin = rope_angles(base.rotary_emb, 500)
-    compiled = decoder_of(module).cos_sin(500)
-    assert np.array_equal(compiled[:, 0], cos.numpy())
-    assert np.array_equal(compiled[:, 1], sin.numpy())
-    own = read_decoder(folder, "fp32")
-    assert own is None or np.array_equal(own.cos_sin(500), compiled)
+    own = folder_architecture(save(tmp_path / "wide", kind, **WIDE))
+    assert (own is None) == (kind == "llama-scaled")
+    if own is not None:
+        table = rope_table(own.frequencies, 1.0, 500)
+        assert np.array_equal(table[:, 0], cos.numpy())
+        assert np.array_equal(table[:, 1], sin.numpy())
     # What transformers computes is as close as libraries are.
     theirs = base.rotary_emb(torch.zeros(1), torch.arange(500)[None])
     for ours, their in zip((cos, sin), theirs, strict=True):

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from bit_by_bit import computed
 from numba import njit
-from tiny_models import numbers, save
+from tiny_models import compiled, numbers, save
 
 from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
@@ -31,12 +30,9 @@ from accel.models.cpu.barrier import (
     slept_s,
     take,
 )
-from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.thread_pool import ThreadPool
-from accel.models.hf_loading import load_module
 from accel.verification.verify_tree import verify_tree
 
-CPU = torch.device("cpu")
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
 
 
@@ -45,16 +41,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(tmp_path_factory.mktemp("wide"), "llama", **WIDE)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
 @pytest.mark.parametrize(
     "counts", [(1, 2, 7, 16, 33, 65), pytest.param(range(1, 66), marks=pytest.mark.long)]
 )
-def test_threads_compute_what_one_does(
-    folder: Path, dtype: torch.dtype, counts: Sequence[int]
-) -> None:
+def test_threads_compute_what_one_does(folder: Path, dtype: str, counts: Sequence[int]) -> None:
     """To the bit, at every number of rows and of threads: logits, keys and values."""
-    model = CompiledLlama.from_module(load_module(folder, dtype, CPU, "eager"))
-    assert model is not None
+    model = compiled(folder, dtype)
     random = np.random.default_rng(5)
     text = chain_batch(random.integers(0, 256, 21).astype(np.int32), 21)
     for count in counts:
@@ -75,8 +68,7 @@ def test_a_forward_is_that_of_its_own_cache_and_rows(folder: Path) -> None:
     threads have fallen asleep, and when they come late."""
     seed = int(np.random.default_rng().integers(2**31))
     random = np.random.default_rng(seed)
-    model = CompiledLlama.from_module(load_module(folder, torch.bfloat16, CPU, "eager"))
-    assert model is not None
+    model = compiled(folder, "int8")
     caches = [model.new_cache(64), model.new_cache(64)]
     for number in range(200):
         cache = caches[int(random.random() < 0.2)]

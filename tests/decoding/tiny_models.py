@@ -18,11 +18,14 @@ from accel.decoding import Generation
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.engine import Engine
+from accel.model_options import KvType
 from accel.models.base import Cache, Model
 from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.cpu import gguf_decoder, safetensors_decoder
+from accel.models.cpu.llama import CompiledLlama
 from accel.models.cuda.pooled_llama import PooledLlama
 from accel.models.hf_loading import load_module
-from accel.models.model_file import model_file
+from accel.models.model_file import FolderModel, GgufModel, ModelFile, model_file
 from accel.models.torch_registry import open_model
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
@@ -32,8 +35,8 @@ END = 299
 
 _BASE = {
     "vocab_size": VOCABULARY,
-    "hidden_size": 32,
-    "intermediate_size": 48,
+    "hidden_size": 64,
+    "intermediate_size": 96,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
@@ -53,8 +56,10 @@ _SMALL_GPT = {
     "bos_token_id": None,
     "eos_token_id": 299,
 }
+_OWN = _BASE | {"head_dim": 32}
+"""Sizes that our own forward takes."""
 CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
-    "llama": ("llama", _BASE),
+    "llama": ("llama", _OWN),
     "llama-scaled": (
         "llama",
         _BASE
@@ -70,9 +75,9 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
             },
         },
     ),
-    "qwen2": ("qwen2", _BASE),
-    "qwen3": ("qwen3", _BASE | {"head_dim": 16}),
-    "mistral": ("mistral", _BASE | {"sliding_window": None}),
+    "qwen2": ("qwen2", _OWN),
+    "qwen3": ("qwen3", _OWN),
+    "mistral": ("mistral", _OWN | {"sliding_window": None}),
     "mistral-sliding": ("mistral", _BASE | {"sliding_window": 12}),
     "qwen2-sliding": (
         "qwen2",
@@ -174,11 +179,11 @@ def open_engine(
     folder: Path, costs: ForwardCosts = FLAT, *, dtype: str = "fp32", **options: Any
 ) -> Engine:
     """An engine on the CPU, without measuring."""
-    store: Any = MemoryStore()
-    model, execution_path = open_model(folder, dtype, torch.device("cpu"), store)
+    about = model_file(folder)
+    model, execution_path = opened_on_cpu(about, dtype)
     engine = Engine(
         model,
-        model_file(folder).tokenizer,
+        about.tokenizer,
         AdaptivePlanner(costs),
         name=folder.name,
         threads=1,
@@ -186,6 +191,28 @@ def open_engine(
     )
     engine.execution_path = execution_path
     return engine
+
+
+def opened_on_cpu(about: ModelFile, dtype: str) -> tuple[Model, str]:
+    """A model and its execution path, as a CPU has it, without measuring."""
+    if about.has_compiled_forward and dtype != "bf16":
+        return compiled(about.path, dtype), "compiled"
+    store: Any = MemoryStore()
+    return open_model(about.path, dtype, torch.device("cpu"), store)
+
+
+def compiled(folder: Path, dtype: str = "fp32", kv_type: KvType = "f16") -> CompiledLlama:
+    """A folder or a GGUF file as our own forward computes it."""
+    about = model_file(folder)
+    assert about.has_compiled_forward
+    if isinstance(about, GgufModel):
+        decoder = gguf_decoder.read_decoder(about, dtype)
+    else:
+        assert isinstance(about, FolderModel)
+        decoder = safetensors_decoder.read_decoder(about, dtype)
+    model = CompiledLlama(decoder, kv_type)
+    model.end_tokens = decoder.end_tokens
+    return model
 
 
 def pooled(folder: Path, dtype: torch.dtype = torch.float32) -> PooledLlama:

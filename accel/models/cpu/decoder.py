@@ -19,10 +19,6 @@ DOWN = ("mlp.down_proj",)
 """The parts of a layer's matrices, by the names of transformers."""
 ATTENTION_NORM, MLP_NORM = "input_layernorm", "post_attention_layernorm"
 
-MOST_BYTES = 3_500_000_000
-"""Larger weights that are not quantised are left to torch: to compare the two forwards would take
-as much memory once more."""
-
 
 @dataclass(frozen=True)
 class Decoder:

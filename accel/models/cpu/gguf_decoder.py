@@ -1,4 +1,4 @@
-"""A GGUF file's decoder for the compiled forward: its weights as they are stored."""
+"""A GGUF file's decoder for the compiled forward: its weights as they are stored, or in fp32."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from accel.errors import BrokenModel
-from accel.files.gguf.architecture import Architecture
 from accel.files.gguf.dequantise import dequantise
 from accel.files.gguf.file import GgufFile
 from accel.files.gguf.metadata import AGAIN
 from accel.files.gguf.rope_frequencies import RopeFrequencies, read_rope_frequencies
 from accel.files.gguf.weights import EMBEDDING, HEAD, GgufWeights
 from accel.files.rope import rope_table
-from accel.models.cpu.attention import Shape
+from accel.models.cpu.attention import Floats, Shape
 from accel.models.cpu.decoder import (
     DOWN,
     GATE_UP,
@@ -29,10 +28,11 @@ from accel.models.cpu.decoder import (
     weight_of,
 )
 from accel.models.cpu.layer_matrices import Matrices
-from accel.models.cpu.named_tensors import forward_weights
+from accel.models.cpu.named_tensors import forward_weights, packed_weights
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.quantised.packed_layouts import EIGHT, PackedLayout
+from accel.models.cpu.weights import Weights
 from accel.models.model_file import GgufModel, model_file
 from accel.native.deterministic_sum import MOST_SUMMED
 from operating_system.machine import cores
@@ -40,27 +40,21 @@ from operating_system.machine import cores
 _log = logging.getLogger(__name__)
 
 
-def read_decoder(path: Path) -> Decoder | None:
-    """The decoder of a file, None where it has parts that the compiled forward has not: then
-    ``gguf.module`` has them. Raises BrokenModel or UnsupportedModel."""
-    about = model_file(path)
-    assert isinstance(about, GgufModel)
-    if not about.has_compiled_forward:
-        return None
-    with GgufFile(path) as file:
-        found = about.architecture
-        weights = GgufWeights(file, found)
-        return _Reader(path, found, weights).decoder(
-            read_rope_frequencies(file, found), about.end_tokens
-        )
+def read_decoder(about: GgufModel, dtype: str = "int8") -> Decoder:
+    """The decoder of a file that is known. ``dtype``: ``int8`` takes weights as they are stored,
+    ``fp32`` dequantised. Raises BrokenModel or UnsupportedModel."""
+    with GgufFile(about.path) as file:
+        reader = _Reader(about, GgufWeights(file, about.architecture))
+        rope = read_rope_frequencies(file, about.architecture)
+        return reader.dequantised(rope) if dtype == "fp32" else reader.as_stored(rope)
 
 
 def layouts_of(path: Path) -> set[PackedLayout]:
     """Layouts of the matrices that ``read_decoder`` makes of a file, empty where it makes none.
-    Raises BrokenModel or UnsupportedModel."""
+    Raises BrokenModel."""
     about = model_file(path)
     assert isinstance(about, GgufModel)
-    if not about.has_compiled_forward:
+    if not about.is_known:
         return set()
     kinds = {
         about.weights.stored_as(name)[0].name
@@ -73,29 +67,65 @@ def layouts_of(path: Path) -> set[PackedLayout]:
 class _Reader:
     """The weights of one file, matrix by matrix."""
 
-    def __init__(self, path: Path, found: Architecture, weights: GgufWeights) -> None:
-        self._path, self._found, self._weights = path, found, weights
+    def __init__(self, about: GgufModel, weights: GgufWeights) -> None:
+        self._about, self._found, self._weights = about, about.architecture, weights
+        self._head = HEAD if HEAD in weights else EMBEDDING
         self._rounded: set[str] = set()
         """Types whose weights were rounded to eight bits."""
 
-    def decoder(self, rope: RopeFrequencies, end_tokens: frozenset[int]) -> Decoder:
-        """All of it."""
-        found = self._found
-        head, parts = HEAD if HEAD in self._weights else EMBEDDING, QKV + OUTPUT + GATE_UP + DOWN
-        names = [weight_of(layer, part) for layer in range(found.layers) for part in parts]
+    def as_stored(self, rope: RopeFrequencies) -> Decoder:
+        """All of it, matrices packed as they are."""
+        layers, parts = range(self._found.layers), QKV + OUTPUT + GATE_UP + DOWN
+        names = [weight_of(layer, part) for layer in layers for part in parts]
         with ThreadPoolExecutor(cores()) as pool:
-            every = list(dict.fromkeys([head, EMBEDDING, *names]))
+            every = list(dict.fromkeys([self._head, EMBEDDING, *names]))
             matrices = dict(zip(every, pool.map(self._matrix, every), strict=True))
         if self._rounded:
             kinds = ", ".join(sorted(self._rounded))
-            _log.info("%s: weights of type %s are rounded to eight bits", self._path, kinds)
+            _log.info("%s: weights of type %s are rounded to eight bits", self._about.path, kinds)
 
         def stacked(parts: Sequence[str]) -> Matrices:
-            layers = range(found.layers)
             return descriptors_of(
                 [[matrices[weight_of(layer, part)] for part in parts] for layer in layers]
             )
 
+        weights = forward_weights(
+            self._weights,
+            self._found.layers,
+            stacked,
+            embedding=descriptors_of([[matrices[EMBEDDING]]]),
+            head=descriptors_of([[matrices[self._head]]]),
+        )
+        return self._decoder(weights, self._commonest_type(), rope, tuple(matrices.values()))
+
+    def dequantised(self, rope: RopeFrequencies) -> Decoder:
+        """All of it, in fp32."""
+        return self._decoder(packed_weights(self), "fp32", rope)
+
+    @property
+    def layers(self) -> int:
+        return self._found.layers
+
+    @property
+    def is_tied(self) -> bool:
+        return self._head == EMBEDDING
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._weights
+
+    def numbers(self, name: str) -> Floats:
+        return self._weights.values(self._head if name == HEAD else name)
+
+    values = numbers
+
+    def _decoder(
+        self,
+        weights: Weights,
+        dtype: str,
+        rope: RopeFrequencies,
+        matrices: tuple[QuantisedMatrix, ...] = (),
+    ) -> Decoder:
+        found = self._found
         return Decoder(
             shape=Shape(
                 heads=found.heads,
@@ -104,19 +134,13 @@ class _Reader:
                 eps=found.eps,
                 scaling=found.attention_scale,
             ),
-            weights=forward_weights(
-                self._weights,
-                found.layers,
-                stacked,
-                embedding=descriptors_of([[matrices[EMBEDDING]]]),
-                head=descriptors_of([[matrices[head]]]),
-            ),
+            weights=weights,
             vocabulary_size=found.vocabulary,
             max_positions=min(found.positions, MOST_SUMMED),
-            dtype=self._commonest_type(),
+            dtype=dtype,
             cos_sin=lambda positions: rope_table(rope.frequencies, rope.scale, positions),
-            matrices=tuple(matrices.values()),
-            end_tokens=end_tokens,
+            matrices=matrices,
+            end_tokens=self._about.end_tokens,
         )
 
     def _commonest_type(self) -> str:
@@ -142,5 +166,7 @@ class _Reader:
                     in_features,
                 )
         if not matrix.is_finite:
-            raise BrokenModel(f"{self._path}: {part.tensor} has values that are no numbers", AGAIN)
+            raise BrokenModel(
+                f"{self._about.path}: {part.tensor} has values that are no numbers", AGAIN
+            )
         return matrix

@@ -52,7 +52,7 @@ MOST_REQUESTS = 32
 
 
 class CompiledLlama(Model):
-    """A decoder like Llama or Qwen2 on some cores. Build it with ``from_module``."""
+    """A decoder like Llama or Qwen2 on some cores."""
 
     can_share = True
     """Several threads may share a forward."""
@@ -84,21 +84,6 @@ class CompiledLlama(Model):
         self._pool = ThreadPool()
         # Compile, or load the compiled form, before the first request waits for it.
         self.forward(chain_batch(np.zeros(1, np.int32), 0), [self.new_cache(BLOCK)])
-
-    @classmethod
-    def from_module(
-        cls, module: Any, *, quantised: bool = False, kv_type: KvType = "f16"
-    ) -> CompiledLlama | None:
-        """The compiled form of a module of torch, None where it is too large or has parts of other
-        kinds. ``quantised``: with weights rounded to eight bits.
-
-        The module's layers give up their weights.
-        """
-        from accel.models.cpu.torch_weights import can_be_compiled, decoder_of
-
-        if not can_be_compiled(module, quantised=quantised):
-            return None
-        return cls(decoder_of(module, quantised=quantised), kv_type)
 
     def new_cache(self, capacity: int) -> CompiledCache:
         dtype = kv_dtype(self._weights, self.kv_type)

@@ -48,10 +48,7 @@ class NamedTensors(NamedVectors, Protocol):
         """Whether the head is the embedding."""
 
     def numbers(self, name: str) -> NDArray[Any]:
-        """float32, or the bits of bf16 as int16."""
-
-    def release(self, name: str) -> None:
-        """Free a tensor that is not read again."""
+        """float32 or float16, or the bits of bf16 as int16."""
 
 
 def widened(numbers: NDArray[Any]) -> Floats:
@@ -96,29 +93,26 @@ def forward_weights(
 
 
 def packed_weights(tensors: NamedTensors) -> Weights:
-    """Weights as they are stored, packed. The layers' tensors are released."""
+    """Weights as float32, packed."""
 
     def stacked(parts: Sequence[str]) -> Matrices:
         """Layer by layer, so that little is in memory twice."""
         whole: NDArray[Any] | None = None
         for layer in range(tensors.layers):
             names = [weight_of(layer, part) for part in parts]
-            matrix = packed(np.concatenate([tensors.numbers(name) for name in names]))
+            matrix = packed(np.concatenate([tensors.values(name) for name in names]))
             if whole is None:
                 whole = empty((tensors.layers, *matrix.shape), matrix.dtype)
             whole[layer] = matrix
-            for name in names:
-                tensors.release(name)
         assert whole is not None
         return whole
 
-    embedding, head = tensors.numbers(EMBEDDING).copy(), packed(tensors.numbers(HEAD))[None]
+    embedding, head = tensors.values(EMBEDDING), packed(tensors.values(HEAD))[None]
     return forward_weights(tensors, tensors.layers, stacked, embedding=embedding, head=head)
 
 
 def quantised_weights(tensors: NamedTensors) -> tuple[Weights, tuple[QuantisedMatrix, ...]]:
-    """Weights rounded to eight bits, and the matrices that hold them. The layers' tensors are
-    released."""
+    """Weights rounded to eight bits, and the matrices that hold them."""
     matrices: list[QuantisedMatrix] = []
 
     def matrix_of(name: str) -> QuantisedMatrix:
@@ -134,8 +128,6 @@ def quantised_weights(tensors: NamedTensors) -> tuple[Weights, tuple[QuantisedMa
         for layer in range(tensors.layers):
             names = [weight_of(layer, part) for part in parts]
             found.append([matrix_of(name) for name in names])
-            for name in names:
-                tensors.release(name)
         return descriptors_of(found)
 
     head = descriptors_of([[matrix_of(HEAD)]])

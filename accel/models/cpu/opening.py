@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from accel.errors import UnsupportedModel
-from accel.model_options import KvType
-from accel.models.base import Model
+from accel.files.memory_fit import check_fits
+from accel.model_options import ModelOptions
+from accel.models.autotune import Profile, RunSettings, may_use_more
+from accel.models.backend import Backend
+from accel.models.costs.profile_store import ProfileStore
 from accel.models.cpu import gguf_decoder, safetensors_decoder
-from accel.models.cpu.decoder import Decoder
 from accel.models.cpu.llama import CompiledLlama
+from accel.models.device import is_on_cpu
 from accel.models.fingerprint import fingerprint
+from accel.models.model_file import FolderModel, GgufModel, ModelFile
+
+DTYPES = {"auto": "int8", "int8": "int8", "fp32": "fp32"}
+"""What weights are computed in, by what is asked for. int8 of a GGUF file: as they are stored."""
 
 
-def open_file(path: Path, kv_type: KvType = "f16") -> Model:
-    """The model of a GGUF file, as it is stored. Raises BrokenModel or UnsupportedModel."""
-    decoder = gguf_decoder.read_decoder(path)
-    if decoder is None:
-        raise UnsupportedModel(f"{path} cannot be computed as it is stored; give dtype bf16")
-    return _model(decoder, path, kv_type)
-
-
-def open_folder(folder: Path, dtype: str, kv_type: KvType = "f16") -> Model | None:
-    """The model of a folder, None for one that only transformers knows. dtype: ``fp32``, ``bf16``
-    or ``int8``."""
-    decoder = safetensors_decoder.read_decoder(folder, dtype)
-    return None if decoder is None else _model(decoder, folder, kv_type)
-
-
-def _model(decoder: Decoder, path: Path, kv_type: KvType) -> Model:
-    model = CompiledLlama(decoder, kv_type)
-    model.end_tokens, model.fingerprint = decoder.end_tokens, fingerprint(path, "cpu")
-    return model
+def open_own(
+    about: ModelFile, options: ModelOptions, *, measures_later: bool = False
+) -> Backend | None:
+    """A model on the CPU; None where it or the format asked for is no business of ours. Raises
+    BrokenModel, UnsupportedModel or OutOfMemory."""
+    dtype, is_gguf = DTYPES.get(options.dtype), isinstance(about, GgufModel)
+    if dtype is None or not is_on_cpu(options.device, is_gguf=is_gguf):
+        return None
+    if not about.has_compiled_forward:
+        return None
+    check_fits(about.path, about.size(dtype, options.kv_type))
+    if isinstance(about, GgufModel):
+        decoder = gguf_decoder.read_decoder(about, dtype)
+    else:
+        assert isinstance(about, FolderModel)
+        decoder = safetensors_decoder.read_decoder(about, dtype)
+    model = CompiledLlama(decoder, options.kv_type)
+    model.end_tokens, model.fingerprint = decoder.end_tokens, fingerprint(about.path, "cpu")
+    may_share = may_use_more(options.threads or None)
+    settings = RunSettings(dtype, options.threads or 1, may_share, options.kv_type)
+    store = ProfileStore(model.fingerprint)
+    measuring = Profile(model, settings, store)
+    is_later = measures_later and not measuring.is_known
+    return Backend(
+        model=model,
+        tokenizer=about.tokenizer,
+        costs=measuring.costs if measuring.is_known or is_later else measuring.measure(),
+        threads=settings.threads,
+        execution_path="compiled",
+        store=store,
+        later=measuring if is_later else None,
+    )

@@ -5,25 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
 
 from accel.errors import AccelError
 from accel.model_options import ModelOptions
-from accel.models.autotune import can_be_stored
+from accel.models.autotune import Profile, can_be_stored
+from accel.models.backend import Backend
 from accel.models.base import BatchKind
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.costs.typical_rate import typical_rate
+from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.fingerprint import fingerprint
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.places import find_library
 from accel.models.llama_cpp.probe import kind_of
 from accel.models.llama_cpp.process import WorkerProcess
 from accel.models.llama_cpp.row_costs import RowCosts
-from operating_system.machine import free_bytes
+from accel.models.model_file import GgufModel
+from operating_system.machine import cores, free_bytes
 
 COMPARED_BYTES = 32 << 20
 """Of a smaller file a forward is so short that handing it to another process takes longer."""
@@ -59,6 +62,49 @@ class Opened:
     store: ProfileStore
     threads: int
     later: LaterCosts | None = None
+
+    def backend(self, about: GgufModel) -> Backend:
+        """It with the tokenizer of its file."""
+        return Backend(
+            *(self.model, about.tokenizer, self.costs, self.threads),
+            *("llama.cpp", self.store, self.later),
+        )
+
+
+def open_asked(
+    about: GgufModel, options: ModelOptions, *, measures_later: bool = False
+) -> Backend | None:
+    """A model that llama.cpp is asked to compute, or where it is left to us, one that our own
+    forward does not know or has no quick products for. None for others. Raises UnsupportedModel or
+    OutOfMemory."""
+    is_left_to_us = options.backend == "auto"
+    if is_left_to_us and (options.dtype != "auto" or (is_fast() and about.is_known)):
+        return None
+    given = _for_llama_cpp(options)
+    return open_by_llama_cpp(about.path, given, measures_later=measures_later).backend(about)
+
+
+def faster_of(
+    own: Backend, about: GgufModel, options: ModelOptions, *, measures_later: bool = False
+) -> Backend:
+    """llama.cpp's form of a model where that is expected to write faster than our ``own``, which is
+    stored; where it is not known it is found out now, or else by ``own.later``."""
+    given = _for_llama_cpp(options)
+    found = open_where_faster(
+        about.path, own.costs, own.store, given, measures_later=measures_later
+    )
+    if isinstance(found, Opened):
+        return found.backend(about)
+    if isinstance(own.later, Profile):
+        own.later.then = found
+    else:
+        own.later = found
+    return own
+
+
+def _for_llama_cpp(options: ModelOptions) -> ModelOptions:
+    given = replace(options, path="", threads=options.threads or cores())
+    return replace(given, gpu_layers=0) if options.device == "cpu" else given
 
 
 def open_by_llama_cpp(

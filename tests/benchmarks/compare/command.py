@@ -18,7 +18,7 @@ from typing import Any
 
 from lsp_server.shared.errors import BenchError
 from tests.benchmarks.compare.page import written
-from tests.benchmarks.dtypes import DTYPES, FASTEST, STORED, is_gguf_file
+from tests.benchmarks.dtypes import CHOICES, FASTEST, STORED, is_gguf_file
 
 Document = dict[str, Any]
 
@@ -116,9 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", metavar="DIR", help="folder or GGUF file; else the chosen one")
     parser.add_argument("--draft-model", metavar="DIR", help="smaller model of the same tokenizer")
-    parser.add_argument(
-        "--dtype", choices=DTYPES, help="of weights and KV cache; else the faster one, by timing"
-    )
+    parser.add_argument("--dtype", choices=CHOICES, help="of weights; else what the engine takes")
     parser.add_argument(
         "--repetition-penalty",
         type=float,
@@ -156,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
         raise BenchError(f"{args.cases} is no folder; give the folder of the case files")
     args.draft_model = find_draft_model(args.draft_model, args.model)
     stored = STORED if is_gguf_file(args.model) else None
-    args.dtype = args.dtype or stored or _fastest_dtype(args)
+    args.dtype = args.dtype or stored or _dtype_taken(args)
     documents: dict[str, Document] = {}
     for column in columns:
         documents[column.heading] = _kept(column, args, rows)
@@ -170,7 +168,7 @@ def run(args: argparse.Namespace) -> int:
     return int(any("failed" in document for document in documents.values()))
 
 
-def _fastest_dtype(args: argparse.Namespace) -> str:
+def _dtype_taken(args: argparse.Namespace) -> str:
     from accel.engine import Engine
 
     return Engine.load(args.model, threads=args.threads, device=args.device).dtype

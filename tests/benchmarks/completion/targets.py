@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.shared.errors import BenchError
-from tests.benchmarks.dtypes import DTYPES
+from tests.benchmarks.dtypes import OWN_DTYPES
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -301,14 +301,14 @@ def _iterated(
 
 def _planner(args: argparse.Namespace, progress: Progress) -> Planner:
     from accel.planning.planner import AdaptivePlanner
-    from tests.benchmarks.random_weights import costs_of_shape
+    from tests.benchmarks.model_shapes import costs_of_shape
 
-    if args.dtype not in DTYPES:
-        raise BenchError(f"--shape has weights in {' or '.join(DTYPES)}; give --dtype one of them")
+    if args.dtype not in OWN_DTYPES:
+        raise BenchError(f"--shape is computed in {' or '.join(OWN_DTYPES)}; give --dtype one")
     task = progress.add_task(f"timing forwards of the {args.shape} shape", total=None)
-    costs, widths = costs_of_shape(args.shape, args.dtype, args.threads)
+    costs = costs_of_shape(args.shape, args.dtype, args.threads)
     progress.remove_task(task)
-    return AdaptivePlanner(costs, widths=widths)
+    return AdaptivePlanner(costs)
 
 
 def _circumstances(args: argparse.Namespace, model: str, dtype: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsp_server.commands.cli.output import add_json_argument
 from lsp_server.shared.errors import BenchError
-from tests.benchmarks.dtypes import CHOICES, DTYPES, KV_TYPES, STORED, gguf_file, is_gguf_file
+from tests.benchmarks.dtypes import CHOICES, KV_TYPES, OWN_DTYPES, STORED, gguf_file, is_gguf_file
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.context < 1 or args.seconds <= 0:
         raise BenchError("give --context and --seconds above 0")
-    if args.shape and args.dtype not in (None, "both", *DTYPES):
-        raise BenchError(f"--shape has weights in {' or '.join(DTYPES)}; give --dtype one of them")
+    if args.shape and args.dtype not in (None, "both", *OWN_DTYPES):
+        raise BenchError(f"--shape is computed in {' or '.join(OWN_DTYPES)}; give --dtype one")
     with report.progress() as progress:
         measured = _beside_peer(args, progress) if args.peer else _alone(args, progress)
     document = {
@@ -76,7 +76,7 @@ def _alone(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     """``forward_ms`` by dtype."""
     stored = STORED if is_gguf_file(args.model) and not args.shape else "both"
     chosen = args.dtype or stored
-    dtypes = DTYPES if chosen == "both" else (chosen,)
+    dtypes = OWN_DTYPES if chosen == "both" else (chosen,)
     task = progress.add_task("timing forwards", total=len(dtypes))
     rows: dict[str, Any] = {}
     for dtype in dtypes:
@@ -88,14 +88,15 @@ def _alone(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
 def _measured(args: argparse.Namespace, dtype: Any) -> dict[str, Any]:
     """Number of rows (as text) to milliseconds, and the thread count."""
     from accel.engine import Engine
+    from accel.models.base import Model
     from accel.models.costs.measuring import measure
+    from tests.benchmarks.model_shapes import model_of_shape
     from tests.benchmarks.peers.hf_generate import set_threads, threads
-    from tests.benchmarks.random_weights import random_model
 
     if args.shape:
         if args.threads:
             set_threads(args.threads)
-        model = random_model(args.shape, dtype)
+        model: Model = model_of_shape(args.shape, dtype)
     else:
         engine = Engine.load(
             args.model,

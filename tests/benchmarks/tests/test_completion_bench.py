@@ -25,7 +25,7 @@ from tests.benchmarks.completion import command as completion
 from tests.benchmarks.completion import fastcoder
 from tests.benchmarks.completion.replay import in_tokens, project
 from tests.benchmarks.datastores import CaseDatastores, common_token_files
-from tests.benchmarks.random_weights import SHAPES
+from tests.benchmarks.model_shapes import SHAPES
 
 METHOD_FIELDS = {
     "cases": int,
@@ -165,9 +165,9 @@ def test_a_speed_up_is_projected_on_a_shape(cases: Path, monkeypatch: pytest.Mon
     small = {"hidden_size": 64, "num_hidden_layers": 1, "intermediate_size": 96}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 4096}
     monkeypatch.setitem(SHAPES, "tiny", (kind, {**fields, **small, **heads}))
-    options = ("--shape", "tiny", "--dtype", "bf16", "--threads", "1", "--common", "none")
+    options = ("--shape", "tiny", "--dtype", "int8", "--threads", "1", "--common", "none")
     document = measure(completion, cases, *options, "--methods", "plain,fastcoder,redraft")
-    assert document["dtype"] == "bf16"
+    assert document["dtype"] == "int8"
     assert list(document["forward_ms"]) == ["1", "2", "4", "8", "16", "32", "64"]
     plain, fastcoder, redraft = document["methods"].values()
     # A forward of this shape takes so little that the time of not drafting counts.

@@ -123,7 +123,7 @@ def test_our_engine_says_what_the_slow_reference_says(file: Path) -> None:
     assert ours.log_likelihoods == pytest.approx(slow.log_likelihoods, abs=1e-3)
     assert all(second > 0 for second in engine.forward_s(8, 64, 2))
     assert engine.prefill_s(64) > 0
-    assert engine.about() == {"threads": 1, "type": "fp32", "form": "lean", "kv_type": "f16"}
+    assert engine.about() == {"threads": 1, "type": "fp32", "form": "compiled", "kv_type": "f16"}
 
 
 @pytest.mark.long

@@ -16,10 +16,7 @@ from accel.models.adaptive_tokens import FILE, save_embeddings, sha256_of_weight
 from accel.verification.sampling import Sampling
 from tests.benchmarks.published.sdsat import SdsatDrafter, tree_of_rows
 
-WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
 BACKENDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "compiled": ("llama", WIDE),
-    "lean": ("qwen3", {}),
     "tree": ("gpt_neox", {}),
 }
 SAMPLINGS = [
@@ -31,7 +28,7 @@ SAMPLINGS = [
 
 def with_adaptive_tokens(folder: Path, kind: str, **changes: Any) -> Path:
     save(folder, kind, **changes)
-    width = changes.get("hidden_size", 32)
+    width = changes.get("hidden_size", 64)
     embeddings = torch.randn(3, width, generator=torch.Generator().manual_seed(1))
     save_embeddings(folder / FILE, embeddings, sha256_of_weights(folder))
     return folder

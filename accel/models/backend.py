@@ -1,0 +1,26 @@
+"""What opening a model gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from accel.models.autotune import Later
+from accel.models.base import Model
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.profile_store import ProfileStore
+from accel.text.tokenizer import Tokenizer
+
+
+@dataclass(slots=True)
+class Backend:
+    """A model ready for decoding, its tokenizer and what its forwards cost."""
+
+    model: Model
+    tokenizer: Tokenizer
+    costs: ForwardCosts
+    threads: int
+    execution_path: str
+    """How forwards are computed: compiled, pooled, tree, chain, plain or llama.cpp."""
+    store: ProfileStore
+    later: Later | None = None
+    """Measures what was left for later."""
