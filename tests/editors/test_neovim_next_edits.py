@@ -7,27 +7,12 @@ from pathlib import Path
 import pytest
 from drive_neovim import Neovim, OpenNeovim
 from installed import Server
+from next_edit_files import BASKET, RENAMED, SHOP
 from prepared import prepared_place
 from waiting import wait_for
 
 pytestmark = pytest.mark.editors
 
-BASKET = '''\
-"""What lies in a basket."""
-
-
-def total(prices, tax):
-    kept = prices
-    return sum(prices) * (1 + tax)
-'''
-RENAMED = BASKET.replace("prices", "amounts")
-SHOP = """\
-from basket import total
-
-
-def receipt(orders):
-    return [total(order, 0.2) for order in orders]
-"""
 SIGNS = """
 local namespace = vim.api.nvim_get_namespaces()['redraft.next_edit']
 local found = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import random
-import string
 import sysconfig
 from pathlib import Path
 
@@ -22,44 +21,19 @@ from repo_index.tokens import TextTokenizer
 
 def planted(generator: random.Random) -> tuple[str, str]:
     """A credential as it is found in code, and the text around it."""
-    hexadecimal = "0123456789abcdef"
-    upper = string.ascii_uppercase + string.digits
-    made = {
-        "aws": f"AKIA{word(generator, 16, upper)}",
-        "github": f"ghp_{word(generator, 36)}",
-        "github2": f"github_pat_{word(generator, 22)}_{word(generator, 59)}",
-        "gitlab": f"glpat-{word(generator, 20)}",
-        "slack": f"xoxb-{word(generator, 12, string.digits)}-{word(generator, 24)}",
-        "google": f"AIza{word(generator, 35)}",
-        "stripe": f"sk_live_{word(generator, 24)}",
-        "openai": f"sk-proj-{word(generator, 48)}",
-        "anthropic": f"sk-ant-api03-{word(generator, 80)}",
-        "huggingface": f"hf_{word(generator, 34)}",
-        "npm": f"npm_{word(generator, 36)}",
-        "sendgrid": f"SG.{word(generator, 22)}.{word(generator, 43)}",
-        "jwt": ".".join(
-            base64.urlsafe_b64encode(part).decode().rstrip("=")
-            for part in (
-                b'{"alg":"HS256","typ":"JWT"}',
-                b'{"sub":"%d","name":"someone"}' % generator.randint(10**8, 10**9),
-                generator.randbytes(32),
-            )
-        ),
-        "vault": f"hvs.{word(generator, 24)}",
-        "pem": "-----BEGIN RSA PRIVATE KEY-----\n"
-        + "\n".join(word(generator, 64, LETTERS + "+/") for _ in range(12))
-        + "\n-----END RSA PRIVATE KEY-----",
-        "password": word(generator, 18, LETTERS + "!#%&*+-.:;?@^~"),
-        "hex": word(generator, 40, hexadecimal),
-        "base64": base64.b64encode(generator.randbytes(30)).decode(),
-        "url": f"postgres://admin:{word(generator, 16)}@db.internal:5432/app",
-    }
-    kind = generator.choice(list(made))
-    value = made[kind]
+    kind, value = token(generator)
+    if generator.random() < 0.2:
+        kind, value = generator.choice(
+            [
+                ("password", word(generator, 18, LETTERS + "!#%&*+-.:;?@^~")),
+                ("hex", word(generator, 40, "0123456789abcdef")),
+                ("base64", base64.b64encode(generator.randbytes(30)).decode()),
+            ]
+        )
     name = generator.choice(
         ["password", "API_KEY", "client_secret", "auth_token", "SECRET_KEY", "dbPassword"]
     )
-    if kind == "pem":
+    if kind in ("key", "end"):
         return kind, f'KEY = """{value}"""\n'
     form = generator.choice(
         ['{n} = "{v}"', "{n}: '{v}'", '"{n}": "{v}",', "{n} = '{v}'  # remove", 'x(a, {n}="{v}")']

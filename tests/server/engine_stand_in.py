@@ -25,12 +25,13 @@ class Request:
     text: str = ""
     cancelled: bool = False
 
-    def write(self, text: str, likely: float = 1.0) -> None:
-        """Some more of the text, each character as likely."""
+    def write(self, text: str, likely: float | None = None) -> None:
+        """Some more of the text, in one part, or each character as likely."""
         self.text += text
         if self.call.on_spans is not None:
-            likely_spans = [Span(one, "model", math.log(likely)) for one in text if likely < 1]
-            self.call.on_spans(likely_spans or [Span(text, "model")])
+            parts = [text] if likely is None else text
+            logprob = None if likely is None else math.log(likely)
+            self.call.on_spans([Span(part, "model", logprob) for part in parts])
 
     def end(self, text: str = "", stopped_by: str = "stop") -> None:
         """No more comes than this."""

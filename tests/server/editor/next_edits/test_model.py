@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -300,7 +301,8 @@ def test_a_key_stops_what_was_begun_ahead() -> None:
 def test_a_slow_machine_is_asked_for_a_smaller_window_at_the_cursor() -> None:
     async def asked(seconds: float) -> str:
         one = Setting()
-        one.engine.prompt_seconds = tuple(seconds * (n + 1) for n in range(64))
+        pace = tuple(seconds * (n + 1) for n in range(64))
+        one.engine.status = replace(one.engine.status, prompt_seconds=pace)
         one.document = one.typist.open("".join(f"{n}, {'some words, ' * 4}\n" for n in range(60)))
         one.typist.now_s += 9
         one.cursor = one.type(30, 2, "0")

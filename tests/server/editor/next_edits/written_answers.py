@@ -3,59 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from lsp_server.shared.contract.calls import Call, OnSpans
-from lsp_server.shared.contract.jobs import GenerateJob, JobResult, Span
-from lsp_server.shared.contract.status import EngineStatus
+from engine_stand_in import EngineStandIn
 
 
-@dataclass(eq=False)
-class WrittenAnswers:
-    """``asked`` holds the jobs; ``write`` and ``end`` answer the latest of them."""
+class WrittenAnswers(EngineStandIn):
+    """``write`` and ``end`` answer the latest request."""
 
-    format: str = "redraft"
-    prompt_seconds: tuple[float, ...] = ()
-    asked: list[GenerateJob] = field(default_factory=list)
-    priorities: list[int] = field(default_factory=list)
-    cancelled: int = 0
-    text: str = ""
+    def __init__(self) -> None:
+        super().__init__(next_edit_format="redraft", next_edit_formats=("redraft",))
 
     @property
-    def status(self) -> EngineStatus:
-        return EngineStatus(
-            state="ready",
-            model="m",
-            next_edit_format=self.format,
-            next_edit_formats=(self.format,),
-            prompt_seconds=self.prompt_seconds,
-        )
+    def asked(self) -> list[Any]:
+        return self.jobs
 
-    def ask(self, job: GenerateJob, client: str, on_spans: OnSpans | None, priority: int) -> Call:
-        self.asked.append(job)
-        self.priorities.append(priority)
-        self.text = ""
-        return self._call(on_spans)
+    @property
+    def priorities(self) -> list[int]:
+        return [one.priority for one in self.requests]
 
-    def _call(self, on_spans: OnSpans | None) -> Call:
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-        def cancel() -> None:
-            self.cancelled += 1
-            if not future.done():
-                future.set_result(self._result("cancelled"))
-
-        self.call = Call(len(self.asked), 0, future, on_spans, cancel)
-        return self.call
+    @property
+    def cancelled(self) -> int:
+        return sum(one.cancelled for one in self.requests)
 
     async def write(self, text: str, likely: float = 1.0) -> None:
         """Some more of the answer, each character as likely."""
-        self.text += text
-        assert self.call.on_spans is not None
-        self.call.on_spans([Span(one, "model", math.log(likely)) for one in text])
+        self.requests[-1].write(text, likely)
         await asyncio.sleep(0)
 
     async def wait_for(self, count: int) -> None:
@@ -76,9 +50,6 @@ class WrittenAnswers:
 
     async def end(self, stopped_by: str = "end") -> None:
         """No more comes."""
-        self.call.future.set_result(self._result(stopped_by))
+        self.requests[-1].end(stopped_by=stopped_by)
         for _ in range(5):
             await asyncio.sleep(0)
-
-    def _result(self, stopped_by: str) -> JobResult:
-        return JobResult(self.text, [], len(self.text), 1, 0.0, 0.0, {}, stopped_by)
