@@ -20,7 +20,7 @@ from accel.errors import ModelError
 from accel.files.end_tokens import named_ends
 from accel.files.gguf.block_types import SMALL_BLOCK
 from accel.files.rope import rope_frequencies
-from accel.files.safetensors import WeightsEntry, read_header
+from accel.files.safetensors import WeightsEntry, read_header, shards_of
 
 EMBEDDING, HEAD, NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
 DTYPES = ("BF16", "F16", "F32")
@@ -28,7 +28,7 @@ DTYPES = ("BF16", "F16", "F32")
 
 _FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 _ADAPTIVE = "adaptive.safetensors"
-_LEFT_OVER = ".rotary_emb.inv_freq"
+LEFT_OVER = ".rotary_emb.inv_freq"
 """A buffer that old folders hold and nobody reads."""
 
 
@@ -72,16 +72,18 @@ def _tensors(folder: Path, config: dict[str, Any]) -> dict[str, tuple[Path, Weig
     whole = folder / "model.safetensors"
     files = [whole]
     if not whole.exists():
-        index = json.loads((folder / f"{whole.name}.index.json").read_text("utf-8"))
-        files = sorted({folder / name for name in index["weight_map"].values()})
+        index = folder / f"{whole.name}.index.json"
+        listed = json.loads(index.read_text("utf-8"))["weight_map"]
+        files = [folder / name for name in shards_of(index, listed)]
     found = {
         name: (file, entry)
         for file in files
         for name, entry in read_header(file).items()
-        if not name.endswith(_LEFT_OVER)
+        if not name.endswith(LEFT_OVER)
     }
     if config.get("tie_word_embeddings", False):
-        found[HEAD] = found[EMBEDDING]
+        # Where both are there and differ, transformers ties them as little.
+        found.setdefault(HEAD, found[EMBEDDING])
     return found
 
 

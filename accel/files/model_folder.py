@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from accel.errors import BrokenModel, ModelError, ModelNotFound, UnsupportedModel
-from accel.files.safetensors import WeightsEntry, check_not_stand_in, read_header
+from accel.files.safetensors import (
+    FLOATS,
+    WeightsEntry,
+    check_not_stand_in,
+    read_header,
+    shards_of,
+)
 
 WHOLE = "fetch the whole model"
 OTHER = "use another model"
@@ -47,6 +53,20 @@ _PACKAGES = {
     "vptq": "vptq",
 }
 """What runs weights that are quantised so; transformers does not without."""
+_BY_TRANSFORMERS = ("fp8", "fbgemm_fp8", "mxfp4", "bitnet", "torchao", "quark", "higgs", "spqr")
+"""What it runs, or refuses, itself. A method that it does not know it passes over."""
+_TOLD_ELSEWHERE = {
+    "hf_quant_config.json": "ModelOpt",
+    "quantize_config.json": "GPTQ",
+    "quant_config.json": "AWQ",
+}
+"""Files that say that weights are quantised, where ``config.json`` may not."""
+_OF_QUANTISED = re.compile(
+    r"(?:^|[._])(?:weight_(?:scale|scale_inv|scale_2|global_scale|packed|zero_point)"
+    r"|(?:input|k|v|q|output)_scale|qweight|qzeros|g_idx|SCB|absmax|quant_map|scale_inv)$"
+)
+"""Tensors that weights are multiplied with, or unpacked by."""
+_UNQUANTISED = "use the same model without quantisation"
 
 
 def check_folder(folder: Path) -> dict[str, Any]:
@@ -62,7 +82,9 @@ def check_folder(folder: Path) -> dict[str, Any]:
         raise _without_config(folder, names)
     config = _read_object(folder / "config.json")
     _check_kind(folder, config)
-    _check_fit(folder, config, _read_weights(folder))
+    tensors = _read_weights(folder)
+    _check_quantisation(folder, names, config, tensors)
+    _check_fit(folder, config, tensors)
     _check_tokenizer(folder, names)
     return config
 
@@ -77,15 +99,14 @@ def _read_weights(folder: Path) -> dict[str, WeightsEntry]:
     if not index.exists():
         raise _without_weights(folder)
     listed = _read_object(index).get("weight_map")
-    if not isinstance(listed, dict) or not listed:
-        raise BrokenModel(f"{index} lists no weights", "fetch that file again")
-    files = sorted({str(name) for name in listed.values()})
+    files = shards_of(index, listed)
     missing = [name for name in files if not (folder / name).exists()]
     if missing:
         raise BrokenModel(
             f"{folder} lacks {missing[0]}, {len(missing)} of {len(files)} weights files", WHOLE
         )
     held = {name: read_header(folder / name) for name in files}
+    assert isinstance(listed, dict), "its files are known"
     for tensor, name in listed.items():
         if tensor not in held[name]:
             raise BrokenModel(f"{folder / name} lacks {tensor}, which {index.name} lists", WHOLE)
@@ -163,18 +184,39 @@ def _check_kind(folder: Path, config: dict[str, Any]) -> None:
             raise BrokenModel(
                 f"{folder / 'config.json'} has {value!r} as {name}", "fetch that file again"
             )
-    _check_quantisation(folder, config)
 
 
-def _check_quantisation(folder: Path, config: dict[str, Any]) -> None:
-    quantised = config.get("quantization_config")
-    method = quantised.get("quant_method") if isinstance(quantised, dict) else None
-    package = _PACKAGES.get(str(method))
-    if package is not None and importlib.util.find_spec(package.split(".", maxsplit=1)[0]) is None:
-        raise UnsupportedModel(
-            f"{folder} is quantised by {method}, which is not run here",
-            "use the same model without quantisation",
-        )
+def _check_quantisation(
+    folder: Path, names: set[str], config: dict[str, Any], tensors: dict[str, WeightsEntry]
+) -> None:
+    """Whether weights are what their numbers stand for, or something here runs them as they are.
+    What transformers does not know to be quantised it loads as if it were not, in silence."""
+    told = config.get("quantization_config")
+    if isinstance(told, dict) and told:
+        method = str(told.get("quant_method") or "a method without a name")
+        package = _PACKAGES.get(method)
+        if method in _BY_TRANSFORMERS or (package is not None and _is_installed(package)):
+            return
+        raise _quantised(folder, f"by {method}")
+    compressed = config.get("compression_config")
+    if isinstance(compressed, dict) and compressed:
+        method = str(compressed.get("quant_method") or "compressed-tensors")
+        raise _quantised(folder, f"by {method}, as compression_config says")
+    if file := next((name for name in _TOLD_ELSEWHERE if name in names), ""):
+        raise _quantised(folder, f"by {_TOLD_ELSEWHERE[file]}, as {file} says")
+    for name, entry in tensors.items():
+        is_weight = name.endswith("weight") or entry.dtype.startswith("F")
+        if _OF_QUANTISED.search(name) or (is_weight and entry.dtype not in FLOATS):
+            found = f"({name} is in {entry.dtype})"
+            raise _quantised(folder, f"{found}, of which config.json says nothing")
+
+
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package.split(".", maxsplit=1)[0]) is not None
+
+
+def _quantised(folder: Path, how: str) -> UnsupportedModel:
+    return UnsupportedModel(f"{folder} is quantised {how}, which is not run here", _UNQUANTISED)
 
 
 def _check_fit(folder: Path, config: dict[str, Any], tensors: dict[str, WeightsEntry]) -> None:

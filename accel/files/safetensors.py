@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from dataclasses import dataclass
 from math import prod
@@ -28,6 +29,10 @@ BITS = {
 }
 """Bits of a number, by the name that the header has for its type."""
 
+FLOATS = ("BF16", "F16", "F32", "F64")
+"""Types of numbers that are weights by themselves."""
+
+_SHARD = re.compile(r"[^\\/:\0]+\.safetensors")
 _PICKLED = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04")
 
 
@@ -81,6 +86,21 @@ def read_header(file: Path) -> dict[str, WeightsEntry]:
     tensors = _tensors(file, header)
     _check_size(file, tensors, size - LENGTH_BYTES - length)
     return tensors
+
+
+def shards_of(index: Path, listed: object) -> list[str]:
+    """Names of the weights files that an index names in its ``weight_map``, all in its own folder.
+    Raises BrokenModel for another place, as a folder made to harm names one."""
+    if not isinstance(listed, dict) or not listed:
+        raise BrokenModel(f"{index} lists no weights", AGAIN)
+    for name in listed.values():
+        if not isinstance(name, str) or not _SHARD.fullmatch(name):
+            raise BrokenModel(
+                f"{index} names {str(name)[:200]!r} as weights, which is no *.safetensors file of "
+                "its folder",
+                AGAIN,
+            )
+    return sorted(set(listed.values()))
 
 
 def first_byte(file: Path) -> int:

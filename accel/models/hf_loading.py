@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from accel.errors import BrokenModel, OutOfMemory
+from accel.errors import BrokenModel, OutOfMemory, UnsupportedModel
 from accel.files.end_tokens import named_ends
+from accel.files.folder_architecture import LEFT_OVER
 from accel.files.gguf.file import is_gguf
 from accel.files.model_folder import check_folder
 from accel.models import tree_attention as attention
@@ -51,6 +52,12 @@ def load_module(
     if missing or mismatched:
         raise BrokenModel(
             f"{folder} lacks weights such as {(missing or mismatched)[0]}", "fetch the whole model"
+        )
+    unexpected = sorted(map(str, loading.get("unexpected_keys") or ()))
+    if left := [name for name in unexpected if not name.endswith(LEFT_OVER)]:
+        raise UnsupportedModel(
+            f"{folder} has weights that its model does not take, such as {left[0]}",
+            "use another model",
         )
     module.requires_grad_(False)
     return module
