@@ -80,9 +80,10 @@ def file_here(model: OfferedModel) -> Path | None:
 
 
 def _check_name(model: OfferedModel) -> None:
-    known = fetched_models()
+    # Some disks hold Small.gguf and small.gguf in one place.
+    known = {file.lower(): state["name"] for file, state in fetched_models().items()}
     for part in model.parts:
-        other = known.get(part.file, {}).get("name", model.name)
+        other = known.get(part.file.lower(), model.name)
         if other != model.name:
             raise FetchFailed(
                 f"{other} has a file of the same name, {part.file}; remove it first: "

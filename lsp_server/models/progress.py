@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from lsp_server.shared.errors import RedraftError
 
@@ -22,28 +21,3 @@ class Stopped(RedraftError):
 
 def unheard(_step: str, _done: int, _total: int) -> None:
     """A report that nobody hears."""
-
-
-def bar_for(report: Report) -> Any:
-    """A class in the place of tqdm's, of which ``huggingface_hub`` makes its progress bars."""
-
-    class _Bar:
-        def __init__(self, *, total: int | None = None, initial: int = 0, **_: Any) -> None:
-            self._total = total or 0
-            self._done = initial
-            self.update(0)
-
-        def __enter__(self) -> _Bar:
-            return self
-
-        def __exit__(self, *_error: object) -> None:
-            self.close()
-
-        def update(self, count: float = 1) -> None:
-            self._done += int(count)
-            report("fetching", self._done, self._total)
-
-        def close(self) -> None:
-            pass
-
-    return _Bar

