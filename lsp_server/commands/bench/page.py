@@ -18,6 +18,7 @@ from lsp_server.commands.bench.options import (
     started,
     why_no_peer,
 )
+from lsp_server.commands.cli.terminal import terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,13 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print the page, write the document. Raises BenchError or AccelError."""
-    from rich.console import Console
 
     from lsp_server.commands.bench.report import machine, publish, table, versions
 
     text = source_text(args.file)
     why = why_no_peer(args.model)
-    with Console(stderr=True).status("starting an engine") as shown:
+    with terminal(stderr=True).status("starting an engine") as shown:
         ready = asyncio.run(ready_s(args))
         forwards: dict[str, Any] = {}
         written: dict[str, Any] = {}

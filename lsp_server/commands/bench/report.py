@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from rich.console import Console
 from rich.table import Table
 
 from accel.native.processor import processor
+from lsp_server.commands.cli.terminal import terminal
+from lsp_server.shared.printable import say
 from lsp_server.shared.version import VERSION
 from operating_system.machine import cores, total_bytes
 
@@ -51,10 +52,10 @@ def publish(document: dict[str, Any], target: str | None, tables: Sequence[Table
     holds the document alone and the tables go to standard error."""
     text = json.dumps(document, indent=2, allow_nan=False)
     if target == STANDARD_OUTPUT:
-        print(text)
+        say(text)
     elif target is not None:
         Path(target).write_text(text + "\n", "utf-8")
-    console = Console(stderr=target == STANDARD_OUTPUT)
+    console = terminal(stderr=target == STANDARD_OUTPUT)
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     for table in tables:

@@ -23,6 +23,7 @@ from lsp_server.commands.cli.output import add_json_argument, write_json
 from lsp_server.commands.demo.client import DemoClient, ServerFailed
 from lsp_server.commands.demo.session import EditorSession, OpenDocument
 from lsp_server.shared.errors import BenchError
+from lsp_server.shared.printable import say
 
 CHARACTERS_PER_WORD = 5
 PAUSE_CHANCE = 0.03
@@ -74,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         write_json(args.json, result)
     else:
         for name, value in result.items():
-            print(f"{name:32} {value}")
+            say(f"{name:32} {value}")
     return 0
 
 

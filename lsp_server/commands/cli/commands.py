@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lsp_server.shared.network import use_certificates
+from lsp_server.shared.printable import in_one_line, say
 from lsp_server.shared.user_files.user_folders import replaced_message, settle
 from lsp_server.shared.version import VERSION
 
@@ -129,7 +130,7 @@ def _without_torch(error: ModuleNotFoundError, command: str) -> int:
 
     if error.name not in PACKAGES:
         raise error
-    print(f"redraft: `{command}` needs {error.name}; {INSTALL}", file=sys.stderr)
+    say(f"redraft: `{command}` needs {error.name}; {INSTALL}", file=sys.stderr)
     return 1
 
 
@@ -161,7 +162,7 @@ def run_command(
     """Run a command; the exit code is 0 only on success, 2 on wrong use, 1 on any other failure.
     ``commands``: all that there are; ``program``: what their usage begins with."""
     if commands is COMMANDS and (moved := _moved(arguments)):
-        print(f"redraft: {moved}", file=sys.stderr)
+        say(f"redraft: {moved}", file=sys.stderr)
         return 2
     words, command = _choose(arguments, commands)
     if command is None:
@@ -179,7 +180,7 @@ def run_command(
     module.add_arguments(parser)
     try:
         if replaced := settle():
-            print(f"redraft: {replaced_message(replaced)}", file=sys.stderr)
+            say(f"redraft: {replaced_message(replaced)}", file=sys.stderr)
         use_certificates()
         args = parser.parse_args(arguments[len(words) :])
         if getattr(args, "model", None) in ("", None) and (
@@ -198,5 +199,5 @@ def run_command(
     except Exception as error:
         if not isinstance(error, _known_errors()):
             raise
-        print(f"redraft: {error}", file=sys.stderr)
+        say(f"redraft: {in_one_line(str(error))}", file=sys.stderr)
         return 1

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.commands.cli.output import add_json_argument, cost_of, show_notes, write_json
 from lsp_server.commands.cli.source_file import read_text, workspace_of
+from lsp_server.commands.cli.terminal import terminal, write_result
 from lsp_server.editor.notices.status import NO_FILLING
 from lsp_server.models.used import WRITTEN_MODEL, command_model
 from lsp_server.shared.contract.jobs import CompletionJob, JobResult, Span
@@ -41,7 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Index the workspace, complete, print the text coloured by where it came from."""
-    from rich.console import Console
 
     from lsp_server.engine.service import EngineService
 
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
     job = _job(args, path, workspace)
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     service = EngineService(EngineOptions(path=args.model or "", **model_options(args)))
     try:
         with console.status("loading the model and the index") as shown:
@@ -114,15 +114,14 @@ def _show(console: Console, result: JobResult) -> None:
 
 def print_spans(spans: list[Span]) -> None:
     """Text on stdout, coloured by source where stdout is a terminal."""
-    from rich.console import Console
     from rich.text import Text
 
     from lsp_server.commands.demo.show import SOURCE_STYLES
 
     if not sys.stdout.isatty():
-        print("".join(span.text for span in spans))
+        write_result("".join(span.text for span in spans) + "\n")
         return
     text = Text()
     for span in spans:
         text.append(span.text, SOURCE_STYLES[span.source])
-    Console().print(text)
+    terminal().print(text)

@@ -7,13 +7,13 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
-
 from lsp_server.commands.cli.output import add_json_argument, write_json
 from lsp_server.commands.cli.progress import index_progress
+from lsp_server.commands.cli.terminal import terminal
 from lsp_server.engine.model_paths import tokenizer_folder
 from lsp_server.models.used import WRITTEN_MODEL, command_model
 from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.printable import say
 from repo_index.corpus import MAX_TOKENS, Corpus, package_folders, standard_library
 from repo_index.tokens import TextTokenizer
 
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         raise RedraftError("nothing to add; give folders, --stdlib or --environment")
     tokenizer = TextTokenizer.from_file(tokenizer_folder(command_model(args.model)))
     corpus = Corpus(folders, endings=() if args.all_files else (".py", ".pyi"))
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     started = time.perf_counter()
     with index_progress(console, "common code") as report:
         indexer = corpus.build(
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         write_json(args.json, {**asdict(status), "seconds": seconds})
     else:
-        print(
+        say(
             f"{status.files} files, {status.tokens} tokens, {status.bytes / 1e6:.1f} MB in "
             f"{status.folder}; {seconds:.1f} s"
         )

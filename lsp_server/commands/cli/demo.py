@@ -13,6 +13,7 @@ from rich.console import Console
 
 from lsp_server.commands.cli.fetch_and_compile import fetch_and_compile
 from lsp_server.commands.cli.progress import shown_progress
+from lsp_server.commands.cli.terminal import terminal
 from lsp_server.commands.demo import answers, show
 from lsp_server.commands.demo.places import (
     EditPlace,
@@ -45,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show completions and edits. Raises RedraftError where model or server fail."""
-    console = Console()
+    console = terminal()
     if args.folder is not None and not args.folder.is_dir():
         raise RedraftError(f"{args.folder} is no folder; name one with Python code")
     model = shown_model(console, args.model)

@@ -21,6 +21,7 @@ from lsp_server.commands.cli.serve_http import add_engine_arguments, port
 from lsp_server.engine.model_paths import check_model
 from lsp_server.models.used import command_model
 from lsp_server.shared.errors import DeployError
+from lsp_server.shared.printable import say
 from lsp_server.team.ray_serve.environment import (
     EVERYWHERE,
     end_haproxy,
@@ -153,7 +154,7 @@ def _deploy(args: argparse.Namespace, options: DeployOptions) -> int:
         )
         # A second deployment replaces the first, replica by replica, while requests go on.
         serve.run(application(options), name=APPLICATION, route_prefix="/")
-        print(json.dumps({"url": _url()}), flush=True)
+        say(json.dumps({"url": _url()}), flush=True)
         if is_own:
             ended.wait()
     except (RuntimeError, RayError) as error:
@@ -216,7 +217,7 @@ def _end(address: str) -> int:
     _join(address, DeployOptions())
     try:
         serve.delete(APPLICATION)
-        print("redraft: the server has ended", file=sys.stderr)
+        say("redraft: the server has ended", file=sys.stderr)
     finally:
         ray.shutdown()
     return 0

@@ -15,15 +15,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from accel.errors import HOW_TO_CHOOSE
 from accel.native.processor import processor
 from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
+from lsp_server.commands.cli.terminal import terminal
 from lsp_server.models.choices import choices_file, read_choices
 from lsp_server.models.used import WRITTEN_MODEL, command_model, used_models
 from lsp_server.shared.network import network_settings
+from lsp_server.shared.printable import say
 from lsp_server.shared.settings import Settings
 from operating_system.file_systems import most_watches
 from operating_system.folders import data_folder
@@ -69,14 +70,14 @@ def run(args: argparse.Namespace) -> int:
     model = command_model(args.model)
     findings = list(examine(model or None, args.server, model_options(args)))
     if args.json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+        say(json.dumps([asdict(finding) for finding in findings], indent=2))
     elif args.report:
         from lsp_server.commands.cli.report import report
 
         for line in report(
             f"{one.what}: {one.found}. {one.remedy}".rstrip(". ") for one in findings
         ):
-            print(line)
+            say(line)
     else:
         _show(findings)
     return int(any(finding.fatal for finding in findings))
@@ -110,14 +111,20 @@ def examine(
 
 
 def _show(findings: list[Finding]) -> None:
-    console = Console(soft_wrap=True)
+    console = terminal(soft_wrap=True)
     for finding in findings:
-        mark = (
-            "[red]x[/]" if finding.fatal else "[yellow]![/]" if finding.remedy else "[green]ok[/]"
+        kind = (
+            ("x", "red")
+            if finding.fatal
+            else ("!", "yellow")
+            if finding.remedy
+            else ("ok", "green")
         )
-        console.print(f"{mark:>14} {finding.what}: {escape(finding.found)}")
+        console.print(
+            Text.assemble((f"{kind[0]:>4}", kind[1]), f" {finding.what}: {finding.found}")
+        )
         if finding.remedy:
-            console.print(f"      [bold]{escape(finding.remedy)}[/]")
+            console.print(f"      {finding.remedy}", style="bold")
 
 
 def _python() -> Finding:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.commands.cli.output import add_json_argument, cost_of, show_notes, write_json
 from lsp_server.commands.cli.source_file import read_text, workspace_of
+from lsp_server.commands.cli.terminal import terminal, write_result
 from lsp_server.editor.editing.checks import checked_text, doubt_about
 from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editor.editing.renames import (
@@ -25,6 +26,7 @@ from lsp_server.models.used import WRITTEN_MODEL, used_models
 from lsp_server.shared.contract.jobs import MOST_ENTROPY_K, EditJob, JobResult, unchanged
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.printable import say
 from lsp_server.shared.settings import Settings
 from lsp_server.text.documents.document import line_end, split_lines
 from lsp_server.text.documents.secret_documents import file_reason, withheld_warning
@@ -80,7 +82,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Index the workspace, edit, print the diff. Raises RedraftError, or EditRefused."""
-    from rich.console import Console
 
     if not args.model:
         used = used_models(Settings(), read_choices())
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         raise RedraftError(f"{args.file} is empty; there is nothing to edit")
     start, end = _offsets(text, args.lines, args.file)
     job = _job(args, path, workspace, text, start, end)
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     where = EditedPart(text, start, end, job.language, job.path)
     renamed = rename_changes(args.instruction, where)
     if renamed is not None:
@@ -113,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         write_json(args.json, report(diff, new, result, written=args.write and edited != text))
     else:
-        sys.stdout.write(diff)
+        write_result(diff)
         _tell(console, result, bool(diff))
     return 0
 
@@ -202,7 +203,7 @@ def _job(
     if reason := file_reason(args.file, text):
         # The model is told nothing of such a file but the lines that the user named.
         around = 0
-        print(f"redraft: {withheld_warning(reason)}", file=sys.stderr)
+        say(f"redraft: {withheld_warning(reason)}", file=sys.stderr)
     return EditJob(
         workspace="" if args.no_index or not around else str(workspace),
         path=str(path.relative_to(workspace) if inside else path),

@@ -11,13 +11,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from lsp_server.commands.cli.output import add_json_argument, write_json
 from lsp_server.commands.cli.progress import index_progress
+from lsp_server.commands.cli.terminal import terminal
 from lsp_server.engine.model_paths import tokenizer_folder
 from lsp_server.models.used import WRITTEN_MODEL, command_model
 from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.printable import say
 from repo_index.datastore import Datastore
 from repo_index.errors import StoreLocked
 from repo_index.files import Limits
@@ -79,8 +79,8 @@ def _show_indexed(args: argparse.Namespace, store: Path, known: dict[str, int]) 
     if args.json:
         write_json(args.json, document)
     else:
-        print(f"{document['files']} files, {document['tokens']} tokens in {store}")
-        print("a running server keeps this index current", file=sys.stderr)
+        say(f"{document['files']} files, {document['tokens']} tokens in {store}")
+        say("a running server keeps this index current", file=sys.stderr)
     return 0
 
 
@@ -89,7 +89,7 @@ def _explain(args: argparse.Namespace, tree: FolderTree, known: Container[str]) 
     if args.json:
         write_json(args.json, dict(zip(args.explain, lines, strict=True)))
     else:
-        print("\n".join(lines))
+        say("\n".join(lines))
     return 0
 
 
@@ -102,7 +102,7 @@ def _inside(folder: Path, path: str) -> str:
 
 
 def _index(args: argparse.Namespace, indexer: Indexer) -> int:
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     for damage in indexer.damage:
         console.print(damage, style="yellow")
     started = time.perf_counter()
@@ -124,7 +124,7 @@ def _index(args: argparse.Namespace, indexer: Indexer) -> int:
     if args.json:
         write_json(args.json, document)
         return 0
-    print(
+    say(
         f"{status.files} files, {status.tokens} tokens, {status.bytes / 1e6:.1f} MB in "
         f"{status.folder}\n{len(done.indexed)} files new or changed, {len(done.removed)} gone, "
         f"{status.excluded} left out for what they hold, {seconds:.2f} s"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lsp_server.commands.cli.serve_http import default_keys_file
 from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.printable import say
 from lsp_server.team.http_server.keys import HashedKey, new_key, read_keys, write_keys
 
 
@@ -39,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
         except ValueError as error:
             raise RedraftError(f"{args.name} cannot have a key: {error}") from None
         write_keys(file, [*keys, hashed])
-        print(key)
-        print(f"redraft: only its hash is kept, in {file}", file=sys.stderr)
+        say(key)
+        say(f"redraft: only its hash is kept, in {file}", file=sys.stderr)
     elif args.action == "revoke":
         left = [one for one in keys if one.holder != args.name]
         if len(left) == len(keys):
@@ -48,5 +49,5 @@ def run(args: argparse.Namespace) -> int:
         write_keys(file, left)
     else:
         for one in keys:
-            print(one.holder)
+            say(one.holder)
     return 0

@@ -22,6 +22,7 @@ from lsp_server.commands.cli.progress import (
     shown_progress,
     typed_answer,
 )
+from lsp_server.commands.cli.terminal import terminal
 from lsp_server.editor.daemon.control import ask_daemon
 from lsp_server.models.card import ModelCard
 from lsp_server.models.catalogue import find_model, known_models, model_at
@@ -40,6 +41,7 @@ from lsp_server.models.hub_files import find_in_hub, names_a_repository
 from lsp_server.models.manifest import MANIFEST, OfferedModel, find_offered, read_manifest
 from lsp_server.models.sha256 import sha256_of
 from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.printable import in_one_line, say
 from operating_system.machine import free_bytes
 
 NONE = "none"
@@ -126,14 +128,14 @@ def _list(args: argparse.Namespace) -> int:
         write_json(args.json, models_document(models, choices, read_manifest()))
         return 0
     if not models:
-        print("no models found; `redraft models get` lists those that can be fetched")
+        say("no models found; `redraft models get` lists those that can be fetched")
     for purpose, path in asdict(choices).items():
         if path and not os.path.exists(path):
-            print(f"{purpose}: {path} is not there; choose another: redraft models use NAME")
-    console, chosen, free = Console(soft_wrap=True), chosen_models(choices), free_bytes()
+            say(f"{purpose}: {path} is not there; choose another: redraft models use NAME")
+    console, chosen, free = terminal(soft_wrap=True), chosen_models(choices), free_bytes()
     for model in models:
-        lines = [f"\n    {line}" for line in _about(model, chosen, free)]
-        console.print(Text.assemble((model.name, "bold"), *lines))
+        lines = [f"\n    {in_one_line(line)}" for line in _about(model, chosen, free)]
+        console.print(Text.assemble((in_one_line(model.name), "bold"), *lines))
     return 0
 
 
@@ -163,7 +165,7 @@ def _about(model: ModelCard, chosen: dict[str, str], free: int) -> list[str]:
 
 
 def _use(args: argparse.Namespace) -> int:
-    console = Console(soft_wrap=True)
+    console = terminal(soft_wrap=True)
     path, shown = "", _WITHOUT[args.purpose]
     if args.name == NONE and args.adapter is not None:
         raise RedraftError(f"{NONE} takes no adapter; name the model that it was trained on")
@@ -178,7 +180,7 @@ def _use(args: argparse.Namespace) -> int:
             path, name = str(file), file.stem
         shown = f"{name}, {path}"
     write_choice(args.purpose, path)
-    console.print(f"{args.purpose}: {shown} (kept in {choices_file()})", markup=False)
+    console.print(in_one_line(f"{args.purpose}: {shown} (kept in {choices_file()})"))
     status = ask_daemon("models")
     if status is not None:
         console.print(
@@ -221,7 +223,7 @@ def _place_of(name: str) -> str:
 
 
 def _get(args: argparse.Namespace) -> int:
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console = terminal(stderr=True, soft_wrap=True, highlight=False)
     offered = read_manifest(args.manifest)
     if not args.name:
         free = free_bytes()
@@ -231,7 +233,7 @@ def _get(args: argparse.Namespace) -> int:
     model = _wanted(args.name, offered)
     here = file_here(model)
     if here is None:
-        console.print(offer_line(model, args.source), markup=False)
+        console.print(in_one_line(offer_line(model, args.source)))
     if here is None and model.limits_use and not args.accept_licence:
         agree_to_licence(model, typed_answer)
     shown = shown_progress(console) if args.progress == "bar" else progress_lines()
@@ -242,9 +244,10 @@ def _get(args: argparse.Namespace) -> int:
         console.print(f"\nstopped; `redraft models get {model.name}` goes on there")
         raise
     if args.progress == "json":
-        print(json.dumps({"file": str(file)}), flush=True)
+        say(json.dumps({"file": str(file)}), flush=True)
     already = " is here already" if here else ""
-    console.print(f"{file}{already}; `redraft models use {file.stem}` chooses it", markup=False)
+    chosen_by = f"`redraft models use {file.stem}` chooses it"
+    console.print(in_one_line(f"{file}{already}; {chosen_by}"))
     return 0
 
 
@@ -281,5 +284,5 @@ def _remove(name: str) -> int:
         if chosen[field_of(purpose)] in map(str, files):
             write_choice(purpose, "")
     for file in files:
-        Console().print(f"removed {file}", soft_wrap=True)
+        terminal().print(f"removed {file}", soft_wrap=True)
     return 0

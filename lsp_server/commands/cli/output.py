@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lsp_server.shared.printable import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -29,7 +31,7 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
 def show_notes(console: Console, notes: Iterable[str]) -> None:
     """What a user should know of a result, a line for each that is not empty."""
     for note in filter(None, notes):
-        console.print(f"note: {note}", style="yellow", highlight=False, markup=False)
+        console.print(f"note: {note}", style="yellow", highlight=False)
 
 
 def cost_of(result: JobResult) -> dict[str, Any]:
@@ -42,6 +44,7 @@ def write_json(target: str, document: Any) -> None:
     """Write ``document`` to stdout (``-``) or to a file."""
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     if target == "-":
-        sys.stdout.write(text)
+        # Of control characters, those of ASCII alone have to be escaped in JSON.
+        sys.stdout.write(text if text == printable(text) else json.dumps(document, indent=2) + "\n")
     else:
         Path(target).write_text(text, encoding="utf-8")

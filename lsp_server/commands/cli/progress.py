@@ -28,6 +28,7 @@ from rich.text import Text
 from lsp_server.models.manifest import OfferedModel
 from lsp_server.models.progress import COMPILING, Report
 from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.printable import printable, say
 
 if TYPE_CHECKING:
     from repo_index.indexer import IndexProgress
@@ -83,7 +84,7 @@ def typed_answer(question: str, instead: str = "Give --accept-licence to agree")
     if not sys.stdin.isatty() and "REDRAFT_ASSUME_TERMINAL" not in os.environ:
         raise RedraftError(f"{question.split(' [', maxsplit=1)[0]} {instead}")
     try:
-        return input(question).strip()
+        return input(printable(question)).strip()
     except EOFError:
         return ""
 
@@ -100,7 +101,7 @@ def progress_lines() -> Iterator[Report]:
         if step == last and done != total and now - said < _BETWEEN_LINES_S:
             return
         last, said = step, now
-        print(json.dumps({"step": step, "done": done, "total": total}), flush=True)
+        say(json.dumps({"step": step, "done": done, "total": total}), flush=True)
 
     yield report
 

@@ -8,16 +8,17 @@ import os
 from datetime import datetime, timezone
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from lsp_server.commands.cli.output import add_json_argument, write_json
+from lsp_server.commands.cli.terminal import terminal
 from lsp_server.editor.daemon.server_environment import VARIABLES
 from lsp_server.editor.remote.address import ServerAddress
 from lsp_server.editor.remote.connection import ServerConnection
 from lsp_server.editor.remote.sharing.sharing_answers import SharingAnswers, answers_file
 from lsp_server.shared.contract.server_routes import REPOSITORIES
 from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.printable import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         write_json(args.json, answer)
     elif args.action == "delete":
-        print(f"deleted {args.id}")
+        say(f"deleted {args.id}")
     else:
         _show(answer["repositories"])
     return 0
@@ -77,4 +78,4 @@ def _show(repositories: list[dict[str, Any]]) -> None:
         used = datetime.fromtimestamp(one["used"], timezone.utc).date().isoformat()
         size = f"{one['bytes'] / 1e6:.1f}"
         table.add_row(one["id"], one["name"], str(one["files"]), size, used)
-    Console().print(table)
+    terminal().print(table)

@@ -13,6 +13,7 @@ from lsp_server.editor.remote.address import is_loopback
 from lsp_server.models.used import WRITTEN_MODEL, command_model
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.printable import say
 from operating_system.folders import log_folder, state_folder
 
 if TYPE_CHECKING:
@@ -144,9 +145,9 @@ def _own_keys() -> Path:
     file = default_keys_file()
     key = own_keys_file(file)
     if key is None:
-        print(f"redraft: the key is the one in {file}", file=sys.stderr)
+        say(f"redraft: the key is the one in {file}", file=sys.stderr)
     else:
-        print(f"redraft: the key is {key}\nredraft: it is kept in {file}", file=sys.stderr)
+        say(f"redraft: the key is {key}\nredraft: it is kept in {file}", file=sys.stderr)
     return file
 
 
@@ -164,7 +165,7 @@ def _address(text: str) -> Listening:
 
 def _warn_of_plain_http(args: argparse.Namespace) -> None:
     if not is_loopback(args.host) and not args.certificate:
-        print(
+        say(
             "redraft: keys and code travel unencrypted; put https before this server or give "
             "--certificate and --private-key",
             file=sys.stderr,

@@ -17,6 +17,7 @@ from lsp_server.commands.cli.editor_snippets import SNIPPETS, EditorSnippet, sni
 from lsp_server.commands.cli.fetch_and_compile import fetch_and_compile
 from lsp_server.commands.cli.output import add_json_argument, write_json
 from lsp_server.commands.cli.progress import Ask, agree_to_licence, shown_progress, typed_answer
+from lsp_server.commands.cli.terminal import terminal
 from lsp_server.editor.daemon.control import ask_daemon
 from lsp_server.models.card import ModelCard
 from lsp_server.models.catalogue import known_models
@@ -33,6 +34,7 @@ from lsp_server.models.setup_question import SetupQuestion, answer_file
 from lsp_server.models.speed import bandwidth
 from lsp_server.models.trial import Trial, try_model
 from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.printable import in_one_line, printable, say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show, ask, fetch, try, choose. With ``--json`` and without ``--yes`` it only shows. 1 where
     the chosen model has a problem. Raises RedraftError."""
-    console = Console(stderr=bool(args.json))
+    console = terminal(stderr=bool(args.json))
     bandwidth(anew=True)
     models = known_models(args.folder)
     offered = not_here(read_manifest(args.manifest), models)
@@ -102,7 +104,7 @@ def _input(question: str) -> str:
     if not sys.stdin.isatty() and "REDRAFT_ASSUME_TERMINAL" not in os.environ:
         raise RedraftError("nobody can answer questions here; run it in a terminal, or with --yes")
     try:
-        return input(question).strip()
+        return input(printable(question)).strip()
     except EOFError:
         raise RedraftError(f"nothing was chosen; {HOW_TO_CHOOSE}") from None
 
@@ -134,13 +136,13 @@ def _show(
     )
     for number, option in enumerate(options, 1):
         mark = " (recommended)" if best.name and number == place + 1 else ""
-        console.print(f"{number:3} {option.name}{mark}", style="bold" if mark else "", markup=False)
+        console.print(in_one_line(f"{number:3} {option.name}{mark}"), style="bold" if mark else "")
         for line in (*([] if option.paths else ["to be fetched"]), *model_facts(option)):
-            console.print(f"    {line}", style="dim", markup=False, highlight=False)
+            console.print(in_one_line(f"    {line}"), style="dim", highlight=False)
     advice = f"Recommended: {best.name}, for {best.reason}." if best.name else f"{best.reason}."
-    console.print(f"\n{advice}", markup=False, highlight=False)
+    console.print(f"\n{advice}", highlight=False)
     if for_edits is not None:
-        console.print(f"For edits: {for_edits.name}, for {for_edits.reason}.", markup=False)
+        console.print(f"For edits: {for_edits.name}, for {for_edits.reason}.")
     console.print("All that can be fetched: redraft models get", style="dim", highlight=False)
 
 
@@ -149,7 +151,7 @@ def _ask_option(options: Sequence[ModelCard], place: int, ask: Ask) -> ModelCard
         answer = ask(f"Which model shall answer? [{place + 1}] ") or str(place + 1)
         if answer.isdecimal() and 1 <= int(answer) <= len(options):
             return options[int(answer) - 1]
-        print(f"{answer} is none of 1 to {len(options)}.")
+        say(f"{answer} is none of 1 to {len(options)}.")
 
 
 def _fetched(option: ModelCard, console: Console, ask: Ask | None) -> str:
@@ -181,19 +183,19 @@ def _choose_for_edits(
     try:
         path = _fetched(model, console, None)
     except RedraftError as error:  # the model of suggestions is there, and edits, too
-        console.print(f"{error}", style="yellow", soft_wrap=True, markup=False)
+        console.print(f"{error}", style="yellow", soft_wrap=True)
         return
     write_choice("edits", path)
     ask_daemon("models")
-    console.print(f"{path} makes the edits.", soft_wrap=True, markup=False, highlight=False)
+    console.print(f"{path} makes the edits.", soft_wrap=True, highlight=False)
 
 
 def _tried(path: str, console: Console) -> Trial:
     with console.status("loading the model") as shown:
         trial = try_model(path, shown.update)
-    console.print(f"Tried: {trial.text.strip()!r} in {trial.seconds:.2f} s.", markup=False)
+    console.print(f"Tried: {trial.text.strip()!r} in {trial.seconds:.2f} s.")
     for problem in trial.problems:
-        console.print(f"Take care: {problem}.", style="yellow", markup=False)
+        console.print(f"Take care: {problem}.", style="yellow")
     return trial
 
 
@@ -205,7 +207,6 @@ def _choose(path: str, console: Console) -> None:
     console.print(
         f"\n{path} is chosen for all editors that name none ({choices_file()}).",
         soft_wrap=True,
-        markup=False,
         highlight=False,
     )
 
@@ -218,7 +219,7 @@ def _snippets(editor: str | None) -> list[EditorSnippet]:
 
 def _show_snippets(console: Console, snippets: Sequence[EditorSnippet]) -> None:
     for snippet in snippets:
-        console.print(f"\n{snippet.name}, in {snippet.file}:\n", markup=False, highlight=False)
-        console.print(snippet.text, markup=False, highlight=False, soft_wrap=True)
+        console.print(f"\n{snippet.name}, in {snippet.file}:\n", highlight=False)
+        console.print(snippet.text, highlight=False, soft_wrap=True)
     if not snippets:
         console.print("\nFor your editor's configuration: redraft setup --editor NAME.")

@@ -6,6 +6,8 @@ import argparse
 import json
 from typing import Any
 
+from lsp_server.shared.printable import say
+
 ANSWERS = {"server": "the server", "local": "the model on this machine", "nothing": "nothing"}
 
 
@@ -20,9 +22,9 @@ def run(args: argparse.Namespace) -> int:
 
     status = ask_daemon("status")
     if status is None:
-        print(json.dumps({"running": False}) if args.json else "no daemon runs")
+        say(json.dumps({"running": False}) if args.json else "no daemon runs")
         return 1
-    print(json.dumps(status) if args.json else _page(status, args.explain))
+    say(json.dumps(status) if args.json else _page(status, args.explain))
     return 0
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from lsp_server.shared.printable import say
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command has no options."""
@@ -14,5 +16,5 @@ def run(_: argparse.Namespace) -> int:
     from lsp_server.editor.daemon.control import ask_daemon
 
     stopped = ask_daemon("stop") is not None
-    print("stopped" if stopped else "no daemon runs")
+    say("stopped" if stopped else "no daemon runs")
     return 0

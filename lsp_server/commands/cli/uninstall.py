@@ -17,6 +17,7 @@ from lsp_server.commands.cli.progress import typed_answer
 from lsp_server.editor.daemon.control import running_daemons, stop_daemon
 from lsp_server.models.fetched import fetched_models, models_folder, was_changed
 from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.printable import say
 from lsp_server.shared.user_files.own_folders import (
     MODELS,
     OwnFolder,
@@ -126,19 +127,19 @@ def _show(
         clients = status.get("clients", 0)
         windows = f", {clients} editor window(s) use it" if clients else ""
         process = f"process {status['pid']}" if status else "it does not answer"
-        print(f"The daemon runs ({process}{windows}) and is stopped first.")
+        say(f"The daemon runs ({process}{windows}) and is stopped first.")
         if windows:
-            print("Close those editors, or switch Redraft off there: they would start it again.")
+            say("Close those editors, or switch Redraft off there: they would start it again.")
     if not entries:
-        print("Redraft keeps nothing on this machine.")
+        say("Redraft keeps nothing on this machine.")
     for kind in dict.fromkeys(entry.kind for entry in entries):
         own = [entry for entry in entries if entry.kind == kind]
-        print(f"{_size_of(own):>10}  {kind}: {_places(own)}")
+        say(f"{_size_of(own):>10}  {kind}: {_places(own)}")
     if entries:
-        print(f"{_size_of(entries):>10}  in all")
+        say(f"{_size_of(entries):>10}  in all")
     for line in left:
-        print(f"Left alone: {line}")
-    print("Left alone: the program itself. Remove the editor's extension or plugin, or run "
+        say(f"Left alone: {line}")
+    say("Left alone: the program itself. Remove the editor's extension or plugin, or run "
           "`pip uninstall redraft`, afterwards.")  # fmt: skip
 
 
@@ -180,5 +181,5 @@ def _remove(folders: list[OwnFolder], keep_models: bool) -> int:
     if failed:
         raise RedraftError(f"could not be removed: {'; '.join(failed)}; remove it yourself")
     if entries:
-        print(f"Removed {_size_of(entries)}.")
+        say(f"Removed {_size_of(entries)}.")
     return 0

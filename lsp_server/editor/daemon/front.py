@@ -19,6 +19,7 @@ from lsp_server.editor.daemon.address import socket_path
 from lsp_server.editor.daemon.server_environment import server_environment, without_server
 from lsp_server.editor.daemon.transport import dial
 from lsp_server.shared.errors import DaemonUnavailable, ProtocolError
+from lsp_server.shared.printable import say
 from lsp_server.shared.processes.back_off import BackOff
 from lsp_server.shared.processes.framing import MessageSplitter, lsp_message
 from operating_system.file_lock import LockFile
@@ -49,7 +50,7 @@ def serve() -> int:
     try:
         connection = connect(path, _hello(), start=True)
     except DaemonUnavailable as error:
-        print(f"redraft: {error}", file=sys.stderr, flush=True)
+        say(f"redraft: {error}", file=sys.stderr, flush=True)
         _wait_for_editor(started + SHORTEST_LIFE_S - time.monotonic())
         return _exit(1)
     assert connection is not None
@@ -158,7 +159,7 @@ class Front:
         method = "window/showMessage" if is_shown else "window/logMessage"
         kind = WARNING if is_shown else INFO
         self._tell([{"method": method, "params": {"type": kind, "message": text}}])
-        print(text, file=sys.stderr, flush=True)
+        say(text, file=sys.stderr, flush=True)
 
     def _tell(self, messages: Iterable[Message]) -> None:
         for message in messages:

@@ -14,6 +14,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from lsp_server.shared.printable import say
 from lsp_server.team.http_server.limits import KEEP_ALIVE_S
 
 DRAIN_S = 30
@@ -93,7 +94,7 @@ class HttpServer(uvicorn.Server):
         if self._admin is not None:
             server, opened = self._admin
             self._serving_admin = asyncio.ensure_future(server.serve(sockets=[opened]))
-        print(json.dumps(self._first_line), flush=True)
+        say(json.dumps(self._first_line), flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what is under way, then end."""

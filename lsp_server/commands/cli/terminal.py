@@ -1,0 +1,33 @@
+"""How commands write to a terminal: nothing that somebody else wrote steers it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from lsp_server.shared.printable import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def write_result(text: str) -> None:
+    """A text on standard output: as it is for a program or a file, and printable for a person."""
+    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+
+
+def terminal(**options: Any) -> Console:
+    """A console of rich that shows every text as it is: no markup and no names of pictures in it,
+    and what would steer the terminal visibly. It takes a moment to be imported."""
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+    class _Terminal(Console):
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterable[Segment]:
+            for part in super().render(renderable, options):
+                yield part if part.control else Segment(printable(part.text), part.style)
+
+    return _Terminal(markup=False, emoji=False, **options)

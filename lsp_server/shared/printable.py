@@ -1,0 +1,35 @@
+"""Text that somebody else wrote, as a terminal may show it.
+
+Names of files, what stands in a model's header or on its page, and what a server answers may hold
+characters that steer a terminal, or turn the order of those around them.
+"""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+_UNSEEN = "\N{REPLACEMENT CHARACTER}"
+_PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\N{SYMBOL FOR DELETE}"}
+"""What is seen in the place of a control character."""
+_C1 = range(0x80, 0xA0)
+_SURROGATES = range(0xD800, 0xE000)
+"""What no encoding has: the bytes of a file's name that are no text."""
+_ORDERING = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+_ALL = _PICTURES | dict.fromkeys((*_C1, *_SURROGATES, *_ORDERING), _UNSEEN)
+_LAID_OUT = {code: seen for code, seen in _ALL.items() if code not in (0x09, 0x0A)}
+
+
+def printable(text: str) -> str:
+    """A text whose lines and tabs stay; another control character is seen as its picture (``␛``)
+    or as ``�``. A line may end as on Windows."""
+    return "\r\n".join(part.translate(_LAID_OUT) for part in text.split("\r\n"))
+
+
+def in_one_line(text: str) -> str:
+    """A name or a message: no character of it begins another line."""
+    return text.translate(_ALL)
+
+
+def say(text: str = "", *, file: TextIO | None = None, flush: bool = False) -> None:
+    """Print a text, by default on standard output."""
+    print(printable(text), file=file, flush=flush)
