@@ -43,6 +43,8 @@ PATHS = {
     "bloom": "chain",
     "qwen3_next": "plain",
 }
+USUAL = ("llama", "qwen2", "mistral-sliding", "gemma2", "bloom", "qwen3_next")
+"""Of each way to compute a model one or two; the others are slow only together."""
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +52,10 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.mark.parametrize("kind", PATHS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[] if kind in USUAL else pytest.mark.slow) for kind in PATHS],
+)
 def test_text_equals_transformers(kind: str, tmp_path: Path) -> None:
     """Prompts longer than the sliding windows, on one session, with drafts where possible."""
     engine = open_engine(save(tmp_path, kind))

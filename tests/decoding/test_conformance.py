@@ -31,8 +31,16 @@ BACKENDS: dict[str, tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, 
 format other than fp32. Beside them stand the pool of CUDA, unrecorded, and llama.cpp."""
 
 
+SLOW = ("transformers, sliding windows", "transformers, a recurrent state")
+
+
 @pytest.fixture(
-    scope="module", params=[*BACKENDS, "pool", pytest.param("llama.cpp", marks=installed)]
+    scope="module",
+    params=[
+        *(pytest.param(one, marks=pytest.mark.slow if one in SLOW else ()) for one in BACKENDS),
+        "pool",
+        pytest.param("llama.cpp", marks=installed),
+    ],
 )
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Engine:
     torch.set_num_threads(1)
