@@ -3,16 +3,19 @@ text."""
 
 from __future__ import annotations
 
-import difflib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lsp_server.text.line_diff import opcodes
+from lsp_server.text.line_diff import Opcode, opcodes
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _REST = re.compile(r"[^\r\n]*")
 _MARK = re.compile(r"[\u0300-\u036f\u200d\ufe00-\ufe0f\u20d0-\u20f0\U0001f3fb-\U0001f3ff]")
 """Code points that belong to the one before them."""
+
+CONTEXT = 3
+"""Lines around a change in a unified diff."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +76,54 @@ def apply_hunks(old: str, hunks: list[Hunk]) -> str:
 
 def unified_diff(old: str, new: str, path: str) -> str:
     """A unified diff of two versions of a file."""
-    lines = difflib.unified_diff(_lines(old), _lines(new), f"a/{path}", f"b/{path}")
-    marked = []
-    for line in lines:
-        marked.append(line if line.endswith("\n") else f"{line}\n")
-        if not line.endswith(("\n", "\r")):
-            marked.append("\\ No newline at end of file\n")
+    before, after = _lines(old), _lines(new)
+    marked: list[str] = []
+    for group in _grouped(opcodes(before, after)):
+        if not marked:
+            marked += [f"--- a/{path}\n", f"+++ b/{path}\n"]
+        (_, first, _, new_first, _), (_, _, last, _, new_last) = group[0], group[-1]
+        marked.append(f"@@ -{_span(first, last)} +{_span(new_first, new_last)} @@\n")
+        for kind, start, end, new_start, new_end in group:
+            if kind == "equal":
+                marked += [_whole(" ", line) for line in before[start:end]]
+                continue
+            marked += [_whole("-", line) for line in before[start:end]]
+            marked += [_whole("+", line) for line in after[new_start:new_end]]
     return "".join(marked)
+
+
+def _grouped(found: list[Opcode]) -> Iterator[list[Opcode]]:
+    """The stretches that a hunk of a diff shows together: changes, and the lines around each. More
+    equal lines between two changes part them."""
+    group: list[Opcode] = []
+    for number, (kind, start, end, new_start, new_end) in enumerate(found):
+        if kind != "equal":
+            group.append((kind, start, end, new_start, new_end))
+            continue
+        after = min(end - start, CONTEXT) if group else 0
+        before = min(end - start, CONTEXT) if number < len(found) - 1 else 0
+        if group and before and end - start <= 2 * CONTEXT:
+            group.append((kind, start, end, new_start, new_end))
+            continue
+        if group:
+            yield [*group, (kind, start, start + after, new_start, new_start + after)]
+        group = [(kind, end - before, end, new_end - before, new_end)] if before else []
+    if any(kind != "equal" for kind, *_ in group):
+        yield group
+
+
+def _span(start: int, end: int) -> str:
+    """Lines as a unified diff counts them."""
+    count = end - start
+    first = start + 1 if count else start
+    return f"{first}" if count == 1 else f"{first},{count}"
+
+
+def _whole(mark: str, line: str) -> str:
+    """A line of a diff, which ends, whatever the line does."""
+    end = "" if line.endswith("\n") else "\n"
+    missing = "" if line.endswith(("\n", "\r")) else "\\ No newline at end of file\n"
+    return f"{mark}{line}{end}{missing}"
 
 
 def _lines(text: str) -> list[str]:

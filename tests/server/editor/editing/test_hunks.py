@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import random
+import re
 
 from lsp_server.editor.editing.hunks import (
     Hunk,
@@ -86,3 +88,25 @@ def test_line_by_line_makes_the_same_text() -> None:
         assert apply_hunks(old, hunks) == new.replace("name", "label"), f"seed {seed}"
         split += len(hunks) > len(whole)
     assert split, f"seed {seed}"
+
+
+def test_a_diff_is_the_one_of_difflib() -> None:
+    rng = random.Random(seed := random.randrange(1 << 30))
+    print("seed", seed)
+    lines = ["a\n", "b\n", "\n", "c\r\n", "d\r", "e\n", "f\n", "g\n"]
+    for _ in range(2000):
+        old = "".join(rng.choice(lines) for _ in range(rng.randrange(30)))
+        parts = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", old)
+        for _ in range(rng.randrange(4)):
+            at = rng.randrange(len(parts) + 1)
+            parts[at : at + rng.randrange(3)] = rng.choices(lines, k=rng.randrange(3))
+        new = "".join(parts) + rng.choice(["", "", "end"])
+        before, after = (
+            re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text) for text in (old, new)
+        )
+        expected = "".join(
+            (line if line.endswith("\n") else f"{line}\n")
+            + ("" if line.endswith(("\n", "\r")) else "\\ No newline at end of file\n")
+            for line in difflib.unified_diff(before, after, "a/x", "b/x")
+        )
+        assert unified_diff(old, new, "x") == expected
