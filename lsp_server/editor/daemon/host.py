@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsp_server.editor.daemon.address import build_id, make_private
 from lsp_server.editor.daemon.transport import listen, uses_loopback
+from lsp_server.editor.protocol.loop_turns import turns
 from lsp_server.shared.errors import UnsafeSocketFolder
 from lsp_server.shared.processes.framing import lsp_message
 from operating_system.file_lock import LockFile
@@ -56,7 +57,9 @@ class Host:
     async def run(self) -> None:
         """Serve until idle, outdated or stopped."""
         await self._listen()
-        on_end_signal(self._stop.set, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        turns.watch(loop)
+        on_end_signal(self._stop.set, loop)
         watching = asyncio.ensure_future(self._hub.watch())
         await self._until_done()
         self._unlink()
@@ -144,7 +147,12 @@ class Host:
             finally:
                 self._fronts.discard(writer)
         elif command == "status":
-            values = {**self._hub.status(), "connections": self._connections}
+            longest = {"ms": round(1000 * turns.longest_s), "of": turns.longest_of}
+            values = {
+                **self._hub.status(),
+                "connections": self._connections,
+                "longestTurn": longest,
+            }
             writer.write(json.dumps(values).encode())
         elif command == "models":
             self._hub.choices_changed()

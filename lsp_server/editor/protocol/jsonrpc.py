@@ -24,6 +24,7 @@ from pygls.protocol import (
     default_converter,
 )
 
+from lsp_server.editor.protocol.loop_turns import turns
 from lsp_server.editor.protocol.measurements import Measurements
 from lsp_server.shared.errors import ProtocolError, RedraftError, StaleDocument
 from lsp_server.shared.processes.framing import lsp_message
@@ -97,7 +98,7 @@ class RedraftProtocol(LanguageServerProtocol):
 
     def add_handler(self, method: str, handler: Callable[..., Any]) -> None:
         """Have ``handler(server, params)`` answer a method."""
-        self.fm.features[method] = _bound(handler, self._server)
+        self.fm.features[method] = _bound(handler, self._server, method)
 
     # Messages of the client
 
@@ -115,8 +116,10 @@ class RedraftProtocol(LanguageServerProtocol):
             self._receive_response(message)
         elif self._may_come_now(message):
             self._dispatch(message)
+            took_s = time.perf_counter() - started
+            turns.note(message["method"], took_s)
             if message["method"] == types.TEXT_DOCUMENT_DID_CHANGE:
-                self.measurements.did_change.add(time.perf_counter() - started)
+                self.measurements.did_change.add(took_s)
 
     def reject(self, error: ProtocolError) -> None:
         """Bytes came that are no message."""
@@ -254,12 +257,12 @@ class RedraftProtocol(LanguageServerProtocol):
             logger.info("client is gone: %s", error)
 
 
-def _bound(handler: Callable[..., Any], server: Any) -> Callable[..., Any]:
+def _bound(handler: Callable[..., Any], server: Any, method: str) -> Callable[..., Any]:
     """``handler`` with its server; a coroutine function stays one, as pygls looks for that."""
     if asyncio.iscoroutinefunction(handler):
 
         async def asynchronous(params: Any = None) -> Any:
-            return await handler(server, params)
+            return await turns.noted(method, handler(server, params))
 
         return asynchronous
     return partial(handler, server)
