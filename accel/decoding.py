@@ -105,7 +105,7 @@ class Generation:
             chunk = self._commit(pending, *found)
             pending = chunk.tokens[-1:]
             self.statistics.decode_s += time.perf_counter() - started
-            if len(chunk.tokens):
+            if len(chunk.tokens) or chunk.confidences:
                 yield chunk
 
     def _prefill(self) -> Forwards[TokenArray | None]:
@@ -169,5 +169,6 @@ class Generation:
         self.statistics.record(tree, path, count)
         learnt = (DraftTree.empty(), []) if was_pruned else (tree, path)
         self._drafting.learn(*learnt, taken, len(pending), self._session.length)
-        logprobs, confidences = self._verifier.logprobs[:count], self._verifier.confidences[:count]
+        told = count + (self._output.stopped_by == "end")
+        logprobs, confidences = self._verifier.logprobs[:count], self._verifier.confidences[:told]
         return Chunk(taken, tree.sources, path, logprobs, confidences)

@@ -188,7 +188,7 @@ class Engine(ModelRunner):
         logits = self.forward(batch, self.session())
         confidences = Confidences(self.tokenizer, required)
         return sum(
-            confidences.next(logits.row(place), token)
+            confidences.next(logits.row(place), token).token
             for place, token in enumerate(target.tolist())
         )
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from accel.draft_tree import Source, TokenArray
 from accel.drafting.base import Drafter, DraftRequest
 from accel.errors import InvalidRequest, PromptTooLong
+from accel.verification.confidence import Confidence
 from accel.verification.logprobs import Logprob
 from accel.verification.sampling import Sampling
 from accel.verification.verify_tree import Relaxed
@@ -50,7 +51,11 @@ class GenerationRequest:
     logprobs: int | None = None
     """Say how likely each token was, and so many of the likeliest in its place; None: do not."""
     confidences: bool = False
-    """Say how likely each token was, given the ``required_prefix`` (``Chunk.confidences``)."""
+    """Say how likely each token was, given the ``required_prefix``, and the end of the text before
+    it (``Chunk.confidences``)."""
+    behind: str = ""
+    """The character that stands behind the text, where that is known: confidences count a text that
+    would go on with it as ended, too."""
     ignore_end: bool = False
     """Go on after end tokens, for measuring run-on text."""
     cancelled: Callable[[], bool] = _never
@@ -74,14 +79,14 @@ class GenerationRequest:
 class Chunk:
     """Tokens that one forward committed, or a few, int32 [n]. The first came from ``origins``
     (int8, values of ``Source``) at ``path``, the others are the model's own. ``logprobs`` holds one
-    for each token where the request asks for ``logprobs``, ``confidences`` a log probability (nats)
-    where it asks for those."""
+    for each token where the request asks for ``logprobs``, ``confidences`` where it asks for those,
+    and one more where the text ended by itself."""
 
     tokens: TokenArray
     origins: NDArray[np.int8]
     path: list[int]
     logprobs: list[Logprob] = field(default_factory=list)
-    confidences: list[float] = field(default_factory=list)
+    confidences: list[Confidence] = field(default_factory=list)
 
     @property
     def sources(self) -> list[Source]:

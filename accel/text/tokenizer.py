@@ -51,6 +51,7 @@ class Tokenizer:
         self._tokenizer.encode_special_tokens = True
         self._definition, self._head = definition, without_tokens(marked)
         self.template_variables: dict[str, str] = {}
+        self._leading_to: dict[str, frozenset[int]] = {}
         self.named_tokens: dict[str, int] = {}
         """Ids that the model's metadata names for ``prefix``, ``suffix`` and ``middle`` of a hole;
         they may lie outside of the vocabulary."""
@@ -283,6 +284,17 @@ class Tokenizer:
     def newline_tokens(self) -> frozenset[int]:
         """Ids of the tokens that begin with a line break."""
         return frozenset(n for n, text in enumerate(self.byte_table) if text[:1] in (b"\n", b"\r"))
+
+    def leading_to(self, character: str) -> frozenset[int]:
+        """Ids of the tokens whose first character that is no blank is this one; of a line break,
+        those of either kind."""
+        if character not in self._leading_to:
+            first = (b"\n", b"\r") if character in "\r\n" else (character.encode(),)
+            found = (
+                n for n, text in enumerate(self.byte_table) if text.lstrip(b" \t").startswith(first)
+            )
+            self._leading_to[character] = frozenset(found) - self.special_tokens
+        return self._leading_to[character]
 
     @cached_property
     def byte_table(self) -> list[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,30 +11,43 @@ from numpy.typing import NDArray
 from accel.text.token_healing import rest_after
 from accel.text.tokenizer import Tokenizer
 
+IMPOSSIBLE = -30.0
+"""Log probability of what cannot be, as a number that JSON has."""
 
-def log_confidence(
-    logits: NDArray[np.float32], token: int, allowed: NDArray[np.int64] | None = None
-) -> float:
-    """Log probability (nats) of ``token`` in a row of logits, float32 [vocabulary], among the
-    tokens ``allowed``, or among all."""
-    among = logits if allowed is None else logits[allowed]
-    highest = among.max()
-    total = np.exp(among - highest).sum(dtype=np.float64)
-    return float(logits[token]) - float(highest) - math.log(total)
+_NONE = np.empty(0, np.int64)
+
+
+class Confidence(NamedTuple):
+    """How likely a model finds a token, and before it the end of the text: log probabilities in
+    nats."""
+
+    token: float
+    end: float
+
+
+def log_total(logits: NDArray[np.float32]) -> float:
+    """The logarithm of the sum of the exponentials of logits, float32 [n], n above 0."""
+    highest = logits.max()
+    return float(highest) + math.log(np.exp(logits - highest).sum(dtype=np.float64))
 
 
 class Confidences:
     """The log probabilities of one token after another. While they spell ``required`` bytes, which
-    are typed already, a token counts among those that agree with them."""
+    are typed already, a token counts among those that agree with them, and the text does not end.
+    ``ends``, int64 [n]: the tokens in whose place it would."""
 
-    def __init__(self, tokenizer: Tokenizer, required: bytes = b"") -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, required: bytes = b"", ends: NDArray[np.int64] = _NONE
+    ) -> None:
         self._index = tokenizer.byte_index
-        self._rest = required
+        self._rest, self._ends = required, ends
 
-    def next(self, logits: NDArray[np.float32], token: int) -> float:
-        """That of the next token, in nats, by its row of logits, float32 [vocabulary]."""
-        if not self._rest:
-            return log_confidence(logits, token)
-        found = log_confidence(logits, token, self._index.agreeing(self._rest))
-        self._rest = rest_after(self._rest, self._index.bytes_of(token)) or b""
-        return found
+    def next(self, logits: NDArray[np.float32], token: int) -> Confidence:
+        """Those of the next token, by its row of logits, float32 [vocabulary]."""
+        if self._rest:
+            total = log_total(logits[self._index.agreeing(self._rest)])
+            self._rest = rest_after(self._rest, self._index.bytes_of(token)) or b""
+            return Confidence(float(logits[token]) - total, IMPOSSIBLE)
+        total = log_total(logits)
+        end = log_total(logits[self._ends]) - total if len(self._ends) else IMPOSSIBLE
+        return Confidence(float(logits[token]) - total, max(end, IMPOSSIBLE))

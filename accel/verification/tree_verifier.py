@@ -19,7 +19,7 @@ from accel.session import Session
 from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
 from accel.verification.choosing import choose
-from accel.verification.confidence import Confidences
+from accel.verification.confidence import Confidence, Confidences
 from accel.verification.logits_processor import LogitsProcessor
 from accel.verification.logprobs import Logprob, logprob_of
 from accel.verification.verify_tree import verify_tree
@@ -48,9 +48,15 @@ class TreeVerifier:
         """What the last forward took, and its rows, others' among them."""
         self.logprobs: list[Logprob] = []
         """Of the tokens of the last verification, where the request wants them."""
-        self.confidences: list[float] = []
+        self.confidences: list[Confidence] = []
         """The same."""
-        self._confidences = Confidences(tokenizer, request.required_prefix)
+        ends = request.stop_tokens | runner.model.end_tokens
+        if request.confidences and request.behind:
+            ends |= tokenizer.leading_to(request.behind)
+        known = sorted(token for token in ends if token < runner.model.vocabulary_size)
+        self._confidences = Confidences(
+            tokenizer, request.required_prefix, np.array(known, np.int64)
+        )
         self._processor = LogitsProcessor(request.sampling, request.prompt)
 
     def verify(

@@ -79,7 +79,7 @@ class TaskRunner:
         if task.fits_line:
             fitted = yield from self.model.fitter.line(task, self.caches.sessions)
             if fitted is not None:
-                yield [fitted.likely] if task.request.confidences else fitted.result.spans
+                yield fitted.likely if task.request.confidences else fitted.result.spans
                 return fitted.result
         result = yield from task.read(self._generate(task))
         if task.key[0] == "complete" and self.caches.calibration is not None:

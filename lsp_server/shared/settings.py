@@ -94,11 +94,11 @@ class CompletionSettings:
     )
     gate: str = option(
         "balanced",
-        "How sure the model has to be of what is shown while one types: of longer and of more "
-        "suggestions (eager), of those that are mostly right (balanced), or of few and short ones "
-        "that are nearly always right (quiet); `off` shows all that it writes. At most one "
-        "statement or block is shown. What is asked for by hand is shown in full, and so is what "
-        "comes from a server that tells no probabilities.",
+        "How sure the model has to be of what is shown while one types. Of all suggestions that "
+        "are shown more than half are right to their end (eager), three of four (balanced), or "
+        "nearly all of fewer (quiet); `off` shows all that it writes. Units are whole: a name, an "
+        "expression, a line, one statement or block at most. What is asked for by hand is shown in "
+        "full, and so is what comes from a server that tells no probabilities.",
         choices=("eager", "balanced", "quiet", "off"),
     )
     max_tokens: int = option(64, "Longest suggestion in tokens.", low=1, high=2048)

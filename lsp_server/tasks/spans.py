@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lsp_server.shared.contract.jobs import Span, TokenLogprob
 
 if TYPE_CHECKING:
+    from accel.verification.confidence import Confidence
     from accel.verification.logprobs import Logprob
 
 
@@ -49,13 +50,16 @@ class SpanBuilder:
         return added
 
     def add_likely(
-        self, tokens: Sequence[int], sources: Sequence[str], logprobs: Sequence[float]
+        self, tokens: Sequence[int], sources: Sequence[str], confidences: Sequence[Confidence]
     ) -> list[Span]:
-        """A span for each token, with its log probability; its text may be empty."""
+        """A span for each token, with its log probability; its text may be empty. An empty one more
+        tells of the end of a text that ended by itself."""
         added: list[Span] = []
-        for token, source, logprob in zip(tokens, sources, logprobs, strict=True):
+        for token, source, found in zip(tokens, sources, confidences, strict=False):
             text = "".join(span.text for span in self.add([token], [source]))
-            added.append(Span(text, source, logprob))
+            added.append(Span(text, source, found.token, end_logprob=found.end))
+        if len(confidences) > len(tokens):
+            added.append(Span("", "model", 0.0, end_logprob=confidences[-1].end))
         return added
 
     def cut(self, length: int) -> list[Span]:

@@ -28,7 +28,7 @@ COMMANDS: dict[str, Command] = {
         ("beside-forward", "team.beside_forward", "processor time of a step beside its forward"),
         ("http", "team.http_overhead", "what HTTP adds to a completion"),
         ("quality", "completion.quality", "quality of a model on held-out code"),
-        ("gate", "completion.gate", "what is shown while one types, by gate"),
+        ("gate", "completion.gate", "whether what each gate shows is right to its end"),
         ("next-edit", "next_edits.command", "next edits of real commits"),
         ("adaptive", "completion.adaptive", "SDSAT by its number of tokens"),
         ("fastcoder", "completion.fastcoder", "FastCoder's ablations and sweeps"),

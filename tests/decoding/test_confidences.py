@@ -11,6 +11,7 @@ from accel.draft_tree import TokenArray
 from accel.drafting.retrieval.drafter import RetrievalDrafter
 from accel.engine import Engine
 from accel.request import GenerationRequest
+from accel.verification.confidence import IMPOSSIBLE, Confidence
 
 CODE = "".join(
     f"def area_{n}(width, height):\n    area = width * height\n    return area + {n}\n\n\n"
@@ -25,7 +26,7 @@ def engine() -> Engine:
 
 def written(
     engine: Engine, typed: str, drafts: bool, logprobs: int | None = None
-) -> tuple[TokenArray, list[float], list[float]]:
+) -> tuple[TokenArray, list[Confidence], list[float]]:
     prompt = engine.fim_prompt(CODE + typed, "\n\n\nprint(area_7(1, 2))\n")
     generation = engine.generate(
         GenerationRequest(
@@ -36,11 +37,13 @@ def written(
             required_prefix=prompt.required_prefix,
             logprobs=logprobs,
             confidences=True,
+            behind="\n",
         )
     )
     chunks = list(generation)
     found = [one for chunk in chunks for one in chunk.confidences]
     told = [one.logprob for chunk in chunks for one in chunk.logprobs]
+    assert len(found) == len(generation.tokens) + (generation.stopped_by == "end")
     if drafts:
         assert any(len(chunk.tokens) > 1 for chunk in chunks), "a draft was right"
     return generation.tokens, found, told
@@ -51,16 +54,16 @@ def test_drafts_change_no_probability(engine: Engine, typed: str) -> None:
     tokens, plain, _ = written(engine, typed, drafts=False)
     same, drafted, _ = written(engine, typed, drafts=True)
     assert tokens.tolist() == same.tolist()
-    assert len(plain) == len(tokens)
     # Its own forward computes the same numbers to the last bit, whatever is drafted.
     assert drafted == plain
-    assert max(plain) <= 0
+    assert max(max(found) for found in plain) <= 0
 
 
 def test_they_are_the_models_own_probabilities(engine: Engine) -> None:
     """As a slow softmax of a forward over the whole text gives them."""
     prompt = engine.fim_prompt(CODE, "\nprint(area_7(1, 2))\n")
-    request = GenerationRequest(prompt.tokens, max_tokens=12, confidences=True)
+    ends = sorted(engine.tokenizer.leading_to("\n"))
+    request = GenerationRequest(prompt.tokens, max_tokens=12, confidences=True, behind="\n")
     chunks = list(generation := engine.generate(request))
     text = np.concatenate([prompt.tokens, generation.tokens]).astype(np.int32)
     logits = engine.forward(
@@ -69,11 +72,41 @@ def test_they_are_the_models_own_probabilities(engine: Engine) -> None:
     found = [one for chunk in chunks for one in chunk.confidences]
     for place, token in enumerate(generation.tokens.tolist()):
         row = np.exp(logits.row(place).astype(np.float64))
-        assert found[place] == pytest.approx(np.log(row[token] / row.sum()), abs=1e-3)
+        assert found[place].token == pytest.approx(np.log(row[token] / row.sum()), abs=1e-3)
+        every = sorted({*ends, *engine.model.end_tokens})
+        assert found[place].end == pytest.approx(np.log(row[every].sum() / row.sum()), abs=1e-3)
+
+
+def test_the_end_of_a_text_that_ends_by_itself_is_told(engine: Engine) -> None:
+    prompt = engine.fim_prompt(CODE, "\nprint(area_7(1, 2))\n")
+    first = engine.generate(GenerationRequest(prompt.tokens, max_tokens=6)).finish().tokens
+    ended = GenerationRequest(
+        prompt.tokens, max_tokens=6, confidences=True, stop_tokens=frozenset([int(first[-1])])
+    )
+    chunks = list(generation := engine.generate(ended))
+    found = [one for chunk in chunks for one in chunk.confidences]
+    assert generation.stopped_by == "end"
+    assert len(found) == len(generation.tokens) + 1
+    assert found[-1].end >= found[-1].token
+
+
+def test_a_word_that_is_typed_in_part_does_not_end_there(engine: Engine) -> None:
+    _, found, _ = written(engine, "def area_7(width, height):\n    ar", drafts=False)
+    assert found[0].end == IMPOSSIBLE
+
+
+@pytest.mark.parametrize("character", ["\n", ")", ",", "x"])
+def test_tokens_that_lead_to_a_character(engine: Engine, character: str) -> None:
+    tokenizer = engine.tokenizer
+    for token, spelt in enumerate(tokenizer.byte_table):
+        text = spelt.decode("utf-8", errors="replace").lstrip(" \t")
+        leads = text[:1] in ("\r\n" if character == "\n" else character) and text != ""
+        leads = leads and token not in tokenizer.special_tokens
+        assert (token in tokenizer.leading_to(character)) == leads
 
 
 def test_what_is_typed_makes_the_rest_of_its_word_likelier(engine: Engine) -> None:
     """The first token counts among those that begin as what is typed does."""
     _, given, alone = written(engine, "def area_7(width, height):\n    ar", True, logprobs=0)
-    assert given[0] >= alone[0]
-    assert sum(given) > sum(alone)
+    assert given[0].token >= alone[0]
+    assert sum(one.token for one in given[: len(alone)]) > sum(alone)

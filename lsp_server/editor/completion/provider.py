@@ -21,6 +21,7 @@ from lsp_server.editor.completion.document_brackets import DocumentBrackets
 from lsp_server.editor.completion.postfilter import shown_text
 from lsp_server.editor.completion.request import PREFIX_CHARACTERS, CompletionRequest
 from lsp_server.editor.completion.running import Running
+from lsp_server.editor.completion.unasked import NOTHING_MISSING, is_place, offered
 from lsp_server.editor.in_flight import InFlight
 from lsp_server.shared.contract.calls import Call
 from lsp_server.shared.contract.engine import EngineInterface
@@ -35,7 +36,14 @@ from lsp_server.shared.contract.jobs import (
 from lsp_server.shared.errors import EngineUnavailable, RedraftError
 from lsp_server.shared.processes.log import redacted
 from lsp_server.shared.settings import Settings
-from lsp_server.tasks.completion.gate import LikelyPiece, aligned, gated, rest_of, sure_length
+from lsp_server.tasks.completion.gate import (
+    LikelyPiece,
+    aligned,
+    gated,
+    least_joint,
+    rest_of,
+    sure_length,
+)
 from lsp_server.text.syntax.imports import SCANNED_CHARACTERS
 
 logger = logging.getLogger(__name__)
@@ -111,6 +119,9 @@ class CompletionProvider:
         mine = flight.begin()
         self._stop_warming(ask.document)
         self._unplaced.discard(ask.document)
+        if not ask.invoked and not is_place(ask):
+            flight.stop()
+            return Answer(reason=NOTHING_MISSING)
         found = self._cache.find(
             *(ask.document, ask.prefix, ask.suffix),
             invoked=ask.invoked,
@@ -145,7 +156,8 @@ class CompletionProvider:
         syntax = self._syntax.syntax_of(ask)
         shown = shown_text(text, ask.prefix, ask.suffix, syntax)
         pieces = aligned(pieces, text, shown)
-        return _Filtered(shown, pieces, gated(shown, pieces, ask.threshold))
+        sure = gated(shown, pieces, ask.threshold)
+        return _Filtered(shown, pieces, sure if ask.invoked else offered(sure, ask))
 
     async def _written(
         self, ask: CompletionRequest, flight: InFlight[Running], mine: object
@@ -165,8 +177,8 @@ class CompletionProvider:
                     running = next(fitting, None) or self._start(ask, flight, COMPLETION)
                 typed = len(ask.prefix) - len(running.ask.prefix)
                 rest, pieces = running.text[typed:], rest_of(running.pieces, typed)
-                unsure = ask.threshold and pieces
-                if running.finished or (unsure and sure_length(pieces, ask.threshold) < len(rest)):
+                least = least_joint(ask.threshold) if pieces else 0.0
+                if running.finished or (least and sure_length(pieces, least) < len(rest)):
                     # Of what is still to come nothing will be shown.
                     return rest, pieces
                 now = time.monotonic()
@@ -217,7 +229,7 @@ class CompletionProvider:
             head="" if len(ask.prefix) <= PREFIX_CHARACTERS else ask.prefix[:SCANNED_CHARACTERS],
             max_tokens=limit,
             single_line=not several,
-            gate=ask.threshold,
+            gate=least_joint(ask.threshold),
             temperature=settings.temperature,
         )
 

@@ -27,7 +27,7 @@ class CompletionRequest:
     invoked: bool = False
     """Asked for by hand: several suggestions are wanted, and waiting is no harm."""
     threshold: float = 0.0
-    """The joint probability down to which text is shown; 0 for all of it, as by hand."""
+    """The least chance to be right that text is shown with; 0 for all of it, as by hand."""
 
     @property
     def line_before(self) -> str:

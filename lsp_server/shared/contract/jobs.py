@@ -104,8 +104,8 @@ class CompletionJob(_EditorJob):
     """Beginning of a document whose ``prefix`` is cut at its start: what is imported."""
     single_line: bool = False
     gate: float = _from(0, 1, 0.0)
-    """Joint probability below which nothing of the text is shown: spans say how likely they are,
-    and what would come behind is not written. 0: all of it is shown."""
+    """Joint probability below which nothing of the text is shown: spans say how likely they and the
+    end before them are, and what would come behind is not written. 0: all of it is shown."""
     _: KW_ONLY
     max_tokens: int = _from(1, MOST_TOKENS, 64)
 
@@ -228,6 +228,8 @@ class Span:
     nobody asked."""
     token_logprob: TokenLogprob | None = None
     """The same with the likeliest tokens in its place."""
+    end_logprob: float | None = None
+    """Of the end of the text before that token: nothing more, or what stands behind the cursor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from lsp_server.shared.contract.jobs import CompletionJob, JobResult, Span
+from lsp_server.tasks.completion.gate import IMPOSSIBLE
 
 if TYPE_CHECKING:
     from accel.engine import Engine
@@ -22,10 +23,10 @@ MOST_S = 0.1
 
 
 class FittedLine(NamedTuple):
-    """A line as a completion, and as a whole that is so likely."""
+    """A line as a completion, and as one piece that is so likely, with its end."""
 
     result: JobResult
-    likely: Span
+    likely: list[Span]
 
 
 class LineFitter:
@@ -73,4 +74,6 @@ class LineFitter:
             sources={"model": len(line.tokens)},
             stopped_by="end",
         )
-        return FittedLine(result, Span(text, "model", line.score))
+        end = Span("", "model", 0.0, end_logprob=0.0)
+        whole = Span(text, "model", line.score, end_logprob=IMPOSSIBLE)
+        return FittedLine(result, [whole, end])

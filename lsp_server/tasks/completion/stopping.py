@@ -25,6 +25,12 @@ def single_line(text: str) -> int | None:
     return found.start() if found else None
 
 
+def following(suffix: str) -> str:
+    """The character that stands behind a completion, but for blanks; a line feed where nothing of
+    its line does."""
+    return suffix.split("\n", 1)[0].strip()[:1] or "\n"
+
+
 def completion(prefix: str, *, one_line: bool, gated: bool) -> StopRule:
     """Where a completion behind ``prefix`` ends: with its line, or with the block, and one that is
     ``gated`` with its first statement."""

@@ -1,303 +1,401 @@
-"""``tests.benchmarks gate``: what a person is shown who types code, with and without a gate.
+"""``tests.benchmarks gate``: is what is shown right to its end, and is nothing shown where nothing
+is missing?
 
-Code is typed again key by key, lines and bodies of functions from the measuring cases. After every
-key the model is asked as an editor asks, unless what it wrote before is being typed. The person
-takes a suggestion where all of it is right, with one key, else types on (*whole*); another one
-takes it word by word, as far as it is right (*words*).
-
-Every character of a suggestion counts once, when it is first shown: it is wrong where the text that
-was typed in the end is another one up to there. The model is the same for every gate, and so are
-the prompts: what it wrote at a place is remembered.
+Lines of repositories are cut somewhere, and names of finished code are typed again to their end.
+The model is asked there once, as an editor asks; what each gate shows is computed from that. A text
+that is shown is right if it is the whole rest of the line, or a unit that begins it: words are
+whole, brackets and quotes closed. ``--written`` keeps what the model wrote, ``--fit`` calibrates
+the gate on it: never on the repositories that figures are reported of.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import re
+import json
+import math
+import random
 import statistics
-import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from accel.forwards import told
 from lsp_server.commands.cli.output import add_json_argument, write_json
 from lsp_server.editor.completion.postfilter import shown_text
-from lsp_server.editor.completion.provider import PATIENCE_S, SINGLE_LINE_TOKENS
-from lsp_server.editor.completion.request import CompletionRequest
+from lsp_server.editor.completion.provider import SINGLE_LINE_TOKENS
+from lsp_server.editor.completion.unasked import is_place, offered
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import BenchError
 from lsp_server.shared.settings import CompletionSettings
-from lsp_server.tasks.completion import stopping
 from lsp_server.tasks.completion.gate import (
+    LINES,
     THRESHOLDS,
+    UNITS,
+    Calibration,
     LikelyPiece,
+    Unit,
     aligned,
     gated,
-    is_inside,
+    lines_of,
     pieces_of,
     rest_of,
-    sure_length,
-    watched_end,
+    units_of,
 )
 from lsp_server.tasks.steps import in_place
-from tests.benchmarks.cases import CompletionCase, load_completion_cases
+from lsp_server.text.syntax.incremental_brackets import IncrementalBrackets
+from tests.benchmarks.completion.places import CodeFile, Place, files_of, places_of
 
 if TYPE_CHECKING:
     from lsp_server.engine.service import EngineService
 
-PERSONS = "whole", "words"
-TOTAL = "total"
 NEVER = 1e-300
 """A gate that never closes: what the model wrote is told with its probabilities."""
-BEHIND = 400
-"""Characters behind the code that is typed which a suggestion may be right about."""
-_WORD = re.compile(r"\s*(\w+|[^\w\s]+)|\s+")
-
-
-class Moment(NamedTuple):
-    """How much was written after so many seconds."""
-
-    seconds: float
-    length: int
+MOST_TABS = 9
+BINS = 10
+"""Of the reliability curve, with as many texts in each."""
+_CALIBRATIONS = {"lines": LINES, "units": UNITS}
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """What the model wrote at a place."""
+    """What the model wrote at a place, with its filter's cuts."""
 
+    place: Place
     text: str
     pieces: list[LikelyPiece]
-    moments: list[Moment]
-    one_line: bool
 
-    def goes_on(self, typed: str) -> bool:
-        """Whether there is more of it behind what was typed since."""
-        return self.text.startswith(typed) and len(typed) < len(self.text)
+    def shown(self, threshold: float, typed: int = 0) -> str:
+        """What a gate shows of it once so many characters of it stand in the document."""
+        ask = self.place.request
+        ask = replace(ask, prefix=ask.prefix + self.text[:typed])
+        if not is_place(ask):
+            return ""
+        return offered(gated(self.text[typed:], rest_of(self.pieces, typed), threshold), ask)
 
-    def behind_gate(self, prefix: str, threshold: float) -> WrittenText:
-        """What it would have written with a gate."""
-        ends = [len(self.text), watched_end(self.text, self.pieces, threshold)]
-        if not self.one_line:
-            ends.append(stopping.statement(prefix)(self.text))
-        end = min(place for place in ends if place is not None)
-        return WrittenText(self.text[:end], self.pieces, self.moments, self.one_line)
-
-    def ghost_s(self, threshold: float) -> float:
-        """Seconds until something was shown, if anything was."""
-        finished = next((m.seconds for m in self.moments if m.length >= len(self.text)), 0.0)
-        if threshold:
-            sure = sure_length(self.pieces, threshold)
-            closed = (m.seconds for m in self.moments if m.length > sure)
-            return min(next(closed, finished), finished or self.moments[-1].seconds)
-        line = self.text.find("\n", len(self.text) - len(self.text.lstrip()))
-        lines = (m.seconds for m in self.moments if 0 <= line < m.length)
-        return min(max(next(lines, finished), PATIENCE_S), finished)
+    def tabs(self, threshold: float) -> int:
+        """How often somebody presses Tab until the line is whole, or nothing more is shown, or that
+        is wrong."""
+        typed = 0
+        for count in range(MOST_TABS):
+            shown = self.shown(threshold, typed)
+            if not shown or not is_right(self.text[:typed] + shown, self.place):
+                return count
+            typed += len(shown)
+        return MOST_TABS
 
 
-@dataclass(slots=True)
-class TypingFigures:
-    """What a person was shown, in characters where nothing else is said."""
-
-    typed: int = 0
-    """All of the code, whoever wrote it."""
-    shown: int = 0
-    wrong: int = 0
-    saved: int = 0
-    """Characters that were taken, less a key for each time."""
-    suggestions: int = 0
-    taken: int = 0
-    requests: int = 0
-    ghost_s: list[float] = field(default_factory=list)
-    """Seconds to the first text of each suggestion that the model was asked for."""
-
-    def figures(self) -> dict[str, Any]:
-        """For the table."""
-        told = {name: value for name, value in asdict(self).items() if name != "ghost_s"}
-        told["wrong_share"] = round(self.wrong / max(self.shown, 1), 4)
-        told["saved_share"] = round(self.saved / max(self.typed, 1), 4)
-        told["ghost_ms"] = round(1000 * statistics.median(self.ghost_s or [0.0]), 1)
-        return told
+def is_right(shown: str, place: Place) -> bool:
+    """Whether a text is the rest of the line, with lines below it, or a unit that begins it."""
+    if not (place.rest + place.suffix).startswith(shown):
+        return False
+    behind = (place.rest + place.suffix)[len(shown) :]
+    if not behind.split("\n", 1)[0].strip() and len(shown) >= len(place.rest.rstrip()):
+        return True
+    is_torn = all(one.isalnum() or one == "_" for one in (shown[-1], behind[0]))
+    return not is_torn and _is_closed(shown)
 
 
-class RememberedModel:
-    """Asks the model as an editor does, once for each place."""
-
-    def __init__(self, service: EngineService) -> None:
-        self._service = service
-        self._known: dict[tuple[str, int, bool], WrittenText] = {}
-
-    def at(self, case: CompletionCase, typed: int, *, whole: bool) -> WrittenText:
-        """What it writes once so many characters of a case are typed; ``whole``: more than the
-        first statement."""
-        from lsp_server.shared.contract.jobs import CompletionJob
-
-        prefix = case.prefix + case.reference[:typed]
-        suffix = "\n" + case.suffix.removeprefix("\n")
-        ask = CompletionRequest("", case.path, "", "python", prefix, suffix)
-        several = ask.wants_several_lines
-        key = (case.id, typed, whole and several)
-        if key not in self._known:
-            most = CompletionSettings().max_tokens
-            job = CompletionJob(
-                *("", case.path),
-                prefix=ask.windowed_prefix,
-                suffix=ask.windowed_suffix,
-                language="python",
-                prompt_seconds=0.0,
-                max_tokens=most if several else min(most, SINGLE_LINE_TOKENS),
-                single_line=not several,
-                gate=0.0 if whole and several else NEVER,
-            )
-            self._known[key] = self._written(job, not several)
-        return self._known[key]
-
-    def _written(self, job: Any, one_line: bool) -> WrittenText:
-        began, length, moments, pieces = time.perf_counter(), 0, [], []
-        steps = told(in_place(self._service.steps(job, lambda: False)))
-        while True:
-            try:
-                spans = next(steps)
-            except StopIteration as end:
-                text: str = end.value.text
-                break
-            length += sum(len(span.text) for span in spans)
-            moments.append(Moment(time.perf_counter() - began, length))
-            pieces += pieces_of(spans) or []
-        moments.append(Moment(time.perf_counter() - began, max(length, len(text))))
-        return WrittenText(text, pieces, moments, one_line)
+def _is_closed(text: str) -> bool:
+    """Whether a text closes the brackets and quotes that it opens."""
+    open_signs: list[str] = []
+    for sign in text:
+        if open_signs and open_signs[-1] in "\"'`":
+            if sign == open_signs[-1]:
+                open_signs.pop()
+        elif sign in "([{\"'`":
+            open_signs.append(sign)
+        elif sign in ")]}" and open_signs:
+            open_signs.pop()
+    return not open_signs
 
 
-def typed_with(
-    model: RememberedModel, case: CompletionCase, characters: int, threshold: float, by_words: bool
-) -> TypingFigures:
-    """A person types the beginning of a case's code."""
-    code = case.reference.rstrip("\n")[:characters]
-    suffix = "\n" + case.suffix.removeprefix("\n")
-    target = case.reference.rstrip("\n") + suffix[:BEHIND]
-    tally = TypingFigures(typed=len(code))
-    place = start = seen = 0
-    written: WrittenText | None = None
-    while place < len(code):
-        before = case.prefix + target[:place]
-        shown, along = "", place - start
-        is_known = written is not None and written.goes_on(target[start:place])
-        if written is not None and is_known:
-            shown = _shown(written, along, before, suffix, threshold)
-            is_known = bool(shown or not is_inside(written.pieces, along) or not threshold)
-        if written is None or not is_known:
-            written, start, seen, along = model.at(case, place, whole=not threshold), place, 0, 0
-            tally.requests += 1
-            if threshold:
-                written = written.behind_gate(before, threshold)
-            shown = _shown(written, along, before, suffix, threshold)
-        right = _common(shown, target[place:])
-        fresh = max(seen - place, 0)
-        if shown:
-            if not seen:
-                tally.suggestions += 1
-                if not along:
-                    tally.ghost_s.append(written.ghost_s(threshold))
-            tally.shown += max(len(shown) - fresh, 0)
-            tally.wrong += max(len(shown) - max(fresh, right), 0)
-            seen = max(seen, place + len(shown))
-        taken = _taken(shown, right, by_words)
-        if taken > 1:
-            tally.taken += 1
-            tally.saved += taken - 1
-        place += max(taken, 1)
-    return tally
+class GateFigures(NamedTuple):
+    """What a gate shows, in places and in shares of them."""
+
+    rests: int
+    shown: float
+    right: float
+    """Of those that are shown."""
+    whole: float
+    """Of those that are shown: the whole rest of the line."""
+    interval: tuple[float, float]
+    """95 % of ``right``."""
+    tabs: float
+    """Median of a line of which something right is shown."""
+    at_ends: float
+    in_lines: float
+    """Of the places at which nothing is missing, those with a text."""
 
 
-def _shown(written: WrittenText, along: int, prefix: str, suffix: str, threshold: float) -> str:
-    text, pieces = written.text[along:], rest_of(written.pieces, along)
-    filtered = shown_text(text, prefix, suffix)
-    return gated(filtered, aligned(pieces, text, filtered), threshold)
+def figures_of(written: Sequence[WrittenText], threshold: float) -> GateFigures:
+    """What a gate shows of what was written."""
+    kinds: dict[str, list[WrittenText]] = defaultdict(list)
+    for one in written:
+        kinds[one.place.kind].append(one)
+    shown = [(one, text) for one in kinds["rest"] if (text := one.shown(threshold))]
+    right = [one for one, text in shown if is_right(text, one.place)]
+    whole = [one for one, text in shown if text.rstrip() == one.place.rest.rstrip()]
+    nothing = {
+        kind: sum(bool(one.shown(threshold)) for one in kinds[kind]) / max(len(kinds[kind]), 1)
+        for kind in ("end", "in line")
+    }
+    count = max(len(shown), 1)
+    return GateFigures(
+        rests=len(kinds["rest"]),
+        shown=len(shown) / max(len(kinds["rest"]), 1),
+        right=len(right) / count,
+        whole=len(whole) / count,
+        interval=wilson(len(right), len(shown)),
+        tabs=statistics.median([one.tabs(threshold) for one in right] or [0]),
+        at_ends=nothing["end"],
+        in_lines=nothing["in line"],
+    )
 
 
-def _taken(shown: str, right: int, by_words: bool) -> int:
-    """Characters that are taken at once: all, or the first word, where they are right."""
-    if not by_words:
-        return len(shown) if right == len(shown) else 0
-    word = _WORD.match(shown)
-    return word.end() if word is not None and word.end() <= right else 0
+def wilson(count: int, of: int) -> tuple[float, float]:
+    """The 95 % interval of a share (Wilson 1927)."""
+    if not of:
+        return 0.0, 1.0
+    z, share = 1.96, count / of
+    middle = share + z * z / (2 * of)
+    half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    return (middle - half) / (1 + z * z / of), (middle + half) / (1 + z * z / of)
 
 
-def _common(one: str, other: str) -> int:
-    count = 0
-    while count < min(len(one), len(other)) and one[count] == other[count]:
-        count += 1
-    return count
+class Judged(NamedTuple):
+    """A text that a gate may show, its chance by the gate, and whether it was right."""
+
+    kind: str
+    joint: float
+    length: int
+    chance: float
+    right: bool
+
+
+def judged(written: Iterable[WrittenText]) -> Iterator[Judged]:
+    """The whole lines and the units of what was written, as far as they might be offered."""
+    for one in written:
+        if not is_place(one.place.request) or one.text.startswith("\n"):
+            continue
+        parts: dict[str, Iterable[Unit]] = {
+            "lines": list(lines_of(one.text, one.pieces))[:1],
+            "units": units_of(one.text, one.pieces),
+        }
+        for kind, units in parts.items():
+            for unit in units:
+                text = one.text[: unit.end].rstrip()
+                if offered(text, one.place.request):
+                    right = bool(one.place.rest) and is_right(text, one.place)
+                    length = len(text.strip())
+                    yield Judged(kind, unit.joint, length, unit.chance(one.text), right)
+
+
+def fitted(examples: Sequence[Judged]) -> Calibration:
+    """The calibration under which what was right is likeliest, by Newton's method."""
+    joint = np.minimum([one.joint for one in examples], -1e-3)
+    lengths = np.log([one.length for one in examples])
+    inputs = np.column_stack([np.ones(len(joint)), joint, np.log(-np.expm1(joint)), lengths])
+    right = np.array([one.right for one in examples], float)
+    weights: NDArray[np.float64] = np.zeros(4)
+    ridge = 1e-2 * np.eye(4)
+    for _ in range(100):
+        chance = 1 / (1 + np.exp(-inputs @ weights))
+        gradient = inputs.T @ (right - chance) - ridge @ weights
+        curve = (inputs.T * (chance * (1 - chance) + 1e-6)) @ inputs + ridge
+        step = np.linalg.solve(curve, gradient)
+        weights = weights + step
+        if np.abs(step).max() < 1e-8:
+            break
+    return Calibration(*(round(float(one), 2) for one in weights))
+
+
+class Reliability(NamedTuple):
+    """Texts of about the same chance: how many, what was predicted, what was observed."""
+
+    texts: int
+    predicted: float
+    observed: float
+
+
+def reliability(examples: Iterable[Judged]) -> list[Reliability]:
+    """The reliability curve: bins of as many texts, the least likely first."""
+    ordered = sorted(examples, key=lambda one: one.chance)
+    bins = np.array_split(np.arange(len(ordered)), min(BINS, len(ordered)) or 1)
+    curve = []
+    for numbers in bins:
+        part = [ordered[number] for number in numbers]
+        if part:
+            predicted = statistics.fmean(one.chance for one in part)
+            curve.append(Reliability(len(part), predicted, sum(o.right for o in part) / len(part)))
+    return curve
+
+
+def written_at(service: EngineService, place: Place) -> WrittenText:
+    """Ask the model as an editor does."""
+    from lsp_server.shared.contract.jobs import CompletionJob
+
+    ask = place.request
+    most = CompletionSettings().max_tokens
+    several = ask.wants_several_lines
+    job = CompletionJob(
+        *("", ask.path),
+        prefix=ask.windowed_prefix,
+        suffix=ask.windowed_suffix,
+        language=ask.language,
+        repository=place.file.repository,
+        prompt_seconds=0.0,
+        max_tokens=most if several else min(most, SINGLE_LINE_TOKENS),
+        single_line=not several,
+        gate=NEVER,
+    )
+    pieces: list[LikelyPiece] = []
+    steps = told(in_place(service.steps(job, lambda: False)))
+    while True:
+        try:
+            pieces += pieces_of(next(steps)) or []
+        except StopIteration as end:
+            text: str = end.value.text
+            return filtered(place, text, pieces)
+
+
+def filtered(place: Place, text: str, pieces: Sequence[LikelyPiece]) -> WrittenText:
+    """What the filter leaves of a text."""
+    ask = place.request
+    syntax = IncrementalBrackets.of(ask.language, ask.path)
+    shown = shown_text(text, ask.prefix, ask.suffix, syntax)
+    return WrittenText(place, shown, aligned(pieces, text, shown))
+
+
+def read_written(file: Path) -> list[WrittenText]:
+    """What an earlier run wrote."""
+    found = []
+    for line in file.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        row["place"]["file"] = CodeFile(**row["place"]["file"])
+        pieces = [LikelyPiece(*piece) for piece in row["pieces"]]
+        found.append(WrittenText(Place(**row["place"]), row["text"], pieces))
+    return found
+
+
+def as_row(written: WrittenText) -> str:
+    """A line of the file that ``read_written`` reads."""
+    row = asdict(written)
+    row["place"]["file"] = written.place.file._asdict() | {"text": ""}
+    return json.dumps(row) + "\n"
+
+
+def draw(curve: Sequence[Reliability], file: Path) -> None:
+    """A picture of the reliability curve. BenchError without matplotlib."""
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise BenchError("plots need matplotlib; install redraft[bench]") from error
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(4.5, 4.5))
+    axes.plot([0, 1], [0, 1], color="grey", linewidth=1)
+    axes.plot([one.predicted for one in curve], [one.observed for one in curve], marker="o")
+    axes.set(xlabel="predicted: right to its end", ylabel="observed", xlim=(0, 1), ylim=(0, 1))
+    figure.tight_layout()
+    figure.savefig(file, dpi=120)
+    pyplot.close(figure)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the bench."""
     parser.add_argument("--model", help="folder, GGUF file or id of a model")
-    parser.add_argument("--cases", type=Path, required=True, help="folder of the measuring cases")
-    parser.add_argument("--lines", type=int, default=60, help="lines of HumanEval (default 60)")
-    parser.add_argument("--bodies", type=int, default=20, help="bodies of RepoEval (default 20)")
-    parser.add_argument("--characters", type=int, default=120, help="to type of each (default 120)")
-    parser.add_argument("--threshold", type=float, action="append", help="measure this one, too")
+    of_code = "repositories: folders, or .jsonl files of {path, content}"
+    parser.add_argument("--code", type=Path, nargs="*", default=[], help=of_code)
+    parser.add_argument("--rests", type=int, default=100, help="of each (default 100)")
+    parser.add_argument("--names", type=int, default=25, help="of each, twice (default 25)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=0)
+    of_written = "file of what the model wrote: read where no --code is given"
+    parser.add_argument("--written", type=Path, help=of_written)
+    parser.add_argument("--fit", action="store_true", help="print a calibration fitted on it")
+    parser.add_argument("--picture", type=Path, help="PNG of the reliability curve")
     add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Type, measure, print. Raises BenchError."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from lsp_server.engine.service import EngineService
-
-    if min(args.lines, args.bodies) < 0 or args.characters < 1:
-        raise BenchError("give --lines and --bodies of 0 or more, and --characters above 0")
-    if any(not 0 < one < 1 for one in args.threshold or ()):
-        raise BenchError("give a --threshold between 0 and 1")
-    gates = THRESHOLDS | {f"{one:g}": one for one in args.threshold or ()}
-    service = EngineService(EngineOptions(path=args.model or "", common=False))
-    model = RememberedModel(service)
-    cases = list(_cases(args))
-    found: dict[str, dict[str, dict[str, TypingFigures]]] = {}
-    for case in cases:
-        for by, (name, threshold) in itertools.product(PERSONS, gates.items()):
-            part = typed_with(model, case, args.characters, threshold, by == "words")
-            for group in (case.group or "lines", TOTAL):
-                groups = found.setdefault(by, {}).setdefault(group, {})
-                _add(groups.setdefault(name, TypingFigures()), part)
-    service.close()
-    rows = {
-        by: {group: _rows(tallies) for group, tallies in by_group.items()}
-        for by, by_group in found.items()
+    """Ask, measure, print. Raises BenchError."""
+    if not args.code and args.written is None:
+        raise BenchError("give --code to ask the model at, or --written of an earlier run")
+    written = _asked(args) if args.code else read_written(args.written)
+    examples = list(judged(written))
+    gates = {name: figures_of(written, least) for name, least in THRESHOLDS.items()}
+    document: dict[str, Any] = {
+        "places": Counter(one.place.kind for one in written),
+        "model": args.model,
+        "gates": {name: figures._asdict() for name, figures in gates.items()},
+        "reliability": [one._asdict() for one in reliability(examples)],
     }
+    if args.fit:
+        document["fitted"] = {
+            kind: fitted([one for one in examples if one.kind == kind]) for kind in _CALIBRATIONS
+        }
+    if args.picture is not None:
+        draw(reliability(examples), args.picture)
     if args.json:
-        write_json(args.json, {"cases": len(cases), "model": args.model, "taken": rows})
-        return 0
-    for by, figures in rows.items():
-        total = figures[TOTAL]
-        table = Table("gate", *next(iter(total.values())), title=f"{len(cases)} cases, by {by}")
-        for name, row in total.items():
-            table.add_row(f"{name} ({gates[name]:g})", *map(str, row.values()))
-        Console(width=180).print(table)
+        write_json(args.json, document)
+    else:
+        _print(document, gates)
     return 0
 
 
-def _rows(tallies: dict[str, TypingFigures]) -> dict[str, dict[str, Any]]:
-    """Figures by gate, beside those without one."""
-    rows = {name: tally.figures() for name, tally in tallies.items()}
-    for row in rows.values():
-        row["wrong_to_off"] = round(row["wrong"] / max(rows["off"]["wrong"], 1), 3)
-        row["saved_to_off"] = round(row["saved"] / max(rows["off"]["saved"], 1), 3)
-    return rows
+def _asked(args: argparse.Namespace) -> list[WrittenText]:
+    from lsp_server.engine.service import EngineService
+
+    if min(args.rests, args.names) < 0:
+        raise BenchError("give --rests and --names of 0 or more")
+    places = [
+        place
+        for root in args.code
+        for place in places_of(
+            list(files_of(root)), args.rests, args.names, random.Random(f"{args.seed} {root.name}")
+        )
+    ]
+    service = EngineService(
+        EngineOptions(path=args.model or "", common=False, threads=args.threads)
+    )
+    written = []
+    try:
+        for place in places:
+            # Where nothing is asked unasked, nothing is shown.
+            is_asked = is_place(place.request)
+            written.append(written_at(service, place) if is_asked else WrittenText(place, "", []))
+    finally:
+        service.close()
+    if args.written is not None:
+        args.written.write_text("".join(map(as_row, written)), "utf-8")
+    return written
 
 
-def _cases(args: argparse.Namespace) -> Iterator[CompletionCase]:
-    if args.lines:
-        yield from load_completion_cases(args.cases / "completion_infilling.jsonl", args.lines)
-    if args.bodies:
-        yield from load_completion_cases(args.cases / "completion_repoeval.jsonl", args.bodies)
+def _print(document: dict[str, Any], gates: dict[str, GateFigures]) -> None:
+    from rich.console import Console
+    from rich.table import Table
 
-
-def _add(whole: TypingFigures, part: TypingFigures) -> None:
-    for name in asdict(part):
-        setattr(whole, name, getattr(whole, name) + getattr(part, name))
+    console = Console(width=120)
+    columns = ("gate", "shown", "right", "95 %", "whole lines", "Tabs", "at ends", "in lines")
+    table = Table(
+        *columns, title=", ".join(f"{n} {kind}" for kind, n in document["places"].items())
+    )
+    for name, one in gates.items():
+        low, high = one.interval
+        table.add_row(
+            *(name, f"{one.shown:.1%}", f"{one.right:.1%}", f"{low:.0%} to {high:.0%}"),
+            *(f"{one.whole:.1%}", f"{one.tabs:g}", f"{one.at_ends:.1%}", f"{one.in_lines:.1%}"),
+        )
+    console.print(table)
+    curve = Table("texts", "predicted", "observed", title="right to the end")
+    for row in document["reliability"]:
+        curve.add_row(str(row["texts"]), f"{row['predicted']:.2f}", f"{row['observed']:.2f}")
+    console.print(curve)
+    for kind, calibration in document.get("fitted", {}).items():
+        console.print(kind, calibration)

@@ -6,7 +6,8 @@ import asyncio
 import itertools
 import math
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 import pytest
 from engine_stand_in import Request
@@ -16,21 +17,28 @@ from lsp_server.editor.completion import provider as provider_module
 from lsp_server.editor.completion.acceptance_rates import AcceptanceRates
 from lsp_server.editor.completion.offers import Offers
 from lsp_server.editor.completion.request import CompletionRequest
+from lsp_server.editor.completion.unasked import NOTHING_MISSING
 from lsp_server.shared.contract.jobs import JobResult, Span
 from lsp_server.tasks.completion import stopping
 from lsp_server.tasks.completion.gate import (
+    IMPOSSIBLE,
+    LINES,
     THRESHOLDS,
+    UNITS,
+    Calibration,
     GateWatch,
     LikelyPiece,
     aligned,
     gated,
     is_inside,
+    least_joint,
+    pieces_of,
     rest_of,
-    standing_end,
     sure_length,
+    unit_ends,
 )
 
-OPENERS = (":", "{", "(", "[", "=>", "->", "=", ",", "\\")
+UNIT = 4
 
 
 def slow_sure_length(pieces: Sequence[LikelyPiece], threshold: float) -> int:
@@ -44,95 +52,164 @@ def slow_sure_length(pieces: Sequence[LikelyPiece], threshold: float) -> int:
     return lengths[-1]
 
 
-def slow_standing_end(text: str, sure: int) -> int:
-    """The last end by looking at all of them, the best kind first."""
-    line_ends = [
-        place
-        for place in range(sure + 1)
-        if place < len(text) and text[place] == "\n" and text[:place].strip()
-    ]
-    standing = [place for place in line_ends if not text[:place].rstrip().endswith(OPENERS)]
-    if standing or line_ends:
-        return len(text[: (standing or line_ends[:1])[-1]].rstrip())
-    words = [
-        place
-        for place in range(sure + 1)
-        if text[:place].strip()
-        and not (
-            0 < place < len(text)
-            and (text[place - 1].isalnum() or text[place - 1] == "_")
-            and (text[place].isalnum() or text[place] == "_")
+def slow_unit_ends(line: str) -> list[int]:
+    """By looking at every beginning of the line as a whole."""
+    ends = []
+    for end in range(1, len(line)):
+        text, behind = line[:end].strip(), line[end]
+        bare = re.sub(r"\"[^\"]*\"", "s", text)
+        is_torn = re.fullmatch(r"\w\w", line[end - 1 : end + 1]) is not None
+        ends_well = re.search(r"[\w)\]}\"]$", line[:end]) is not None
+        depth = sum(bare.count(one) for one in "([{") - sum(bare.count(one) for one in ")]}")
+        dangles = re.split(r"\W", text)[-1] in ("if", "return", "in")
+        is_closed = depth <= 0 and '"' not in bare and behind not in '.(["'
+        if not is_torn and ends_well and is_closed and not dangles and len(text) >= UNIT:
+            ends.append(end)
+    return [] if line.count('"') % 2 else ends
+
+
+def slow_gated(text: str, pieces: Sequence[LikelyPiece], threshold: float) -> str:
+    """By asking every end one after another, whole lines first."""
+
+    def passes(end: int, calibration: Calibration, of_end: Callable[[LikelyPiece], float]) -> bool:
+        before = itertools.takewhile(
+            lambda n: sum(piece.length for piece in pieces[:n]) < end, range(len(pieces))
         )
-    ]
-    if not words:
-        return 0
-    shown = text[: words[-1]]
-    while shown and shown[-1] in "+-*/%=<>!&|^~,.?: \t\\":
-        shown = shown[:-1]
-    return len(shown)
+        count = len(list(before))
+        behind = pieces[count] if count < len(pieces) else None
+        is_border = sum(piece.length for piece in pieces[:count]) == end
+        joint = sum(piece.logprob for piece in pieces[:count])
+        if behind is None or not is_border:
+            if calibration is LINES:
+                return False
+        else:
+            joint += of_end(behind)
+        nothing = next(piece.end for piece in pieces if piece.length)
+        length = max(len(text[:end].strip()), 1)
+        return joint >= nothing and calibration.chance(joint, length) >= threshold
+
+    lines = [
+        end for end in range(1, len(text) + 1)
+        if text[:end].rsplit("\n", 1)[-1].strip() and (end == len(text) or text[end] == "\n")
+    ]  # fmt: skip
+    passing = list(itertools.takewhile(lambda end: passes(end, LINES, lambda p: p.end), lines))
+    if not passing:
+        ends = slow_unit_ends(text.split("\n", 1)[0])
+        passing = [end for end in ends if passes(end, UNITS, lambda p: p.logprob)]
+    return text[: max(passing, default=0)].rstrip()
+
+
+PARTS = ("foo", "x_1", " ", " = ", "(", ")", ",", ":", "\n", "\n    ", ".", "if a:", "{", "é", "12",
+         '"', "return", " in ")  # fmt: skip
 
 
 def random_text(rng: random.Random) -> str:
-    parts = [
-        "foo",
-        "x_1",
-        " ",
-        " = ",
-        "(",
-        ")",
-        ",",
-        ":",
-        "\n",
-        "\n    ",
-        ".",
-        "if a:",
-        "{",
-        "é",
-        "12",
-    ]
-    return "".join(rng.choice(parts) for _ in range(rng.randrange(1, 14)))
+    return "".join(rng.choice(PARTS) for _ in range(rng.randrange(1, 14)))
 
 
 def test_the_rule_equals_a_slow_one() -> None:
     rng = random.Random(seed := random.randrange(1 << 30))
+    lengths = set()
     for _ in range(3000):
         text = random_text(rng)
+        if not text.strip():
+            continue
         borders = sorted({0, len(text), *(rng.randrange(len(text) + 1) for _ in range(5))})
         pieces = [
-            LikelyPiece(end - start, math.log(rng.uniform(0.3, 1)))
+            LikelyPiece(end - start, math.log(rng.uniform(0.5, 1)), math.log(rng.uniform(0.01, 1)))
             for start, end in itertools.pairwise(borders)
         ]
+        if rng.random() < 0.7:
+            pieces.append(LikelyPiece(0, math.log(rng.uniform(0.5, 1)), math.log(rng.random())))
         threshold = rng.choice([0.1, 0.4, 0.8])
-        sure = slow_sure_length(pieces, threshold)
-        assert sure_length(pieces, threshold) == sure, f"seed {seed}"
-        if text.strip():
-            assert standing_end(text, sure) == slow_standing_end(text, sure), (seed, text, sure)
+        assert sure_length(pieces, threshold) == slow_sure_length(pieces, threshold), f"seed {seed}"
+        line = text.split("\n")[0]
+        assert unit_ends(line) == slow_unit_ends(line), (seed, line)
         shown = gated(text, pieces, threshold)
-        assert text.startswith(shown), f"seed {seed}"
-        assert len(shown) <= sure or shown == text, f"seed {seed}"
+        assert shown == slow_gated(text, pieces, threshold), (seed, text, pieces, threshold)
+        assert not shown or sure_length(pieces, least_joint(threshold)) >= len(shown), (
+            f"seed {seed}"
+        )
+        lengths.add(len(shown))
+    assert len(lengths) > 5
 
 
-def pieces(*likely: tuple[str, float]) -> tuple[str, list[LikelyPiece]]:
+def pieces(*likely: tuple[str, float], end: float = 0.0) -> tuple[str, list[LikelyPiece]]:
+    """A text and how likely its tokens are; ``end``: how likely it ends there, 0 where that is not
+    known."""
     text = "".join(part for part, _ in likely)
-    return text, [LikelyPiece(len(part), math.log(chance)) for part, chance in likely]
+    found = [LikelyPiece(len(part), math.log(chance), math.log(0.01)) for part, chance in likely]
+    return text, [*found, *([LikelyPiece(0, 0.0, math.log(end))] if end else [])]
 
 
 @pytest.mark.parametrize(
-    ("likely", "shown"),
+    ("likely", "end", "shown"),
     [
-        ((("return", 0.9), (" total", 0.9)), "return total"),
-        ((("return", 0.9), (" total", 0.2)), "return"),
-        ((("re", 0.9), ("turn", 0.2)), ""),
-        ((("self", 0.9), (".", 0.9), ("items", 0.2)), "self"),
-        ((("print", 0.9), ("(", 0.9), ("x", 0.2)), "print("),
-        ((("a = 1", 0.9), ("\n", 0.9), ("b", 0.9), (" = 2", 0.2)), "a = 1"),
-        ((("if a", 0.9), (":\n    ", 0.9), ("b", 0.2), ("()", 0.9)), "if a:"),
-        ((("a", 0.9), ("\nif b:", 0.9), ("\n", 0.9), ("    c", 0.2)), "a"),
-        ((("x", 0.1),), ""),
+        ((("return", 0.9), (" total", 0.9)), 0.9, "return total"),
+        # The end of the line is not known, and `return` wants something behind it.
+        ((("return", 0.9), (" total", 0.9)), 0.0, ""),
+        ((("return", 0.9), (" total", 0.9)), 0.1, ""),
+        ((("return", 0.9), (" total", 0.9), (" +", 0.9), (" x", 0.1)), 0.9, "return total"),
+        ((("re", 0.9), ("turn", 0.2)), 0.9, ""),
+        ((("self", 0.9), (".", 0.9), ("items", 0.2)), 0.9, ""),
+        ((("counts", 0.9), ("[", 0.9), ("word", 0.2), ("]", 0.9)), 0.9, ""),
+        ((("super", 0.9), ("()", 0.9), (".__init__", 0.9), ("(", 0.9), ("x", 0.1)), 0.9, ""),
+        ((("print", 0.9), ("(", 0.9), ("x", 0.95), (")", 0.9)), 0.9, "print(x)"),
+        ((('"', 0.95), ("name", 0.95), ('"', 0.95), (",", 0.95), (" x", 0.1)), 0.9, '"name"'),
+        ((("a = 1", 0.9), ("\n", 0.9), ("b", 0.9), (" = 2", 0.2)), 0.9, ""),
+        ((("x", 0.1),), 0.9, ""),
     ],
 )
-def test_where_a_suggestion_is_cut(likely: tuple[tuple[str, float], ...], shown: str) -> None:
-    assert gated(*pieces(*likely), 0.4) == shown
+def test_where_a_suggestion_ends(
+    likely: tuple[tuple[str, float], ...], end: float, shown: str
+) -> None:
+    assert gated(*pieces(*likely, end=end), 0.55) == shown
+
+
+def lines(*likely: tuple[str, float, float]) -> tuple[str, list[LikelyPiece]]:
+    text = "".join(part for part, _, _ in likely)
+    return text, [LikelyPiece(len(part), math.log(p), math.log(end)) for part, p, end in likely]
+
+
+def test_of_several_lines_each_has_to_pass() -> None:
+    text, likely = lines(("if a:", 0.95, 0.01), ("\n    ", 1, 0.95), ("b()", 0.9, 0.01),
+                         ("\n    ", 1, 0.9), ("c()", 0.2, 0.01), ("\n", 0.9, 0.9))  # fmt: skip
+    assert gated(text, likely, 0.55) == "if a:\n    b()"
+    assert gated(text, [likely[0]._replace(logprob=-2.0), *likely[1:]], 0.55) == ""
+
+
+def test_nothing_is_shown_where_the_model_itself_would_rather_end() -> None:
+    text, likely = pieces((" + x", 0.3), end=0.95)
+    assert gated(text, likely, 0.1) == text
+    assert gated(text, [likely[0]._replace(end=math.log(0.6)), *likely[1:]], 0.1) == ""
+
+
+@pytest.mark.parametrize("threshold", [*sorted(THRESHOLDS.values())[1:], 0.1, 0.9])
+def test_below_the_least_joint_probability_no_chance_is_high_enough(threshold: float) -> None:
+    least = least_joint(threshold)
+    for calibration, length in itertools.product((LINES, UNITS), (UNIT, 8, 30)):
+        assert calibration.chance(math.log(least) - 0.01, length) < threshold
+    at = [LINES.chance(math.log(least) + 0.01, 1), UNITS.chance(math.log(least) + 0.01, UNIT)]
+    assert max(at) >= threshold
+
+
+@pytest.mark.parametrize("calibration", [LINES, UNITS])
+def test_what_is_likelier_has_the_higher_chance(calibration: Calibration) -> None:
+    chances = [calibration.chance(joint / 10, 8) for joint in range(-200, 1)]
+    assert chances == sorted(chances)
+    assert 0 < chances[0] < 0.01
+    assert 0.9 < chances[-1] < 1
+
+
+def test_a_line_end_in_a_token_is_a_piece_of_its_own() -> None:
+    spans = [
+        Span("\n  a", "model", -1.0, end_logprob=-2.0),
+        Span(");\n  ", "model", -3.0, end_logprob=-4.0),
+    ]
+    assert pieces_of(spans) == [
+        LikelyPiece(4, -1.0, -2.0), LikelyPiece(2, -3.0, -4.0), LikelyPiece(3, 0.0, 0.0)
+    ]  # fmt: skip
+    assert pieces_of([*spans, Span("b", "model", -1.0)]) is None
 
 
 def test_without_probabilities_or_a_gate_all_is_shown() -> None:
@@ -142,11 +219,12 @@ def test_without_probabilities_or_a_gate_all_is_shown() -> None:
 
 
 def test_what_is_typed_counts_no_longer() -> None:
-    text, likely = pieces(("foo", 0.5), ("(bar", 0.5), (")", 0.9))
-    assert gated(text, likely, 0.4) == "foo"
-    assert gated(text[3:], rest_of(likely, 3), 0.4) == "(bar)"
-    assert gated(text[5:], rest_of(likely, 5), 0.4) == "ar)"
-    assert [is_inside(likely, typed) for typed in range(9)] == [
+    text, likely = pieces(("foo", 0.5), ("(bar", 0.8), (")", 0.95), end=0.95)
+    assert gated(text, likely, 0.55) == ""
+    assert gated(text[3:], rest_of(likely, 3), 0.55) == "(bar)"
+    # Of the end inside of a token nothing is known.
+    assert [piece.end for piece in rest_of(likely, 5)][:2] == [IMPOSSIBLE, likely[2].end]
+    assert [is_inside(likely[:3], typed) for typed in range(9)] == [
         *(False, True, True, False, True, True, True, False, False)
     ]
     empty = [LikelyPiece(0, -1.0), *likely]
@@ -192,7 +270,7 @@ def test_what_would_not_be_shown_is_not_written() -> None:
             if watch.cancelled():
                 break
             told += 1
-            yield [Span(text, "model", math.log(chance))]
+            yield [Span(text, "model", math.log(chance), end_logprob=math.log(0.01))]
         text = "".join(part for part, _ in written[:told])
         return JobResult(text, [Span(text, "model")], told, told, 0, 0, {}, "cancelled")
 
@@ -216,26 +294,28 @@ def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write(written: Request, *likely: tuple[str, float]) -> None:
+    """Tokens and their probabilities; the text hardly ends before one, but before a line end."""
     assert written.call.on_spans is not None
     for text, chance in likely:
-        written.text += text
-        written.call.on_spans([Span(text, "model", math.log(chance))])
+        written.text += text.rstrip("\n")
+        end = math.log(0.01 if text.strip() else chance)
+        written.call.on_spans([Span(text, "model", math.log(chance), end_logprob=end)])
 
 
 BALANCED = {"completion": {"gate": "balanced"}}
-UNSURE = THRESHOLDS["balanced"] / 2
+UNSURE = least_joint(THRESHOLDS["balanced"]) / 2
 
 
 def test_what_is_sure_is_shown_before_the_rest_is_written() -> None:
     async def scene(session: Session) -> None:
         asked = session.ask()
         await settle()
-        assert session.fresh[0].job.gate == THRESHOLDS["balanced"]
-        write(session.fresh[0], ("path", 0.9), ("(", 0.9), ("name", UNSURE))
-        assert texts(await asked) == ["path("]
-        write(session.fresh[0], (")", 0.9))
+        assert session.fresh[0].job.gate == least_joint(THRESHOLDS["balanced"])
+        write(session.fresh[0], ("total", 0.95), (" +", 0.95), (" name", UNSURE))
+        assert texts(await asked) == ["total"]
+        write(session.fresh[0], ("\n", 0.9))
         session.fresh[0].end()
-        for typed, rest in (("p", ["ath("]), ("path(", [])):
+        for typed, rest in (("t", ["otal"]), ("total +", [])):
             answer = await session.ask(typed)
             assert answer is not None
             assert answer.without_model
@@ -243,9 +323,9 @@ def test_what_is_sure_is_shown_before_the_rest_is_written() -> None:
         assert len(session.fresh) == 1
         assert not session.ahead
         # Of the rest of a word that was begun the model may be sure: it is asked.
-        begun = session.ask("path(n")
+        begun = session.ask("total + n")
         await settle()
-        write(session.fresh[1], ("ame", 0.9))
+        write(session.fresh[1], ("ame", 0.95), ("\n", 0.95))
         session.fresh[1].end()
         assert texts(await begun) == ["ame"]
 
@@ -256,9 +336,9 @@ def test_the_rest_comes_into_sight_while_one_types() -> None:
     async def scene(session: Session) -> None:
         asked = session.ask()
         await settle()
-        write(session.fresh[0], ("path", 0.6), ("(", 0.9), ("name", 0.3), (")", 0.9))
+        write(session.fresh[0], ("path", 0.4), ("(", 0.95), ("name", 0.8), (")", 0.95), ("\n", 0.9))
         session.fresh[0].end()
-        assert texts(await asked) == ["path("]
+        assert texts(await asked) == []
         assert texts(await session.ask("path")) == ["(name)"]
         assert len(session.fresh) == 1
 
@@ -269,9 +349,9 @@ def test_by_hand_all_is_shown_and_written() -> None:
     async def scene(session: Session) -> None:
         asked = session.ask()
         await settle()
-        write(session.fresh[0], ("path", 0.6), ("(name)", 0.3))
+        write(session.fresh[0], ("path", 0.95), (" (name)", UNSURE))
         session.fresh[0].end()
-        assert texts(await asked) == ["path"]
+        assert texts(await asked) == []
         by_hand = session.ask(invoked=True)
         await settle()
         assert session.fresh[1].job.gate == 0
@@ -292,6 +372,20 @@ def test_nothing_sure_has_a_reason() -> None:
         assert "redraft.completion.gate" in answer.reason
 
     play(scene, **BALANCED)
+
+
+def test_where_the_line_goes_on_the_model_is_asked_by_hand_alone() -> None:
+    async def scene(session: Session) -> None:
+        answer = await session.ask(suffix=" + rate\n")
+        assert answer is not None
+        assert (answer.texts, answer.reason) == ([], NOTHING_MISSING)
+        assert not session.fresh
+        by_hand = session.ask(suffix=" + rate\n", invoked=True)
+        await settle()
+        session.fresh[0].end("path")
+        assert texts(await by_hand) == ["path"]
+
+    play(scene, completion={"gate": "balanced", "alternatives": 1})
 
 
 @pytest.mark.parametrize("gate", list(THRESHOLDS))

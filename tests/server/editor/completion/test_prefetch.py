@@ -23,12 +23,12 @@ def test_the_suggestion_after_this_one_is_fetched_ahead() -> None:
         await asked
         await settle()
         assert session.ahead[0].job.prefix == PREFIX + "path.join(path)"
-        session.ahead[0].end("\n    # more")
+        session.ahead[0].end(" + rest")
         await settle()
         answer = await session.ask("path.join(path)")
         assert answer is not None
         assert answer.without_model
-        assert answer.texts == ["\n    # more"]
+        assert answer.texts == [" + rest"]
 
     play(scene)
 

@@ -171,7 +171,7 @@ def test_one_line_in_the_middle_of_a_line_and_several_on_an_empty_one() -> None:
     async def scene(session: Session) -> None:
         session.ask(prefix="x = fo", document="a")
         session.ask(prefix="def f():\n    ", document="b")
-        session.ask(prefix="x = f(", suffix=", 2)\n", document="c")
+        session.ask(prefix="x = f(", suffix=", 2)\n", document="c", invoked=True)
         await settle()
         assert [one.job.single_line for one in session.fresh] == [True, False, True]
 
