@@ -47,7 +47,7 @@ class LikelyPiece(NamedTuple):
     end: float = IMPOSSIBLE
 
 
-class Calibration(NamedTuple):
+class BetaCalibration(NamedTuple):
     """The chance of a text to be right to its end: a logistic function of the logarithms of its
     joint probability p, of 1 - p, and of its length (beta calibration, Kull and others 2017)."""
 
@@ -63,9 +63,9 @@ class Calibration(NamedTuple):
         return 1 / (1 + math.exp(-score - self.of_rest * math.log(-math.expm1(joint))))
 
 
-LINES = Calibration(-0.13, 0.61, -0.86, -0.06)
+LINES = BetaCalibration(0.12, 0.51, -1.21, -0.27)
 """Of whole rests of lines, and of several lines."""
-UNITS = Calibration(2.14, 0.68, -0.68, -0.77)
+UNITS = BetaCalibration(1.87, 0.61, -0.75, -0.81)
 """Of units that begin a rest of a line."""
 
 
@@ -74,7 +74,7 @@ class Unit(NamedTuple):
 
     end: int
     joint: float
-    calibration: Calibration
+    calibration: BetaCalibration
 
     def chance(self, text: str) -> float:
         """How likely it is right to its end."""

@@ -36,7 +36,7 @@ from lsp_server.tasks.completion.gate import (
     LINES,
     THRESHOLDS,
     UNITS,
-    Calibration,
+    BetaCalibration,
     LikelyPiece,
     Unit,
     aligned,
@@ -48,7 +48,7 @@ from lsp_server.tasks.completion.gate import (
 )
 from lsp_server.tasks.steps import in_place
 from lsp_server.text.syntax.incremental_brackets import IncrementalBrackets
-from tests.benchmarks.completion.places import CodeFile, Place, files_of, places_of
+from tests.benchmarks.completion.places import CodePlace, RepositoryFile, files_of, places_of
 
 if TYPE_CHECKING:
     from lsp_server.engine.service import EngineService
@@ -65,7 +65,7 @@ _CALIBRATIONS = {"lines": LINES, "units": UNITS}
 class WrittenText:
     """What the model wrote at a place, with its filter's cuts."""
 
-    place: Place
+    place: CodePlace
     text: str
     pieces: list[LikelyPiece]
 
@@ -89,7 +89,7 @@ class WrittenText:
         return MOST_TABS
 
 
-def is_right(shown: str, place: Place) -> bool:
+def is_right(shown: str, place: CodePlace) -> bool:
     """Whether a text is the rest of the line, with lines below it, or a unit that begins it."""
     if not (place.rest + place.suffix).startswith(shown):
         return False
@@ -167,7 +167,7 @@ def wilson(count: int, of: int) -> tuple[float, float]:
     return (middle - half) / (1 + z * z / of), (middle + half) / (1 + z * z / of)
 
 
-class Judged(NamedTuple):
+class JudgedUnit(NamedTuple):
     """A text that a gate may show, its chance by the gate, and whether it was right."""
 
     kind: str
@@ -177,7 +177,7 @@ class Judged(NamedTuple):
     right: bool
 
 
-def judged(written: Iterable[WrittenText]) -> Iterator[Judged]:
+def judged(written: Iterable[WrittenText]) -> Iterator[JudgedUnit]:
     """The whole lines and the units of what was written, as far as they might be offered."""
     for one in written:
         if not is_place(one.place.request) or one.text.startswith("\n"):
@@ -192,10 +192,10 @@ def judged(written: Iterable[WrittenText]) -> Iterator[Judged]:
                 if offered(text, one.place.request):
                     right = bool(one.place.rest) and is_right(text, one.place)
                     length = len(text.strip())
-                    yield Judged(kind, unit.joint, length, unit.chance(one.text), right)
+                    yield JudgedUnit(kind, unit.joint, length, unit.chance(one.text), right)
 
 
-def fitted(examples: Sequence[Judged]) -> Calibration:
+def fitted(examples: Sequence[JudgedUnit]) -> BetaCalibration:
     """The calibration under which what was right is likeliest, by Newton's method."""
     joint = np.minimum([one.joint for one in examples], -1e-3)
     lengths = np.log([one.length for one in examples])
@@ -211,7 +211,7 @@ def fitted(examples: Sequence[Judged]) -> Calibration:
         weights = weights + step
         if np.abs(step).max() < 1e-8:
             break
-    return Calibration(*(round(float(one), 2) for one in weights))
+    return BetaCalibration(*(round(float(one), 2) for one in weights))
 
 
 class Reliability(NamedTuple):
@@ -222,7 +222,7 @@ class Reliability(NamedTuple):
     observed: float
 
 
-def reliability(examples: Iterable[Judged]) -> list[Reliability]:
+def reliability(examples: Iterable[JudgedUnit]) -> list[Reliability]:
     """The reliability curve: bins of as many texts, the least likely first."""
     ordered = sorted(examples, key=lambda one: one.chance)
     bins = np.array_split(np.arange(len(ordered)), min(BINS, len(ordered)) or 1)
@@ -235,7 +235,7 @@ def reliability(examples: Iterable[Judged]) -> list[Reliability]:
     return curve
 
 
-def written_at(service: EngineService, place: Place) -> WrittenText:
+def written_at(service: EngineService, place: CodePlace) -> WrittenText:
     """Ask the model as an editor does."""
     from lsp_server.shared.contract.jobs import CompletionJob
 
@@ -263,7 +263,7 @@ def written_at(service: EngineService, place: Place) -> WrittenText:
             return filtered(place, text, pieces)
 
 
-def filtered(place: Place, text: str, pieces: Sequence[LikelyPiece]) -> WrittenText:
+def filtered(place: CodePlace, text: str, pieces: Sequence[LikelyPiece]) -> WrittenText:
     """What the filter leaves of a text."""
     ask = place.request
     syntax = IncrementalBrackets.of(ask.language, ask.path)
@@ -276,9 +276,9 @@ def read_written(file: Path) -> list[WrittenText]:
     found = []
     for line in file.read_text("utf-8").splitlines():
         row = json.loads(line)
-        row["place"]["file"] = CodeFile(**row["place"]["file"])
+        row["place"]["file"] = RepositoryFile(**row["place"]["file"])
         pieces = [LikelyPiece(*piece) for piece in row["pieces"]]
-        found.append(WrittenText(Place(**row["place"]), row["text"], pieces))
+        found.append(WrittenText(CodePlace(**row["place"]), row["text"], pieces))
     return found
 
 

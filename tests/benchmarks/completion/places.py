@@ -29,7 +29,7 @@ _BORDER = re.compile(r"\b|(?<=\W)(?=\W)")
 Kind = Literal["rest", "end", "in line"]
 
 
-class CodeFile(NamedTuple):
+class RepositoryFile(NamedTuple):
     """A file of a repository."""
 
     repository: str
@@ -39,11 +39,11 @@ class CodeFile(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CodePlace:
     """A cursor in a file. ``rest`` is what is missing behind it, empty for nothing."""
 
     kind: Kind
-    file: CodeFile
+    file: RepositoryFile
     prefix: str
     suffix: str
     rest: str = ""
@@ -55,7 +55,7 @@ class Place:
         return CompletionRequest(file.path, file.path, "", file.language, self.prefix, self.suffix)
 
 
-def files_of(root: Path) -> Iterator[CodeFile]:
+def files_of(root: Path) -> Iterator[RepositoryFile]:
     """Code of a folder, or of a ``.jsonl`` file of ``{path, content}`` rows. Raises BenchError."""
     if not root.exists():
         raise BenchError(f"there is no {root}; give folders or .jsonl files of code")
@@ -70,7 +70,7 @@ def files_of(root: Path) -> Iterator[CodeFile]:
         lines = text.splitlines()
         is_written = not _UNWRITTEN.search(path) and not path.endswith(".d.ts")
         if language and is_written and 25 < len(lines) < 3000 and max(map(len, lines)) < 400:
-            yield CodeFile(root.stem, path, language, text.replace("\r\n", "\n"))
+            yield RepositoryFile(root.stem, path, language, text.replace("\r\n", "\n"))
 
 
 def _text(path: Path) -> str:
@@ -80,11 +80,13 @@ def _text(path: Path) -> str:
         return ""
 
 
-def places_of(files: Iterable[CodeFile], rests: int, names: int, rng: random.Random) -> list[Place]:
+def places_of(
+    files: Iterable[RepositoryFile], rests: int, names: int, rng: random.Random
+) -> list[CodePlace]:
     """Of a repository so many rests of lines, of its names so many at ends of lines and so many
     within lines, each in a line of its own."""
     left: dict[Kind, int] = {"rest": rests, "end": names, "in line": names}
-    found: list[Place] = []
+    found: list[CodePlace] = []
     lines = [(file, *line) for file in files for line in _code_lines(file)]
     rng.shuffle(lines)
     for file, start, line in lines:
@@ -97,13 +99,13 @@ def places_of(files: Iterable[CodeFile], rests: int, names: int, rng: random.Ran
             behind = start + (column if kind == "in line" else len(line))
             rest = line[column:] if kind == "rest" else ""
             prefix, suffix = file.text[: start + column], file.text[behind:]
-            found.append(Place(kind, file, prefix, suffix, rest))
+            found.append(CodePlace(kind, file, prefix, suffix, rest))
             left[kind] -= 1
             break
     return found
 
 
-def _code_lines(file: CodeFile) -> Iterator[tuple[int, str]]:
+def _code_lines(file: RepositoryFile) -> Iterator[tuple[int, str]]:
     """Offsets and texts of the lines in which code begins."""
     tree = SyntaxTree.of(file.text, file.language)
     prose = tree.pieces() if tree is not None else []

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.tasks.completion.gate import Calibration, LikelyPiece
+from lsp_server.tasks.completion.gate import BetaCalibration, LikelyPiece
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.completion.gate import (
-    Judged,
+    JudgedUnit,
     WrittenText,
     figures_of,
     fitted,
@@ -20,9 +20,9 @@ from tests.benchmarks.completion.gate import (
     reliability,
     wilson,
 )
-from tests.benchmarks.completion.places import CodeFile, Place, files_of, places_of
+from tests.benchmarks.completion.places import CodePlace, RepositoryFile, files_of, places_of
 
-FILE = CodeFile("one", "one.py", "python", "")
+FILE = RepositoryFile("one", "one.py", "python", "")
 CODE = "".join(
     f'def area_{n}(width, height):\n    """Two lines,\n    of text."""\n'
     f"    area = width * height  # of {n}\n    return round(area)\n\n\ntotal_{n} = area_{n}\n"
@@ -30,8 +30,8 @@ CODE = "".join(
 )
 
 
-def a_rest(rest: str, below: str = "\n") -> Place:
-    return Place("rest", FILE, "x = ", below, rest)
+def a_rest(rest: str, below: str = "\n") -> CodePlace:
+    return CodePlace("rest", FILE, "x = ", below, rest)
 
 
 def test_places_are_parts_of_the_code(tmp_path: Path) -> None:
@@ -72,15 +72,15 @@ def test_what_is_right_to_its_end(shown: str, rest: str, below: str, right: bool
     assert is_right(shown, a_rest(rest, below)) == right
 
 
-def written(place: Place, *parts: tuple[str, float]) -> WrittenText:
+def written(place: CodePlace, *parts: tuple[str, float]) -> WrittenText:
     pieces = [LikelyPiece(len(text), math.log(p), math.log(0.01)) for text, p in parts]
     text = "".join(text for text, _ in parts)
     return WrittenText(place, text, [*pieces, LikelyPiece(0, 0.0, math.log(0.9))])
 
 
 def test_figures_of_a_few_places() -> None:
-    nothing = Place("end", FILE, "total", "\n")
-    within = Place("in line", FILE, "total", ", 1)\n")
+    nothing = CodePlace("end", FILE, "total", "\n")
+    within = CodePlace("in line", FILE, "total", ", 1)\n")
     places = [
         written(a_rest("total"), ("total", 0.95)),
         written(a_rest("total + 1"), ("total", 0.95)),
@@ -110,13 +110,13 @@ def test_the_interval_is_wilsons() -> None:
 
 
 def test_a_fit_finds_the_calibration_that_made_the_examples() -> None:
-    truth = Calibration(0.5, 1.0, -0.8, -0.4)
+    truth = BetaCalibration(0.5, 1.0, -0.8, -0.4)
     rng = random.Random(7)  # chance of a false failure: none, the seed is fixed
     examples = []
     for _ in range(20_000):
         joint, length = -rng.expovariate(1.0) - 0.01, rng.randrange(1, 40)
         chance = truth.chance(joint, length)
-        examples.append(Judged("lines", joint, length, chance, rng.random() < chance))
+        examples.append(JudgedUnit("lines", joint, length, chance, rng.random() < chance))
     assert tuple(fitted(examples)) == pytest.approx(tuple(truth), abs=0.2)
     for one in reliability(examples):
         assert one.observed == pytest.approx(one.predicted, abs=0.05)

@@ -25,7 +25,7 @@ from lsp_server.tasks.completion.gate import (
     LINES,
     THRESHOLDS,
     UNITS,
-    Calibration,
+    BetaCalibration,
     GateWatch,
     LikelyPiece,
     aligned,
@@ -71,7 +71,9 @@ def slow_unit_ends(line: str) -> list[int]:
 def slow_gated(text: str, pieces: Sequence[LikelyPiece], threshold: float) -> str:
     """By asking every end one after another, whole lines first."""
 
-    def passes(end: int, calibration: Calibration, of_end: Callable[[LikelyPiece], float]) -> bool:
+    def passes(
+        end: int, calibration: BetaCalibration, of_end: Callable[[LikelyPiece], float]
+    ) -> bool:
         before = itertools.takewhile(
             lambda n: sum(piece.length for piece in pieces[:n]) < end, range(len(pieces))
         )
@@ -194,7 +196,7 @@ def test_below_the_least_joint_probability_no_chance_is_high_enough(threshold: f
 
 
 @pytest.mark.parametrize("calibration", [LINES, UNITS])
-def test_what_is_likelier_has_the_higher_chance(calibration: Calibration) -> None:
+def test_what_is_likelier_has_the_higher_chance(calibration: BetaCalibration) -> None:
     chances = [calibration.chance(joint / 10, 8) for joint in range(-200, 1)]
     assert chances == sorted(chances)
     assert 0 < chances[0] < 0.01
