@@ -27,6 +27,10 @@ class Command(NamedTuple):
 
 
 COMMANDS: dict[str, Command] = {
+    "setup": Command(
+        "lsp_server.commands.cli.setup",
+        "the first step: find, try and choose a model for this machine",
+    ),
     "serve": Command("lsp_server.commands.cli.serve", "speak LSP on stdin and stdout"),
     "serve-http": Command(
         "lsp_server.commands.cli.serve_http", "serve the model to a team over HTTP"
@@ -39,9 +43,6 @@ COMMANDS: dict[str, Command] = {
     "stop": Command("lsp_server.commands.cli.stop", "stop the running daemon"),
     "index": Command(
         "lsp_server.commands.cli.index", "build or refresh the datastore of a workspace"
-    ),
-    "setup": Command(
-        "lsp_server.commands.cli.setup", "find, try and choose a model for this machine"
     ),
     "models": Command(
         "lsp_server.commands.cli.models", "list the models on this machine, and choose one"
@@ -165,6 +166,9 @@ def run_command(
         say(f"redraft: {moved}", file=sys.stderr)
         return 2
     words, command = _choose(arguments, commands)
+    if not arguments:
+        _overview(words, commands, program).print_help()
+        return 0
     if command is None:
         _overview(words, commands, program).parse_args(arguments[len(words) :])
         raise AssertionError("an unfinished command was accepted")

@@ -44,9 +44,18 @@ def test_groups_list_their_commands(words: list[str], capsys: pytest.CaptureFixt
     assert [name for name in level if name not in output] == []
 
 
+def test_without_a_command_all_are_listed_and_the_first_step_is_on_top(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([]) == 0
+    output = capsys.readouterr().out
+    assert [name for name in COMMANDS if f" {name} " not in output.replace("\n", " ")] == []
+    assert "COMMAND\n    setup       the first step: find, try and choose a model" in output
+
+
 @pytest.mark.parametrize(
     "words",
-    [[], ["compleet"], ["corpus", "speed"], ["doctor", "--loud"], ["serve", "--x"]],
+    [["compleet"], ["corpus", "speed"], ["doctor", "--loud"], ["serve", "--x"]],
     ids=" ".join,
 )
 def test_wrong_use_is_told(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
