@@ -11,7 +11,8 @@ from pygls.uris import to_fs_path
 from lsp_server.editor.completion.lsp import ask_after, cursor_at, inactive_reason
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.settings import merged
-from lsp_server.text.documents.document import Edit, Notebook
+from lsp_server.text.documents.document import Notebook, Position
+from lsp_server.text.text_edit import TextEdit
 from repo_index.source_tree import IGNORE_FILES
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _open(ls: RedraftServer, item: types.TextDocumentItem) -> None:
 def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> None:
     """A document was changed; a change of an unknown document is told to the log alone."""
     document = ls.documents.get(params.text_document.uri)
-    edits: list[Edit] = []
+    edits: list[TextEdit[Position]] = []
     for change in params.content_changes:
         if isinstance(change, types.TextDocumentContentChangePartial):
             start, end = change.range.start, change.range.end

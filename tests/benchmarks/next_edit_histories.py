@@ -30,12 +30,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from lsp_server.text.text_edit import TextEdit
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "server" / "editor" / "next_edits"))
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from typist import Typist
 
-from lsp_server.editor.editing.hunks import Hunk, apply_hunks
+from lsp_server.editor.editing.hunks import apply_hunks
 from lsp_server.text.documents.document import Position
 
 NEW = "fresh_name"
@@ -335,7 +337,7 @@ def _without_argument(
         elif at:
             before = given[at - 1]
             start = offset(before.end_lineno, before.end_col_offset)  # type: ignore[arg-type]
-        hunks.append(Hunk(start, end, ""))
+        hunks.append(TextEdit(start, end, ""))
     hunks.sort(key=lambda one: one.start)
     for one, other in pairwise(hunks):
         if other.start < one.end:
@@ -432,7 +434,7 @@ def outcome(files: dict[str, str], folder: Path, history: TypedHistory) -> dict[
     for one in found:
         if one.new_text is not None:
             start, end = (one.document.offset(at) for at in (one.region.start, one.region.end))
-            by_file[one.document].append(Hunk(start, end, one.new_text))
+            by_file[one.document].append(TextEdit(start, end, one.new_text))
     for other, hunks in by_file.items():
         path = str(Path(other.uri.removeprefix("file://")).relative_to(folder))
         texts[path] = apply_hunks(other.text, sorted(hunks, key=lambda hunk: hunk.start))

@@ -13,13 +13,13 @@ from lsp_server.shared.settings import folder_enabled, language_enabled
 from lsp_server.tasks.completion.gate import THRESHOLDS
 from lsp_server.text.documents.document import (
     Document,
-    Edit,
     Encoding,
     Position,
     split_lines,
     units_of,
     with_line_feeds,
 )
+from lsp_server.text.text_edit import TextEdit
 
 if TYPE_CHECKING:
     from lsp_server.editor.server import RedraftServer
@@ -111,7 +111,9 @@ def _may_hold_secrets(server: RedraftServer, document: Document) -> bool:
     return any(server.secrets.secret_reason(part) for part in parts)
 
 
-def ask_after(server: RedraftServer, document: Document, edit: Edit) -> CompletionRequest:
+def ask_after(
+    server: RedraftServer, document: Document, edit: TextEdit[Position]
+) -> CompletionRequest:
     """The request that would come where an edit ended."""
     lines = split_lines(edit.text)
     line = edit.start.line + len(lines) - 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lsp_server.text.line_diff import Opcode, opcodes
+from lsp_server.text.text_edit import TextEdit
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _REST = re.compile(r"[^\r\n]*")
@@ -18,29 +18,18 @@ CONTEXT = 3
 """Lines around a change in a unified diff."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
-    """Code points ``start`` to ``end`` of the old text become ``text``."""
-
-    start: int
-    end: int
-    text: str
-    note: str = ""
-    """What the user should look at; empty for nothing."""
-
-
-def minimal_hunks(old: str, new: str) -> list[Hunk]:
+def minimal_hunks(old: str, new: str) -> list[TextEdit[int]]:
     """Replacements in order that do not touch each other; ``apply_hunks`` gives exactly ``new``. No
     hunk begins or ends between ``\\r`` and ``\\n``, or between a character and its marks."""
     hunks = []
     for start, end, text in _changed_lines(old, new):
         left = _common_start(old[start:end], text)
         right = _common_end(old[start + left : end], text[left:])
-        hunks.append(Hunk(start + left, end - right, text[left : len(text) - right]))
+        hunks.append(TextEdit(start + left, end - right, text[left : len(text) - right]))
     return [hunk for hunk in hunks if hunk.start != hunk.end or hunk.text]
 
 
-def line_by_line(old: str, hunk: Hunk) -> list[Hunk]:
+def line_by_line(old: str, hunk: TextEdit[int]) -> list[TextEdit[int]]:
     """A hunk of several lines as one for each line that changes, where as many lines stay and each
     keeps most of itself; else the hunk as it is."""
     newline = old.rfind("\n", 0, hunk.start) + 1
@@ -51,7 +40,7 @@ def line_by_line(old: str, hunk: Hunk) -> list[Hunk]:
     after = _lines(old[start : hunk.start] + hunk.text + old[hunk.end : end])
     if len(before) != len(after) or len(before) < 2:
         return [hunk]
-    found: list[Hunk] = []
+    found: list[TextEdit[int]] = []
     place = start
     for line, new in zip(before, after, strict=True):
         left = _common_start(line, new)
@@ -60,12 +49,12 @@ def line_by_line(old: str, hunk: Hunk) -> list[Hunk]:
             return [hunk]
         if line != new:
             text = new[left : len(new) - right]
-            found.append(Hunk(place + left, place + len(line) - right, text))
+            found.append(TextEdit(place + left, place + len(line) - right, text))
         place += len(line)
     return found
 
 
-def apply_hunks(old: str, hunks: list[Hunk]) -> str:
+def apply_hunks(old: str, hunks: list[TextEdit[int]]) -> str:
     """The old text with the hunks put in."""
     parts, place = [], 0
     for hunk in hunks:

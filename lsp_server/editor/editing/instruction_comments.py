@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from lsp_server.editor.editing.hunks import Hunk
 from lsp_server.text.documents.document import split_lines
+from lsp_server.text.text_edit import TextEdit
 
 _COMMENT_WITH_INSTRUCTION = re.compile(
     r"""(?:(?:\#|//+!?|--\[\[|--|;|/\*+|<!--|%|\(\*|\{-|\{\{!)+|^\s*(?:["'!]|::|rem\b|dnl\b))\s*
@@ -61,7 +61,7 @@ def comment_span(text: str) -> tuple[int, int]:
     return (0, len(line)) if comment.alone else (comment.start, len(line.rstrip("\r\n")))
 
 
-def without_span(hunks: list[Hunk], start: int, end: int) -> list[Hunk]:
+def without_span(hunks: list[TextEdit[int]], start: int, end: int) -> list[TextEdit[int]]:
     """Changes of a text without its characters ``start`` to ``end``, as changes of the whole text,
     which take those characters away."""
     if start == end:
@@ -73,7 +73,7 @@ def without_span(hunks: list[Hunk], start: int, end: int) -> list[Hunk]:
              for one in hunks if one.start > start]  # fmt: skip
     first, last = min([start, *(one.start for one in at)]), max([start, *(one.end for one in at)])
     text, note = "".join(one.text for one in at), "".join(one.note for one in at[:1])
-    return [*before, Hunk(first, last + cut, text, note), *after]
+    return [*before, TextEdit(first, last + cut, text, note), *after]
 
 
 def block_of(lines: list[str], number: int, comment: InstructionComment) -> int | None:

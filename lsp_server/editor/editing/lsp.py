@@ -63,7 +63,7 @@ def workspace_edit(server: RedraftServer, document: Document, edit: EditResult) 
     """The edit in the form that the client takes; versioned where it can be."""
     edits: list[dict[str, Any]] = [
         {"range": _json(lsp_range(server, document, change.start, change.end)),
-         "newText": change.new_text}
+         "newText": change.text}
         for change in edit.changes
     ]  # fmt: skip
     if not server.features.document_changes:
@@ -87,8 +87,8 @@ def edit_answer(server: RedraftServer, document: Document, edit: EditResult) -> 
         "hunks": [
             {
                 "range": _json(lsp_range(server, document, change.start, change.end)),
-                "oldText": change.old_text,
-                "newText": change.new_text,
+                "oldText": document.between(change.start, change.end),
+                "newText": change.text,
                 "note": change.note,
             }
             for change in edit.changes

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from lsp_server.editor.editing.checks import checked_text, doubt_about, refuse_unparsed
-from lsp_server.editor.editing.hunks import Hunk, apply_hunks, unified_diff
+from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editor.editing.instruction_comments import comment_span, without_span
 from lsp_server.editor.editing.notes import noted_hunks
 from lsp_server.editor.editing.region import TrackedRegion, whole_lines
@@ -33,9 +33,10 @@ from lsp_server.shared.errors import (
 )
 from lsp_server.shared.processes.function_process import FunctionProcess
 from lsp_server.shared.settings import Settings
-from lsp_server.text.documents.document import Document, Edit, Position
+from lsp_server.text.documents.document import Document, Position
 from lsp_server.text.documents.invisible_characters import hidden_warning
 from lsp_server.text.documents.secret_documents import withheld_warning
+from lsp_server.text.text_edit import TextEdit
 
 logger = logging.getLogger(__name__)
 
@@ -64,24 +65,12 @@ class EditRequest:
     """The document seems to hold secrets, allowed by the user or not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A piece of the document and what it becomes."""
-
-    start: Position
-    end: Position
-    old_text: str
-    new_text: str
-    note: str = ""
-    """What the user should look at: that it is more than was asked for; empty for nothing."""
-
-
 @dataclass(slots=True)
 class EditResult:
     """An edit that fits the document as it is now."""
 
     version: int
-    changes: list[Change]
+    changes: list[TextEdit[Position]]
     text: str
     """The region's new text."""
     diff: str
@@ -102,7 +91,7 @@ class PendingEdit:
     """Characters of the selection that are the instruction itself; the model does not see them."""
     where: EditedPart
     """The code in the document as it was."""
-    renamed: list[Hunk] | None = None
+    renamed: list[TextEdit[int]] | None = None
     """The changes of the code where the instruction is a rename."""
 
     @property
@@ -133,7 +122,7 @@ class EditProvider:
         self._engine = engine
         self._regions: dict[str, list[TrackedRegion]] = {}
 
-    def follow(self, uri: str, edit: Edit) -> None:
+    def follow(self, uri: str, edit: TextEdit[Position]) -> None:
         """A document changed: the regions under edit move with it."""
         for region in self._regions.get(uri, ()):
             region.follow(edit)
@@ -193,7 +182,7 @@ class EditProvider:
         with self.begin(request) as pending:
             return await self.finish(pending, on_text)
 
-    async def _renamed(self, pending: PendingEdit) -> list[Hunk] | None:
+    async def _renamed(self, pending: PendingEdit) -> list[TextEdit[int]] | None:
         instruction, where = pending.request.instruction, pending.where
         is_short = len(where.text) <= SMALL_TEXT or not asks_for_rename(instruction, where.code)
         if self._functions is None or is_short:
@@ -282,7 +271,7 @@ class EditProvider:
         )
 
     @staticmethod
-    def _changes(pending: PendingEdit, wanted: str) -> list[Change]:
+    def _changes(pending: PendingEdit, wanted: str) -> list[TextEdit[Position]]:
         """What turns the selection into the text that is wanted, with notes. Nothing changes where
         the code stays as it is: the instruction then stays, too."""
         document, code = pending.request.document, pending.code
@@ -294,10 +283,9 @@ class EditProvider:
         else:
             noted = noted_hunks(code, wanted, pending.job.instruction, document.language)
         return [
-            Change(
+            TextEdit(
                 document.position_at(base + hunk.start),
                 document.position_at(base + hunk.end),
-                pending.selection[hunk.start : hunk.end],
                 hunk.text,
                 hunk.note,
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lsp_server.text.documents.document import Document, Edit, Position, split_lines
+from lsp_server.text.documents.document import Document, Position, split_lines
+from lsp_server.text.text_edit import TextEdit
 
 
 class TrackedRegion:
@@ -13,19 +14,19 @@ class TrackedRegion:
         self.end = end
         self.touched = False
 
-    def follow(self, edit: Edit) -> None:
+    def follow(self, edit: TextEdit[Position]) -> None:
         """The document changed."""
         if edit.end <= self.start and edit.start < self.start:
             self.start, self.end = _moved(self.start, edit), _moved(self.end, edit)
         elif edit.start < self.end or (edit.start == self.end == self.start):
             self.touched = True
 
-    def take_in(self, edit: Edit) -> None:
+    def take_in(self, edit: TextEdit[Position]) -> None:
         """The document changed inside of it, and that is meant: it ends where its text now does."""
         self.end = _moved(self.end, edit)
 
 
-def _moved(place: Position, edit: Edit) -> Position:
+def _moved(place: Position, edit: TextEdit[Position]) -> Position:
     """``place``, which is not before the edit's end, after the edit."""
     lines = split_lines(edit.text)
     line = place.line + len(lines) - 1 - (edit.end.line - edit.start.line)

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from lsp_server.editor.editing.hunks import Hunk, apply_hunks
+from lsp_server.editor.editing.hunks import apply_hunks
 from lsp_server.editor.editing.rename_wordings import (
     RenameWording,
     plain_rename,
@@ -21,6 +21,7 @@ from lsp_server.text.syntax.references import references
 from lsp_server.text.syntax.roles import MARKUP, PROSE, Role
 from lsp_server.text.syntax.scopes import Scope, ScopeFinder, function_named
 from lsp_server.text.syntax.tree import SyntaxTree
+from lsp_server.text.text_edit import TextEdit
 
 Span = tuple[int, int]
 
@@ -52,7 +53,7 @@ class EditedPart:
         return len(_LINE_END.findall(self.text, 0, offset)) + 1
 
 
-def rename_changes(instruction: str, where: EditedPart) -> list[Hunk] | None:
+def rename_changes(instruction: str, where: EditedPart) -> list[TextEdit[int]] | None:
     """The changes of the part that an instruction's rename makes; None where it asks for another.
 
     What is renamed must be a name; other words are left to the model. What may be another thing of
@@ -93,7 +94,7 @@ def rename_changes(instruction: str, where: EditedPart) -> list[Hunk] | None:
     return hunks
 
 
-def doubt_about_rename(hunks: list[Hunk], where: EditedPart) -> str:
+def doubt_about_rename(hunks: list[TextEdit[int]], where: EditedPart) -> str:
     """What to look at: lines with notes; empty for nothing."""
     lines = dict.fromkeys(where.line(where.start + one.start) for one in hunks if one.note)
     if not lines:
@@ -102,14 +103,16 @@ def doubt_about_rename(hunks: list[Hunk], where: EditedPart) -> str:
     return f"line {named}: {MAY_BE_ANOTHER}"
 
 
-def _hunk(one: Reference, wording: RenameWording, where: EditedPart, *, is_marked: bool) -> Hunk:
+def _hunk(
+    one: Reference, wording: RenameWording, where: EditedPart, *, is_marked: bool
+) -> TextEdit[int]:
     start, end = one.span
     note = MAY_BE_ANOTHER if is_marked else ""
-    return Hunk(start - where.start, end - where.start, one.written(wording.new), note)
+    return TextEdit(start - where.start, end - where.start, one.written(wording.new), note)
 
 
-def _hunks(spans: list[Span], wording: RenameWording, where: EditedPart) -> list[Hunk]:
-    return [Hunk(start - where.start, end - where.start, wording.new) for start, end in spans]
+def _hunks(spans: list[Span], wording: RenameWording, where: EditedPart) -> list[TextEdit[int]]:
+    return [TextEdit(start - where.start, end - where.start, wording.new) for start, end in spans]
 
 
 def _is_read_by_words(name: str, where: EditedPart, tree: SyntaxTree) -> bool:
@@ -308,7 +311,7 @@ def _has_outer(scopes: _Scopes, others: set[_Scopes]) -> bool:
 
 def _refuse_no_name(
     wording: RenameWording,
-    hunks: list[Hunk],
+    hunks: list[TextEdit[int]],
     code: list[Reference],
     where: EditedPart,
     tree: SyntaxTree,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lsp_server.editor.editing.hunks import Hunk
 from lsp_server.editor.next_edits.importers import ImportingFile, importing_files
 from lsp_server.editor.next_edits.parameters import (
     calls_by_name,
@@ -17,12 +16,12 @@ from lsp_server.editor.next_edits.parameters import (
     calls_to_change,
     signature_change,
 )
-from lsp_server.editor.next_edits.proposal import Proposal
 from lsp_server.editor.next_edits.renames import Rename, rename_in
 from lsp_server.editor.next_edits.repetitions import places_of, repeated
 from lsp_server.shared.errors import WorkTakesTooLong
 from lsp_server.text.documents.document import Document
 from lsp_server.text.syntax.python_names import occurrences
+from lsp_server.text.text_edit import TextEdit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,33 +44,33 @@ class Elsewhere:
     rename: Rename | None = None
     signature: SignatureChange | None = None
 
-    def proposals(self, folder: Path, module: str, opened: Mapping[str, str]) -> list[Proposal]:
-        """The proposals in other files. Reads the disk: not for the event loop."""
-        return list(self._proposals(folder, module, opened))
-
-    def _proposals(
+    def edits(
         self, folder: Path, module: str, opened: Mapping[str, str]
-    ) -> Iterator[Proposal]:
+    ) -> list[tuple[str, str, TextEdit[int]]]:
+        """The edits of other files, each with the path and the text of its file. Reads the disk:
+        not for the event loop."""
+        found = []
         for file in importing_files(folder, module, self.name, opened):
-            if self.rename is not None:
-                yield from _renamed_in(file, self.rename)
+            edits = list(_renamed_in(file, self.rename)) if self.rename is not None else []
             if self.signature is not None:
-                for one in calls_to_change(
-                    self.signature, file.tree, None, calls_by_name(file.tree, self.name)
-                ):
-                    yield replace(one, path=file.path, text=file.text)
+                calls = calls_by_name(file.tree, self.name)
+                edits += calls_to_change(self.signature, file.tree, None, calls)
+            found += [(file.path, file.text, one) for one in edits]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """What follows from the last edit in its own document, and what to look for in others."""
 
-    proposals: tuple[Proposal, ...]
+    edits: tuple[TextEdit[int], ...]
+    """Their notes say what they do. One that replaces nothing by nothing only leads the user to its
+    place, where he writes himself."""
     elsewhere: Elsewhere | None = None
 
 
 def next_edits(edits: list[RecordedEdit]) -> Found:
-    """What the first of these edits settles, which is the latest. Proposals are places in its
+    """What the first of these edits settles, which is the latest. Their places are of its
     document as it is. Raises WorkTakesTooLong."""
     last = edits[0]
     refuse_large(last.document)
@@ -82,7 +81,7 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
     rename = rename_in(last, before)
     if rename is not None:
         title = f"rename {rename.old} to {rename.new}"
-        found = tuple(Proposal("", (hunk,), title) for hunk in rename.hunks())
+        found = tuple(replace(one, note=title) for one in rename.edits())
         return Found(found, Elsewhere(rename.old, rename=rename) if rename.is_global else None)
     signature = signature_change(last, before, now)
     if signature is not None:
@@ -131,13 +130,12 @@ def _is_of_module(function: Node) -> bool:
     return outer is not None and outer.type == "module"
 
 
-def _renamed_in(file: ImportingFile, rename: Rename) -> Iterator[Proposal]:
+def _renamed_in(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
     """The places of a file that imports a renamed name; none where the new name is in use."""
     scopes = {one.scope for one in file.places if one.scope is not None}
     taken = occurrences(file.tree, rename.new)
     if any(scope in scopes for one in taken for scope in one.scopes):
         return
     for one in file.places:
-        hunk = Hunk(one.start, one.end, rename.new)
         title = f"rename {rename.old} to {rename.new}"
-        yield Proposal(file.path, (hunk,), title, text=file.text)
+        yield TextEdit(one.start, one.end, rename.new, title)

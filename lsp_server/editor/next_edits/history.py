@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from lsp_server.text.documents.document import Document, Edit
+from lsp_server.text.documents.document import Document, Position
 from lsp_server.text.syntax.tree import SyntaxTree
+from lsp_server.text.text_edit import TextEdit
 
 NEAR_LINES = 8
 """A change joins the last edit when it is at most so many lines away (Zed's number)."""
@@ -109,7 +110,7 @@ class _Word:
     end: int
 
     @classmethod
-    def typed(cls, document: Document, edit: Edit) -> _Word:
+    def typed(cls, document: Document, edit: TextEdit[Position]) -> _Word:
         """The word that an edit wrote, or in which it deleted."""
         if edit.start.line >= len(document.lines) or "\n" in edit.text:
             return cls(-1, 0, 0)
@@ -122,7 +123,7 @@ class _Word:
             end += 1
         return cls(edit.start.line, start, end)
 
-    def touches(self, edit: Edit) -> bool:
+    def touches(self, edit: TextEdit[Position]) -> bool:
         """Whether an edit changes this word, or goes on behind it."""
         is_here = edit.start.line == edit.end.line == self.line
         return is_here and edit.start.column <= self.end and edit.end.column >= self.start
@@ -181,7 +182,7 @@ class EditHistory:
         self.forget(document.uri)
         self._lines[document.uri] = document, list(document.lines)
 
-    def changed(self, document: Document, edits: list[Edit]) -> None:
+    def changed(self, document: Document, edits: list[TextEdit[Position]]) -> None:
         """One notification changed a document by ``edits``; it reads as it does behind them."""
         change = self._read(document, edits)
         if change is None:
@@ -197,7 +198,7 @@ class EditHistory:
         if is_typed and not undone:
             self._add(RecordedEdit(document, change.line, change.old, change.new, self._clock()))
 
-    def accepted(self, document: Document, edits: list[Edit]) -> None:
+    def accepted(self, document: Document, edits: list[TextEdit[Position]]) -> None:
         """A change as a next edit proposed it: it begins nothing of its own. The edit that it
         follows from stays the last one, with what was changed of its own lines."""
         change = self._read(document, edits)
@@ -232,7 +233,7 @@ class EditHistory:
 
     # How a change becomes an edit
 
-    def _read(self, document: Document, edits: list[Edit]) -> _Change | None:
+    def _read(self, document: Document, edits: list[TextEdit[Position]]) -> _Change | None:
         """The lines that ``edits`` changed; None where they changed none, or where the document was
         not known."""
         before = self.lines_before(document)
@@ -294,13 +295,15 @@ class EditHistory:
             self._edits = deque(left, LONGEST_HISTORY)
 
 
-def _apart(edits: list[Edit]) -> bool:
+def _apart(edits: list[TextEdit[Position]]) -> bool:
     """Whether edits of one notification lie at places that no keystroke changes together."""
     lines = {edit.start.line for edit in edits} | {edit.end.line for edit in edits}
     return len(edits) > 1 and max(lines) - min(lines) > 1
 
 
-def _changed_lines(before: list[str], after: list[str], edits: list[Edit]) -> _Change | None:
+def _changed_lines(
+    before: list[str], after: list[str], edits: list[TextEdit[Position]]
+) -> _Change | None:
     """The lines that differ, looked for where the edits say; None where none does."""
     added = len(after) - len(before)
     if len(edits) == 1:

@@ -11,7 +11,7 @@ from lsp_server.shared.errors import RedraftError
 from lsp_server.text.documents.document import Document, Position
 
 if TYPE_CHECKING:
-    from lsp_server.editor.next_edits.pending import PendingNextEdit
+    from lsp_server.editor.next_edits.suggestion import Suggestion
     from lsp_server.editor.server import RedraftServer
 
 
@@ -61,7 +61,7 @@ def run_next_edit_command(ls: RedraftServer, command: str, argument: dict[str, A
 
 async def _found(
     ls: RedraftServer, document: Document, position: Position
-) -> list[PendingNextEdit] | None:
+) -> list[Suggestion] | None:
     if not ls.settings.next_edits.enabled or switched_off_reason(ls, document):
         return []
     return await ls.next_edits.next_edits(document, position)
@@ -77,7 +77,7 @@ def _place(ls: RedraftServer, params: Any) -> tuple[Document, Position]:
     return document, document.position(line, units, ls.features.encoding)
 
 
-def _as_json(ls: RedraftServer, one: PendingNextEdit) -> dict[str, Any]:
+def _as_json(ls: RedraftServer, one: Suggestion) -> dict[str, Any]:
     document = ls.documents.find(one.uri) or one.document
     encoding = ls.features.encoding
     start, end = (

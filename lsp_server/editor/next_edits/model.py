@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lsp_server.editor.editing.hunks import Hunk
 from lsp_server.editor.editing.region import TrackedRegion
 from lsp_server.editor.next_edits.answers import AnsweredWindow, NoWindow, read_answer
 from lsp_server.editor.next_edits.history import RecordedEdit
@@ -21,18 +20,18 @@ from lsp_server.editor.next_edits.prompts import (
 )
 from lsp_server.editor.next_edits.rules import does_not_parse, refusal
 from lsp_server.editor.next_edits.window_hunks import (
-    DocumentChange,
-    WindowHunk,
     all_hunks,
     first_hunks,
     in_document,
     logprob_of,
+    starts_in_answer,
 )
 from lsp_server.editor.next_edits.windows import Window, shown_line
 from lsp_server.shared.contract.jobs import EDIT, GenerateJob, JobResult, Span
 from lsp_server.shared.errors import EngineFailed, EngineUnavailable, ModelUnavailable
 from lsp_server.tasks.next_edits.formats import FORMATS, NextEditFormat
 from lsp_server.text.documents.document import Document, Position
+from lsp_server.text.text_edit import TextEdit
 
 if TYPE_CHECKING:
     from lsp_server.engine.client import EngineClient
@@ -94,7 +93,7 @@ class WindowRequest:
         is_near = is_near or self.window.cursor == (place.line - first, place.column)
         return self.document is document and is_near and self.is_current
 
-    def refusal(self, hunk: Hunk) -> str:
+    def refusal(self, hunk: TextEdit[int]) -> str:
         """Why a change of the window is not shown, in words; empty where it is."""
         return refusal(
             *(self.window, hunk, self.recent, self.document), is_elsewhere=self.is_elsewhere
@@ -119,7 +118,7 @@ class WindowRequest:
 class ConfidentChanges:
     """Changes that are shown, and the joint probability of each."""
 
-    changes: list[tuple[DocumentChange, float]]
+    changes: list[tuple[TextEdit[Position], float]]
 
 
 class NextEditModel:
@@ -257,7 +256,7 @@ class NextEditModel:
     def _confident(
         self,
         request: WindowRequest,
-        hunks: Sequence[WindowHunk],
+        hunks: Sequence[TextEdit[int]],
         made: AnsweredWindow,
         spans: Sequence[Span],
     ) -> ConfidentChanges:
@@ -266,18 +265,18 @@ class NextEditModel:
         if not request.is_current:
             self.reason = "the text has changed"
             return ConfidentChanges([])
-        left: list[tuple[Hunk, float]] = []
+        left: list[tuple[TextEdit[int], float]] = []
         logprob = 0.0
-        for one in hunks:
-            reason = request.refusal(one.hunk)
-            logprob += logprob_of(one, made, spans)
+        for one, start in zip(hunks, starts_in_answer(hunks), strict=True):
+            reason = request.refusal(one)
+            logprob += logprob_of(start, one, made, spans)
             likely = math.exp(logprob)
             if not reason and likely < self.threshold:
                 reason = f"the model is not sure of it ({likely:.2f} of {self.threshold:g})"
             if reason:
                 self.reason = reason
             else:
-                left.append((one.hunk, likely))
+                left.append((one, likely))
         if left and (problem := self._problem(request, [hunk for hunk, _ in left])):
             self.reason = f"the text would not parse ({problem})"
             return ConfidentChanges([])
@@ -289,7 +288,7 @@ class NextEditModel:
             ]
         )
 
-    def _problem(self, request: WindowRequest, hunks: list[Hunk]) -> str:
+    def _problem(self, request: WindowRequest, hunks: list[TextEdit[int]]) -> str:
         text = request.version_text
         start = sum(map(len, text.split("\n")[: request.window.first])) + request.window.first
         return does_not_parse(request.window, hunks, text, start)

@@ -6,15 +6,14 @@ with ``*`` or ``**`` in it is left alone: what stands where, only running it tel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lsp_server.editor.editing.hunks import Hunk
-from lsp_server.editor.next_edits.proposal import Proposal
 from lsp_server.editor.next_edits.words import refuse_many
 from lsp_server.text.syntax.python_names import Use, occurrences
 from lsp_server.text.syntax.python_references import PythonMembers
 from lsp_server.text.syntax.tree import SyntaxTree
+from lsp_server.text.text_edit import TextEdit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,10 +69,10 @@ def signature_change(
 
 def calls_to_change(
     change: SignatureChange, tree: SyntaxTree, function: Node | None, calls: list[Node]
-) -> list[Proposal]:
+) -> list[TextEdit[int]]:
     """What becomes of calls of the function in a text. function: where it is in the same text."""
     inside = (function.start_byte, function.end_byte) if function is not None else (0, 0)
-    proposals = []
+    edits = []
     for call in calls:
         arguments = call.child_by_field_name("arguments")
         if arguments is None or arguments.type != "argument_list" or arguments.has_error:
@@ -81,14 +80,14 @@ def calls_to_change(
         if any(one.type in _SPLATS for one in arguments.named_children):
             continue
         is_inside = inside[0] <= call.start_byte < inside[1]
-        proposal = (
+        edit = (
             _without(change, tree, arguments)
             if change.removed
             else _with(change, tree, arguments, is_inside=is_inside)
         )
-        if proposal is not None:
-            proposals.append(proposal)
-    return proposals
+        if edit is not None:
+            edits.append(edit)
+    return edits
 
 
 def calls_of(tree: SyntaxTree, function: Node) -> list[Node]:
@@ -226,7 +225,7 @@ def _bound_arguments(tree: SyntaxTree, function: Node) -> int:
 # What becomes of a call
 
 
-def _without(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> Proposal | None:
+def _without(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> TextEdit[int] | None:
     given = _given(arguments)
     named = [
         one
@@ -241,7 +240,7 @@ def _without(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> Prop
     else:
         return None
     hunk = _removal(tree, arguments, given, given.index(gone))
-    return Proposal("", (hunk,), f"remove the argument {change.removed} of {change.function}")
+    return replace(hunk, note=f"remove the argument {change.removed} of {change.function}")
 
 
 def _given(arguments: Node) -> list[Node]:
@@ -249,12 +248,14 @@ def _given(arguments: Node) -> list[Node]:
     return [one for one in arguments.named_children if one.type not in _NO_ARGUMENTS]
 
 
-def _removal(tree: SyntaxTree, arguments: Node, given: list[Node], number: int) -> Hunk:
+def _removal(tree: SyntaxTree, arguments: Node, given: list[Node], number: int) -> TextEdit[int]:
     """Takes away an argument with its comments: those in lines above it and the one behind it in
     its line. A neighbour's stay."""
     gone = given[number]
     if len(given) == 1:
-        return Hunk(tree.index(arguments.start_byte) + 1, tree.index(arguments.end_byte) - 1, "")
+        return TextEdit(
+            tree.index(arguments.start_byte) + 1, tree.index(arguments.end_byte) - 1, ""
+        )
     last = given[number - 1] if number else None
     row = (last.end_point if last is not None else arguments.start_point)[0]
     comments = [one for one in arguments.named_children if one.type == "comment"]
@@ -266,7 +267,7 @@ def _removal(tree: SyntaxTree, arguments: Node, given: list[Node], number: int) 
     if number + 1 < len(given):
         first = next((one for one in above if one.start_point[0] > row), gone)
         following = next((one for one in below if one not in own), given[number + 1])
-        return Hunk(tree.index(first.start_byte), tree.index(following.start_byte), "")
+        return TextEdit(tree.index(first.start_byte), tree.index(following.start_byte), "")
     assert last is not None
     end = tree.index((own[-1] if own else gone).end_byte)
     kept = [one for one in above if one.start_point[0] == row]
@@ -275,14 +276,14 @@ def _removal(tree: SyntaxTree, arguments: Node, given: list[Node], number: int) 
         indent = tree.text[tree.index(kept[-1].end_byte) : tree.index(gone.start_byte)]
         text = "" if rest[:1] in "\r\n" else indent
         comma = len(tree.text[end:]) - len(tree.text[end:].lstrip(", "))
-        return Hunk(tree.index(kept[-1].end_byte), end + (0 if own else comma), text)
+        return TextEdit(tree.index(kept[-1].end_byte), end + (0 if own else comma), text)
     has_comma = "," in tree.text[tree.index(gone.end_byte) : end]
-    return Hunk(tree.index(last.end_byte), end, "," if has_comma and own else "")
+    return TextEdit(tree.index(last.end_byte), end, "," if has_comma and own else "")
 
 
 def _with(
     change: SignatureChange, tree: SyntaxTree, arguments: Node, *, is_inside: bool
-) -> Proposal | None:
+) -> TextEdit[int] | None:
     """The new parameter is given what has its name at the call; without such, the user is led
     there."""
     given = _given(arguments)
@@ -295,7 +296,7 @@ def _with(
     title = f"pass {change.added} to {change.function}"
     inside = tree.index(arguments.end_byte) - 1
     if not is_inside and not _is_visible(tree, change.added, arguments):
-        return Proposal("", (), title, place=inside)
+        return TextEdit(inside, inside, "", title)
     by_name = change.place < 0 or change.place > len(positional)
     if by_name or (change.place == len(positional) and len(given) > len(positional)):
         text, place = f"{change.added}={change.added}", len(given)
@@ -303,9 +304,9 @@ def _with(
         text, place = change.added, change.place
     if place < len(given):
         at = tree.index(given[place].start_byte)
-        return Proposal("", (Hunk(at, at, f"{text}, "),), title)
+        return TextEdit(at, at, f"{text}, ", title)
     at = tree.index(given[-1].end_byte) if given else tree.index(arguments.start_byte) + 1
-    return Proposal("", (Hunk(at, at, f", {text}" if given else text),), title)
+    return TextEdit(at, at, f", {text}" if given else text, title)
 
 
 def _is_visible(tree: SyntaxTree, name: str, arguments: Node) -> bool:

@@ -32,19 +32,18 @@ from lsp_server.editor.next_edits.finding import (
 from lsp_server.editor.next_edits.history import EditHistory, RecordedEdit
 from lsp_server.editor.next_edits.model import ConfidentChanges, NextEditModel, WindowRequest
 from lsp_server.editor.next_edits.notebook_text import NotebookText
-from lsp_server.editor.next_edits.pending import PendingNextEdit
 from lsp_server.editor.next_edits.places import files_touched, places_touched
-from lsp_server.editor.next_edits.proposal import Proposal
 from lsp_server.editor.next_edits.renames import rename_by
+from lsp_server.editor.next_edits.suggestion import Suggestion
 from lsp_server.editor.next_edits.taken_places import TakenPlaces
-from lsp_server.editor.next_edits.window_hunks import DocumentChange
 from lsp_server.editor.next_edits.windows import window_at
 from lsp_server.shared.contract.jobs import EDIT, PREFETCH, PREFILL
 from lsp_server.shared.errors import WorkTakesTooLong
 from lsp_server.shared.processes.function_process import FunctionProcess
 from lsp_server.tasks.next_edits.formats import NextEditFormat
-from lsp_server.text.documents.document import Document, Documents, Edit, Position, split_lines
+from lsp_server.text.documents.document import Document, Documents, Position, split_lines
 from lsp_server.text.documents.workspace_folders import DocumentLocation, Folders
+from lsp_server.text.text_edit import TextEdit
 from repo_index.reading import decoded
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class NextEditProvider:
         self._folders = folders
         self._may_be_read = may_be_read
         self.history = EditHistory(may_be_read)
-        self._pending: list[PendingNextEdit] = []
+        self._pending: list[Suggestion] = []
         self._made_for: tuple[RecordedEdit | None, float] = (None, 0.0)
         self._dismissed: set[tuple[str, str, str | None]] = set()
         self._settling: asyncio.Task[None] | None = None
@@ -117,7 +116,7 @@ class NextEditProvider:
             if one.uri == document.uri:
                 one.move_to(document, is_open=True)
 
-    def changed(self, document: Document, edits: list[Edit]) -> None:
+    def changed(self, document: Document, edits: list[TextEdit[Position]]) -> None:
         """A document was changed."""
         self._flight.stop()
         if self._settling is not None and self._settling.cancel():
@@ -195,7 +194,7 @@ class NextEditProvider:
             "trouble": model.trouble if model is not None else "",
         }
 
-    def _taken(self, document: Document, edits: list[Edit]) -> list[PendingNextEdit]:
+    def _taken(self, document: Document, edits: list[TextEdit[Position]]) -> list[Suggestion]:
         """The proposals whose change this is, so that it begins nothing of its own.
 
         Editors do not say a change as it was proposed: they leave out what its text begins or ends
@@ -218,9 +217,7 @@ class NextEditProvider:
 
     # What is proposed
 
-    async def next_edits(
-        self, document: Document, cursor: Position
-    ) -> list[PendingNextEdit] | None:
+    async def next_edits(self, document: Document, cursor: Position) -> list[Suggestion] | None:
         """Next edits, those of ``document`` first from the cursor on; None when a newer request
         came. Waits until a name that is being typed is finished."""
         mine = self._flight.begin()
@@ -284,7 +281,7 @@ class NextEditProvider:
             running.task = asyncio.create_task(self._ask(running, self.history.last, priority))
         return self._flight.running
 
-    def _start_ahead(self, document: Document, edit: Edit) -> None:
+    def _start_ahead(self, document: Document, edit: TextEdit[Position]) -> None:
         """Ask for the window behind what was typed while it is seen whether the user goes on."""
         lines = edit.text.split("\n")
         column = len(lines[-1]) + (edit.start.column if len(lines) == 1 else 0)
@@ -409,19 +406,19 @@ class NextEditProvider:
         made = []
         document = self._documents.find(request.document.uri)
         for change, likely in confident.changes:
-            one = PendingNextEdit(
+            one = Suggestion(
                 document=document or request.document,
                 is_open=document is not None,
                 region=TrackedRegion(change.start, change.end),
-                old_text=change.old,
-                new_text=change.new,
-                title=_title(change),
+                old_text=request.document.between(change.start, change.end),
+                new_text=change.text,
+                title=_title(request.document.between(change.start, change.end), change.text),
                 source=last,
                 number=next(_numbers),
                 is_of_model=True,
                 likely=likely,
             )
-            is_again = (one.uri, one.old_text, change.new) in self._taken_texts
+            is_again = (one.uri, one.old_text, change.text) in self._taken_texts
             if not is_again and not any(_overlap(one, other) for other in self._pending):
                 made.append(one)
         before = len(self._pending)
@@ -466,7 +463,7 @@ class NextEditProvider:
             self._placed(one, last, document)
             if notebook is None
             else self._in_cell(one, last, notebook)
-            for one in found.proposals
+            for one in found.edits
         ]
         made += [
             self._pending_at(one.document, one.region, new, title, last)
@@ -508,7 +505,7 @@ class NextEditProvider:
             self._given_up = str(reason)
             return []
 
-    def _add(self, made: list[PendingNextEdit]) -> None:
+    def _add(self, made: list[Suggestion]) -> None:
         self._pending += [
             one for one in made if (one.title, one.uri, one.new_text) not in self._dismissed
         ]
@@ -520,17 +517,17 @@ class NextEditProvider:
             return
         opened = self._opened_in(place)
         folder = Path(place.folder)
-        proposals = await self._look(elsewhere.proposals, folder, place.path, opened)
+        found = await self._look(elsewhere.edits, folder, place.path, opened)
         if source not in set(self.history):
             return
         unopened: dict[str, Document] = {}
-        for one in proposals:
-            if one.path not in unopened:
-                document = self._document(folder, one.path, one.text, "python")
+        for path, text, one in found:
+            if path not in unopened:
+                document = self._document(folder, path, text, "python")
                 if document is None or not self._may_be_read(document):
                     continue
-                unopened[one.path] = document
-            self._add([self._placed(one, source, unopened[one.path])])
+                unopened[path] = document
+            self._add([self._placed(one, source, unopened[path])])
 
     def _opened_in(self, place: DocumentLocation) -> dict[str, str]:
         """Open documents of a folder by their paths; those that may not be read have no text."""
@@ -550,21 +547,16 @@ class NextEditProvider:
                 return document if document.text == text else None
         return Document((folder / path).as_uri(), language, 0, text)
 
-    def _placed(self, one: Proposal, source: RecordedEdit, document: Document) -> PendingNextEdit:
-        hunk = one.hunks[0] if one.hunks else None
-        start = document.position_at(one.start)
-        end = document.position_at(hunk.end) if hunk is not None else start
-        text = hunk.text if hunk is not None else None
-        return self._pending_at(document, TrackedRegion(start, end), text, one.title, source)
+    def _placed(self, one: TextEdit[int], source: RecordedEdit, document: Document) -> Suggestion:
+        region = TrackedRegion(document.position_at(one.start), document.position_at(one.end))
+        return self._pending_at(document, region, _new_text(one), one.note, source)
 
     def _in_cell(
-        self, one: Proposal, source: RecordedEdit, notebook: NotebookText
-    ) -> PendingNextEdit:
-        hunk = one.hunks[0] if one.hunks else None
+        self, one: TextEdit[int], source: RecordedEdit, notebook: NotebookText
+    ) -> Suggestion:
         cell, start = notebook.place(one.start)
-        end = notebook.place(hunk.end)[1] if hunk is not None else start
-        text = hunk.text if hunk is not None else None
-        return self._pending_at(cell, TrackedRegion(start, end), text, one.title, source)
+        region = TrackedRegion(start, notebook.place(one.end)[1])
+        return self._pending_at(cell, region, _new_text(one), one.note, source)
 
     def _pending_at(
         self,
@@ -573,8 +565,8 @@ class NextEditProvider:
         text: str | None,
         title: str,
         source: RecordedEdit,
-    ) -> PendingNextEdit:
-        return PendingNextEdit(
+    ) -> Suggestion:
+        return Suggestion(
             document=document,
             is_open=self._documents.find(document.uri) is document,
             region=TrackedRegion(region.start, region.end),
@@ -609,14 +601,19 @@ def _file_text(uri: str) -> str | None:
         return None
 
 
-def _title(change: DocumentChange) -> str:
-    old, new = (" ".join(text.split())[:60] for text in (change.old, change.new))
+def _new_text(edit: TextEdit[int]) -> str | None:
+    """None where the user is only led to the place."""
+    return edit.text if edit.text or edit.start < edit.end else None
+
+
+def _title(old: str, new: str) -> str:
+    old, new = (" ".join(text.split())[:60] for text in (old, new))
     if not old:
         return f"insert {new}"
     return f"change {old} to {new}" if new else f"delete {old}"
 
 
-def _overlap(one: PendingNextEdit, other: PendingNextEdit) -> bool:
+def _overlap(one: Suggestion, other: Suggestion) -> bool:
     """Whether two changes of a document touch the same text."""
     if one.document is not other.document:
         return False
@@ -637,12 +634,12 @@ def _is_inside(edit: RecordedEdit, cursor: Position) -> bool:
     return edit.line <= cursor.line < max(edit.end, edit.line + 1)
 
 
-def _is_near(edit: Edit, region: TrackedRegion) -> bool:
+def _is_near(edit: TextEdit[Position], region: TrackedRegion) -> bool:
     """Whether an edit reaches the lines of a region, or the one below it."""
     return region.start.line <= edit.end.line and edit.start.line <= region.end.line + 1
 
 
-def _with(lines: list[str], taken: list[PendingNextEdit]) -> list[str]:
+def _with(lines: list[str], taken: list[Suggestion]) -> list[str]:
     """Lines of a document with the text of proposals, none of which overlap."""
     found = list(lines)
     for one in sorted(taken, key=lambda one: one.region.start, reverse=True):
@@ -655,7 +652,7 @@ def _with(lines: list[str], taken: list[PendingNextEdit]) -> list[str]:
     return found
 
 
-def _order(one: PendingNextEdit, uri: str, cursor: Position) -> tuple[bool, str, bool, Position]:
+def _order(one: Suggestion, uri: str, cursor: Position) -> tuple[bool, str, bool, Position]:
     is_elsewhere = one.uri != uri
     is_above = not is_elsewhere and one.region.start < cursor
     return (is_elsewhere, one.uri, is_above, one.region.start)

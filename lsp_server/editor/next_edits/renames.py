@@ -7,13 +7,13 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lsp_server.editor.editing.hunks import Hunk
 from lsp_server.editor.next_edits.words import changed_word, refuse_many
 from lsp_server.text.syntax.keywords import is_keyword
 from lsp_server.text.syntax.name_uses import NameUse, Reference
 from lsp_server.text.syntax.references import references, same_meaning
 from lsp_server.text.syntax.roles import MARKUP, PROSE
 from lsp_server.text.syntax.tree import SyntaxTree
+from lsp_server.text.text_edit import TextEdit
 
 if TYPE_CHECKING:
     from lsp_server.editor.next_edits.history import RecordedEdit
@@ -33,10 +33,12 @@ class Rename:
     is_global: bool
     """Whether the module gives the name to others."""
 
-    def hunks(self) -> tuple[Hunk, ...]:
+    def edits(self) -> tuple[TextEdit[int], ...]:
         """The replacements in the text as it is."""
         return tuple(
-            Hunk(self.shift.of(start), self.shift.of(start) + end - start, one.written(self.new))
+            TextEdit(
+                self.shift.of(start), self.shift.of(start) + end - start, one.written(self.new)
+            )
             for one in self.places
             for start, end in (one.span,)
         )

@@ -10,11 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lsp_server.editor.editing.hunks import Hunk
-from lsp_server.editor.next_edits.proposal import Proposal
 from lsp_server.editor.next_edits.words import refuse_many, whole
 from lsp_server.text.line_diff import opcodes
 from lsp_server.text.syntax.tree import SyntaxTree
+from lsp_server.text.text_edit import TextEdit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -94,7 +93,7 @@ def replacements(
             yield RepeatedReplacement(_text(before, old), _text(now, new), role)
 
 
-def places_of(tree: SyntaxTree, replacement: RepeatedReplacement) -> list[Proposal]:
+def places_of(tree: SyntaxTree, replacement: RepeatedReplacement) -> list[TextEdit[int]]:
     """Where a text has the old thing in the same role. Raises WorkTakesTooLong."""
     refuse_many(tree.text, replacement.old)
     found = []
@@ -102,9 +101,8 @@ def places_of(tree: SyntaxTree, replacement: RepeatedReplacement) -> list[Propos
         node = _whole(tree, *at.span())
         is_same = node is not None and _text(tree, node) == replacement.old
         if is_same and role_of(tree, node) == replacement.role:  # type: ignore[arg-type]
-            hunk = Hunk(*at.span(), replacement.new)
             title = f"{_short(replacement.old)} → {_short(replacement.new)}"
-            found.append(Proposal("", (hunk,), title))
+            found.append(TextEdit(*at.span(), replacement.new, title))
     return found
 
 

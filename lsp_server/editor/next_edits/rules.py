@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from lsp_server.editor.editing.checks import new_problem
-from lsp_server.editor.editing.hunks import Hunk, apply_hunks
+from lsp_server.editor.editing.hunks import apply_hunks
 from lsp_server.editor.next_edits.history import RecordedEdit
 from lsp_server.editor.next_edits.windows import Window, shown_line
 from lsp_server.text.documents.document import Document
+from lsp_server.text.text_edit import TextEdit
 
 LINES_ABOVE = 4
 """A change that begins more lines above the cursor is not shown unless it was looked for there."""
@@ -25,7 +26,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\ufeff\ud800-\udfff]
 
 def refusal(
     window: Window,
-    hunk: Hunk,
+    hunk: TextEdit[int],
     recent: Sequence[RecordedEdit],
     document: Document,
     *,
@@ -64,7 +65,9 @@ def _follows(deleted: str, recent: Sequence[RecordedEdit]) -> bool:
     return any(words & (set(_words(edit.old)) - set(_words(edit.new))) for edit in recent)
 
 
-def does_not_parse(window: Window, hunks: Iterable[Hunk], document: str, start: int) -> str:
+def does_not_parse(
+    window: Window, hunks: Iterable[TextEdit[int]], document: str, start: int
+) -> str:
     """Why a document no longer parses with changes of its window, where it did; empty otherwise.
 
     ``start``: code points before the window; line ends of the document are line feeds.
@@ -74,7 +77,7 @@ def does_not_parse(window: Window, hunks: Iterable[Hunk], document: str, start: 
     return new_problem(document, new, window.language)
 
 
-def _repeats(text: str, hunk: Hunk) -> bool:
+def _repeats(text: str, hunk: TextEdit[int]) -> bool:
     """Whether a line of the new text comes over and over, or the lines are those that stand above
     or below already."""
     added = [line for line in hunk.text.split("\n") if line.strip()]
@@ -93,7 +96,7 @@ def _repeats(text: str, hunk: Hunk) -> bool:
     return above.endswith(block) or below.startswith(block)
 
 
-def _against(window: Window, hunk: Hunk, edit: RecordedEdit) -> str:
+def _against(window: Window, hunk: TextEdit[int], edit: RecordedEdit) -> str:
     """Whether a change takes back an edit, or deletes what was just written."""
     first, end = edit.line - window.first, edit.end - window.first
     if end < 0 or first > len(window.lines):

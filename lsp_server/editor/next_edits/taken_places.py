@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 from lsp_server.editor.editing.region import TrackedRegion
 from lsp_server.editor.next_edits.history import RecordedEdit
-from lsp_server.editor.next_edits.pending import PendingNextEdit
+from lsp_server.editor.next_edits.suggestion import Suggestion
 from lsp_server.editor.next_edits.words import changed_word
-from lsp_server.text.documents.document import Document, Edit, Position
+from lsp_server.text.documents.document import Document, Position
+from lsp_server.text.text_edit import TextEdit
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +44,9 @@ class TakenPlaces:
     def __init__(self) -> None:
         self._places: list[TakenPlace] = []
 
-    def changed(self, document: Document, edits: list[Edit], taken: list[PendingNextEdit]) -> None:
+    def changed(
+        self, document: Document, edits: list[TextEdit[Position]], taken: list[Suggestion]
+    ) -> None:
         """A document was changed; it holds what was ``taken`` by that."""
         for one in self._places:
             for edit in edits if one.document is document else ():
@@ -81,7 +84,7 @@ class TakenPlaces:
                 yield one, text, f"rename {one.name} to {name}"
 
 
-def _taken(taken: Iterable[PendingNextEdit]) -> Iterator[TakenPlace]:
+def _taken(taken: Iterable[Suggestion]) -> Iterator[TakenPlace]:
     """Where the texts of proposals stand once they are in the document."""
     line, shift = -1, 0
     for one in sorted(taken, key=lambda one: one.region.start):

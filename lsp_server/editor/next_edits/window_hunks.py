@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import accumulate
 
-from lsp_server.editor.editing.hunks import Hunk, line_by_line, minimal_hunks
+from lsp_server.editor.editing.hunks import line_by_line, minimal_hunks
 from lsp_server.editor.next_edits.answers import AnsweredWindow
 from lsp_server.editor.next_edits.windows import Window
 from lsp_server.shared.contract.jobs import Span
 from lsp_server.text.documents.document import Document, Position, line_end
+from lsp_server.text.text_edit import TextEdit
 
 _BOM = "\ufeff"
 REJOINED_LINES = 2
 """An answer is back in the window when so many whole lines are the window's again."""
 
 
-@dataclass(frozen=True, slots=True)
-class WindowHunk:
-    """A replacement in the window's text, and where the new text stands in the answered one."""
-
-    hunk: Hunk
-    new_start: int
-
-    @property
-    def new_end(self) -> int:
-        """Behind the new text."""
-        return self.new_start + len(self.hunk.text)
-
-
-def all_hunks(window: Window, made: AnsweredWindow) -> list[WindowHunk]:
+def all_hunks(window: Window, made: AnsweredWindow) -> list[TextEdit[int]]:
     """The changes of a whole answer."""
-    return _placed(window.text, made.text)
+    return _hunks(window.text, made.text)
 
 
-def first_hunks(window: Window, made: AnsweredWindow) -> list[WindowHunk]:
+def first_hunks(window: Window, made: AnsweredWindow) -> list[TextEdit[int]]:
     """The changes up to where an answer that is still being written rejoined the window; none
     until it did."""
     new = [f"{line}\n" for line in made.text.split("\n")[:-1]]
@@ -49,25 +37,29 @@ def first_hunks(window: Window, made: AnsweredWindow) -> list[WindowHunk]:
         for place in range(head, len(old) - REJOINED_LINES + 1):
             if old[place : place + REJOINED_LINES] == last:
                 known = "".join(old[: place + REJOINED_LINES])
-                return _placed(known, "".join(new[:end]))
+                return _hunks(known, "".join(new[:end]))
     return []
 
 
-def _placed(old: str, new: str) -> list[WindowHunk]:
+def _hunks(old: str, new: str) -> list[TextEdit[int]]:
     """The changes between two texts; lines that changed one by one are changes of their own."""
-    found, shift = [], 0
-    for hunk in (one for whole in minimal_hunks(old, new) for one in line_by_line(old, whole)):
-        found.append(WindowHunk(hunk, hunk.start + shift))
-        shift += len(hunk.text) - (hunk.end - hunk.start)
-    return found
+    return [one for whole in minimal_hunks(old, new) for one in line_by_line(old, whole)]
 
 
-def logprob_of(one: WindowHunk, made: AnsweredWindow, spans: Sequence[Span]) -> float:
+def starts_in_answer(hunks: Sequence[TextEdit[int]]) -> list[int]:
+    """Where the new text of each change stands in the answered window."""
+    grown = (len(hunk.text) - (hunk.end - hunk.start) for hunk in hunks)
+    return [hunk.start + by for hunk, by in zip(hunks, accumulate(grown, initial=0), strict=False)]
+
+
+def logprob_of(
+    start_of_new: int, hunk: TextEdit[int], made: AnsweredWindow, spans: Sequence[Span]
+) -> float:
     """The joint log probability (nats) of all tokens from where the answer leaves the window to
     where it is back: of the new text, and of the token that goes on behind it, which is all that
-    says how likely a deletion was."""
-    start = made.answered_at(one.new_start)
-    end = made.answered_at(one.new_end)
+    says how likely a deletion was. ``start_of_new``: of its new text, see above."""
+    start = made.answered_at(start_of_new)
+    end = made.answered_at(start_of_new + len(hunk.text))
     if start is None and end is None:
         start = end = 1 << 60
     total, place = 0.0, 0
@@ -82,17 +74,9 @@ def logprob_of(one: WindowHunk, made: AnsweredWindow, spans: Sequence[Span]) -> 
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentChange:
-    """A replacement in a document: what stands between two places, and what takes its place."""
-
-    start: Position
-    end: Position
-    old: str
-    new: str
-
-
-def in_document(window: Window, hunk: Hunk, document: Document, first: int) -> DocumentChange:
+def in_document(
+    window: Window, hunk: TextEdit[int], document: Document, first: int
+) -> TextEdit[Position]:
     """A change of the window as one of the document, where the window begins in line ``first``.
     Line ends, byte order mark and everything else outside of the hunk stay as they are."""
     text = window.text
@@ -112,7 +96,7 @@ def in_document(window: Window, hunk: Hunk, document: Document, first: int) -> D
     start = _position(window, start_at, document, first)
     end = _position(window, end_at, document, first)
     mark = _line_end(document, start.line)
-    return DocumentChange(start, end, document.between(start, end), new.replace("\n", mark))
+    return TextEdit(start, end, new.replace("\n", mark))
 
 
 def _position(window: Window, place: int, document: Document, first: int) -> Position:

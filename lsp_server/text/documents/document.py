@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Literal
 
 from lsp_server.shared.errors import UnknownDocument
+from lsp_server.text.text_edit import TextEdit
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
@@ -26,15 +27,6 @@ class Position:
 
     line: int
     column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """``start`` to ``end`` became ``text``. Positions are of the document before the edit."""
-
-    start: Position
-    end: Position
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +176,16 @@ class Document:
         """``position`` as LSP's line and character."""
         return position.line, units_of(self.lines[position.line], position.column, encoding)
 
-    def replace_all(self, text: str) -> Edit:
+    def replace_all(self, text: str) -> TextEdit[Position]:
         """The client sent the full text."""
-        edit = Edit(Position(0, 0), self.end(), text)
+        edit = TextEdit(Position(0, 0), self.end(), text)
         self.lines = split_lines(_join_surrogates(text))
         self._text = self._starts = None
         return edit
 
     def change(
         self, start: tuple[int, int], end: tuple[int, int], text: str, encoding: Encoding
-    ) -> Edit:
+    ) -> TextEdit[Position]:
         """Replace an LSP range (line, units) by ``text``; returns the edit in code points."""
         first = self.position(*start, encoding)
         last = self.position(*end, encoding)
@@ -206,9 +198,9 @@ class Document:
             window = _join_surrogates(window)
             line_end_length = len(line_end(self.lines[last.line]))
             to = Position(last.line, len(self.lines[last.line]) - line_end_length)
-            edit = Edit(Position(first.line, 0), to, window[: len(window) - line_end_length])
+            edit = TextEdit(Position(first.line, 0), to, window[: len(window) - line_end_length])
         else:
-            edit = Edit(first, last, text)
+            edit = TextEdit(first, last, text)
         from_line = first.line
         if from_line > 0 and window.startswith("\n") and self.lines[from_line - 1].endswith("\r"):
             # A lone carriage return and the newline that now follows it are one line end.

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lsp_server.text.documents.allowed_files import AllowedFiles, allowed_file
-from lsp_server.text.documents.document import Document, Edit
+from lsp_server.text.documents.document import Document, Position
 from lsp_server.text.documents.uri_paths import paths_in
+from lsp_server.text.text_edit import TextEdit
 from repo_index.secret_paths import secret_path
 from repo_index.secrets import secret_content
 
@@ -47,7 +48,7 @@ class SecretDocuments:
             verdict.text_reason = secret_content(document.text, compiled=False)
         return verdict.text_reason
 
-    def changed(self, document: Document, edit: Edit) -> None:
+    def changed(self, document: Document, edit: TextEdit[Position]) -> None:
         """``edit`` was made in a document, which reads as it does behind it."""
         verdict = self._verdict_of(document)
         if verdict.path_reason or verdict.text_reason is None:
@@ -105,7 +106,7 @@ def _target(path: str) -> str:
         return path
 
 
-def _text_around(document: Document, edit: Edit) -> str:
+def _text_around(document: Document, edit: TextEdit[Position]) -> str:
     lines = document.lines
     first = min(edit.start.line, len(lines) - 1)
     last = min(first + edit.text.count("\n") + edit.text.count("\r") + 1, len(lines) - 1)

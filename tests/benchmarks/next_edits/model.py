@@ -18,13 +18,14 @@ import numpy as np
 from lsp_server.editor.next_edits.answers import AnsweredWindow
 from lsp_server.editor.next_edits.model import ConfidentChanges, NextEditModel, WindowRequest
 from lsp_server.editor.next_edits.prompts import holds_marks
-from lsp_server.editor.next_edits.window_hunks import WindowHunk, logprob_of
+from lsp_server.editor.next_edits.window_hunks import logprob_of, starts_in_answer
 from lsp_server.editor.next_edits.windows import Window
 from lsp_server.engine.client import EngineClient
 from lsp_server.shared.contract.jobs import Span
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.settings import NextEditSettings
 from lsp_server.tasks.next_edits.formats import NextEditFormat
+from lsp_server.text.text_edit import TextEdit
 from tests.benchmarks.next_edits.commits import CommitStep
 from tests.benchmarks.next_edits.windows import wanted_window, window_of
 
@@ -85,15 +86,15 @@ class RecordingModel(NextEditModel):
     def _confident(
         self,
         request: WindowRequest,
-        hunks: Sequence[WindowHunk],
+        hunks: Sequence[TextEdit[int]],
         made: AnsweredWindow,
         spans: Sequence[Span],
     ) -> ConfidentChanges:
         self.changes, logprob = [], 0.0
-        for one in hunks:
-            logprob += logprob_of(one, made, spans)
-            old = request.window.text[one.hunk.start : one.hunk.end]
-            self.changes.append((old, one.hunk.text, math.exp(logprob), request.refusal(one.hunk)))
+        for one, start in zip(hunks, starts_in_answer(hunks), strict=True):
+            logprob += logprob_of(start, one, made, spans)
+            old = request.window.text[one.start : one.end]
+            self.changes.append((old, one.text, math.exp(logprob), request.refusal(one)))
         return super()._confident(request, hunks, made, spans)
 
 
@@ -148,7 +149,11 @@ async def _answer(model: RecordingModel, step: CommitStep, request: WindowReques
     def on_found(confident: ConfidentChanges) -> None:
         nonlocal first_s
         first_s = first_s or time.perf_counter() - started
-        changes.extend((change.old, change.new, likely) for change, likely in confident.changes)
+        between = request.document.between
+        changes.extend(
+            (between(change.start, change.end), change.text, likely)
+            for change, likely in confident.changes
+        )
 
     model.reason, model.changes = "", []
     model.results.clear()

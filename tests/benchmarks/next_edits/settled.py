@@ -10,8 +10,8 @@ from pathlib import Path
 
 from lsp_server.editor.editing.hunks import minimal_hunks
 from lsp_server.editor.next_edits.history import EditHistory
-from lsp_server.editor.next_edits.pending import PendingNextEdit
 from lsp_server.editor.next_edits.provider import NextEditProvider
+from lsp_server.editor.next_edits.suggestion import Suggestion
 from lsp_server.text.documents.document import Document, Documents, Position
 from lsp_server.text.documents.workspace_folders import Folders
 from tests.benchmarks.next_edits.commits import LANGUAGES, blocks_between
@@ -71,7 +71,7 @@ async def settled(cases: Path) -> Counter[str]:
 
 
 def _count(
-    found: Counter[str], document: Document, proposals: list[PendingNextEdit], row: dict[str, str]
+    found: Counter[str], document: Document, proposals: list[Suggestion], row: dict[str, str]
 ) -> None:
     texts = [one for one in proposals if one.new_text is not None]
     found["jumps"] += len(proposals) - len(texts)
@@ -80,7 +80,7 @@ def _count(
     found["shown"] += 1
     now = Counter(line.rstrip("\r\n") for line in document.lines)
     then = Counter(row["after"].splitlines())
-    by_line: dict[int, list[PendingNextEdit]] = {}
+    by_line: dict[int, list[Suggestion]] = {}
     for one in texts:
         by_line.setdefault(one.region.start.line, []).append(one)
     wrong = 0

@@ -16,7 +16,8 @@ import numpy as np
 
 from lsp_server.commands.bench.typing import PATIENCE_S
 from lsp_server.commands.demo.session import OpenDocument
-from lsp_server.editor.editing.hunks import Hunk, minimal_hunks
+from lsp_server.editor.editing.hunks import minimal_hunks
+from lsp_server.text.text_edit import TextEdit
 from tests.benchmarks.keystrokes.client import PrivateDaemon, TypingClient
 from tests.benchmarks.keystrokes.command import cancel_figures
 from tests.benchmarks.keystrokes.processes import wait_until_idle
@@ -36,7 +37,7 @@ class Typed(NamedTuple):
 
     path: str
     before: str
-    hunk: Hunk
+    hunk: TextEdit[int]
 
 
 def typed_edits(steps: Sequence[CommitStep]) -> Iterator[Typed]:
@@ -118,7 +119,7 @@ def _ask_for_all(
     return found
 
 
-def _type(document: OpenDocument, hunk: Hunk) -> int:
+def _type(document: OpenDocument, hunk: TextEdit[int]) -> int:
     """Delete and write a stretch key by key; where the cursor is then."""
     text = document.text
     if hunk.end > hunk.start:

@@ -10,7 +10,7 @@ import pytest
 from seeds import Amount
 
 from lsp_server.text.documents.document import Document, Encoding, Position, split_lines
-from lsp_server.text.documents.document import Edit as DocumentEdit
+from lsp_server.text.text_edit import TextEdit as DocumentEdit
 
 CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
 ALPHABET = [

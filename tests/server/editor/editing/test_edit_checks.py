@@ -10,9 +10,9 @@ from seeds import for_each_seed
 from lsp_server.editor.editing.checks import checked_text, new_problem
 from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.shared.errors import EditRefused
-from lsp_server.tasks import generating
 from lsp_server.tasks.editing.indentation import with_end_of, with_indentation_of, with_start_of
 from lsp_server.tasks.editing.pieces import split_at_definitions
+from lsp_server.tasks.editing.task import fitted
 
 METHOD = "    def area(self):\n        return self.a * self.b\n"
 
@@ -23,7 +23,7 @@ def answer(text: str, stopped_by: str = "end") -> JobResult:
 
 def test_an_answer_keeps_indentation_and_last_line_end():
     flat = "def area(self):\n    return self.width * self.b"
-    assert generating.fitted(answer(flat), METHOD).text == (
+    assert fitted(answer(flat), METHOD).text == (
         "    def area(self):\n        return self.width * self.b\n"
     )
 

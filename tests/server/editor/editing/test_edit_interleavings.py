@@ -10,11 +10,12 @@ import pytest
 from engine_stand_in import EngineStandIn
 from seeds import Amount
 
-from lsp_server.editor.editing.provider import Change, EditProvider, EditRequest
+from lsp_server.editor.editing.provider import EditProvider, EditRequest
 from lsp_server.shared.errors import EditRefused
 from lsp_server.shared.settings import Settings
 from lsp_server.text.documents.document import Document, Position
 from lsp_server.text.documents.invisible_characters import first_hidden
+from lsp_server.text.text_edit import TextEdit
 
 LINES = [f"line {number} of the text\n" for number in range(14)]
 FIRST, LAST = 5, 8
@@ -26,11 +27,10 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def applied(text: str, document: Document, changes: list[Change]) -> str:
+def applied(text: str, document: Document, changes: list[TextEdit[Position]]) -> str:
     places = [(document.offset(one.start), document.offset(one.end), one) for one in changes]
     for start, end, change in sorted(places, key=lambda place: place[0], reverse=True):
-        assert text[start:end] == change.old_text
-        text = text[:start] + change.new_text + text[end:]
+        text = text[:start] + change.text + text[end:]
     return text
 
 
@@ -110,7 +110,7 @@ async def several_at_once(order: list[int]) -> str:
         engine.requests[number].end(engine.jobs[number].selection.replace("line", f"new\n{number}"))
         for change in reversed((await making[number]).changes):
             places = (change.start.line, change.start.column), (change.end.line, change.end.column)
-            provider.follow("u", document.change(*places, change.new_text, "utf-32"))
+            provider.follow("u", document.change(*places, change.text, "utf-32"))
             document.version += 1
     return document.text
 

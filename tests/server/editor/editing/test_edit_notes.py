@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from engine_stand_in import EngineStandIn
 
-from lsp_server.editor.editing.hunks import Hunk, apply_hunks, minimal_hunks
+from lsp_server.editor.editing.hunks import apply_hunks, minimal_hunks
 from lsp_server.editor.editing.instruction_comments import comment_span, without_span
 from lsp_server.editor.editing.notes import NOT_IN_INSTRUCTION, ONLY_WHITE_SPACE, noted_hunks
 from lsp_server.editor.editing.provider import EditProvider, EditRequest, EditResult
@@ -19,6 +19,7 @@ from lsp_server.tasks.editing.indentation import with_end_of
 from lsp_server.tasks.editing.shown_text import ShownText
 from lsp_server.tasks.editing.splice import spliced
 from lsp_server.text.documents.document import Document, Position
+from lsp_server.text.text_edit import TextEdit
 
 OLD = "def total(prices):\n    # Sum.\n    tax = 1\n\n    return sum(prices) * tax\n"
 
@@ -49,7 +50,7 @@ def applied(text: str, edit: EditResult) -> str:
     document = Document("u", "python", 1, text)
     return apply_hunks(
         text,
-        [Hunk(document.offset(one.start), document.offset(one.end), one.new_text)
+        [TextEdit(document.offset(one.start), document.offset(one.end), one.text)
          for one in edit.changes],
     )  # fmt: skip
 

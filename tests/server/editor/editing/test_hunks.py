@@ -7,13 +7,8 @@ import itertools
 import random
 import re
 
-from lsp_server.editor.editing.hunks import (
-    Hunk,
-    apply_hunks,
-    line_by_line,
-    minimal_hunks,
-    unified_diff,
-)
+from lsp_server.editor.editing.hunks import apply_hunks, line_by_line, minimal_hunks, unified_diff
+from lsp_server.text.text_edit import TextEdit
 
 PIECES = [
     "a", "b", " ", "\n", "\r\n", "\r", "é", "e\u0301", "😀", "👍🏽", "x\u2028y", "\x0c", "\t",
@@ -52,12 +47,12 @@ def test_random_pairs():
 
 def test_a_changed_word_is_a_hunk_of_that_word():
     old = "def f(host):\n    return host.name\n"
-    assert minimal_hunks(old, old.replace("name", "label")) == [Hunk(29, 33, "label")]
+    assert minimal_hunks(old, old.replace("name", "label")) == [TextEdit(29, 33, "label")]
 
 
 def test_distant_changes_are_separate_hunks():
     old = "one\ntwo\nthree\nfour\n"
-    assert minimal_hunks(old, "1\ntwo\nthree\n4\n") == [Hunk(0, 3, "1"), Hunk(14, 18, "4")]
+    assert minimal_hunks(old, "1\ntwo\nthree\n4\n") == [TextEdit(0, 3, "1"), TextEdit(14, 18, "4")]
 
 
 def test_equal_texts_need_no_hunk():
@@ -65,7 +60,7 @@ def test_equal_texts_need_no_hunk():
 
 
 def test_a_mark_stays_with_its_letter():
-    assert minimal_hunks("ae\u0301", "ae\u0300") == [Hunk(1, 3, "e\u0300")]
+    assert minimal_hunks("ae\u0301", "ae\u0300") == [TextEdit(1, 3, "e\u0300")]
 
 
 def test_a_diff_says_where_the_last_line_has_no_end():

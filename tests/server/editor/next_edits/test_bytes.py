@@ -8,13 +8,13 @@ import re
 from seeds import Amount
 from typist import Typist
 
-from lsp_server.editor.next_edits.pending import PendingNextEdit
+from lsp_server.editor.next_edits.suggestion import Suggestion
 from lsp_server.text.documents.document import units_of
 
 ENDS = ["\n", "\r\n", "\r"]
 
 
-def applied_by_utf16(text: str, edits: list[PendingNextEdit]) -> str:
+def applied_by_utf16(text: str, edits: list[Suggestion]) -> str:
     """The text as a client has it that counts in UTF-16 and knows LSP's lines alone."""
     starts = [0, *(at.end() for at in re.finditer("\r\n|\n|\r", text))]
     data = text.encode("utf-16-le")

@@ -14,7 +14,7 @@ from written_answers import WrittenAnswers
 
 from lsp_server.editor.next_edits import provider
 from lsp_server.editor.next_edits.model import NextEditModel
-from lsp_server.editor.next_edits.pending import PendingNextEdit
+from lsp_server.editor.next_edits.suggestion import Suggestion
 from lsp_server.engine.client import EngineClient
 from lsp_server.shared.contract.jobs import EDIT, PREFETCH
 from lsp_server.shared.settings import NextEditSettings
@@ -70,12 +70,12 @@ class Setting:
             await asyncio.sleep(0)
         return task
 
-    async def answered(self, text: str, likely: float = 1.0) -> list[PendingNextEdit]:
+    async def answered(self, text: str, likely: float = 1.0) -> list[Suggestion]:
         """What is proposed for a whole answer."""
         task = await self.ask()
         await self.engine.write(text, likely)
         await self.engine.end()
-        return cast(list[PendingNextEdit], await task)
+        return cast(list[Suggestion], await task)
 
 
 def in_setting(steps: Callable[[Setting], Awaitable[None]], **settings: Any) -> None:
@@ -85,7 +85,7 @@ def in_setting(steps: Callable[[Setting], Awaitable[None]], **settings: Any) -> 
     asyncio.run(run())
 
 
-def texts(found: list[PendingNextEdit]) -> list[str | None]:
+def texts(found: list[Suggestion]) -> list[str | None]:
     return [one.new_text for one in found]
 
 

@@ -17,6 +17,7 @@ from lsp_server.editor.next_edits.window_hunks import (
     first_hunks,
     in_document,
     logprob_of,
+    starts_in_answer,
 )
 from lsp_server.editor.next_edits.windows import window_at
 from lsp_server.shared.contract.jobs import Span
@@ -67,13 +68,12 @@ def test_not_a_byte_changes_outside_of_the_hunks(amount: Amount) -> None:
             new[at : at + count] = [rng.choice(PIECES) for _ in range(rng.randrange(3))]
         made = read_answer_of(new)
         found = all_hunks(window, made)
-        assert apply_hunks(window.text, [one.hunk for one in found]) == made.text, where
-        changes = [in_document(window, one.hunk, document, window.first) for one in found]
+        assert apply_hunks(window.text, found) == made.text, where
+        changes = [in_document(window, one, document, window.first) for one in found]
         becomes = document.text
         for change in reversed(changes):
             start, stop = offset(document, change.start), offset(document, change.end)
-            assert document.text[start:stop] == change.old, where
-            becomes = becomes[:start] + change.new + becomes[stop:]
+            becomes = becomes[:start] + change.text + becomes[stop:]
         wanted = expected(document, window.first, len(window.lines), new, end)
         assert becomes == wanted or (not new and becomes == wanted.removesuffix(end)), where
 
@@ -107,8 +107,9 @@ def test_the_probability_of_a_change_is_that_of_all_its_tokens_and_of_going_on_b
     made = read_answer(answer, window, FORM, is_whole=True)
     first, second = all_hunks(window, made)
     spans = spans_of(answer, {"radius": 0.5, ")": 0.9, "*": 0.8, "math": 0.1})
-    assert math.exp(logprob_of(first, made, spans)) == pytest.approx(0.5 * 0.9)
-    assert math.exp(logprob_of(second, made, spans)) == pytest.approx(0.5 * 0.8)
+    starts = starts_in_answer([first, second])
+    assert math.exp(logprob_of(starts[0], first, made, spans)) == pytest.approx(0.5 * 0.9)
+    assert math.exp(logprob_of(starts[1], second, made, spans)) == pytest.approx(0.5 * 0.8)
 
 
 def test_the_probability_of_a_deletion_is_that_of_going_on_behind_it() -> None:
@@ -123,7 +124,7 @@ def test_the_probability_of_a_deletion_is_that_of_going_on_behind_it() -> None:
         if at == place:
             spans[number] = Span(span.text, span.source, math.log(0.25))
         at += len(span.text)
-    assert math.exp(logprob_of(only, made, spans)) == pytest.approx(0.25)
+    assert math.exp(logprob_of(*starts_in_answer([only]), only, made, spans)) == pytest.approx(0.25)
 
 
 def test_the_first_change_is_known_once_two_lines_are_the_windows_again() -> None:
@@ -136,7 +137,7 @@ def test_the_first_change_is_known_once_two_lines_are_the_windows_again() -> Non
             found_at = end
             break
     assert found_at == answer.index("def disc") - 1
-    assert [one.hunk.text for one in found] == [", turns"]
+    assert [one.text for one in found] == [", turns"]
 
 
 def test_an_answer_that_changes_nothing_has_no_first_change() -> None:

@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 
 from lsp_server.editor.next_edits.history import EditHistory
-from lsp_server.editor.next_edits.pending import PendingNextEdit
 from lsp_server.editor.next_edits.provider import NextEditProvider
-from lsp_server.text.documents.document import Document, Documents, Edit, Position
+from lsp_server.editor.next_edits.suggestion import Suggestion
+from lsp_server.text.documents.document import Document, Documents, Position
 from lsp_server.text.documents.workspace_folders import Folders
+from lsp_server.text.text_edit import TextEdit
 
 
 class Typist:
@@ -38,7 +39,7 @@ class Typist:
 
     def change(
         self, document: Document, start: tuple[int, int], end: tuple[int, int], text: str
-    ) -> Edit:
+    ) -> TextEdit[Position]:
         edit = document.change(start, end, text, "utf-32")
         self.provider.changed(document, [edit])
         return edit
@@ -61,12 +62,12 @@ class Typist:
         self.now_s += 1
         return Position(line, column + len(new))
 
-    def next_edits(self, document: Document, cursor: Position) -> list[PendingNextEdit]:
+    def next_edits(self, document: Document, cursor: Position) -> list[Suggestion]:
         found = asyncio.run(self.provider.next_edits(document, cursor))
         assert found is not None
         return found
 
-    def take(self, document: Document, one: PendingNextEdit) -> None:
+    def take(self, document: Document, one: Suggestion) -> None:
         """Accept a next edit as an editor does."""
         assert one.document is document
         assert one.new_text is not None

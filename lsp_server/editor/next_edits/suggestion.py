@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from lsp_server.editor.editing.region import TrackedRegion
 from lsp_server.editor.next_edits.history import RecordedEdit
-from lsp_server.text.documents.document import Document, Edit, Position
+from lsp_server.text.documents.document import Document, Position
+from lsp_server.text.text_edit import TextEdit
 
 
 @dataclass(slots=True, eq=False)
-class PendingNextEdit:
+class Suggestion:
     """A proposal at its place in a document, or in a file that is not open."""
 
     document: Document
@@ -58,7 +59,7 @@ class PendingNextEdit:
                 Position(start.line + by, start.column), Position(end.line + by, end.column)
             )
 
-    def follow(self, edits: list[Edit]) -> None:
+    def follow(self, edits: list[TextEdit[Position]]) -> None:
         """Its document changed. A part of it that the user typed shortens it."""
         if len(edits) == 1 and self._is_beginning(edits[0]):
             self.is_typed = True
@@ -77,14 +78,14 @@ class PendingNextEdit:
             self.new_text, self.old_text = self.new_text[len(self.old_text) :], ""
             self.region.touched = not self.new_text
 
-    def _is_joined_by(self, edit: Edit) -> bool:
+    def _is_joined_by(self, edit: TextEdit[Position]) -> bool:
         """Whether what was typed beside it makes one longer word of both."""
         left, right = self.old_text[:1], self.old_text[-1:]
         return (edit.start == self.region.end and _are_of_words(right, edit.text[:1])) or (
             edit.end == self.region.start and _are_of_words(edit.text[-1:], left)
         )
 
-    def _is_beginning(self, edit: Edit) -> bool:
+    def _is_beginning(self, edit: TextEdit[Position]) -> bool:
         start, end = self.region.start, self.region.end
         if self.new_text is None or edit.start < start or end < edit.end:
             return False

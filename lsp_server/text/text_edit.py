@@ -1,0 +1,23 @@
+"""A replacement in a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Place = TypeVar("Place")
+
+
+@dataclass(frozen=True, slots=True)
+class TextEdit(Generic[Place]):
+    """What stands from ``start`` to ``end`` becomes ``text``.
+
+    Both are places of the text before the edit: code points from its start (``TextEdit[int]``), or
+    positions in a document (``TextEdit[Position]``).
+    """
+
+    start: Place
+    end: Place
+    text: str
+    note: str = ""
+    """What the user is told of it; empty for nothing."""
