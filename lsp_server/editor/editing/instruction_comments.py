@@ -25,6 +25,8 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 """How a line begins that belongs to the statement above, although it is indented no deeper."""
+LONGEST_LINE = 20_000
+"""Characters. A longer line is no place where a person writes an instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class InstructionComment:
 
 def instruction_comment(line: str) -> InstructionComment | None:
     """The instruction in a line, if it ends in a comment that holds one."""
+    if len(line) > LONGEST_LINE:
+        return None
     found = _COMMENT_WITH_INSTRUCTION.search(line.rstrip("\r\n"))
     if found is None:
         return None

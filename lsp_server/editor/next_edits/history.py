@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from lsp_server.text.documents.document import Document, Position
 from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
+from repo_index.common_ends import common_ends
 
 NEAR_LINES = 8
 """A change joins the last edit when it is at most so many lines away (Zed's number)."""
@@ -94,8 +95,7 @@ class _Change:
     @property
     def is_bulk(self) -> bool:
         old, new = "".join(self.old), "".join(self.new)
-        head = _common_start(old, new)
-        tail = _common_start(old[head:][::-1], new[head:][::-1])
+        head, tail = common_ends(old, new)
         changed = max(len(old), len(new)) - head - tail
         lines = max(len(self.old), len(self.new))
         return changed > BULK_CHARACTERS or lines > BULK_LINES
@@ -247,12 +247,11 @@ class EditHistory:
 
     def _add(self, edit: RecordedEdit) -> None:
         """Keep an edit that changes more than blanks and is not too large."""
-        if edit.old_text.split() == edit.new_text.split():
+        is_large = len(edit.old_text) + len(edit.new_text) > LARGEST_CHARACTERS
+        if is_large or edit.old_text.split() == edit.new_text.split():
             self._joins = False
-        elif len(edit.old_text) + len(edit.new_text) <= LARGEST_CHARACTERS:
-            self._edits.append(edit)
         else:
-            self._joins = False
+            self._edits.append(edit)
 
     def _joined(self, document: Document, change: _Change, goes_on: bool) -> bool:
         """Whether a change went into the last edit. goes_on: it changes the word of that."""
@@ -319,8 +318,8 @@ def _changed_lines(
     return _Change(first + head, old, new) if old or new else None
 
 
-def _common_start(left: list[str] | str, right: list[str] | str) -> int:
-    """How many items both begin with."""
+def _common_start(left: list[str], right: list[str]) -> int:
+    """How many lines both begin with."""
     for place, (one, other) in enumerate(zip(left, right, strict=False)):
         if one != other:
             return place

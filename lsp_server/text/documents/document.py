@@ -41,6 +41,9 @@ class DocumentVersion:
 
 def split_lines(text: str) -> list[str]:
     """Lines with their ends; the last one has none and may be empty. Never empty."""
+    if "\r" not in text:
+        *ended, last = text.split("\n")
+        return [*[f"{line}\n" for line in ended], last]
     lines = _LINE.findall(text)
     if not lines or lines[-1][-1] in "\r\n":
         lines.append("")
@@ -101,7 +104,7 @@ def _split_surrogates(text: str) -> str:
 
 def _join_surrogates(text: str) -> str:
     """Pairs of surrogates as the characters they mean; lone ones stay."""
-    if _SURROGATE.search(text) is None:
+    if text.isascii() or _SURROGATE.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
@@ -193,7 +196,7 @@ class Document:
             first, last = last, first
         head, tail = self._halves(first, last, start, end, encoding)
         window = head + text + tail
-        if _SURROGATE.search(window) is not None:
+        if not window.isascii() and _SURROGATE.search(window) is not None:
             # Halves of characters may meet or part here: the edit then tells whole lines.
             window = _join_surrogates(window)
             line_end_length = len(line_end(self.lines[last.line]))
