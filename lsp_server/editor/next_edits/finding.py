@@ -16,7 +16,7 @@ from lsp_server.editor.next_edits.parameters import (
     calls_to_change,
     signature_change,
 )
-from lsp_server.editor.next_edits.renames import Rename, rename_in
+from lsp_server.editor.next_edits.renames import Rename, refuse_many_uses, rename_in
 from lsp_server.editor.next_edits.repetitions import places_of, repeated
 from lsp_server.shared.errors import WorkTakesTooLong
 from lsp_server.text.documents.document import Document
@@ -74,15 +74,17 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
     document as it is. Raises WorkTakesTooLong."""
     last = edits[0]
     refuse_large(last.document)
-    trees = last.trees()
-    if trees is None:
+    refuse_many_uses(last)
+    before = last.tree_before()
+    if before is None:
         return Found(())
-    before, now = trees
     rename = rename_in(last, before)
     if rename is not None:
         title = f"rename {rename.old} to {rename.new}"
         found = tuple(replace(one, note=title) for one in rename.edits())
         return Found(found, Elsewhere(rename.old, rename=rename) if rename.is_global else None)
+    now = last.tree_now()
+    assert now is not None
     signature = signature_change(last, before, now)
     if signature is not None:
         change, function = signature
@@ -91,7 +93,7 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
         return Found(
             tuple(calls), Elsewhere(change.function, signature=change) if is_global else None
         )
-    replacement = repeated(edits, trees)
+    replacement = repeated(edits, (before, now))
     if replacement is not None:
         return Found(tuple(places_of(now, replacement)))
     return Found(())

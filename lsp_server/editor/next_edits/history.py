@@ -68,12 +68,13 @@ class RecordedEdit:
         lines = self.document.lines
         return "".join([*lines[: self.line], *self.old, *lines[self.end :]])
 
-    def trees(self) -> tuple[SyntaxTree, SyntaxTree] | None:
-        """The document without this edit and with it; None where its language has no grammar."""
-        document = self.document
-        before = SyntaxTree.of(self.text_before(), document.language, document.uri)
-        now = SyntaxTree.of(document.text, document.language, document.uri)
-        return (before, now) if before is not None and now is not None else None
+    def tree_before(self) -> SyntaxTree | None:
+        """The document without this edit; None where its language has no grammar."""
+        return SyntaxTree.of(self.text_before(), self.document.language, self.document.uri)
+
+    def tree_now(self) -> SyntaxTree | None:
+        """The document with this edit; None where its language has no grammar."""
+        return SyntaxTree.of(self.document.text, self.document.language, self.document.uri)
 
     def start_offset(self) -> int:
         """Code points of the document before the edit; the same with and without it."""

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lsp_server.editor.next_edits.words import changed_word, refuse_many
+from lsp_server.editor.next_edits.words import WordChange, changed_word, refuse_many
 from lsp_server.text.syntax.keywords import is_keyword
 from lsp_server.text.syntax.name_uses import NameUse, Reference
 from lsp_server.text.syntax.references import references, same_meaning
@@ -58,22 +58,30 @@ class Shift:
 
 def rename_by(edit: RecordedEdit) -> Rename | None:
     """The rename that an edit began, as of :func:`rename_in`."""
-    document = edit.document
-    before = SyntaxTree.of(edit.text_before(), document.language, document.uri)
+    before = edit.tree_before()
     return rename_in(edit, before) if before is not None else None
+
+
+def refuse_many_uses(edit: RecordedEdit) -> None:
+    """Raises WorkTakesTooLong where an edit changes a name that stands in too many places."""
+    change = _changed_name(edit)
+    if change is not None:
+        refuse_many(edit.document.text, change.old, change.new)
+
+
+def _changed_name(edit: RecordedEdit) -> WordChange | None:
+    change = changed_word(edit.old_text, edit.new_text)
+    if change is None or not _NAME.fullmatch(change.old) or not _NAME.fullmatch(change.new):
+        return None
+    return change
 
 
 def rename_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
     """The rename that an edit began; None where it is none, or where the new name would collide.
-
-    ``before``: the document without the edit. Raises WorkTakesTooLong.
-    """
-    change = changed_word(edit.old_text, edit.new_text)
-    if change is None or not _NAME.fullmatch(change.old) or not _NAME.fullmatch(change.new):
+    ``before``: the document without the edit."""
+    change = _changed_name(edit)
+    if change is None or before.grammar in PROSE | MARKUP or is_keyword(change.new, before.grammar):
         return None
-    if before.grammar in PROSE | MARKUP or is_keyword(change.new, before.grammar):
-        return None
-    refuse_many(before.text, change.old, change.new)
     start = edit.start_offset()
     changed = tuple(start + at for at, _ in change.places)
     names = references(before, change.old)

@@ -78,10 +78,11 @@ def replacements(
     """What an edit replaced, one by one; nothing where it did anything else. ``trees``: the
     document without it and with it, where they are known."""
     pairs = _differing(edit.old_text, edit.new_text)
-    trees = (trees or edit.trees()) if pairs else None
-    if trees is None:
+    if not pairs:
         return
-    before, now = trees
+    before, now = trees or (edit.tree_before(), edit.tree_now())
+    if before is None or now is None:
+        return
     start = edit.start_offset()
     for (at, end), (to, until) in pairs:
         old = _whole(before, start + at, start + end)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lsp_server.shared.errors import WorkTakesTooLong
 
-MOST_PLACES = 2_000
+MOST_PLACES = 1_000
 """What stands in more places of a document is not looked at in each of them."""
 _TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
 

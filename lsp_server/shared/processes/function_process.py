@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 
-LONGEST_S = 5.0
+LONGEST_S = 10.0
 """A call that takes longer is given up, and the process with it."""
 
 
