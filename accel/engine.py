@@ -13,7 +13,7 @@ from accel.batch import chain_batch, tree_batch
 from accel.decoding import Generation
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.errors import AccelError
-from accel.model_options import ModelOptions
+from accel.model_options import AdaptiveTokens, ModelOptions
 from accel.models.base import Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
@@ -72,6 +72,8 @@ class Engine(ModelRunner):
         self._later: Later | None = None
         self.execution_path = ""
         """How forwards are computed: compiled, pooled, lean, tree, chain, plain or llama.cpp."""
+        self.adaptive_tokens: AdaptiveTokens = "auto"
+        """How the model's adaptive tokens draft, where it has such."""
         self.fim_order: Order | None = None
         """Order of fill-in-the-middle prompts, None without such tokens."""
         self.suffix_budget: int | None = None
@@ -123,6 +125,7 @@ class Engine(ModelRunner):
             kv_budget=_affordable(opened.model, kv_budget),
         )
         engine.execution_path = opened.execution_path
+        engine.adaptive_tokens = options.adaptive_tokens
         engine._later = opened.later
         engine._store = opened.store
         engine._find_order(measures_later=measures_later)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import Source, TokenArray
-from accel.drafting.base import Drafter, DraftRequest
+from accel.drafting.base import Drafter, DraftRequest, LookingDrafter
 from accel.errors import InvalidRequest, PromptTooLong
 from accel.verification.confidence import Confidence
 from accel.verification.logprobs import Logprob
@@ -59,6 +59,12 @@ class GenerationRequest:
     ignore_end: bool = False
     """Go on after end tokens, for measuring run-on text."""
     cancelled: Callable[[], bool] = _never
+
+    @property
+    def looking(self) -> LookingDrafter | None:
+        """The drafter, where it is shown what the model says."""
+        drafter: object = self.drafter
+        return drafter if isinstance(drafter, LookingDrafter) else None
 
     def check(self, max_positions: int) -> None:
         """Raise InvalidRequest when it cannot be served by a model of so many positions."""

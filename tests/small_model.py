@@ -10,6 +10,8 @@ import json
 from pathlib import Path
 
 SMALL_MODEL = Path(__file__).parent / "data" / "small_model"
+ADAPTIVE_TOKENS = SMALL_MODEL.parent / "small_model.adaptive.safetensors"
+"""Embeddings of adaptive tokens that were learnt for it, which stays as it is."""
 SMALL_DRAFT = SMALL_MODEL / "draft"
 """A smaller one of the same tokenizer, which drafts edits."""
 

@@ -6,6 +6,7 @@ tested by replay without a model.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -154,6 +155,27 @@ class PlanningDrafter(Protocol):
     def draft_within(self, max_nodes: int, costs: VerifyCosts) -> DraftTree:
         """The tree with the most expected tokens per second, empty when plain decoding has more.
         ``costs`` are for ``max_nodes`` or more."""
+        ...
+
+
+@runtime_checkable
+class LookingDrafter(Protocol):
+    """A drafter whose trees end with rows that no text takes (adaptive tokens): it is shown what
+    the model says on them.
+
+    ``looks``: whether its last tree has such rows.
+    """
+
+    @property
+    def looks(self) -> bool:
+        """See above."""
+        ...
+
+    def look(
+        self, tree: DraftTree, stop: int, logits_of: Callable[[int], NDArray[np.float32]]
+    ) -> None:
+        """After a forward, before ``commit``: what was verified of the last tree, the node where
+        the text stopped, -1 for the root, and the logits of each node, float32 [vocabulary]."""
         ...
 
 

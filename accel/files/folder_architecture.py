@@ -27,7 +27,6 @@ DTYPES = ("BF16", "F16", "F32")
 """Of weights that are read."""
 
 _FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
-_ADAPTIVE = "adaptive.safetensors"
 LEFT_OVER = ".rotary_emb.inv_freq"
 """A buffer that old folders hold and nobody reads."""
 
@@ -100,7 +99,6 @@ def _is_known(folder: Path, config: dict[str, Any]) -> bool:
         and set(config.get("layer_types") or ()) <= {"full_attention"}
         and not (config.get("attention_bias") or config.get("mlp_bias"))
         and "quantization_config" not in config
-        and not (folder / _ADAPTIVE).exists()
     )
 
 

@@ -44,6 +44,7 @@ class TreeVerifier:
         self._request = request
         self._output, self._statistics = output, statistics
         self._takes_likeliest = request.sampling.plain_greedy
+        self._looking = request.looking
         self.forward_s, self.all_rows = 0.0, 0
         """What the last forward took, and its rows, others' among them."""
         self.logprobs: list[Logprob] = []
@@ -68,7 +69,8 @@ class TreeVerifier:
         started, context, count = time.perf_counter(), session.length, len(pending)
         is_likeliest = self._takes_likeliest and not self._output.rest
         relaxed = self._request.relaxed
-        wants_numbers = relaxed is not None or not is_likeliest or self._wants_logprobs
+        looks = self._looking is not None and self._looking.looks
+        wants_numbers = relaxed is not None or not is_likeliest or self._wants_logprobs or looks
 
         def batch_of(rows: int) -> ForwardBatch:
             padding = self._costs.padding(rows, context)
@@ -98,6 +100,8 @@ class TreeVerifier:
             )
         if self._wants_logprobs:
             self._note_logprobs(logits, path, tokens)
+        if self._looking is not None:
+            self._looking.look(tree, path[-1] if path else -1, lambda node: logits.row(node + 1))
         self._statistics.verify_s.append(time.perf_counter() - started)
         return tree, path, np.array(tokens, np.int32)
 

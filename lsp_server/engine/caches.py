@@ -58,11 +58,9 @@ class Caches:
 
     def mixture(self) -> Drafter:
         """A drafter of whatever is known."""
-        from accel.drafting import default_drafter
+        from accel.drafting import drafter_of
 
-        return default_drafter(
-            self._engine.tokenizer, calibration=self.calibration, history=self.history
-        )
+        return drafter_of(self._engine, calibration=self.calibration, history=self.history)
 
     def _encode(self, text: str) -> TokenArray:
         return self._engine.tokenizer.encode(replace_surrogates(text))

@@ -136,4 +136,6 @@ def _notice(engine: Engine) -> str:
     problems = format_problems(engine.tokenizer)
     if engine.fim_order is Order.PREFIX_ALONE:
         problems.append("in a trial the text after the cursor did not help it: it is left out")
+    if engine.adaptive_tokens == "two-step" and not engine.model.adaptive_tokens:
+        problems.append("it has no adaptive tokens: what the workspace holds drafts alone")
     return "; ".join([*problems, *filter(None, [engine.notice])])

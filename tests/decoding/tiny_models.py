@@ -21,11 +21,11 @@ from accel.engine import Engine
 from accel.model_options import KvType
 from accel.models.base import Cache, Model
 from accel.models.costs.forward_costs import ForwardCosts
-from accel.models.cpu import gguf_decoder, safetensors_decoder
 from accel.models.cpu.llama import CompiledLlama
+from accel.models.cpu.opening import decoder_of
 from accel.models.cuda.pooled_llama import PooledLlama
 from accel.models.hf_loading import load_module
-from accel.models.model_file import FolderModel, GgufModel, ModelFile, model_file
+from accel.models.model_file import ModelFile, model_file
 from accel.models.torch_registry import open_model
 from accel.planning.planner import AdaptivePlanner
 from accel.request import GenerationRequest
@@ -205,11 +205,7 @@ def compiled(folder: Path, dtype: str = "fp32", kv_type: KvType = "f16") -> Comp
     """A folder or a GGUF file as our own forward computes it."""
     about = model_file(folder)
     assert about.has_compiled_forward
-    if isinstance(about, GgufModel):
-        decoder = gguf_decoder.read_decoder(about, dtype)
-    else:
-        assert isinstance(about, FolderModel)
-        decoder = safetensors_decoder.read_decoder(about, dtype)
+    decoder = decoder_of(about, dtype)
     model = CompiledLlama(decoder, kv_type)
     model.end_tokens = decoder.end_tokens
     return model

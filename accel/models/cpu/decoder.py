@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.models.cpu.attention import Shape
+from accel.models.cpu.attention import Floats, Shape
+from accel.models.cpu.layer_matrices import is_quantised
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
+from accel.models.cpu.quantised.packed_layouts import COLUMNS
 from accel.models.cpu.weights import Weights
 
 QKV = "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"
@@ -37,6 +39,28 @@ class Decoder:
     cos_sin: Callable[[int], NDArray[np.float32]]
     matrices: tuple[QuantisedMatrix, ...] = ()
     end_tokens: frozenset[int] = frozenset()
+    adaptive_tokens: tuple[int, ...] = ()
+    """Ids of inputs that the vocabulary has not (``accel.files.adaptive_tokens``)."""
+
+
+def with_adaptive_tokens(decoder: Decoder, embeddings: Floats) -> Decoder:
+    """A decoder that reads adaptive tokens, too. embeddings: float32 [tokens, hidden_size]; where
+    its own are quantised they are a second table, in eight bits."""
+    known, matrices = decoder.weights.embedding, decoder.matrices
+    if is_quantised(known):
+        matrix = QuantisedMatrix.from_numbers(
+            lambda first, last: embeddings[first:last], *embeddings.shape
+        )
+        matrices = *matrices, matrix
+        first, tables = int(known[0, 0, 3]) * COLUMNS, [known, descriptors_of([[matrix]])]
+    else:
+        first, tables = len(known), [known, embeddings]
+    return replace(
+        decoder,
+        weights=decoder.weights._replace(embedding=np.concatenate(tables)),
+        matrices=matrices,
+        adaptive_tokens=tuple(range(first, first + len(embeddings))),
+    )
 
 
 def descriptors_of(layers: Sequence[Sequence[QuantisedMatrix]]) -> NDArray[np.int64]:

@@ -168,7 +168,8 @@ _compile(project, 3, _project_packed, _project_quantised)
 
 def embed(tokens: NDArray[np.int32], embedding: Matrices, x: NDArray[np.float32]) -> None:
     """Write the embeddings of tokens. embedding: stored [vocabulary, hidden_size], or the
-    descriptor of a quantised matrix [1, 1, 5]."""
+    descriptors of a quantised matrix, and of another for tokens after its columns [1 or 2, 1,
+    5]."""
     raise AssertionError("for compiled functions alone")
 
 
@@ -184,8 +185,10 @@ def _embed_stored(tokens: NDArray[np.int32], embedding: Matrices, x: NDArray[np.
 def _embed_quantised(
     tokens: NDArray[np.int32], embedding: Matrices, x: NDArray[np.float32]
 ) -> None:
+    columns = embedding[0, 0, 3] * COLUMNS
     for row in range(len(tokens)):
-        write_row(embedding[0, 0], tokens[row], x, row)
+        table = 0 if tokens[row] < columns else 1
+        write_row(embedding[table, 0], tokens[row] - table * columns, x, row)
 
 
 _compile(embed, 1, _embed_stored, _embed_quantised)

@@ -63,6 +63,7 @@ class CompiledLlama(Model):
         self.kv_type = kv_type
         self.device = "cpu"
         self.vocabulary_size = decoder.vocabulary_size
+        self.adaptive_tokens = decoder.adaptive_tokens
         self.max_positions = decoder.max_positions
         self.shared_from = 0
         """Rows from which several threads share a forward, 0 for never."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from accel.files.adaptive_tokens import read_adaptive_tokens
 from accel.files.memory_fit import check_fits
 from accel.model_options import ModelOptions
 from accel.models.autotune import Profile, RunSettings, may_use_more
 from accel.models.backend import Backend
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.cpu import gguf_decoder, safetensors_decoder
+from accel.models.cpu.decoder import Decoder, with_adaptive_tokens
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.device import is_on_cpu
 from accel.models.fingerprint import fingerprint
@@ -15,6 +17,18 @@ from accel.models.model_file import FolderModel, GgufModel, ModelFile
 
 DTYPES = {"auto": "int8", "int8": "int8", "fp32": "fp32"}
 """What weights are computed in, by what is asked for. int8 of a GGUF file: as they are stored."""
+
+
+def decoder_of(about: ModelFile, dtype: str) -> Decoder:
+    """The decoder of a model that has a compiled forward, with the adaptive tokens beside it.
+    Raises BrokenModel or UnsupportedModel."""
+    if isinstance(about, GgufModel):
+        decoder = gguf_decoder.read_decoder(about, dtype)
+    else:
+        assert isinstance(about, FolderModel)
+        decoder = safetensors_decoder.read_decoder(about, dtype)
+    embeddings = read_adaptive_tokens(about.path, len(decoder.weights.norm))
+    return decoder if embeddings is None else with_adaptive_tokens(decoder, embeddings)
 
 
 def open_own(
@@ -28,11 +42,7 @@ def open_own(
     if not about.has_compiled_forward:
         return None
     check_fits(about.path, about.size(dtype, options.kv_type))
-    if isinstance(about, GgufModel):
-        decoder = gguf_decoder.read_decoder(about, dtype)
-    else:
-        assert isinstance(about, FolderModel)
-        decoder = safetensors_decoder.read_decoder(about, dtype)
+    decoder = decoder_of(about, dtype)
     model = CompiledLlama(decoder, options.kv_type)
     model.end_tokens, model.fingerprint = decoder.end_tokens, fingerprint(about.path, "cpu")
     may_share = may_use_more(options.threads or None)

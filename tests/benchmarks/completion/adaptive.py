@@ -1,6 +1,7 @@
 """``tests.benchmarks adaptive``: what adaptive tokens bring, as SDSAT publishes them.
 
-Rows: plain decoding, and SDSAT's two steps by k. Cases are told apart by how much their text
+Rows: plain decoding, SDSAT's two steps by k, and what workspaces know (``redraft``) without and
+with adaptive tokens in the forward that verifies. Cases are told apart by how much their text
 repeats itself: adaptive tokens need no repetition.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +19,17 @@ from tests.benchmarks.dtypes import settle_dtype
 from tests.benchmarks.options import add_model_arguments, add_sampling_arguments
 
 if TYPE_CHECKING:
+    from accel.drafting.base import Drafter
     from accel.engine import Engine
+    from accel.model_options import AdaptiveTokens
     from accel.verification.sampling import Sampling
     from tests.benchmarks.completion.model import CompletionMethod
     from tests.benchmarks.measurement import Measurement
 
 NOVEL = "at most a fifth of the 16-grams repeated"
 REPEATED = "more repeated"
+BESIDE, BESIDE_GOAL = "redraft adaptive", 1.07
+"""Adaptive tokens beside what workspaces know, and what that must bring, tokens per forward."""
 GOAL = 1.5
 """Of the tokens per forward at the best k, over plain decoding's."""
 COLUMNS = {
@@ -116,9 +122,9 @@ def _measure(
 def _decoders(
     args: argparse.Namespace, engine: Engine, sizes: list[int], sampling: Sampling
 ) -> dict[str, CompletionMethod]:
+    from accel.drafting.sdsat import SdsatDrafter
     from tests.benchmarks.completion.model import EngineDecoder
     from tests.benchmarks.methods import PLAIN, MakeDrafter
-    from tests.benchmarks.published.sdsat import SdsatDrafter
 
     def decoder(make: MakeDrafter) -> CompletionMethod:
         nodes = max(args.max_nodes, 1 + max(sizes))
@@ -129,7 +135,19 @@ def _decoders(
         made[f"sdsat k={k}"] = decoder(
             lambda k=k: SdsatDrafter(engine, k, sampling)  # type: ignore[misc]
         )
+    beside: dict[str, AdaptiveTokens] = {"redraft": "off", BESIDE: "auto"}
+    for name, use in beside.items():
+        made[name] = EngineDecoder(
+            engine, partial(_beside, engine, use), plan=True, max_nodes=64, sampling=sampling
+        )
     return made
+
+
+def _beside(engine: Engine, use: AdaptiveTokens) -> Drafter:
+    from accel.drafting import drafter_of
+
+    engine.adaptive_tokens = use
+    return drafter_of(engine)
 
 
 def _by_repetition(measurements: Sequence[Measurement]) -> list[Measurement]:
@@ -173,6 +191,12 @@ def reached(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     equal = min(fields["identical"] / fields["cases"] for fields in every.values())
     return {
         f"{best} / plain": {"value": ratios[best], "goal": GOAL},
+        f"{BESIDE} / redraft": {
+            "value": float(
+                every[BESIDE]["tokens_per_forward"] / every["redraft"]["tokens_per_forward"]
+            ),
+            "goal": BESIDE_GOAL,
+        },
         "texts equal to plain decoding's": {"value": equal, "goal": 1.0},
     }
 

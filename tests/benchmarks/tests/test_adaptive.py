@@ -12,7 +12,7 @@ import pytest
 import torch
 from tiny_models import VOCABULARY, save
 
-from accel.models.adaptive_tokens import FILE, read_embeddings, sha256_of_weights
+from accel.files.adaptive_tokens import read_adaptive_tokens
 from accel.models.hf_loading import load_module
 from accel.text.tokenizer import Tokenizer
 from tests.benchmarks.tests.tiny_sources import sources
@@ -96,7 +96,9 @@ def test_training_gives_a_model_folder_and_figure_five(tmp_path: Path) -> None:
     record = json.loads((out / adaptive.RECORD).read_text())
     assert set(record["curve"]) == {"basic", "improved"}
     assert (out / adaptive.FIGURE).stat().st_size > 1000
-    assert read_embeddings(out / FILE, sha256_of_weights(out)).shape == (2, 32)
+    embeddings = read_adaptive_tokens(out, 32)
+    assert embeddings is not None
+    assert embeddings.shape == (2, 32)
     assert (
         Tokenizer.from_folder(out).vocabulary_size == Tokenizer.from_folder(model).vocabulary_size
     )

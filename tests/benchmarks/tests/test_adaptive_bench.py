@@ -8,7 +8,15 @@ import pytest
 
 from accel.statistics import Statistics
 from lsp_server.shared.errors import BenchError
-from tests.benchmarks.completion.adaptive import GOAL, _add_figures, _sizes, draw, reached
+from tests.benchmarks.completion.adaptive import (
+    BESIDE,
+    BESIDE_GOAL,
+    GOAL,
+    _add_figures,
+    _sizes,
+    draw,
+    reached,
+)
 from tests.benchmarks.measurement import Measurement
 
 
@@ -60,10 +68,15 @@ def test_what_must_be_reached_stands_beside_what_was() -> None:
         return {"tokens_per_forward": tokens_per_forward, "cases": 4, "identical": 4}
 
     every = {"plain": row(1.0), "sdsat k=2": row(1.6), "sdsat k=8": row(1.7)}
+    every |= {"redraft": row(2.0), BESIDE: row(2.2)}
     found = reached({"methods": every})
     assert {name: figures["value"] for name, figures in found.items()} == pytest.approx(
-        {"sdsat k=8 / plain": 1.7, "texts equal to plain decoding's": 1.0}
+        {
+            "sdsat k=8 / plain": 1.7,
+            f"{BESIDE} / redraft": 1.1,
+            "texts equal to plain decoding's": 1.0,
+        }
     )
-    assert {figures["goal"] for figures in found.values()} == {1.0, GOAL}
+    assert {figures["goal"] for figures in found.values()} == {1.0, GOAL, BESIDE_GOAL}
     every["sdsat k=2"]["identical"] = 3
     assert reached({"methods": every})["texts equal to plain decoding's"]["value"] == 0.75

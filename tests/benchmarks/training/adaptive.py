@@ -16,13 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from accel.files.adaptive_tokens import base_of, save_adaptive_tokens
 from accel.files.model_folder import check_folder
-from accel.models.adaptive_tokens import FILE, save_embeddings, sha256_of_weights
 from accel.models.hf_loading import load_module
 from accel.models.hub import find_model_path
 from accel.models.model_file import model_file
 from accel.text.tokenizer import Tokenizer
 from tests.benchmarks.training import adaptive_published
+from tests.benchmarks.training.adaptive_frozen import FrozenTrainer
 from tests.benchmarks.training.adaptive_published import PublishedTrainer
 from tests.benchmarks.training.bar import Bar
 from tests.benchmarks.training.errors import TrainingError
@@ -60,7 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
-        "--learning-rate", type=float, default=adaptive_published.AdaptiveTrainingPlan.learning_rate
+        "--learning-rate",
+        type=float,
+        default=adaptive_published.AdaptiveTrainingPlan.learning_rate,
+        help="with --frozen a thousandfold is right: 3e-2",
     )
     parser.add_argument(
         "--window", type=int, default=adaptive_published.AdaptiveTrainingPlan.window, metavar="L"
@@ -73,6 +77,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compare-losses",
         action="store_true",
         help="train by the other loss too and draw the paper's figure 5",
+    )
+    parser.add_argument(
+        "--frozen",
+        action="store_true",
+        help="the model stays as it is, the embeddings alone are learnt and written beside it",
+    )
+    parser.add_argument(
+        "--beside",
+        type=Path,
+        metavar="PATH",
+        help="with --frozen: a folder or GGUF file of the same model that gets them, else --model",
     )
     parser.add_argument("--lora", type=int, default=0, metavar="RANK", help="0: all weights")
 
@@ -117,8 +132,10 @@ def _trained(
         rank=args.lora,
         learning_rate=args.learning_rate,
     )
-    held_out = _held_out(texts, tokenizer, plan.row_length)
     maker = PromptMaker(texts.training, tokenizer)
+    if args.frozen:
+        return _trained_frozen(args, folder, maker, plan)
+    held_out = _held_out(texts, tokenizer, plan.row_length)
 
     def trained(plan: adaptive_published.AdaptiveTrainingPlan, out: Path) -> PublishedTrainer:
         out.mkdir(exist_ok=True)
@@ -147,10 +164,9 @@ def _trained(
     embeddings = trainer.embeddings.detach()
     if not plan.diverse:
         embeddings = embeddings.expand(plan.window, -1)
-    sha256 = sha256_of_weights(args.out)
-    save_embeddings(args.out / FILE, embeddings, sha256)
+    save_adaptive_tokens(args.out, embeddings.numpy())
     return {
-        "base_sha256": sha256,
+        "base": base_of(args.out),
         "plan": asdict(plan),
         "steps": trainer.step,
         "seconds": round(trainer.seconds),
@@ -158,6 +174,22 @@ def _trained(
         "ordinary_loss_after": trainer.curve[-1][1],
         "curve": curves,
     }
+
+
+def _trained_frozen(
+    args: argparse.Namespace,
+    folder: Path,
+    maker: PromptMaker,
+    plan: adaptive_published.AdaptiveTrainingPlan,
+) -> dict[str, Any]:
+    module = load_module(folder, torch.float32, torch.device("cpu"), "sdpa")
+    trainer = FrozenTrainer(module, maker, plan)
+    with _Reporting() as report:
+        trainer.run(report)
+    beside = args.beside or folder
+    file = save_adaptive_tokens(beside, trainer.embeddings.detach().numpy())
+    figures = {"steps": trainer.step, "seconds": round(trainer.seconds)}
+    return {"file": str(file), "base": base_of(beside), "plan": asdict(plan), **figures}
 
 
 def _held_out(texts: AdaptiveTexts, tokenizer: Tokenizer, length: int) -> Tensor:

@@ -10,13 +10,14 @@ import pytest
 import torch
 from tiny_models import open_engine, random_prompt, run, save
 
+from accel.drafting.sdsat import SdsatDrafter, tree_of_rows
 from accel.engine import Engine
 from accel.errors import UnsupportedModel
-from accel.models.adaptive_tokens import FILE, save_embeddings, sha256_of_weights
+from accel.files.adaptive_tokens import adaptive_file, save_adaptive_tokens
 from accel.verification.sampling import Sampling
-from tests.benchmarks.published.sdsat import SdsatDrafter, tree_of_rows
 
 BACKENDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "compiled": ("llama", {}),
     "tree": ("gpt_neox", {}),
 }
 SAMPLINGS = [
@@ -30,7 +31,7 @@ def with_adaptive_tokens(folder: Path, kind: str, **changes: Any) -> Path:
     save(folder, kind, **changes)
     width = changes.get("hidden_size", 64)
     embeddings = torch.randn(3, width, generator=torch.Generator().manual_seed(1))
-    save_embeddings(folder / FILE, embeddings, sha256_of_weights(folder))
+    save_adaptive_tokens(folder, embeddings.numpy())
     return folder
 
 
@@ -67,7 +68,7 @@ def test_right_guesses_save_forwards(engine: Engine, monkeypatch: pytest.MonkeyP
     read = drafter._read
 
     def told(adaptive: Any) -> Any:
-        logits = read(adaptive)
+        logits = yield from read(adaptive)
         for row in range(1, len(logits)):
             place = drafter._written + row
             if place < len(answer):
@@ -88,7 +89,9 @@ def test_a_model_without_adaptive_tokens_is_refused(tmp_path: Path) -> None:
 
 def test_adaptive_tokens_of_other_weights_are_left_alone(tmp_path: Path) -> None:
     save(tmp_path, "llama")
-    save_embeddings(tmp_path / FILE, torch.zeros(2, 32), "of others")
+    save(other := tmp_path / "other", "llama", num_hidden_layers=1)
+    file = save_adaptive_tokens(other, np.zeros((2, 32), np.float32))
+    file.rename(adaptive_file(tmp_path))
     assert open_engine(tmp_path).model.adaptive_tokens == ()
 
 

@@ -1,6 +1,6 @@
 """SDSAT's two-step-draft-then-verify (Liu et al. 2024, section 2.1), with an exact verifier.
 
-The model reads adaptive tokens behind the text: one forward gives the next token and, on their
+The model reads adaptive tokens after the text: one forward gives the next token and, on their
 rows, guesses of those after it; the next forward verifies them all. Such a loop of two forwards
 brings two tokens and what was right.
 """
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from accel.batch import chain_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.drafting.adaptive import likely_paths
 from accel.drafting.base import DraftRequest
 from accel.errors import UnsupportedModel
+from accel.forwards import Forwards, alone
 from accel.runner import ModelRunner
 from accel.verification.choosing import choose
 from accel.verification.sampling import Sampling
@@ -60,33 +62,42 @@ class SdsatDrafter:
         self._sampling = request.sampling or self._sampling
         self._written = self.target_forwards = 0
 
+    def begin_steps(self, request: DraftRequest) -> Forwards[None]:
+        """``begin``; no forward is needed for it."""
+        self.begin(request)
+        yield from ()
+
     def draft(self, max_nodes: int) -> DraftTree:
-        """The next token, and behind it the guesses of one forward."""
+        """``draft_steps``, computed alone."""
+        return alone(self.draft_steps(max_nodes))
+
+    def draft_steps(self, max_nodes: int) -> Forwards[DraftTree]:
+        """The next token, and after it the guesses of one forward."""
         count = min(self.k, self._runner.max_positions - len(self._context), max_nodes - 1)
         if count < 0 or not len(self._context):
             return DraftTree.empty()
-        logits = self._read(self._tokens[:count])
+        logits = yield from self._read(self._tokens[:count])
         following = choose(logits[0], self._sampling, self._written)
         first = DraftTree.chain(np.array([following], np.int32), Source.ADAPTIVE)
         if not count:
             return first
         if self._sampling.greedy:
             chain = logits[1:].argmax(-1).astype(np.int32)
-            return behind(first, DraftTree.chain(chain, Source.ADAPTIVE, 0.5))
-        return behind(first, tree_of_rows(logits[1:], self._sampling, max_nodes - 1))
+            return _below(first, DraftTree.chain(chain, Source.ADAPTIVE, 0.5))
+        return _below(first, tree_of_rows(logits[1:], self._sampling, max_nodes - 1))
 
-    def _read(self, adaptive: TokenArray) -> Floats:
-        """Logits behind the context and behind each adaptive token, float32 [1 + k, vocabulary]."""
+    def _read(self, adaptive: TokenArray) -> Forwards[Floats]:
+        """Logits after the context and after each adaptive token, float32 [1 + k, vocabulary]."""
         runner, session = self._runner, self._session
         with session.used_by(self):
             reused = runner.prepare(session, self._context)
             pending = self._context[reused:]
             if len(pending) > self.k + 1:
-                runner.extend(session, self._context[:-1], lambda: False)
+                yield from runner.extend_steps(session, self._context[:-1], lambda: False)
                 pending = self._context[-1:]
             tokens = np.concatenate([pending, adaptive])
             batch = chain_batch(tokens, len(pending) - 1, wants_numbers=True)
-            logits = runner.forward(batch, session)
+            logits = yield from runner.forward_steps(batch, session)
             self.target_forwards += 1
             found = np.stack([logits.row(row) for row in range(len(adaptive) + 1)])
             session.commit(pending, list(range(len(pending))))
@@ -98,7 +109,7 @@ class SdsatDrafter:
         self._written += len(tokens)
 
 
-def behind(first: DraftTree, rest: DraftTree) -> DraftTree:
+def _below(first: DraftTree, rest: DraftTree) -> DraftTree:
     """A tree of one node and, below that, the other tree."""
     parents = np.concatenate([first.parents, rest.parents + np.int32(1)])
     return DraftTree(
@@ -116,29 +127,11 @@ def tree_of_rows(logits: Floats, sampling: Sampling, max_nodes: int) -> DraftTre
         top_k=sampling.top_k or PUBLISHED_TOP_K,
         top_p=min(sampling.top_p, PUBLISHED_TOP_P),
     )
-    rows = [_chances(row, limited) for row in logits]
-    found: list[tuple[float, int, int]] = []
-    waiting: list[tuple[float, int, int, int]] = []
-
-    def offer(parent: int, depth: int, above: float) -> None:
-        if depth < len(rows):
-            tokens, chances = rows[depth]
-            waiting.extend(
-                (above * float(chance), parent, int(token), depth + 1)
-                for token, chance in zip(tokens, chances, strict=True)
-            )
-
-    offer(-1, 0, 1.0)
-    while waiting and len(found) < max_nodes:
-        best = max(waiting, key=lambda candidate: candidate[0])
-        waiting.remove(best)
-        chance, parent, token, depth = best
-        found.append((chance, parent, token))
-        offer(len(found) - 1, depth, chance)
+    found = likely_paths([_chances(row, limited) for row in logits], max_nodes)
     return DraftTree(
-        np.array([token for _, _, token in found], np.int32),
-        np.array([parent for _, parent, _ in found], np.int32),
-        np.array([chance for chance, _, _ in found], np.float32),
+        np.array([token for _, token, _ in found], np.int32),
+        np.array([parent for parent, _, _ in found], np.int32),
+        np.array([chance for _, _, chance in found], np.float32),
         np.full(len(found), Source.ADAPTIVE, np.int8),
     )
 
