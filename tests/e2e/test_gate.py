@@ -46,15 +46,15 @@ def gated_by(connect: Connect, workspace: Path, uri: str, gate: str) -> Driver:
 
 def test_what_is_sure_is_shown_and_by_hand_all(connect: Connect, workspace: Path) -> None:
     uri = (workspace / "gated.py").as_uri()
-    off, quiet = (
+    off, eager = (
         gated_by(connect, workspace, uri, "off"),
-        gated_by(connect, workspace, uri, "quiet"),
+        gated_by(connect, workspace, uri, "eager"),
     )
-    whole, sure = suggested(off, uri, AUTOMATIC), suggested(quiet, uri, AUTOMATIC)
+    whole, sure = suggested(off, uri, AUTOMATIC), suggested(eager, uri, AUTOMATIC)
     assert all(text.startswith(part) for text, part in zip(whole, sure, strict=True))
     assert any(sure)
     assert sum(map(len, sure)) < sum(map(len, whole))
-    assert suggested(quiet, uri, INVOKED) == suggested(off, uri, INVOKED)
+    assert suggested(eager, uri, INVOKED) == suggested(off, uri, INVOKED)
 
 
 def test_what_is_hidden_comes_into_sight_while_it_is_typed(
