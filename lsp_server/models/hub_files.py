@@ -32,6 +32,8 @@ _NAMED = re.compile(
     r"|:(?P<which>[^:]+))?/?",
     re.IGNORECASE,
 )
+_NO_NAME = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]|(?:^|/)\.\.?(?:/|$)')
+"""What no file is called on every system, or leads out of its folder on one of them."""
 _LATEST = "latest"
 """What Ollama calls the usual one."""
 
@@ -115,6 +117,7 @@ def _models(
         for one in siblings
         if str(one.rfilename).lower().endswith(".gguf")
         and not is_beside_a_model(str(one.rfilename).rpartition("/")[2])
+        and not _NO_NAME.search(str(one.rfilename))
     }
     whole: dict[str, tuple[Part, ...]] = {}
     missing: dict[str, str] = {}

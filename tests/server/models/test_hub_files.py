@@ -197,6 +197,31 @@ def test_what_lies_beside_a_model_is_none(
     assert find_in_hub("owner/coder-GGUF").file == "coder-Q6_K.gguf"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../evil.gguf",
+        "a/../../evil.gguf",
+        "a\\..\\..\\evil.gguf",
+        "C:\\evil.gguf",
+        "evil.gguf:stream.gguf",
+        "./evil.gguf",
+        "ev\nil.gguf",
+        "ev\0il.gguf",
+        "ev\x1b[2Jil.gguf",
+        "ev?il.gguf",
+    ],
+)
+def test_a_name_that_leads_out_of_its_folder_somewhere_is_none(
+    repository: Repository, hub_here: None, name: str
+) -> None:
+    repository.files = {name: Q8}
+    with pytest.raises(RedraftError, match="has no GGUF file"):
+        find_in_hub("owner/coder-GGUF")
+    repository.files["coder-Q6_K.gguf"] = Q4
+    assert find_in_hub("owner/coder-GGUF").file == "coder-Q6_K.gguf"
+
+
 def test_one_name_in_two_folders_is_two_models(repository: Repository) -> None:
     repository.files = {"Q8/coder.gguf": Q8, "BF16/coder.gguf": Q4, "BF16/CODER.gguf": b"GGUF"}
     assert get("owner/coder-GGUF:Q8/coder.gguf").returncode == 0
