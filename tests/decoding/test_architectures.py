@@ -47,11 +47,6 @@ USUAL = ("llama", "qwen2", "mistral-sliding", "gemma2", "bloom", "qwen3_next")
 """Of each way to compute a model one or two; the others are slow only together."""
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.mark.parametrize(
     "kind",
     [pytest.param(kind, marks=[] if kind in USUAL else pytest.mark.slow) for kind in PATHS],

@@ -32,11 +32,6 @@ from accel.request import GenerationRequest
 CPU = torch.device("cpu")
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "mistral"])
 def test_logits_are_the_modules(kind: str, dtype: torch.dtype, tmp_path: Path) -> None:

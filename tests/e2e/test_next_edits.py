@@ -103,12 +103,10 @@ class Box:
 """
 
 
-@pytest.mark.model
-def test_the_default_model_is_asked_where_edits_settle_nothing(
-    connect: Connect, workspace: Path, default_model: Path
-) -> None:
+def with_the_default_model(connect: Connect, workspace: Path, model: Path) -> Driver:
+    """A client that it is ready for."""
     driver = connect(initialize=False)
-    settings = {"model": {"path": str(default_model)}, "nextEdits": {"gate": "off"}}
+    settings = {"model": {"path": str(model)}, "nextEdits": {"gate": "off"}}
     driver.initialize(profile("neovim"), workspace, settings=settings)
     driver.wait_for(
         lambda message: (
@@ -117,6 +115,14 @@ def test_the_default_model_is_asked_where_edits_settle_nothing(
         ),
         240,
     )
+    return driver
+
+
+@pytest.mark.model
+def test_the_default_model_is_asked_where_edits_settle_nothing(
+    connect: Connect, workspace: Path, default_model: Path
+) -> None:
+    driver = with_the_default_model(connect, workspace, default_model)
     uri = (workspace / "box.py").as_uri()
     driver.open(uri, BOX)
     for number, one in enumerate(", height"):
@@ -138,16 +144,7 @@ def test_the_default_model_is_asked_for_another_file_when_the_user_rests(
     connect: Connect, workspace: Path, default_model: Path
 ) -> None:
     (workspace / "other.toml").write_text(f"[client]\nport = 8081\n{HOST}timeout = 3\n")
-    driver = connect(initialize=False)
-    settings = {"model": {"path": str(default_model)}, "nextEdits": {"gate": "off"}}
-    driver.initialize(profile("neovim"), workspace, settings=settings)
-    driver.wait_for(
-        lambda message: (
-            message["method"] == "redraft/status"
-            and message["params"]["nextEdits"]["format"] == "redraft"
-        ),
-        240,
-    )
+    driver = with_the_default_model(connect, workspace, default_model)
     uri = (workspace / "server.toml").as_uri()
     driver.open(uri, f"[server]\nport = 8080\n{HOST}", "toml")
     changed(driver, uri, 2, 2, (4, 5), "")

@@ -13,11 +13,6 @@ from tests.benchmarks import gpu_check
 from tests.benchmarks.__main__ import main
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def test_all_of_it_runs_on_a_cpu(tmp_path: Path) -> None:
     page = tmp_path / "page.json"
     assert main(["gpu-check", "--device", "cpu", "--tokens", "2", "--json", str(page)]) == 0
