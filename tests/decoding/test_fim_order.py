@@ -15,7 +15,7 @@ from accel.text.fim_samples import FillSample, fill_samples
 from accel.text.prompts import fim_prompt
 from accel.text.special_tokens import fim_format_of
 from accel.text.tokenizer import Tokenizer
-from accel.verification.confidence import log_confidence
+from accel.verification.confidence import log_total
 
 TOKENIZER = Tokenizer(byte_tokenizer(specials=["<fim_prefix>", "<fim_suffix>", "<fim_middle>"]))
 FORM = fim_format_of(TOKENIZER)
@@ -132,7 +132,7 @@ def test_by_lines_a_letter_more_leaves_all_tokens_before_it() -> None:
         assert len(prompt.tokens) <= 400
 
 
-def test_confidence_is_the_softmax_among_what_is_allowed() -> None:
+def test_log_probabilities_are_the_softmax_among_what_is_allowed() -> None:
     rng = np.random.default_rng(seed := 5)
     logits = rng.normal(0, 4, 300).astype(np.float32)
     allowed = rng.choice(300, 40, replace=False)
@@ -141,7 +141,7 @@ def test_confidence_is_the_softmax_among_what_is_allowed() -> None:
         slow = np.exp(logits[whole].astype(np.float64))
         slow = dict(zip(whole.tolist(), (slow / slow.sum()).tolist(), strict=True))
         for token in whole[:10].tolist():
-            found = log_confidence(logits, token, among)
+            found = logits[token] - log_total(logits[whole])
             assert found == pytest.approx(np.log(slow[token]), abs=1e-5), f"seed {seed}"
 
 
