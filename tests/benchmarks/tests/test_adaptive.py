@@ -87,6 +87,18 @@ def options(folder: Path, out: Path, *more: str) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def test_a_model_that_stays_as_it_is_gets_embeddings_beside_it(tmp_path: Path) -> None:
+    model = save(tmp_path / "model", "llama")
+    given = ("--corpus", str(sources(tmp_path / "corpus")), "--steps", "3", "--window", "2")
+    weights = (model / "model.safetensors").read_bytes()
+    more = "--frozen", "--learning-rate", "3e-2"
+    assert adaptive.run(options(model, tmp_path / "run", *given, *more)) == 0
+    embeddings = read_adaptive_tokens(model, 64)
+    assert embeddings is not None
+    assert embeddings.shape == (2, 64)
+    assert (model / "model.safetensors").read_bytes() == weights
+
+
 def test_training_gives_a_model_folder_and_figure_five(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     model, code = save(tmp_path / "model", "llama"), sources(tmp_path / "code")
@@ -96,9 +108,9 @@ def test_training_gives_a_model_folder_and_figure_five(tmp_path: Path) -> None:
     record = json.loads((out / adaptive.RECORD).read_text())
     assert set(record["curve"]) == {"basic", "improved"}
     assert (out / adaptive.FIGURE).stat().st_size > 1000
-    embeddings = read_adaptive_tokens(out, 32)
+    embeddings = read_adaptive_tokens(out, 64)
     assert embeddings is not None
-    assert embeddings.shape == (2, 32)
+    assert embeddings.shape == (2, 64)
     assert (
         Tokenizer.from_folder(out).vocabulary_size == Tokenizer.from_folder(model).vocabulary_size
     )
