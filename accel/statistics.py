@@ -67,9 +67,3 @@ class Statistics:
     def tokens_per_s(self) -> float:
         """Committed tokens over the time of decoding alone."""
         return self.tokens / self.decode_s if self.decode_s else 0.0
-
-    @property
-    def drafting_share(self) -> float:
-        """Share of decoding time in which the next forward waited for the drafter."""
-        spent = sum(self.draft_s) + self.learn_s
-        return spent / self.decode_s if self.decode_s else 0.0

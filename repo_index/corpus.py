@@ -142,10 +142,11 @@ def _folders_of(store: Path, tokenizer_hash: str) -> set[str]:
         return set()
 
 
-def build_common(workspace: str, model: str, *, pause: Callable[[], None] = lambda: None) -> bool:
-    """Our own standard library and the packages of a workspace's environment, in the shared store,
-    for the tokenizer in the folder ``model``. False while another process does so."""
-    tokenizer = TextTokenizer.from_file(Path(model))
+def build_common(
+    workspace: str, tokenizer: TextTokenizer, *, pause: Callable[[], None] = lambda: None
+) -> bool:
+    """Our own standard library and the packages of a workspace's environment, in the shared store.
+    False while another process does so."""
     folders = [standard_library(), *workspace_environments(Path(workspace))]
     with _ONE_BUILD:
         try:

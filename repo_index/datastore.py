@@ -359,12 +359,6 @@ class _Layer:
         return True
 
 
-def warm_up(vocabulary_size: int) -> None:
-    """Load, or the first time compile, everything that a lookup and an edit need."""
-    warm_up_lookups(vocabulary_size)
-    warm_up_changes(vocabulary_size)
-
-
 def warm_up_lookups(vocabulary_size: int) -> None:
     """Load, or the first time compile, all that a lookup needs, for streams of a type. Compiled
     code is cached on the disk; without a cache this takes some seconds."""

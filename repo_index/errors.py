@@ -17,7 +17,3 @@ class DamagedStore(RepoIndexError):
 
 class StoreUnwritable(RepoIndexError):
     """The store cannot be written: full disk, read-only folder, input or output error."""
-
-
-class BrokenTokenizer(RepoIndexError):
-    """A tokenizer file that cannot be read."""

@@ -56,7 +56,7 @@ def main() -> None:
     """Compile one part of what ``warm_up`` loads. A tokenizer that knows no word will do."""
     part, vocabulary_size = sys.argv[1:]
     words: Any = models.WordLevel({"": 0}, unk_token="")
-    _warm_up_part(part, TextTokenizer.sharing(Tokenizer(words), "", int(vocabulary_size)))
+    _warm_up_part(part, TextTokenizer(Tokenizer(words), "", int(vocabulary_size)))
 
 
 if __name__ == "__main__":

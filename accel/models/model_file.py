@@ -117,11 +117,6 @@ class ModelFile(ABC):
         return Size(self.parameters, self.weight_bytes(dtype), self.token_bytes(dtype, kv_type))
 
     @property
-    def tokenizer_folder(self) -> Path:
-        """A folder with its ``tokenizer.json``."""
-        return self.path
-
-    @property
     @abstractmethod
     def tokenizer(self) -> Tokenizer:
         """Its tokenizer."""
@@ -245,10 +240,6 @@ class GgufModel(ModelFile):
             else prod(tensor.shape) * BYTES_OF[dtype]
             for tensor in self._file.tensors.values()
         )
-
-    @property
-    def tokenizer_folder(self) -> Path:
-        return tokenizer_of(self._about).folder
 
     @property
     def tokenizer(self) -> Tokenizer:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from accel.errors import BrokenModel
-from accel.files.gguf.file import GgufFile
 from accel.files.gguf.metadata import Metadata
 from accel.files.gguf.tokenizer import VERSION, tokenizer_json
 from accel.files.gguf.vocabulary import read_vocabulary, takes_blanks
@@ -28,16 +27,9 @@ class KeptTokenizer:
     definition: str
 
 
-def tokenizer_folder(path: Path) -> Path:
-    """The folder with ``tokenizer.json`` and ``tokenizer_config.json`` of a GGUF file. Two files
-    with one vocabulary share it. Raises ModelNotFound, BrokenModel or UnsupportedModel."""
-    with GgufFile(path) as file:
-        return tokenizer_of(file.metadata).folder
-
-
 def tokenizer_of(metadata: Metadata) -> KeptTokenizer:
-    """The tokenizer of a GGUF file, made where it is not kept yet. Raises BrokenModel or
-    UnsupportedModel."""
+    """The tokenizer of a GGUF file, made where it is not kept yet; files with one vocabulary share
+    it. Raises BrokenModel or UnsupportedModel."""
     return kept_tokenizer(metadata) or _make(_files(metadata), metadata)
 
 

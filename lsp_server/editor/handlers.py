@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from lsp_server.editor.completion.provider import Answer
     from lsp_server.editor.server import RedraftServer
     from lsp_server.text.documents.document import Document
-
-logger = logging.getLogger(__name__)
 
 
 def initialize(ls: RedraftServer, params: types.InitializeParams) -> types.InitializeResult:

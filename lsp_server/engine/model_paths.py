@@ -11,6 +11,7 @@ from lsp_server.shared.errors import ModelUnavailable
 
 if TYPE_CHECKING:
     from accel.models.model_file import ModelFile
+    from accel.text.tokenizer import Tokenizer
 
 
 @contextmanager
@@ -40,15 +41,11 @@ def model_file_of(model: str | Path | None) -> ModelFile:
         return model_file(model_folder(model))
 
 
-def tokenizer_folder(model: str | Path | None) -> Path:
-    """The folder with the ``tokenizer.json`` of a model: its own, or, for a GGUF file, one that was
-    made of its vocabulary. Raises ModelUnavailable."""
+def tokenizer_of(model: str | Path | None) -> Tokenizer:
+    """The tokenizer of a model, without the model. Raises ModelUnavailable."""
     found = model_file_of(model)
     with _or_unavailable():
-        folder = found.tokenizer_folder
-        if not (folder / "tokenizer.json").is_file():
-            found.check()
-        return folder
+        return found.tokenizer
 
 
 def check_model(model: str | Path | None) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.engine.compiling import CompileTask
-from lsp_server.engine.model_paths import tokenizer_folder
+from lsp_server.engine.model_paths import tokenizer_of
 
 if TYPE_CHECKING:
     from accel.text.tokenizer import Tokenizer
@@ -16,11 +16,16 @@ if TYPE_CHECKING:
     from repo_index.tokens import TextTokenizer
 
 
-def tokenizer_of(model: str | Path | None = None) -> TextTokenizer:
-    """The tokenizer of a model as the index uses it, without the model."""
+def text_tokenizer(model: str | Path | None) -> TextTokenizer:
+    """The tokenizer of a model as the index uses it, without the model. Raises
+    ModelUnavailable."""
+    return _for_texts(tokenizer_of(model))
+
+
+def _for_texts(tokenizer: Tokenizer) -> TextTokenizer:
     from repo_index.tokens import TextTokenizer
 
-    return TextTokenizer.from_file(tokenizer_folder(model))
+    return TextTokenizer(tokenizer.fast, tokenizer.sha256, tokenizer.vocabulary_size)
 
 
 def lookup_parts(vocabulary_size: int) -> dict[str, tuple[Any, CompileTask]]:
@@ -51,16 +56,12 @@ class WorkspaceIndexes:
     @cached_property
     def tokenizer(self) -> TextTokenizer:
         """The model's tokenizer."""
-        return tokenizer_of(self._model)
+        return text_tokenizer(self._model)
 
     def share(self, tokenizer: Tokenizer) -> None:
         """Use the tokenizer of the model that this process has already."""
-        from repo_index.tokens import TextTokenizer
-
         if "tokenizer" not in vars(self):
-            self.tokenizer = TextTokenizer.sharing(
-                tokenizer.fast, tokenizer.sha256, tokenizer.vocabulary_size
-            )
+            self.tokenizer = _for_texts(tokenizer)
 
     def compiled_parts(self) -> dict[str, tuple[Any, CompileTask]]:
         """See ``lookup_parts``."""

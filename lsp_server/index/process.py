@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from lsp_server.engine.model_paths import tokenizer_folder
+from lsp_server.engine.workspaces import text_tokenizer
 from lsp_server.shared.processes.framing import Frame
 from operating_system.processes import lower_priority
 
@@ -117,13 +117,12 @@ class IndexerLoop:
         workspace; the options of the last one that opened it count."""
         from lsp_server.shared.errors import ModelUnavailable
         from repo_index.errors import RepoIndexError
-        from repo_index.tokens import TextTokenizer
 
         folder, model = frame["folder"], frame["model"]
         options = {name: value for name, value in frame.items() if name not in _NAMES}
         models = [model]
         try:
-            tokenizer = TextTokenizer.from_file(tokenizer_folder(model))
+            tokenizer = text_tokenizer(model)
             self._drop_model(folder, model, unless=tokenizer.sha256)
             old = self._workspaces.get((folder, tokenizer.sha256))
             if old is not None:
@@ -144,7 +143,7 @@ class IndexerLoop:
         self._watch(workspace)
         self._index(workspace)
         if options["common"] == "auto":
-            self._slow_tasks.put(lambda: self._build_common(workspace, model))
+            self._slow_tasks.put(lambda: self._build_common(workspace))
 
     def _drop_model(self, folder: str, model: str, unless: str) -> None:
         """A model's file may have another tokenizer than the last time: it leaves the workspace of
@@ -241,11 +240,11 @@ class IndexerLoop:
         if self._is_open(workspace):
             self._refresh(workspace, paths)
 
-    def _build_common(self, workspace: Workspace, model: str) -> None:
+    def _build_common(self, workspace: Workspace) -> None:
         """The store of common code, shared by all workspaces, when it is not there yet."""
         from repo_index.corpus import build_common
 
-        if build_common(workspace.folder, str(tokenizer_folder(model)), pause=self._pause):
+        if build_common(workspace.folder, workspace.tokenizer, pause=self._pause):
             self._tell_of(workspace, "written")
             if self._is_open(workspace):
                 self._tell_ready(workspace)

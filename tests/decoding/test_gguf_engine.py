@@ -16,8 +16,9 @@ from tiny_models import open_engine, random_prompt
 
 from accel.decoding import GenerationRequest
 from accel.engine import Engine
+from accel.files.gguf.file import GgufFile
 from accel.models.gguf_module import read_module
-from accel.text.gguf_tokenizer import tokenizer_folder
+from accel.text.gguf_tokenizer import tokenizer_of
 from accel.text.prompts import fim_prompt
 
 
@@ -39,7 +40,9 @@ def test_a_file_writes_what_the_folder_writes(kind: str, matrices: str, tmp_path
         module = module.half().float()
     path = save_gguf(tmp_path / "m.gguf", module, matrices)
     module.save_pretrained(tmp_path / "folder")
-    shutil.copy(tokenizer_folder(path) / "tokenizer.json", tmp_path / "folder")
+    with GgufFile(path) as file:
+        folder = tokenizer_of(file.metadata).folder
+    shutil.copy(folder / "tokenizer.json", tmp_path / "folder")
     file, folder = open_engine(path), open_engine(tmp_path / "folder")
     assert file.execution_path == "compiled"
     assert file.tokenizer.sha256 == folder.tokenizer.sha256
@@ -99,7 +102,9 @@ def test_a_real_file_writes_what_its_weights_in_a_folder_write(tmp_path: Path) -
     whole = LlamaForCausalLM(config).to(torch.float32)
     whole.load_state_dict(dict(module.named_parameters()))
     whole.save_pretrained(tmp_path / "folder")
-    shutil.copy(tokenizer_folder(path) / "tokenizer.json", tmp_path / "folder")
+    with GgufFile(path) as file:
+        folder = tokenizer_of(file.metadata).folder
+    shutil.copy(folder / "tokenizer.json", tmp_path / "folder")
     file, folder = open_engine(path), open_engine(tmp_path / "folder")
     written = (
         "def quicksort(values):\n    ",

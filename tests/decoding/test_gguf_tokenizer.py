@@ -32,9 +32,8 @@ from accel.files.gguf.tokenizer import tokenizer_json
 from accel.files.gguf.vocabulary import read_vocabulary
 from accel.models.model_file import model_file
 from accel.text.format_check import format_problems
-from accel.text.gguf_tokenizer import tokenizer_folder
+from accel.text.gguf_tokenizer import tokenizer_of
 from accel.text.tokenizer import Tokenizer
-from repo_index.tokens import TextTokenizer
 
 SAMPLES = [
     "def greet(name: str) -> str:\n    return f'hello {name}'  # 12 + 3.50\n",
@@ -70,6 +69,11 @@ def test_a_byte_level_vocabulary_spells_every_text(tmp_path: Path) -> None:
     assert names == ["ĠĠ", "Ġ", "Ġ", "def", "Ġhello", "Ġhello", "1", "2"]
 
 
+def folder_of(path: Path) -> Path:
+    with GgufFile(path) as file:
+        return tokenizer_of(file.metadata).folder
+
+
 @pytest.mark.parametrize("name", ["<|im_end|>", "<|endoftext|>"])
 def test_no_text_of_a_user_becomes_a_control_token(name: str, tmp_path: Path) -> None:
     made = definition(byte_level(), tmp_path)
@@ -77,7 +81,6 @@ def test_no_text_of_a_user_becomes_a_control_token(name: str, tmp_path: Path) ->
     control = tokenizer.special(name)
     assert control is not None
     assert control not in tokenizer.encode(f"x {name}{name} y")
-    assert control not in TextTokenizer(made).encode([f"x {name}{name} y"])[0]
     assert tokenizer.encode_with_controls([(name, False)]).tolist() == [control]
 
 
@@ -93,7 +96,6 @@ def test_tokens_that_are_added_and_not_special_are_text(name: str, tmp_path: Pat
     made = definition(keys, tmp_path)
     tokenizer, token = Tokenizer(made), len(BYTE_LEVEL_TOKENS) - 1
     assert tokenizer.encode(f"x{name}y").tolist().count(token) == 1
-    assert TextTokenizer(made).encode([f"x{name}y"])[0].tolist().count(token) == 1
     assert tokenizer.decode(tokenizer.encode(f"x{name}y")) == f"x{name}y"
     assert token not in tokenizer.special_tokens
     with GgufFile(write_gguf(tmp_path / "n.gguf", keys, {})) as file:
@@ -114,7 +116,6 @@ def test_markers_of_holes_and_turns_are_control_tokens_of_whatever_type(
     tokenizer, token = Tokenizer(made), len(BYTE_LEVEL_TOKENS) - 1
     assert token in tokenizer.special_tokens
     assert token not in tokenizer.encode(name)
-    assert token not in TextTokenizer(made).encode([name])[0]
 
 
 SPECIAL_IDS = ["bos", "eos", "eot", "eom", "unknown"]
@@ -158,7 +159,6 @@ def test_letters_that_are_tokens_of_their_own_are_text(tmp_path: Path) -> None:
     made = definition(keys, tmp_path)
     tokenizer = Tokenizer(made)
     assert letter in tokenizer.encode("fünf")
-    assert letter in TextTokenizer(made).encode(["fünf"])[0]
     assert letter not in tokenizer.special_tokens
     assert tokenizer.decode(tokenizer.encode("fünf")) == "fünf"
 
@@ -260,18 +260,17 @@ def test_the_tokenizer_is_made_once_and_shared(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     keys = {**byte_level(), "tokenizer.chat_template": TEMPLATE}
-    folder = tokenizer_folder(write_gguf(tmp_path / "m.gguf", keys, {}))
+    folder = folder_of(write_gguf(tmp_path / "m.gguf", keys, {}))
     assert folder.is_relative_to(tmp_path / "cache")
     tokenizer = model_file(folder).tokenizer
     assert tokenizer.chat_template == TEMPLATE
     assert tokenizer.template_variables["eos_token"] == "<|im_end|>"
-    assert TextTokenizer.from_file(folder).sha256 == tokenizer.sha256
     before = (folder / "tokenizer.json").stat().st_ino
     other = write_gguf(tmp_path / "n.gguf", {"general.name": "other", **keys}, {})
-    assert tokenizer_folder(other) == folder
+    assert folder_of(other) == folder
     assert (folder / "tokenizer.json").stat().st_ino == before
     changed = write_gguf(tmp_path / "o.gguf", {**keys, **byte_level(pre="smollm")}, {})
-    assert tokenizer_folder(changed) != folder
+    assert folder_of(changed) != folder
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ import pytest
 from small_model import SMALL_MODEL
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
+from accel.text.tokenizer import Tokenizer as ModelTokenizer
+from lsp_server.engine import workspaces
 from repo_index.tokens import TextTokenizer
 
 _QWEN = (
@@ -30,6 +32,12 @@ def source_text() -> str:
     return "\n".join(inspect.getsource(module) for module in (ast, inspect, textwrap, json))
 
 
+def text_tokenizer(definition: str) -> TextTokenizer:
+    """Of the content of a ``tokenizer.json``."""
+    made = ModelTokenizer(definition)
+    return TextTokenizer(made.fast, made.sha256, made.vocabulary_size)
+
+
 def trained(kind: str) -> TextTokenizer:
     tokenizer = Tokenizer(models.BPE())
     special = ["<|file_sep|>", "<|fim_prefix|>"]
@@ -40,7 +48,7 @@ def trained(kind: str) -> TextTokenizer:
         trainer = trainers.BpeTrainer(vocab_size=700, special_tokens=special, max_token_length=9)
         lines = [line for line in source_text().splitlines() if line.isascii()]
         tokenizer.train_from_iterator(lines, trainer)
-        return TextTokenizer(tokenizer.to_str())
+        return text_tokenizer(tokenizer.to_str())
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=kind == "gpt2")
     pattern = {"qwen": _QWEN, "indenting": _INDENTING}.get(kind)
     tokenizer.pre_tokenizer = (
@@ -57,7 +65,7 @@ def trained(kind: str) -> TextTokenizer:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
     tokenizer.train_from_iterator([source_text()], trainer)
-    return TextTokenizer(tokenizer.to_str())
+    return text_tokenizer(tokenizer.to_str())
 
 
 @pytest.fixture(scope="session", params=["indenting", "qwen", "gpt2", "whole"])
@@ -67,7 +75,7 @@ def any_tokenizer(request: pytest.FixtureRequest) -> TextTokenizer:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> TextTokenizer:
-    return TextTokenizer.from_file(SMALL_MODEL)
+    return workspaces.text_tokenizer(SMALL_MODEL)
 
 
 @pytest.fixture(scope="session", autouse=True)

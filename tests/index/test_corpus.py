@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_model import SMALL_MODEL
 
 from repo_index import indexer as indexer_module
 from repo_index.corpus import Corpus, build_common, package_folders, workspace_environments
@@ -63,6 +62,7 @@ def test_an_interrupted_build_goes_on(
     monkeypatch.setattr(indexer_module, "_BLOCK_TOKENS", 2000)
     monkeypatch.setattr(indexer_module, "_SHORT_BATCH_CHARACTERS", 3000)
     encoded: list[int] = []
+    made_of = tokenizer._tokenizer, tokenizer.sha256, tokenizer.vocabulary_size
 
     class Stopping(TextTokenizer):
         def encode(self, texts: list[str]) -> list[np.ndarray]:  # type: ignore[type-arg]
@@ -72,7 +72,7 @@ def test_an_interrupted_build_goes_on(
             return super().encode(texts)
 
     with pytest.raises(KeyboardInterrupt):
-        Corpus([folder]).build(Stopping.from_file(SMALL_MODEL), store)
+        Corpus([folder]).build(Stopping(*made_of), store)
     done = len(indexed_texts(store, tokenizer))
     assert 10 < done < 60
     encoded.clear()
@@ -82,7 +82,7 @@ def test_an_interrupted_build_goes_on(
             encoded.append(len(texts))
             return super().encode(texts)
 
-    status = Corpus([folder]).build(Counting.from_file(SMALL_MODEL), store).status()
+    status = Corpus([folder]).build(Counting(*made_of), store).status()
     assert sum(encoded) == 60 - done
     assert (status.files, status.segments, status.complete) == (60, 1, True)
 
@@ -126,7 +126,7 @@ def test_the_default_is_our_own_library_and_the_workspace_environment(
     library(packages, 3, 6)
     (tmp_path / "work" / ".venv" / "pyvenv.cfg").write_text("")
     pauses: list[int] = []
-    assert build_common(str(tmp_path / "work"), str(SMALL_MODEL), pause=lambda: pauses.append(1))
+    assert build_common(str(tmp_path / "work"), tokenizer, pause=lambda: pauses.append(1))
     assert len(indexed_texts(common_store(tokenizer.sha256), tokenizer)) == 7
     assert pauses
     datastore = Datastore.open(None, tokenizer.sha256, common=common_store(tokenizer.sha256))

@@ -327,11 +327,11 @@ def test_a_large_tree_is_scanned_quickly(tmp_path: Path) -> None:
 _AUDITED = """
     import sys
     from pathlib import Path
+    from lsp_server.engine.workspaces import text_tokenizer
     from repo_index.indexer import Indexer
     from repo_index.source_tree import FolderTree
-    from repo_index.tokens import TextTokenizer
     work, store, model = map(Path, sys.argv[1:])
-    tokenizer = TextTokenizer.from_file(model)
+    tokenizer = text_tokenizer(model)
     started = []
     def audit(event, arguments):
         if event in ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork",

@@ -11,7 +11,7 @@ import pytest
 from seeds import Amount
 
 from repo_index import residence
-from repo_index.datastore import Datastore, warm_up
+from repo_index.datastore import Datastore, warm_up_changes, warm_up_lookups
 from repo_index.file_layer import FileLayer
 from repo_index.overlay import Overlay
 from repo_index.segment import Segment
@@ -82,7 +82,8 @@ def test_lookups_map_no_more_than_the_tokens(tmp_path: Path) -> None:
     writer = StoreWriter(tmp_path, "hash")
     writer.commit(Segment.from_files({"a": ids}, dtype=np.uint16))
     writer.close()
-    warm_up(4000)
+    warm_up_lookups(4000)
+    warm_up_changes(4000)
     base = resident_file_bytes()
     datastore = Datastore.open(tmp_path, "hash")
     tokens = datastore.snapshot().parts[0].segment.tokens.nbytes

@@ -158,13 +158,13 @@ def test_single_failures_lose_nothing(tmp_path: Path, tokenizer: TextTokenizer, 
 _WRITER = """
     import random, sys, time
     from pathlib import Path
+    from lsp_server.engine.workspaces import text_tokenizer
     from repo_index.indexer import Indexer
     from repo_index.source_tree import FolderTree
-    from repo_index.tokens import TextTokenizer
     work, store, model, seed = sys.argv[1:]
     generator = random.Random(int(seed))
     indexer = Indexer.open(FolderTree(Path(work)), Path(store),
-                           TextTokenizer.from_file(Path(model)), threads=1)
+                           text_tokenizer(Path(model)), threads=1)
     print("open", flush=True)
     while True:
         for _ in range(3):

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
 from small_model import SMALL_MODEL
 
 from accel.text.tokenizer import Tokenizer
-from repo_index.errors import BrokenTokenizer
 from repo_index.tokens import TextTokenizer
-from tests.index.conftest import source_text
+from tests.index.conftest import source_text, text_tokenizer
 
 _TEXTS = [
     "",
@@ -25,7 +23,7 @@ _TEXTS = [
 
 def test_ids_equal_those_of_the_model_side(any_tokenizer: TextTokenizer) -> None:
     definition = any_tokenizer._tokenizer.to_str()
-    ours, theirs = TextTokenizer(definition), Tokenizer(definition)
+    ours, theirs = text_tokenizer(definition), Tokenizer(definition)
     texts = [*_TEXTS, source_text()[:20_000]]
     for ids, text in zip(ours.encode(texts), texts, strict=True):
         assert np.array_equal(ids, theirs.encode(text)), text[:50]
@@ -46,7 +44,7 @@ def test_control_tokens_in_text_are_text(tokenizer: TextTokenizer) -> None:
     names = {token["content"]: token["id"] for token in definition["added_tokens"]}
     for token in definition["added_tokens"]:
         token["special"] = False
-    plain = TextTokenizer(json.dumps(definition))
+    plain = text_tokenizer(json.dumps(definition))
     for name, number in names.items():
         assert number not in plain.encode([f"x = '{name}'"])[0]
 
@@ -54,10 +52,3 @@ def test_control_tokens_in_text_are_text(tokenizer: TextTokenizer) -> None:
 def test_lone_surrogates_are_replaced(tokenizer: TextTokenizer) -> None:
     replaced, expected = tokenizer.encode(["a\ud800b", "a\ufffdb"])
     assert replaced.tolist() == expected.tolist()
-
-
-def test_a_damaged_tokenizer_is_said_to_be_one(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(BrokenTokenizer, match="cannot be read"):
-        TextTokenizer("{")
-    with pytest.raises(BrokenTokenizer, match="cannot be read"):
-        TextTokenizer.from_file(tmp_path / "none.json")

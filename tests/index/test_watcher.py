@@ -22,11 +22,13 @@ import pytest
 from seeds import Amount
 from small_model import SMALL_MODEL
 
+from lsp_server.engine.workspaces import text_tokenizer
 from repo_index import folder_watch
-from repo_index.datastore import Datastore, warm_up
+from repo_index.datastore import Datastore
 from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
+from repo_index.warming import warm_up
 from repo_index.watcher import Watcher
 from tests.index.test_indexer import expected_texts, indexed_texts, piece, random_step
 
@@ -133,7 +135,7 @@ def test_a_checkout_of_twenty_thousand_files(
     tmp_path: Path, tokenizer: TextTokenizer, amount: Amount
 ) -> None:
     with followed(tmp_path, tokenizer, quiet=1.0, longest_wait=120.0) as place:
-        warm_up(tokenizer.vocabulary_size)
+        warm_up(tokenizer)
         slow: list[float] = []
         ended = threading.Event()
 
@@ -248,13 +250,13 @@ def test_an_overflow_is_followed_by_a_look_at_everything(
 _FOLLOWER = """
     import sys, time
     from pathlib import Path
+    from lsp_server.engine.workspaces import text_tokenizer
     from repo_index.indexer import Indexer
     from repo_index.source_tree import FolderTree
-    from repo_index.tokens import TextTokenizer
     from repo_index.watcher import Watcher
     work, store, model = map(Path, sys.argv[1:])
     tree = FolderTree(work)
-    indexer = Indexer.open(tree, store, TextTokenizer.from_file(model), threads=1)
+    indexer = Indexer.open(tree, store, text_tokenizer(model), threads=1)
     watcher = Watcher(tree, lambda paths: indexer.refresh(paths))
     watcher.start()
     indexer.refresh()
@@ -302,4 +304,4 @@ def test_few_descriptors_are_said(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout == b"open\n"
-    assert len(expected_texts(work, TextTokenizer.from_file(SMALL_MODEL))) == 50
+    assert len(expected_texts(work, text_tokenizer(SMALL_MODEL))) == 50

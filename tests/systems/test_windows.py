@@ -23,6 +23,7 @@ from small_model import SMALL_MODEL
 
 from accel.models.llama_cpp.places import library_names
 from lsp_server.editor.daemon.transport import dial, listen, uses_loopback
+from lsp_server.engine.workspaces import text_tokenizer
 from lsp_server.shared.processes import log
 from lsp_server.shared.settings import Settings, folder_enabled
 from lsp_server.shared.user_files.user_folders import settle
@@ -45,7 +46,6 @@ from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
 from repo_index.store import remove_stores_of, workspace_store
 from repo_index.store_lock import StoreLock
-from repo_index.tokens import TextTokenizer
 from tests.index.test_indexer import expected_texts, indexed_texts
 
 
@@ -263,7 +263,7 @@ def test_an_index_is_made_changed_merged_and_removed_though_its_files_are_mapped
     windows: FakeWindows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Segments that a reader maps cannot be deleted before it lets them go."""
-    tokenizer = TextTokenizer.from_file(SMALL_MODEL)
+    tokenizer = text_tokenizer(SMALL_MODEL)
     monkeypatch.setenv("REDRAFT_DATA", str(tmp_path / "data"))
     work = tmp_path / "work"
     work.mkdir()

@@ -45,8 +45,6 @@ USUAL_NODES, USUAL_COSTS = 64, 512
 LAYERS = 3
 """Sources that one index may have."""
 
-_NOTHING = np.empty(0, np.int32)
-
 
 class RetrievalDrafter:
     """Drafts from prompt, output, text after the cursor, an index and earlier requests:

@@ -10,12 +10,11 @@ from pathlib import Path
 from lsp_server.commands.cli.output import add_json_argument, write_json
 from lsp_server.commands.cli.progress import index_progress
 from lsp_server.commands.cli.terminal import terminal
-from lsp_server.engine.model_paths import tokenizer_folder
+from lsp_server.engine.workspaces import text_tokenizer
 from lsp_server.models.used import WRITTEN_MODEL, command_model
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.printable import say
 from repo_index.corpus import MAX_TOKENS, Corpus, package_folders, standard_library
-from repo_index.tokens import TextTokenizer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         folders += packages
     if not folders:
         raise RedraftError("nothing to add; give folders, --stdlib or --environment")
-    tokenizer = TextTokenizer.from_file(tokenizer_folder(command_model(args.model)))
+    tokenizer = text_tokenizer(command_model(args.model))
     corpus = Corpus(folders, endings=() if args.all_files else (".py", ".pyi"))
     console = terminal(stderr=True)
     started = time.perf_counter()

@@ -281,12 +281,11 @@ def _formats(model: str | None) -> Finding:
     """How the model is asked, and what is wrong with that."""
     from accel.text.format_check import format_problems, template_problems
     from accel.text.special_tokens import fim_format_of
-    from accel.text.tokenizer import Tokenizer
-    from lsp_server.engine.model_paths import tokenizer_folder
+    from lsp_server.engine.model_paths import tokenizer_of
     from lsp_server.shared.errors import ModelUnavailable
 
     try:
-        tokenizer = Tokenizer.from_folder(tokenizer_folder(model))
+        tokenizer = tokenizer_of(model)
     except ModelUnavailable:
         return Finding("prompt formats", "not known, since the model cannot be opened")
     fim_format = fim_format_of(tokenizer)

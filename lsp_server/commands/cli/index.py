@@ -14,7 +14,7 @@ from typing import Any
 from lsp_server.commands.cli.output import add_json_argument, write_json
 from lsp_server.commands.cli.progress import index_progress
 from lsp_server.commands.cli.terminal import terminal
-from lsp_server.engine.model_paths import tokenizer_folder
+from lsp_server.engine.workspaces import text_tokenizer
 from lsp_server.models.used import WRITTEN_MODEL, command_model
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.printable import say
@@ -24,7 +24,6 @@ from repo_index.files import Limits
 from repo_index.indexer import Indexer, explain
 from repo_index.source_tree import FolderTree
 from repo_index.store import workspace_store
-from repo_index.tokens import TextTokenizer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.folder.resolve()
     if not folder.is_dir():
         raise RedraftError(f"{args.folder} is no folder; give the folder of a workspace")
-    tokenizer = TextTokenizer.from_file(tokenizer_folder(command_model(args.model)))
+    tokenizer = text_tokenizer(command_model(args.model))
     store = args.store or workspace_store(folder, tokenizer.sha256)
     tree = FolderTree(folder, Limits(bytes=args.max_file_bytes))
     try:

@@ -4,7 +4,6 @@ edit whose region was touched meanwhile is refused; nothing typed is ever overwr
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,8 +36,6 @@ from lsp_server.text.documents.document import Document, Position
 from lsp_server.text.documents.invisible_characters import hidden_warning
 from lsp_server.text.documents.secret_documents import withheld_warning
 from lsp_server.text.text_edit import TextEdit
-
-logger = logging.getLogger(__name__)
 
 AROUND_CHARACTERS = 8_000
 SMALL_TEXT = 4_000

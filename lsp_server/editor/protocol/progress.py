@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 from typing import Any
 
 from lsprotocol import types
 
 from lsp_server.editor.protocol.jsonrpc import RedraftProtocol
 from lsp_server.shared.errors import RedraftError
-
-logger = logging.getLogger(__name__)
 
 _numbers = itertools.count(1)
 

@@ -25,8 +25,6 @@ class TextEvent(NamedTuple):
 
     text: str
     ended: str = ""
-    is_thought: bool = False
-    """Something came that is no answer: the model thinks."""
 
 
 class ErrorEvent(NamedTuple):
@@ -69,14 +67,13 @@ def _of_choice(choice: dict[str, Any]) -> TextEvent:
         )
     said = choice.get("delta") or choice.get("message") or {}
     content = said.get("content") if said else choice.get("text")
-    thought = said.get("reasoning_content") or said.get("reasoning") or said.get("thinking")
     reason = choice.get("finish_reason")
     if said.get("refusal"):
         reason = reason if reason and reason not in WHOLE else "refusal"
     if "message" in choice and "finish_reason" not in choice:
         # A whole document without the word for its end.
         reason = "stop"
-    return TextEvent(_text(content), _ended(reason), bool(thought) or _is_thought(content))
+    return TextEvent(_text(content), _ended(reason))
 
 
 def _text(content: Any) -> str:
@@ -94,12 +91,6 @@ def _text(content: Any) -> str:
             text = part.get("text", "")
             parts.append(text if isinstance(text, str) else str(text.get("value", "")))
     return "".join(parts)
-
-
-def _is_thought(content: Any) -> bool:
-    return isinstance(content, list) and any(
-        isinstance(part, dict) and part.get("type") in ("thinking", "reasoning") for part in content
-    )
 
 
 def _ended(reason: Any) -> str:

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lsp_server.shared.contract.calls import Call, OnSpans
 from lsp_server.shared.contract.engine import EngineInterface
@@ -87,33 +87,19 @@ def generation_response(
         jobs = [replace(jobs[0], patience_s=PATIENCE_S), *jobs[1:]]
     if stream:
         return StreamedCalls([partial(_begin, engine, job) for job in jobs], events)
-    return GenerationAnswer(engine, jobs, events)
 
-
-class GenerationAnswer:
-    """An answer in one piece."""
-
-    def __init__(
-        self, engine: EngineInterface, jobs: Sequence[GenerateJob], events: GenerationEvents
-    ) -> None:
-        self._engine = engine
-        self._jobs = jobs
-        self._events = events
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Wait for the engine and answer. Raises RequestRefused or ClientLeft."""
-        spans: list[list[Span]] = [[] for _ in self._jobs]
-        calls = [
-            _begin(self._engine, job, own.extend)
-            for job, own in zip(self._jobs, spans, strict=True)
-        ]
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        """Wait for the engine and answer in one piece. Raises RequestRefused or ClientLeft."""
+        spans: list[list[Span]] = [[] for _ in jobs]
+        calls = [_begin(engine, job, own.extend) for job, own in zip(jobs, spans, strict=True)]
         results: list[JobResult] = await answered(calls, receive)
         choices = []
-        for index, (job, own, result) in enumerate(zip(self._jobs, spans, results, strict=True)):
+        for index, (job, own, result) in enumerate(zip(jobs, spans, results, strict=True)):
             note_result(scope, result)
-            choices.append(self._events.choice(index, _piece(job, own, result), result))
-        response: Response = JSONResponse(self._events.whole(choices, results))
-        await response(scope, receive, send)
+            choices.append(events.choice(index, _piece(job, own, result), result))
+        await JSONResponse(events.whole(choices, results))(scope, receive, send)
+
+    return answer
 
 
 def _begin(engine: EngineInterface, job: GenerateJob, on_spans: OnSpans) -> Call:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from lsp_server.shared.contract.codec import Unreadable, read
 from lsp_server.shared.contract.server_routes import REPOSITORIES
 from lsp_server.team.http_server.bodies import read_body, read_json
 from lsp_server.team.http_server.errors import RequestRefused, invalid
@@ -27,6 +29,30 @@ BATCH_BODY_BYTES = 16 << 20
 BUFFERS_BODY_BYTES = 16 << 20
 
 Result = TypeVar("Result")
+Body = TypeVar("Body")
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    files: dict[str, str | None]
+    """SHA-256 by path."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    contents: dict[str, str]
+    """Texts by SHA-256."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Buffers:
+    edits: list[BufferEdit] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
 
 
 class RepositoryRoutes:
@@ -59,11 +85,8 @@ class RepositoryRoutes:
 
     async def register(self, request: Request) -> Response:
         """A new repository: nothing is asked for but a name."""
-        body = _only(await read_json(request, SMALL_BODY_BYTES), "name")
-        name = body.get("name")
-        if not isinstance(name, str):
-            raise invalid("give the repository a name")
-        record = await self._in_thread(self._hosted.store.register, _holder(request), name)
+        body = await _body(request, _Named, SMALL_BODY_BYTES)
+        record = await self._in_thread(self._hosted.store.register, _holder(request), body.name)
         return JSONResponse(self._shown(record), 201)
 
     async def owned(self, request: Request) -> Response:
@@ -100,17 +123,12 @@ class RepositoryRoutes:
         return await self._brought(request, self._hosted.store.change_files, files)
 
     async def _files(self, request: Request) -> dict[str, str | None]:
-        body = _only(await read_json(request, self._limits.manifest_bytes), "files")
-        files = body.get("files")
-        if not isinstance(files, dict) or not all(
-            one is None or isinstance(one, str) for one in files.values()
-        ):
-            raise invalid("files must be SHA-256 by path")
+        body = await _body(request, _Files, self._limits.manifest_bytes)
         try:
-            "".join(files).encode()
+            "".join(body.files).encode()
         except UnicodeEncodeError:
             raise invalid("a path is not valid Unicode") from None
-        return files
+        return body.files
 
     async def _brought(
         self, request: Request, work: Callable[[str, str, Any], UploadState], files: Any
@@ -135,12 +153,7 @@ class RepositoryRoutes:
 
     async def add_contents(self, request: Request) -> Response:
         """The contents of several files, as text by SHA-256; which were refused is the answer."""
-        body = _only(await read_json(request, BATCH_BODY_BYTES), "contents")
-        contents = body.get("contents")
-        if not isinstance(contents, dict) or not all(
-            isinstance(one, str) for one in contents.values()
-        ):
-            raise invalid("contents must be texts by SHA-256")
+        contents = (await _body(request, _Contents, BATCH_BODY_BYTES)).contents
         holder, repository = _holder(request), _named(request)
         data = {digest: one.encode("utf-8", "surrogatepass") for digest, one in contents.items()}
         refused = await self._in_thread(self._hosted.store.add_contents, holder, repository, data)
@@ -149,16 +162,13 @@ class RepositoryRoutes:
 
     async def change_buffers(self, request: Request) -> Response:
         """Open documents of one editor changed."""
-        body = _only(await read_json(request, BUFFERS_BODY_BYTES), "edits", "closed")
-        edits = body.get("edits", [])
-        if not isinstance(edits, list):
-            raise invalid("edits must be a list")
+        body = await _body(request, _Buffers, BUFFERS_BODY_BYTES)
         self._hosted.change_buffers(
             _named(request),
             request.path_params["session"],
             _holder(request),
-            [_edit(one) for one in edits],
-            _strings(body, "closed"),
+            body.edits,
+            body.closed,
         )
         return Response(status_code=204)
 
@@ -207,24 +217,9 @@ def _named(request: Request) -> str:
     return str(request.path_params["repository"])
 
 
-def _only(body: dict[str, Any], *names: str) -> dict[str, Any]:
-    """A body without anything else than these. Raises RequestRefused."""
-    if not body.keys() <= set(names):
-        raise invalid(f"only {', '.join(names)} can be given here")
-    return body
-
-
-def _strings(body: dict[str, Any], name: str) -> list[str]:
-    values = body.get(name, [])
-    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
-        raise invalid(f"{name} is a list of strings")
-    return values
-
-
-def _edit(value: Any) -> BufferEdit:
-    """An edit of a body. Raises RequestRefused."""
-    fields = {"path": str, "start": int, "stop": int, "text": str, "base": str}
-    whole = isinstance(value, dict) and value.keys() == fields.keys()
-    if not whole or not all(type(value[name]) is kind for name, kind in fields.items()):
-        raise invalid("an edit must have path, start, stop, text and base")
-    return BufferEdit(**value)
+async def _body(request: Request, kind: type[Body], most_bytes: int) -> Body:
+    """What a request has to say. Raises RequestRefused."""
+    try:
+        return read(kind, await read_json(request, most_bytes))
+    except Unreadable as error:
+        raise invalid(str(error)) from None

@@ -119,7 +119,6 @@ _MAPS = {"map_type", "array_type", "slice_type", "implicit_length_array_type"}
 _JSX = {"jsx_opening_element", "jsx_closing_element", "jsx_self_closing_element"}
 _IMPORTS = re.compile(r"^(?:import|using|use)_|^namespace_use|^import$")
 _CONDITIONS = {"if_statement", "guard_statement", "while_statement"}
-_ALIASED = {"javascript", "typescript", "tsx"}
 
 _DECLARED = re.compile(
     r"declarat|definition|parameter|function_item|let_|binding|var_spec|const_spec|_item$|_spec$"

@@ -128,11 +128,6 @@ class ScopeFinder:
         return _Around(_span(self._tree, node), *_own_name(self._tree, node))
 
 
-def scopes_at(tree: SyntaxTree, start: int, end: int) -> tuple[Scope, ...]:
-    """The functions and classes around the word there, outermost first."""
-    return ScopeFinder(tree).at(start, end)
-
-
 def function_named(tree: SyntaxTree, name: str, start: int, end: int) -> Scope | None:
     """The scope that bears a name between two offsets, the first of them."""
     for at, to in tree.identifiers(name):

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from lsp_server.commands.cli.progress import index_progress
-from lsp_server.engine.model_paths import tokenizer_folder
+from lsp_server.engine.workspaces import text_tokenizer
 from lsp_server.shared.errors import BenchError
-from repo_index.datastore import Datastore, warm_up
+from repo_index.datastore import Datastore
 from repo_index.indexer import Indexer, Refreshed
 from repo_index.ordering import stream_type
 from repo_index.overlay import Overlay
@@ -26,6 +26,7 @@ from repo_index.segment import Segment
 from repo_index.source_tree import FolderTree
 from repo_index.store_writer import StoreWriter
 from repo_index.tokens import TextTokenizer
+from repo_index.warming import warm_up
 from tests.benchmarks.index import peers as index_peers
 from tests.benchmarks.index.workload import (
     TokenFiles,
@@ -82,8 +83,8 @@ def run(args: argparse.Namespace) -> int:
     """Measure everything on a copy of the repository in a temporary folder."""
     if not args.repo.is_dir():
         raise BenchError(f"{args.repo} is no folder; give a repository to --repo")
-    tokenizer = TextTokenizer.from_file(tokenizer_folder(args.model))
-    warm_up(tokenizer.vocabulary_size)
+    tokenizer = text_tokenizer(args.model)
+    warm_up(tokenizer)
     with tempfile.TemporaryDirectory(prefix="redraft-bench-") as folder:
         bench = _Bench(args, tokenizer, Path(folder))
         document = bench.measure()

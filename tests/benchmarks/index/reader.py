@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from repo_index.datastore import Datastore, warm_up
+from repo_index.datastore import Datastore, warm_up_changes, warm_up_lookups
 
 LOOKUPS_PER_REQUEST = 20
 
@@ -30,7 +30,8 @@ def measure(
 ) -> dict[str, Any]:
     """Open, look every context up twice (the first time from a cold map), report."""
     wanted = np.load(contexts)
-    warm_up(vocabulary)
+    warm_up_lookups(vocabulary)
+    warm_up_changes(vocabulary)
     before = resident_bytes()
     started = time.perf_counter()
     datastore = Datastore.open(store, tokenizer_hash, common=common)

@@ -14,8 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from accel.text.gguf_tokenizer import tokenizer_folder
-from accel.text.tokenizer import Tokenizer
+from accel.models.model_file import model_file
 from lsp_server.tasks.next_edits.formats import FORMATS
 from tests.benchmarks.next_edits.commits import CommitStep, read_steps
 from tests.benchmarks.next_edits.model import asked_answers, print_answers
@@ -60,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     print(Counter(step.kind for step in steps))
     names = list(FORMATS) if args.formats == "all" else args.formats.split(",")
     if args.replay:
-        tokenizer = Tokenizer.from_folder(tokenizer_folder(Path(args.model)))
+        tokenizer = model_file(Path(args.model)).tokenizer
         for name in names:
             print_replay(FORMATS[name], steps, tokenizer)
         return 0

@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from accel.text.gguf_tokenizer import tokenizer_folder
-from accel.text.tokenizer import Tokenizer
+from accel.models.model_file import model_file
 from lsp_server.editor.next_edits.model import WindowRequest
 from lsp_server.editor.next_edits.prompts import prompt_pieces
 from lsp_server.engine.client import EngineClient
@@ -57,7 +56,7 @@ async def _by_turns(
     tokens: defaultdict[str, int],
     seconds: defaultdict[str, float],
 ) -> None:
-    tokenizer = Tokenizer.from_folder(tokenizer_folder(Path(args.model)))
+    tokenizer = model_file(Path(args.model)).tokenizer
     engine = await ready_engine(args)
     ends = time.monotonic() + args.seconds
     for number, step in enumerate(random.Random(args.seed).sample(steps, len(steps))):

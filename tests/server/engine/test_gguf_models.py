@@ -23,7 +23,8 @@ from gguf_models import random_module, save_gguf
 
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from lsp_server.commands.cli.main import main
-from lsp_server.engine.model_paths import check_model, files_state, tokenizer_folder
+from lsp_server.engine.model_paths import check_model, files_state, tokenizer_of
+from lsp_server.engine.workspaces import text_tokenizer
 from lsp_server.models.choices import choices_file, write_choice
 from lsp_server.shared.contract.codec import to_json
 from lsp_server.shared.contract.jobs import CompletionJob, EditJob
@@ -31,7 +32,6 @@ from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.contract.prompt_length import PromptLength
 from lsp_server.shared.errors import ModelUnavailable
 from lsp_server.shared.processes.framing import pack_frame, read_frame_blocking
-from repo_index.tokens import TextTokenizer
 
 COMPUTED: dict[str, Any] = {"hidden_size": 256, "intermediate_size": 512, "head_dim": 64}
 """Sizes of which the compiled forward has all parts."""
@@ -52,7 +52,7 @@ def model(tmp_path: Path) -> Path:
 
 def test_the_index_has_the_tokens_of_the_file(model: Path) -> None:
     check_model(model)
-    tokenizer = TextTokenizer.from_file(tokenizer_folder(str(model)))
+    tokenizer = text_tokenizer(str(model))
     assert tokenizer.vocabulary_size == 300
     assert tokenizer.encode(["ab"])[0].tolist() == [97, 98]
 
@@ -80,7 +80,7 @@ def test_a_folder_of_files_is_told_wherever_a_model_is_asked_for(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = f"{tmp_path} holds GGUF files; give the file itself, as {model}"
-    for refused in (check_model, tokenizer_folder):
+    for refused in (check_model, tokenizer_of):
         with pytest.raises(ModelUnavailable, match=re.escape(told)):
             refused(tmp_path)
     source = tmp_path / "a.py"
@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_loaded_says_why_before_it_is(model: Path) -> None
     state = files_state(model)
     model.write_bytes(model.read_bytes()[:3000])
     assert files_state(model) != state
-    for refused in (check_model, tokenizer_folder):
+    for refused in (check_model, tokenizer_of):
         with pytest.raises(ModelUnavailable) as caught:
             refused(model)
         assert "is damaged" in caught.value.cause

@@ -84,10 +84,10 @@ def choice(**more: object) -> dict[str, object]:
         (choice(delta={"content": [{"type": "text", "text": "a"}, "b"]}), TextEvent("ab")),
         (
             choice(delta={"content": [{"type": "thinking", "thinking": [{"text": "x"}]}]}),
-            TextEvent("", is_thought=True),
+            TextEvent(""),
         ),
-        (choice(delta={"reasoning_content": "x"}), TextEvent("", is_thought=True)),
-        (choice(delta={"reasoning": "x", "content": ""}), TextEvent("", is_thought=True)),
+        (choice(delta={"reasoning_content": "x"}), TextEvent("")),
+        (choice(delta={"reasoning": "x", "content": ""}), TextEvent("")),
         (choice(message={"content": "a"}, finish_reason="stop"), TextEvent("a", "end")),
         ({"choices": [{"message": {"content": "a"}}]}, TextEvent("a", "end")),
         (choice(message={"content": "a"}), TextEvent("a")),
