@@ -31,7 +31,7 @@ event.register("numba:compile", Compiled())
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.engine.service import EngineService
 
-service = EngineService(EngineOptions(path=model), defer=True, measures_later=True)
+service = EngineService(EngineOptions(path=model), later=True)
 service.load()
 seconds, processor_s = time.time() - began, time.process_time()
 service.warm_up()

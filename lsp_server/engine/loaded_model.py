@@ -39,21 +39,20 @@ class LoadedModel:
         report: Callable[[str], None],
         on_change: Callable[[], None],
         *,
-        defer: bool,
-        measures_later: bool,
+        later: bool,
     ) -> LoadedModel:
-        """``parts``: what is not compiled yet. ``defer``: what drafts edits and what samples is
-        compiled behind the first answers, and ``on_change`` told. ``measures_later``: see
-        ``Engine.open``. Raises AccelError."""
+        """``parts``: what is not compiled yet. ``later``: what drafts edits and what samples is
+        compiled behind the first answers, and ``on_change`` told; see ``Engine.open`` for what is
+        measured later. Raises AccelError."""
         from accel.engine import Engine
 
-        edits = [part for part in parts if part.name == "edits" and defer]
-        sampling = [part for part in parts if part.name == "sampling" and defer]
+        edits = [part for part in parts if part.name == "edits" and later]
+        sampling = [part for part in parts if part.name == "sampling" and later]
         compile_at_once([part for part in parts if part not in edits + sampling], report)
-        engine, draft_engine = Engine.open(options, measures_later=measures_later), None
+        engine, draft_engine = Engine.open(options, measures_later=later), None
         if options.draft_model:
             draft = replace(options, path=options.draft_model)
-            draft_engine = Engine.open(draft, measures_later=measures_later)
+            draft_engine = Engine.open(draft, measures_later=later)
         model = cls(engine, draft_engine)
         # A draft model of another vocabulary is refused here.
         model.copy_drafter()

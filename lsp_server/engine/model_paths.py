@@ -43,9 +43,16 @@ def model_file_of(model: str | Path | None) -> ModelFile:
 
 def tokenizer_of(model: str | Path | None) -> Tokenizer:
     """The tokenizer of a model, without the model. Raises ModelUnavailable."""
+    from accel.errors import ModelError
+
     found = model_file_of(model)
     with _or_unavailable():
-        return found.tokenizer
+        try:
+            return found.tokenizer
+        except ModelError:
+            # What is wrong with the whole says more.
+            found.check()
+            raise
 
 
 def check_model(model: str | Path | None) -> None:

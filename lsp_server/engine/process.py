@@ -22,7 +22,7 @@ def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
     # The thread that reads a cancel gets its turn within a millisecond of one that decodes.
     sys.setswitchinterval(SWITCH_S)
     options = read(EngineOptions, json.loads(arguments[0]))
-    service = EngineService(options, caches=kv_folder(), defer=True, measures_later=True)
+    service = EngineService(options, caches=kv_folder(), later=True)
     pipe = FramePipe(source, target)
     EngineLoop(service, pipe.read, pipe.write).run()
 

@@ -51,18 +51,17 @@ class EngineService:
         options: EngineOptions,
         *,
         caches: Path | None = None,
-        defer: bool = False,
-        measures_later: bool = False,
+        later: bool = False,
     ) -> None:
         """``caches``: the folder for KV caches of documents; None: they are not kept.
-        ``defer``: at the first start greedy completions do not wait until what drafts edits and
-        what samples is compiled, and edits are not drafted until then.
-        ``measures_later``: see ``Engine.load``; ``measure`` goes on with it."""
+        ``later``: greedy completions do not wait for the rest. At the first start edits are not
+        drafted until what drafts them is compiled, and what takes long to measure is left to
+        ``measure``."""
         self.on_change: Callable[[], None] = lambda: None
         """Told by another thread that ``status`` says something else now."""
         self.indexes = WorkspaceIndexes(options.path or None, options.common)
         self._options, self._caches_folder = options, caches
-        self._defers, self._measures_later = defer, measures_later
+        self._later = later
         self._runner: TaskRunner | None = None
         self._cold_parts: list[Callable[[Cancelled], object]] = []
         """What is left to warm up."""
@@ -82,8 +81,7 @@ class EngineService:
             self._parts_to_compile(),
             report,
             self.on_change,
-            defer=self._defers,
-            measures_later=self._measures_later,
+            later=self._later,
         )
         self.indexes.share(model.engine.tokenizer)
         megabytes = self._options.disk_cache_megabytes

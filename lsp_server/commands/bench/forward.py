@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.commands.bench.options import PEER, add_model_arguments, why_no_peer
+from lsp_server.commands.bench.options import PEER, add_model_arguments, options_of, why_no_peer
 from lsp_server.shared.errors import BenchError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print the table and write the document. Raises BenchError."""
+    from accel.engine import Engine
     from lsp_server.commands.bench.report import machine, publish, versions
 
     if args.context < 1 or args.seconds <= 0:
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         raise BenchError(f"--peer {args.peer} cannot be measured: {why}")
     backends = {"redraft": "own", PEER: PEER} if args.peer else {"redraft": "auto"}
     figures = {
-        name: forward_ms(_loaded(args, backend), args.context, args.seconds)
+        name: forward_ms(Engine.open(options_of(args, backend)), args.context, args.seconds)
         for name, backend in backends.items()
     }
     document = {
@@ -82,19 +83,6 @@ def forward_ms(engine: Engine, context: int, seconds: float) -> dict[str, Any]:
         "type": engine.dtype,
         **{str(count): 1e3 * least[count] for count in rows},
     }
-
-
-def _loaded(args: argparse.Namespace, backend: Any) -> Engine:
-    from accel.engine import Engine
-
-    return Engine.load(
-        args.model,
-        dtype=args.dtype,
-        threads=args.threads,
-        device=args.device,
-        backend=backend,
-        kv_type=args.kv_type,
-    )
 
 
 def behind(model: Model, context: int) -> Cache:

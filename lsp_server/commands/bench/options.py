@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accel.model_options import ModelOptions
+from lsp_server.commands.cli.model_arguments import add_field_arguments
 from lsp_server.commands.cli.output import add_json_argument
 from lsp_server.shared.errors import BenchError
 
@@ -16,15 +18,13 @@ if TYPE_CHECKING:
 
 PEER = "llama-cpp"
 KV_MEGABYTES = 4096
+_FIELDS = [one for one in fields(ModelOptions) if one.name not in ("path", "backend")]
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Which model, and how it is computed."""
     parser.add_argument("--model", metavar="PATH", help="folder or GGUF file; else the chosen one")
-    parser.add_argument("--dtype", default="auto", help="auto, fp32, bf16 or int8")
-    parser.add_argument("--kv-type", choices=("f16", "int8"), default="f16", help="of the KV cache")
-    parser.add_argument("--threads", type=int, help="CPU threads; the engine's choice if left out")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+    add_field_arguments(parser, ModelOptions, _FIELDS)
     add_json_argument(parser)
 
 
@@ -53,15 +53,9 @@ def options_of(args: argparse.Namespace, backend: Any = "auto") -> EngineOptions
     """The options of an engine as the server has it."""
     from lsp_server.shared.contract.options import EngineOptions
 
+    given = {one.name: getattr(args, one.name) for one in _FIELDS}
     return EngineOptions(
-        path=args.model or "",
-        dtype=args.dtype,
-        kv_type=args.kv_type,
-        threads=args.threads or 0,
-        device=args.device,
-        backend=backend,
-        common=False,
-        disk_cache_megabytes=0,
+        path=args.model or "", backend=backend, common=False, disk_cache_megabytes=0, **given
     )
 
 
