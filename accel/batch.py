@@ -22,17 +22,16 @@ class ForwardBatch:
     tokens: int32 [T], writable; parents: int32 [T], the row that each follows, -1 where that is the
     committed text, parents first; offsets: int32 [T], position of every row behind the committed
     text; mask: float32 [T, T], 0 where row i attends row j and ``BLOCKED`` elsewhere, which is what
-    ``parents`` say, too; all rows attend the committed text. ``is_chain`` when every row follows
-    the one before it. Logits are wanted from row ``logits_from`` on: their numbers where
-    ``wants_numbers``, else which token is the likeliest. Rows behind ``meant`` have no meaning:
-    they bring the number of rows to one that the model computes fast.
+    ``parents`` say, too; all rows attend the committed text. Logits are wanted from row
+    ``logits_from`` on: their numbers where ``wants_numbers``, else which token is the likeliest.
+    Rows behind ``meant`` have no meaning: they bring the number of rows to one that the model
+    computes fast.
     """
 
     tokens: TokenArray
     parents: TokenArray
     offsets: TokenArray
     mask: NDArray[np.float32]
-    is_chain: bool
     logits_from: int
     wants_numbers: bool
     meant: int
@@ -52,9 +51,7 @@ def chain_batch(
     # A copy: compiled code would be compiled anew for a read-only array.
     own = np.array(tokens, np.int32)
     places = np.arange(count, dtype=np.int32)
-    return ForwardBatch(
-        own, places - 1, places, _causal(count), True, logits_from, wants_numbers, count
-    )
+    return ForwardBatch(own, places - 1, places, _causal(count), logits_from, wants_numbers, count)
 
 
 def tree_batch(
@@ -65,7 +62,7 @@ def tree_batch(
     root = len(pending) - 1
     if not padding and not len(tree):
         return chain_batch(pending, root, wants_numbers=wants_numbers)
-    tokens, parents, offsets, mask, is_chain = _tree_layout(
+    tokens, parents, offsets, mask = _tree_layout(
         np.asarray(pending, np.int32),
         np.asarray(tree.tokens, np.int32),
         np.asarray(tree.parents, np.int32),
@@ -73,7 +70,7 @@ def tree_batch(
         BLOCKED,
     )
     meant = len(pending) + len(tree)
-    return ForwardBatch(tokens, parents, offsets, mask, is_chain, root, wants_numbers, meant)
+    return ForwardBatch(tokens, parents, offsets, mask, root, wants_numbers, meant)
 
 
 @lru_cache(maxsize=64)
@@ -100,10 +97,8 @@ def _tree_layout(  # type: ignore[no-untyped-def]  # pragma: no cover (compiled)
         parents[row] = row - 1
         offsets[row] = row
         mask[row, : row + 1] = 0
-    is_chain = padding == 0
     for node in range(nodes):
         row, above = pending + node, pending + node_parents[node]
-        is_chain = is_chain and above == row - 1
         parents[row] = above
         offsets[row] = offsets[above] + 1
         for column in range(above + 1):
@@ -111,4 +106,4 @@ def _tree_layout(  # type: ignore[no-untyped-def]  # pragma: no cover (compiled)
         mask[row, row] = 0
     for row in range(pending + nodes, count):
         mask[row, row] = 0
-    return tokens, parents, offsets, mask, is_chain
+    return tokens, parents, offsets, mask

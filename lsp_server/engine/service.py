@@ -208,10 +208,6 @@ class EngineService:
         else:
             self.caches.remember(note)
 
-    def index_workspace(self, folder: str) -> None:
-        """Bring the datastore of a workspace in line in this process, and map it."""
-        self.indexes.build(folder)
-
     # While nothing comes
 
     def warm_up(self, interrupted: Cancelled = never) -> None:

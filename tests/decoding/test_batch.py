@@ -47,11 +47,8 @@ def test_layout_equals_the_obvious_one_on_random_trees() -> None:
         assert rows.parents.tolist() == [*expected_parents, *[-1] * padding]
         assert rows.meant == count
         assert set(np.unique(rows.mask)) <= {np.float32(0), BLOCKED}
-        in_line = (tree.parents == np.arange(-1, nodes - 1)).all()
-        assert rows.is_chain == (in_line and not padding)
 
 
 def test_a_chain_attends_what_is_before() -> None:
     rows = chain_batch(np.array([4, 5, 6], np.int32), 3)
-    assert rows.is_chain
     assert np.array_equal(rows.mask == 0, np.tril(np.ones((3, 3), bool)))

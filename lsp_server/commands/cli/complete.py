@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         with console.status("loading the model and the index") as shown:
             service.load(shown.update)
-            service.index_workspace(str(workspace))
+            service.indexes.build(str(workspace))
         result = service.write(job)
         known = service.status()
     finally:

@@ -133,7 +133,7 @@ def _generated(
         with console.status("loading the model and the index") as shown:
             service.load(shown.update)
             if job.workspace:
-                service.index_workspace(str(workspace))
+                service.indexes.build(str(workspace))
         with console.status("editing"):
             result = service.write(job)
         show_notes(console, [service.status().notice])

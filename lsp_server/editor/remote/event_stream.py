@@ -22,7 +22,6 @@ class StreamEvent:
 
     data: str
     event: str = "message"
-    is_document: bool = False
 
 
 class EventStream:
@@ -56,7 +55,7 @@ class EventStream:
     def end(self) -> Iterator[StreamEvent]:
         """Nothing more comes. An event that no blank line ended is not told."""
         if self._document is not None:
-            yield StreamEvent("".join(self._document), is_document=True)
+            yield StreamEvent("".join(self._document))
 
     def _opened(self, text: str) -> str:
         """The text without a byte order mark; it says whether a document comes or a stream."""
