@@ -73,7 +73,7 @@ def uri(tmp_path: Path) -> str:
 def ask(driver: Driver, tmp_path: Path) -> tuple[list[Any], float]:
     """What is suggested, and how long that took."""
     started = time.monotonic()
-    answer = driver.request("textDocument/inlineCompletion", inline(uri(tmp_path), 1, 11))
+    answer = driver.request("textDocument/inlineCompletion", inline(uri(tmp_path), 1, 22))
     return answer["items"], time.monotonic() - started
 
 
