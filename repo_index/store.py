@@ -23,7 +23,7 @@ from repo_index.manifest import NAME, Manifest, SegmentEntry
 from repo_index.segment import Segment
 from repo_index.segment_file import read_segment
 from repo_index.store_lock import NAME as LOCK
-from repo_index.store_lock import StoreLock
+from repo_index.store_lock import lock_store
 
 _UNUSED_SECONDS = 60 * 24 * 3600
 
@@ -178,10 +178,13 @@ def remove_stores_of(workspace: Path, layer: FileLayer) -> bool:
 
 def _remove(store: Path, layer: FileLayer) -> None:
     """Raises OSError, StoreLocked."""
-    with StoreLock(store):
+    lock = lock_store(store)
+    try:
         # First what makes a store of it.
         for name in sorted(os.listdir(store), key=lambda name: name != NAME):
             layer.remove(store / name)
+    finally:
+        lock.release()
     if is_windows():
         # It gives up the file of the lock no sooner.
         layer.remove(store / LOCK)

@@ -20,7 +20,7 @@ from repo_index.merging import MergeBuffers, merge_segments
 from repo_index.segment import Segment
 from repo_index.segment_file import read_segment, write_segment
 from repo_index.store import StoredSegment, load_segments, remove_leftovers
-from repo_index.store_lock import StoreLock
+from repo_index.store_lock import lock_store
 
 MAX_SEGMENTS = 4
 
@@ -36,7 +36,7 @@ class StoreWriter:
         """Locks the store and loads what is sound. Raises StoreLocked, OSError."""
         self.folder = folder
         self._layer = layer or FileLayer()
-        self._lock = StoreLock(folder)
+        self._lock = lock_store(folder)
         self._changing = threading.RLock()
         self._closed = False
         self.damage: list[str] = []

@@ -45,7 +45,7 @@ from repo_index.file_layer import FileLayer
 from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
 from repo_index.store import remove_stores_of, workspace_store
-from repo_index.store_lock import StoreLock
+from repo_index.store_lock import lock_store
 from tests.index.test_indexer import expected_texts, indexed_texts
 
 
@@ -58,8 +58,10 @@ def test_a_lock_is_held_once_and_unlocked_before_it_is_closed(
     first.release()
     assert second.acquire()
     second.release()
-    with StoreLock(tmp_path), pytest.raises(StoreLocked):
-        StoreLock(tmp_path)
+    held = lock_store(tmp_path)
+    with pytest.raises(StoreLocked):
+        lock_store(tmp_path)
+    held.release()
 
 
 def test_a_file_that_another_process_reads_is_replaced_once_it_is_closed(
