@@ -20,7 +20,8 @@ def main() -> None:
     builder = commands.add_parser("build", help="build what is released")
     builder.add_argument("folder", type=Path)
     builder.add_argument(
-        "--levels", help="of instructions that the wheel brings code for: avx2,amx; default: all"
+        "--levels",
+        help="of instructions that the wheel brings code for: avx2,avx512-vnni; default: all",
     )
     compiler = commands.add_parser(
         "compile", help="compile a wheel by this Python, and add that to what is in it"

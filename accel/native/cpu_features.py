@@ -6,7 +6,6 @@ import llvmlite.binding as llvm
 from numba.core import config
 
 from accel.errors import InvalidEnvironment
-from accel.native.processor import permits_tiles
 
 
 def _features() -> set[str]:
@@ -26,14 +25,6 @@ def _features() -> set[str]:
 
 FEATURES = _features()
 """As LLVM names them."""
-
-HAS_BF16 = "avx512bf16" in FEATURES and llvm.llvm_version_info[0] >= 16
-"""Dot products of pairs of bf16."""
-
-HAS_TILES = (
-    {"amx-tile", "amx-bf16"} <= FEATURES and llvm.llvm_version_info[0] >= 16 and permits_tiles()
-)
-"""Products of tiles of bf16, see ``accel.models.cpu.amx``."""
 
 FIRST_LEVEL = (48 if "avxvnni" in FEATURES else 32) << 10
 """Bytes of a core's first level of caches for data, or fewer: it is part of what is compiled, so it

@@ -11,22 +11,17 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from accel.native.processor import permits_tiles, processor
+from accel.native.processor import processor
 from operating_system.system import is_linux_on_x86
 
 CPU_NAME, CPU_FEATURES = "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"
 
 _AVX2 = "+sse4.2,+popcnt,+avx,+f16c,+avx2,+fma,+bmi,+bmi2,+lzcnt,+movbe,+cx16"
 _VNNI = f"{_AVX2},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+avx512vnni"
-_TILES = "+avxvnni,+amx-tile,+amx-int8,+amx-bf16"
 
 _AVX2_FLAGS = "sse4_2 popcnt avx f16c avx2 fma bmi1 bmi2 abm movbe cx16 aes pclmulqdq"
 _CLIENT_FLAGS = "adx gfni vaes vpclmulqdq sha_ni avx_vnni"
 _VNNI_FLAGS = f"{_AVX2_FLAGS} adx avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni"
-_TILES_FLAGS = (
-    f"{_CLIENT_FLAGS} avx512_bf16 avx512_fp16 avx512ifma avx512vbmi avx512_vbmi2 avx512_bitalg "
-    "avx512_vpopcntdq amx_tile amx_int8 amx_bf16"
-)
 
 
 class Level(NamedTuple):
@@ -46,8 +41,6 @@ class Level(NamedTuple):
 LEVELS = {
     name: Level(cpu, features, frozenset(flags.split()))
     for name, cpu, features, flags in (
-        ("amx", "sapphirerapids", f"{_VNNI},+avx512bf16,{_TILES}", f"{_VNNI_FLAGS} {_TILES_FLAGS}"),
-        ("avx512-bf16", "cooperlake", f"{_VNNI},+avx512bf16", f"{_VNNI_FLAGS} avx512_bf16"),
         ("avx512-vnni", "cascadelake", _VNNI, _VNNI_FLAGS),
         ("avx-vnni", "alderlake", f"{_AVX2},+avxvnni", f"{_AVX2_FLAGS} {_CLIENT_FLAGS}"),
         ("avx2", "haswell", _AVX2, _AVX2_FLAGS),
@@ -65,7 +58,7 @@ def level_here(described: str = "") -> str | None:
     lines = (line.partition(":") for line in (described or processor()).splitlines())
     flags = next((set(rest.split()) for name, _, rest in lines if name.strip() == "flags"), set())
     for name, level in LEVELS.items():
-        if level.flags <= flags and ("amx_tile" not in level.flags or permits_tiles()):
+        if level.flags <= flags:
             return name
     return None
 

@@ -19,7 +19,6 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 
 from accel.errors import InvalidEnvironment
-from accel.native.cpu_features import HAS_TILES
 from accel.native.link_time import optimise_at_link_time
 from accel.native.machine_code import code_folder
 
@@ -30,9 +29,6 @@ if config.DISABLE_JIT:
         "NUMBA_DISABLE_JIT is set, and Redraft computes by compiled code; unset it"
     )
 optimise_at_link_time()
-
-_PERMITTED = ".tiles" if HAS_TILES else ""
-"""Numba knows what the processor has, but not what the kernel permits: compiled code of its own."""
 
 
 class FieldsType(types.StructRef):
@@ -178,7 +174,7 @@ def compiled_with(
         stamp = cache._cache_file._source_stamp, digest.hexdigest()
         cache._cache_file = _Index(
             cache_path=cache._cache_path,
-            filename_base=cache._impl.filename_base + _PERMITTED,
+            filename_base=cache._impl.filename_base,
             source_stamp=stamp,
         )
         compiled: Function = dispatcher

@@ -7,7 +7,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from operating_system.system import is_linux, is_linux_on_x86, is_macos
+from operating_system.system import is_linux, is_macos
 
 INSTRUCTIONS = "REDRAFT_INSTRUCTIONS"
 """The environment variable that names other instructions than the fastest."""
@@ -18,7 +18,6 @@ _LINES = {
     *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features"),
 }
 """Those of Linux that stay the same, on x86 and on Arm."""
-_REQUEST_PERMISSION, _TILE_DATA, _ARCH_PRCTL = 0x1023, 18, 158
 
 
 @cache
@@ -39,17 +38,5 @@ def processor(file: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def compiled_for() -> list[str]:
-    """What decides which code is compiled: the processor, its tile registers, and settings."""
-    settings = [f"{name}={os.environ.get(name, '')}" for name in _SETTINGS]
-    return [processor(), f"tiles {'amx_tile' in processor() and permits_tiles()}", *settings]
-
-
-def permits_tiles() -> bool:
-    """Ask the kernel for tile registers (AMX), which make a thread's state larger by 8 KB: Linux
-    gives them to a process that asks, unless some thread's stack for signals is too small."""
-    if not is_linux_on_x86():
-        return False
-    import ctypes
-
-    system_call = ctypes.CDLL(None).syscall
-    return bool(system_call(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0)
+    """What decides which code is compiled: the processor, and settings."""
+    return [processor(), *(f"{name}={os.environ.get(name, '')}" for name in _SETTINGS)]

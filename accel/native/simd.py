@@ -16,32 +16,13 @@ from numba.extending import intrinsic, models, overload, register_model
 from numpy.polynomial import Chebyshev, Polynomial
 
 from accel.native.aligned_memory import LINE
-from accel.native.cpu_features import HAS_BF16
 
 LANES = 16
 
 F32, I16, I32, I64 = ir.FloatType(), ir.IntType(16), ir.IntType(32), ir.IntType(64)
 FLOATS, WORDS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
-_HALVES = ir.VectorType(I16, LANES)
 _I8 = ir.IntType(8)
 _BYTES = ir.VectorType(_I8, LANES)
-
-
-class BFloat(ir.types.Type):
-    """LLVM's bf16, which llvmlite does not name."""
-
-    def _to_string(self) -> str:
-        return "bfloat"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, BFloat)
-
-    def __hash__(self) -> int:
-        return hash(BFloat)
-
-
-SECOND_FIRST = 1 if HAS_BF16 else 0
-"""The processor's dot product of pairs adds the second product before the first."""
 
 
 class _LanesType(types.Type):
@@ -94,17 +75,11 @@ def emit_fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def load(_context: Any, array: Any, at: Any) -> Any:
-    """Sixteen numbers of a float32 array, or of bf16 bits as int16 or (``matmul.row_dtype``) int32,
-    from flat place ``at`` on."""
+    """Sixteen numbers of a float32 array from flat place ``at`` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        wide = array.dtype != types.int16
-        element = F32 if wide else I16
-        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
-        if wide:
-            return builder.load(builder.bitcast(place, FLOATS.as_pointer()), align=4)
-        bits = builder.load(builder.bitcast(place, _HALVES.as_pointer()), align=2)
-        return builder.bitcast(builder.shl(builder.zext(bits, WORDS), words(16)), FLOATS)
+        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], F32)
+        return builder.load(builder.bitcast(place, FLOATS.as_pointer()), align=4)
 
     return _LANES(array, at), generate
 
@@ -128,68 +103,19 @@ def masked_load(_context: Any, array: Any, at: Any, count: Any) -> Any:
 
 @intrinsic
 def store(_context: Any, array: Any, at: Any, value: Any) -> Any:
-    """Write sixteen numbers, rounded to the nearest bf16 where the array has such. To an array of
-    int8 they are whole ones."""
+    """Write sixteen numbers. To an array of int8 they are whole ones."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if array.dtype == types.int8:
-            where = arguments[0], arguments[1]
-            place = pointer(context, builder, signature.args[0], *where, _I8)
-            whole = builder.trunc(builder.fptosi(arguments[2], WORDS), _BYTES)
-            builder.store(whole, builder.bitcast(place, _BYTES.as_pointer()), align=1)
-            return context.get_dummy_value()
-        _store(context, builder, signature, arguments, lambda bits: bits)
+        is_bytes = array.dtype == types.int8
+        element, kind = (_I8, _BYTES) if is_bytes else (F32, FLOATS)
+        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
+        given = arguments[2]
+        if is_bytes:
+            given = builder.trunc(builder.fptosi(given, WORDS), _BYTES)
+        builder.store(given, builder.bitcast(place, kind.as_pointer()), align=1 if is_bytes else 4)
         return context.get_dummy_value()
 
     return types.void(array, at, value), generate
-
-
-def _store(context: Any, builder: Any, signature: Any, arguments: Any, ordered: Any) -> None:
-    dtype = signature.args[0].dtype
-    element, kind = (I16, _HALVES) if dtype == types.int16 else (F32, FLOATS)
-    place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
-    given = arguments[2]
-    if dtype == types.int16:
-        given = ordered(rounded(builder, given))
-    elif dtype == types.int32:
-        given = builder.bitcast(_rounded_words(builder, given), FLOATS)
-    align = 2 if dtype == types.int16 else 4
-    builder.store(given, builder.bitcast(place, kind.as_pointer()), align=align)
-
-
-_SWAPPED = ir.Constant(WORDS, [place ^ 1 for place in range(LANES)])
-
-
-@intrinsic
-def store_in_order(_context: Any, array: Any, at: Any, value: Any) -> Any:
-    """``store`` for a product that is to be summed in the order of the numbers: of each pair of
-    bf16 the second stands first, see ``SECOND_FIRST``."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        def ordered(bits: Any) -> Any:
-            return builder.shuffle_vector(bits, bits, _SWAPPED) if SECOND_FIRST else bits
-
-        _store(context, builder, signature, arguments, ordered)
-        return context.get_dummy_value()
-
-    return types.void(array, at, value), generate
-
-
-def rounded(builder: Any, value: Any) -> Any:
-    """Bits of bf16 [16 x int16] nearest to fp32 numbers, ties to even."""
-    if HAS_BF16:
-        pairs = ir.VectorType(BFloat(), LANES)
-        found = call(builder, "llvm.x86.avx512bf16.cvtneps2bf16.512", pairs, value)
-        return builder.bitcast(found, _HALVES)
-    return builder.trunc(builder.lshr(_rounded_words(builder, value), words(16)), _HALVES)
-
-
-def _rounded_words(builder: Any, value: Any) -> Any:
-    """Bits of the fp32 numbers [16 x int32] that are the nearest bf16, ties to even."""
-    bits = builder.bitcast(value, WORDS)
-    odd = builder.and_(builder.lshr(bits, words(16)), words(1))
-    bits = builder.add(bits, builder.add(odd, words(0x7FFF)))
-    return builder.and_(bits, words(-65536))
 
 
 @intrinsic

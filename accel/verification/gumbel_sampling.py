@@ -143,13 +143,13 @@ def _is_in_nucleus(
         highest = max(highest, scores[other])
     inverse = np.float32(1) / np.float32(max(temperature, _COLDEST))
     top, scale = splat(highest), splat(inverse)
-    masses, likelier = no_sums(scores), no_sums(scores)
+    masses, likelier = no_sums(), no_sums()
     for place in range(0, whole, LANES):
         score = load(scores, place)
         mass = select_greater(score, least, exp((score - top) * scale))
         masses = add_to(masses, mass)
         likelier = add_to(likelier, select_greater(score, limit, mass))
-    all_mass, more = sum_of(masses, whole // LANES), sum_of(likelier, whole // LANES)
+    all_mass, more = sum_of(masses), sum_of(likelier)
     for other in range(whole, count):
         mass = _power(scores[other] - highest, inverse)
         all_mass += mass if scores[other] > above else 0.0

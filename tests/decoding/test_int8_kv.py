@@ -101,7 +101,7 @@ def attended(
     """What ``attend`` gives for queries [kv_heads, rows, group, depth]."""
     heads, rows, group, head_dim = queries.shape
     found = np.zeros((rows, heads * group * head_dim), np.float32)
-    buffers = AttentionBuffers.of(ROOM, SHAPE, np.int8)
+    buffers = AttentionBuffers.of(ROOM, SHAPE)
     offsets = np.arange(rows, dtype=np.int32)
     for head in range(heads):
         attend(

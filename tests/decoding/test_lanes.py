@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from numba import njit
 
 from accel.native.simd import (
@@ -99,18 +98,3 @@ def test_operations() -> None:
     np.testing.assert_allclose(out[6], a.astype(np.float64) * b + 2, rtol=1e-6)
     np.testing.assert_allclose(summed, a.sum(), rtol=1e-5)
     assert top == a.max()
-
-
-def test_rounding_to_bf16_is_torchs() -> None:
-    random = np.random.default_rng(1)
-    values = (random.standard_normal((64, 64)) * 10.0 ** random.integers(-20, 20, (64, 64))).astype(
-        np.float32
-    )
-    rounded = torch.from_numpy(values).to(torch.bfloat16)
-    bits = rounded.view(torch.int16).numpy()
-    for dtype, expected in ((np.int16, bits), (np.int32, bits.astype(np.int32) << 16)):
-        stored, widened = np.empty(values.shape, dtype), np.empty(values.shape, np.float32)
-        _copied(values, stored)
-        assert (stored == expected).all()
-        _copied(stored, widened)
-        assert (widened == rounded.float().numpy()).all()

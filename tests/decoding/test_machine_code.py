@@ -21,7 +21,7 @@ PROCESSORS = {
     "Alder Lake": ("avx-vnni", "gfni vaes vpclmulqdq sha_ni adx avx_vnni"),
     "Skylake-X": ("avx2", "adx avx512f avx512bw avx512cd avx512dq avx512vl"),
     "Cascade Lake": ("avx512-vnni", "adx avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni"),
-    "Zen 4": ("avx512-bf16", "adx avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni "
+    "Zen 4": ("avx512-vnni", "adx avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni "
               "avx512_bf16 gfni vaes"),
 }  # fmt: skip
 """The level of each, and what it has besides what Haswell has."""

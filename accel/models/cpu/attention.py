@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.batch import BLOCKED
-from accel.models.cpu import amx as tiles
 from accel.models.cpu import kv_quantisation, matmul
 from accel.models.cpu.kv_quantisation import scale_probs, scale_scores
 from accel.models.cpu.matmul import (
@@ -22,18 +21,14 @@ from accel.models.cpu.matmul import (
     TILE_ROWS,
     Packed,
     multiply,
-    multiply_in_order,
     narrow,
-    row_dtype,
 )
 from accel.native import deterministic_sum, simd
 from accel.native.aligned_memory import empty
-from accel.native.cpu_features import HAS_TILES
 from accel.native.deterministic_sum import add_to, no_sums, sum_of
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import (
     LANES,
-    SECOND_FIRST,
     exp2,
     load,
     masked_load,
@@ -42,22 +37,16 @@ from accel.native.simd import (
     reduce_max,
     splat,
     store,
-    store_in_order,
 )
 
 Floats = NDArray[np.float32]
 Stored = NDArray[Any]
-"""Stored numbers: float32, the bits of bf16 as int16 or of fp16 as uint16, or int8; rows that are
-multiplied have ``matmul.row_dtype``."""
+"""Stored numbers: float32, the bits of fp16 as uint16, or int8."""
 
 LOG2_E = float(np.log2(np.e))
 
-QUERIES = 2 * (tiles.TILE_ROWS if HAS_TILES else TILE_ROWS)
+QUERIES = 2 * TILE_ROWS
 """Queries whose scores are computed at once."""
-
-NEAR = 128
-"""Positions before a row, at least, whose values are added one after another. In a tree of as many
-nodes all that is farther away has been committed, and stands where it does in plain decoding."""
 
 
 class Shape(NamedTuple):
@@ -75,9 +64,7 @@ class KVCache(NamedTuple):
 
     keys: [layers, kv_heads, capacity / 32, head_dim, 32], for each block of positions a matrix of
     head_dim x position; values: [layers, kv_heads, head_dim / 32, capacity, 32]. float32, bits of
-    fp16 as uint16, or int8. Of bf16, pairs along head_dim (keys) and position (values) stand
-    together: int16 with half the third-last and twice the last size. Values' pairs stand as
-    ``simd.store_in_order`` has probabilities.
+    fp16 as uint16, or int8.
     """
 
     keys: Stored
@@ -88,30 +75,26 @@ class KVCache(NamedTuple):
 
 
 class AttentionBuffers(NamedTuple):
-    """Scores and probabilities of some queries, and their weighted sums of near values and of far
-    ones (see ``far_of``). For one thread."""
+    """Scores and probabilities of some queries, and their weighted sums of values. For one
+    thread."""
 
     scores: Floats
-    probs: Stored
+    probs: Floats
     sums: Floats
-    far_probs: Stored
-    far_sums: Floats
 
     @classmethod
-    def of(cls, columns: int, shape: Shape, dtype: Any) -> AttentionBuffers:
+    def of(cls, columns: int, shape: Shape) -> AttentionBuffers:
         """Buffers for ``columns`` columns of keys, and a block behind them. Rows do not begin a
         page apart: a processor's cache has few places for such."""
         return cls(
             empty((QUERIES, columns + BLOCK + LANES), np.float32),
-            empty((QUERIES, columns + BLOCK), row_dtype(dtype)),
-            empty((QUERIES, shape.head_dim), np.float32),
-            empty((QUERIES, columns + BLOCK), row_dtype(dtype)),
+            empty((QUERIES, columns + BLOCK), np.float32),
             empty((QUERIES, shape.head_dim), np.float32),
         )
 
 
 @compiled_with(simd, matmul, borrows=True)
-def apply_rope(vectors: Floats, at: int, cos_sin: Floats, position: int, given: Stored, to: int):  # type: ignore[no-untyped-def]
+def apply_rope(vectors: Floats, at: int, cos_sin: Floats, position: int, given: Floats, to: int):  # type: ignore[no-untyped-def]
     """Apply RoPE to a head's vector (rotate_half) and write it to ``given``; places are flat."""
     half = cos_sin.shape[2]
     for i in range(0, half, LANES):
@@ -125,64 +108,38 @@ def apply_rope(vectors: Floats, at: int, cos_sin: Floats, position: int, given: 
 @compiled_with(matmul, borrows=True)
 def store_key(keys: Stored, place: int, vector: Floats) -> None:
     """Write a head's key for a position. keys: of one layer and head."""
-    pair = keys.shape[2] // BLOCK
-    block, column = place // BLOCK, pair * (place % BLOCK)
-    for i in range(len(vector) // pair):
-        for odd in range(pair):
-            keys[block, i, column + odd] = narrow(vector[pair * i + odd], keys)
+    block, column = place // BLOCK, place % BLOCK
+    for i in range(len(vector)):
+        keys[block, i, column] = narrow(vector[i], keys)
 
 
-@compiled_with(simd, borrows=True)
-def _lane_in_pair(place: int, pair: int) -> int:
-    """Where a position's value stands in its pair, see ``simd.SECOND_FIRST``."""
-    return place % pair if pair == 1 else place % 2 ^ SECOND_FIRST
-
-
-@compiled_with(simd, matmul, borrows=True)
+@compiled_with(matmul, borrows=True)
 def store_value(values: Stored, place: int, vector: Floats) -> None:
     """Write a head's value for a position. values: of one layer and head."""
-    pair = values.shape[2] // BLOCK
-    row, odd = place // pair, _lane_in_pair(place, pair)
     for block in range(len(vector) // BLOCK):
         for i in range(BLOCK):
-            values[block, row, pair * i + odd] = narrow(vector[block * BLOCK + i], values)
+            values[block, place, i] = narrow(vector[block * BLOCK + i], values)
 
 
-@compiled_with(simd, matmul, borrows=True)
+@compiled_with(matmul, borrows=True)
 def move(kv: KVCache, sources: NDArray[np.int64], first: int) -> None:
     """Copy keys and values of positions, in ascending order, to those from ``first`` on."""
     keys, values = kv.keys, kv.values
     key_scales, value_scales = kv.key_scales, kv.value_scales
-    pair = keys.shape[4] // BLOCK
     for row in range(len(sources)):
         source, target = sources[row], first + row
-        column, place = source % BLOCK * pair, target % BLOCK * pair
-        old, new = _lane_in_pair(source, pair), _lane_in_pair(target, pair)
         for layer in range(keys.shape[0]):
             for head in range(keys.shape[1]):
                 if key_scales.shape[2] > 0:
                     key_scales[layer, head, target] = key_scales[layer, head, source]
                     value_scales[layer, head, target] = value_scales[layer, head, source]
-                sums, given = (
-                    keys[layer, head, source // BLOCK],
-                    keys[layer, head, target // BLOCK],
-                )
-                for i in range(len(sums)):
-                    for odd in range(pair):
-                        given[i, place + odd] = sums[i, column + odd]
+                old, new = keys[layer, head, source // BLOCK], keys[layer, head, target // BLOCK]
+                for i in range(len(old)):
+                    new[i, target % BLOCK] = old[i, source % BLOCK]
                 for block in range(values.shape[2]):
-                    sums = values[layer, head, block]
+                    moved = values[layer, head, block]
                     for i in range(BLOCK):
-                        sums[target // pair, pair * i + new] = sums[source // pair, pair * i + old]
-
-
-@compiled_with(borrows=True)
-def far_of(position: int, like: Stored) -> int:
-    """Positions, a multiple of ``BLOCK``, that are far before a row at ``position``: none where
-    values like these are all added one after another."""
-    if not HAS_TILES or like.itemsize != 2:
-        return 0
-    return max(position - NEAR, 0) // BLOCK * BLOCK
+                        moved[target, i] = moved[source, i]
 
 
 @compiled_with(simd, matmul, deterministic_sum, borrows=True)
@@ -194,23 +151,17 @@ def softmax_row(
     mask_row: int,
     past: int,
     scaling: float,
-    probs: Stored,
-    far_probs: Stored,
-    far: int,
-    least_far: int,
-    most_far: int,
+    probs: Floats,
 ) -> float:
     """Write a row of exp(score - maximum) of the columns before ``end``, almost zero up to a
     multiple of ``BLOCK``; returns the sum: the softmax, but for the division.
 
     mask: float32 [.., >= end - past], contiguous, 0, or ``BLOCKED`` in columns that are left out;
-    scores: a block longer than ``end``. Those of the first ``far`` columns are written to
-    ``far_probs``, which has zeros up to ``most_far``, the others to ``probs``, which begins with
-    column ``least_far``.
+    scores: a block longer than ``end``.
     """
     columns = (end + BLOCK - 1) // BLOCK * BLOCK
     start, masked = row * scores.shape[1], mask_row * mask.shape[1]
-    to, far_to = row * probs.shape[1] - least_far, row * far_probs.shape[1]
+    to = row * probs.shape[1]
     for column in range(0, end - past, LANES):
         left_out = masked_load(mask, masked + column, end - past - column)
         store(scores, start + past + column, load(scores, start + past + column) + left_out)
@@ -224,25 +175,17 @@ def softmax_row(
     power = np.float32(scaling * LOG2_E)
     scale = splat(power)
     shift = splat(-reduce_max(maximum(first, second)) * power)
-    added = no_sums(probs)
+    added = no_sums()
     for column in range(0, columns, LANES):
         prob = exp2(multiply_add(load(scores, start + column), scale, shift))
-        if column < far:
-            store_in_order(far_probs, far_to + column, prob)
-        else:
-            store_in_order(probs, to + column, prob)
+        store(probs, to + column, prob)
         added = add_to(added, prob)
-    zero = splat(np.float32(0))
-    for column in range(least_far, far, LANES):
-        store(probs, to + column, zero)
-    for column in range(far, most_far, LANES):
-        store(far_probs, far_to + column, zero)
-    return np.float32(sum_of(added, columns // LANES))
+    return np.float32(sum_of(added))
 
 
-@compiled_with(simd, matmul, deterministic_sum, tiles, kv_quantisation, borrows=True)
+@compiled_with(simd, matmul, deterministic_sum, kv_quantisation, borrows=True)
 def attend(
-    queries: Stored,
+    queries: Floats,
     keys: Packed,
     values: Packed,
     key_scales: Floats,
@@ -256,7 +199,7 @@ def attend(
     begin: int,
     stop: int,
     buffers: AttentionBuffers,
-    attended: Stored,
+    attended: Floats,
 ) -> None:
     """Write the attention output of one KV head's queries from ``begin`` to before ``stop``, of the
     request whose rows begin with ``first_row``. keys, values and their scales: of the head.
@@ -268,10 +211,7 @@ def attend(
     """
     group = shape.heads // shape.kv_heads
     queries_at = (head * len(offsets) + first_row) * group
-    head_dim = keys.shape[1]
-    pair = shape.head_dim // head_dim
     scores, probs, sums = buffers.scores, buffers.probs, buffers.sums
-    far_probs, far_sums = buffers.far_probs, buffers.far_sums
     stride = attended.shape[1]
     wanted = stop - begin
     parts = (wanted + QUERIES - 1) // QUERIES
@@ -280,34 +220,20 @@ def attend(
         count = begin + wanted * (part + 1) // parts - first
         end = past + (first + count - 1) // group + 1
         blocks = (end + BLOCK - 1) // BLOCK
-        multiply(queries, queries_at + first, count, keys, blocks, head_dim, scores, 0)
-        least_far = most_far = far_of(past + offsets[first_row + first // group], probs)
-        for row in range(first // group + 1, (first + count - 1) // group + 1):
-            far = far_of(past + offsets[first_row + row], probs)
-            least_far, most_far = min(least_far, far), max(most_far, far)
+        multiply(queries, queries_at + first, count, keys, blocks, shape.head_dim, scores, 0)
         for i in range(count):
             row = (first + i) // group
-            far = far_of(past + offsets[first_row + row], probs)
             if len(key_scales) > 0:
                 scale_scores(scores, i, blocks * BLOCK, key_scales)
-            sum_of_row = softmax_row(
-                *(scores, i, end, mask, row, past, shape.scaling),
-                *(probs, far_probs, far, least_far, most_far),
-            )
+            sum_of_row = softmax_row(scores, i, end, mask, row, past, shape.scaling, probs)
             if len(value_scales) > 0:
                 scale_probs(probs, i, blocks * BLOCK, value_scales)
             # What is left after the product is a division by the sum.
             scores[i, 0] = np.float32(1) / sum_of_row
-        near, skipped = (blocks * BLOCK - least_far) // pair, least_far // pair
-        multiply_in_order(probs, 0, count, values, len(values), near, sums, 0, skipped)
-        if most_far > 0:
-            multiply(far_probs, 0, count, values, len(values), most_far // pair, far_sums, 0)
+        multiply(probs, 0, count, values, len(values), blocks * BLOCK, sums, 0)
         for i in range(count):
             row, member = (first + i) // group, (first + i) % group
             start = (first_row + row) * stride + (head * group + member) * shape.head_dim
             scale = splat(scores[i, 0])
             for j in range(0, shape.head_dim, LANES):
-                found = load(sums, i * shape.head_dim + j)
-                if most_far > 0:
-                    found = found + load(far_sums, i * shape.head_dim + j)
-                store(attended, start + j, found * scale)
+                store(attended, start + j, load(sums, i * shape.head_dim + j) * scale)

@@ -18,7 +18,6 @@ class CompiledCache(RowCache):
 
     def __init__(self, layers: int, shape: Shape, capacity: int, dtype: Any) -> None:
         self._layers, self._shape, self._dtype = layers, shape, np.dtype(dtype)
-        self._pair = 2 if self._dtype == np.int16 else 1
         self._has_scales = self._dtype == np.int8
         self._make(capacity)
 
@@ -62,19 +61,16 @@ class CompiledCache(RowCache):
     def _committed(self, length: int) -> list[NDArray[Any]]:
         """Views of the arrays up to ``length`` rows."""
         blocks = -(-length // BLOCK)
-        places = blocks * BLOCK // self._pair
-        views = [self.kv.keys[:, :, :blocks], self.kv.values[:, :, :, :places]]
+        views = [self.kv.keys[:, :, :blocks], self.kv.values[:, :, :, : blocks * BLOCK]]
         scales = [part[:, :, :length] for part in self.kv[2:]]
         return views + scales if self._has_scales else views
 
     def _make(self, capacity: int) -> None:
         """Allocate zeros: what lies behind the committed rows may be read with weight zero."""
         head_dim, blocks = self._shape.head_dim, -(-capacity // BLOCK)
-        pair = self._pair
         heads = (self._layers, self._shape.kv_heads)
-        last = pair * BLOCK
-        keys = zeros((*heads, blocks, head_dim // pair, last), self._dtype)
-        values = zeros((*heads, head_dim // BLOCK, blocks * BLOCK // pair, last), self._dtype)
+        keys = zeros((*heads, blocks, head_dim, BLOCK), self._dtype)
+        values = zeros((*heads, head_dim // BLOCK, blocks * BLOCK, BLOCK), self._dtype)
         self.capacity = blocks * BLOCK
         columns = blocks * BLOCK if self._has_scales else 0
         scales = zeros((*heads, columns), np.float32), zeros((*heads, columns), np.float32)
@@ -84,11 +80,3 @@ class CompiledCache(RowCache):
 
     def _move(self, rows: list[int], start: int) -> None:
         move(self.kv, np.array(rows, np.int64), start)
-
-    @property
-    def words(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Keys and values as products read them."""
-        keys, values = (
-            part.view(np.int32) if part.dtype == np.int16 else part for part in self.kv[:2]
-        )
-        return keys, values

@@ -11,23 +11,18 @@ from numba import types
 from numba.extending import intrinsic
 
 from accel.native import simd
-from accel.native.cpu_features import FEATURES, HAS_BF16
+from accel.native.cpu_features import FEATURES
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import (
     F32,
     FLOATS,
     I16,
-    I32,
     I64,
     LANES,
-    WORDS,
-    BFloat,
-    call,
     emit_fma,
     emit_splat,
     pointer,
     prefetch,
-    words,
 )
 
 BLOCK = 32
@@ -58,24 +53,6 @@ FAST_ROWS = 2
 caches, since they are read soon. With more rows they would displace what is read meanwhile."""
 
 
-def _value(builder: Any, row: Any, k: Any, part: int, *, is_wide: bool, in_parts: bool) -> Any:
-    """What a row [float32, or pairs of bf16 as int32, or bits of float32 where it ``is_wide``] has
-    for step ``k`` of a sum, everywhere: its number, its pair, or a ``part`` of that."""
-    if is_wide:
-        place = builder.add(builder.mul(k, I64(2)), I64(part))
-        number = builder.bitcast(builder.load(builder.gep(row, [place])), F32)
-        return emit_splat(builder, number, FLOATS)
-    value = builder.load(builder.gep(row, [k]))
-    values = emit_splat(builder, value, FLOATS if value.type == F32 else WORDS)
-    return _part_of(builder, values, part) if in_parts else values
-
-
-def _part_of(builder: Any, pairs: Any, part: int) -> Any:
-    """The first or second numbers of pairs of bf16, as float32."""
-    moved = builder.and_(pairs, words(-65536)) if part else builder.shl(pairs, words(16))
-    return builder.bitcast(moved, FLOATS)
-
-
 def _as_floats(builder: Any, weights: Any) -> Any:
     """Weights [16], those of fp16 and of int8 widened."""
     if weights.type == _BYTES:
@@ -85,15 +62,6 @@ def _as_floats(builder: Any, weights: Any) -> Any:
     return builder.fpext(builder.bitcast(weights, ir.VectorType(ir.HalfType(), LANES)), FLOATS)
 
 
-def _multiply_add(builder: Any, total: Any, weights: Any, values: Any) -> Any:
-    """``total`` [16] plus weights [16] times values [16]: float32, or pairs of bf16."""
-    if values.type == FLOATS:
-        return emit_fma(builder, values, weights, total)
-    pairs = ir.VectorType(BFloat(), 2 * LANES)
-    factors = (builder.bitcast(each, pairs) for each in (weights, values))
-    return call(builder, "llvm.x86.avx512bf16.dpbf16ps.512", FLOATS, total, *factors)
-
-
 def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
     """A kernel for ``rows`` rows and the first ``columns`` of each of ``blocks`` blocks.
 
@@ -101,7 +69,7 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
     step)`` writes ``out[out_at + r * out_stride + 32 * b :][:columns]``, the sums over ``k`` below
     ``in_features`` of ``x[x_at + r * x_stride + k] * w[w_at + b * w_stride + 32 * k :][:columns]``,
     and prefetches as many cache lines as a step of a block has at ``w[ahead + k * step :]``.
-    Arrays are taken as flat memory; a wide row (``matmul.row_dtype``) has two numbers for a ``k``.
+    Arrays are taken as flat memory.
     """
 
     @intrinsic
@@ -123,12 +91,8 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
         signature = types.void(
             x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, in_features, ahead, step
         )
-        in_pairs = w.dtype == types.int32
-        element, vector = (I32, WORDS) if in_pairs else (F32, FLOATS)
         narrow = {types.uint16: (I16, _HALVES), types.int8: (_I8, _BYTES)}
-        weight, weights_of = narrow.get(w.dtype, (element, vector))
-        in_parts = in_pairs and not HAS_BF16
-        is_wide = in_parts and x.dtype == types.int32
+        weight, weights_of = narrow.get(w.dtype, (F32, FLOATS))
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             x_stride, w_stride, out_stride, in_features = (
@@ -142,7 +106,7 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
             def offset(value: Any, count: int) -> Any:
                 return builder.mul(value, I64(count))
 
-            inputs = start(0, element, arguments[1])
+            inputs = start(0, F32, arguments[1])
             weights = start(3, weight, arguments[4])
             wanted = start(3, weight, arguments[10])
             sums = start(6, F32, arguments[7])
@@ -167,20 +131,16 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
                 place = builder.add(builder.mul(k, arguments[11]), I64(line * LANES))
                 prefetch(builder, builder.gep(wanted, [place]), level=1 if rows <= FAST_ROWS else 2)
             following = builder.add(k, I64(1))
-            ends = totals
-            for part in range(2 if in_parts else 1):
-                factors = [_part_of(builder, each, part) for each in loaded] if in_parts else loaded
-                values = [
-                    _value(builder, row, k, part, is_wide=is_wide, in_parts=in_parts)
-                    for row in starts
+            values = [
+                emit_splat(builder, builder.load(builder.gep(row, [k])), FLOATS) for row in starts
+            ]
+            ends = [
+                [
+                    emit_fma(builder, value, weights, total)
+                    for total, weights in zip(row_totals, loaded, strict=True)
                 ]
-                ends = [
-                    [
-                        _multiply_add(builder, total, words, value)
-                        for total, words in zip(row_totals, factors, strict=True)
-                    ]
-                    for row_totals, value in zip(ends, values, strict=True)
-                ]
+                for row_totals, value in zip(totals, values, strict=True)
+            ]
             k.add_incoming(following, loop)
             for row_totals, row_ends in zip(totals, ends, strict=True):
                 for total, end in zip(row_totals, row_ends, strict=True):

@@ -34,7 +34,6 @@ from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.quantised.packed_layouts import EIGHT, PackedLayout
 from accel.models.cpu.weights import Weights
 from accel.models.model_file import GgufModel, model_file
-from accel.native.deterministic_sum import MOST_SUMMED
 from operating_system.machine import cores
 
 _log = logging.getLogger(__name__)
@@ -136,7 +135,7 @@ class _Reader:
             ),
             weights=weights,
             vocabulary_size=found.vocabulary,
-            max_positions=min(found.positions, MOST_SUMMED),
+            max_positions=found.positions,
             dtype=dtype,
             cos_sin=lambda positions: rope_table(rope.frequencies, rope.scale, positions),
             matrices=matrices,

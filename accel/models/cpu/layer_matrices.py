@@ -12,6 +12,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from accel.models.cpu import matmul
+from accel.models.cpu.attention import Floats
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised import activations, matrix, packed_layouts, stored_rows
 from accel.models.cpu.quantised.activations import Q8Blocks, quantise_blocks
@@ -24,9 +25,6 @@ from accel.native.simd import LANES, load, store
 
 Matrices = NDArray[Any]
 """Packed arrays, or descriptors of quantised matrices (``quantised.matrix``)."""
-
-Rows = NDArray[Any]
-"""float32, or the dtype that ``matmul.row_dtype`` gives."""
 
 _GROUPS = BLOCK // COLUMNS
 
@@ -79,7 +77,7 @@ _compile(blocks_of, 0, _blocks_of_packed, _blocks_of_parts)
 
 
 def quantise_row(
-    inputs: Rows, row: int, blocks: tuple[int, int], matrices: Matrices, q8: Q8Blocks
+    inputs: Floats, row: int, blocks: tuple[int, int], matrices: Matrices, q8: Q8Blocks
 ) -> None:
     """Quantise some blocks of a row, from the first to before the last, for quantised matrices;
     nothing for packed ones."""
@@ -88,14 +86,22 @@ def quantise_row(
 
 @compiled_with(activations, simd, borrows=True)
 def _quantise(
-    inputs: Rows, row: int, blocks: tuple[int, int], _matrices: Matrices, q8: Q8Blocks
+    inputs: Floats,
+    row: int,
+    blocks: tuple[int, int],
+    _matrices: Matrices,
+    q8: Q8Blocks,
 ) -> None:
     quantise_blocks(inputs, row, blocks[0], blocks[1], q8)
 
 
 @compiled_with(borrows=True)
 def _nothing(
-    _inputs: Rows, _row: int, _blocks: tuple[int, int], _matrices: Matrices, _q8: Q8Blocks
+    _inputs: Floats,
+    _row: int,
+    _blocks: tuple[int, int],
+    _matrices: Matrices,
+    _q8: Q8Blocks,
 ) -> None:
     """Packed matrices read rows as they are."""
 
@@ -104,13 +110,13 @@ _compile(quantise_row, 3, _nothing, _quantise)
 
 
 def project(
-    inputs: Rows,
+    inputs: Floats,
     first_row: int,
     rows: int,
     matrices: Matrices,
     layer: int,
     blocks: tuple[int, int],
-    output: NDArray[np.float32],
+    output: Floats,
     column: int,
     q8: Q8Blocks,
 ) -> None:
@@ -122,13 +128,13 @@ def project(
 
 @compiled_with(simd, matmul, borrows=True)
 def _project_packed(
-    inputs: Rows,
+    inputs: Floats,
     first_row: int,
     rows: int,
     matrices: Matrices,
     layer: int,
     blocks: tuple[int, int],
-    output: NDArray[np.float32],
+    output: Floats,
     column: int,
     _q8: Q8Blocks,
 ) -> None:
@@ -140,13 +146,13 @@ def _project_packed(
 
 @compiled_with(packed_layouts, simd, matrix, borrows=True)
 def _project_quantised(
-    _inputs: Rows,
+    _inputs: Floats,
     first_row: int,
     rows: int,
     matrices: Matrices,
     layer: int,
     blocks: tuple[int, int],
-    output: NDArray[np.float32],
+    output: Floats,
     column: int,
     q8: Q8Blocks,
 ) -> None:
@@ -166,7 +172,7 @@ def _project_quantised(
 _compile(project, 3, _project_packed, _project_quantised)
 
 
-def embed(tokens: NDArray[np.int32], embedding: Matrices, x: NDArray[np.float32]) -> None:
+def embed(tokens: NDArray[np.int32], embedding: Matrices, x: Floats) -> None:
     """Write the embeddings of tokens. embedding: stored [vocabulary, hidden_size], or the
     descriptors of a quantised matrix, and of another for tokens after its columns [1 or 2, 1,
     5]."""
@@ -174,7 +180,7 @@ def embed(tokens: NDArray[np.int32], embedding: Matrices, x: NDArray[np.float32]
 
 
 @compiled_with(simd, borrows=True)
-def _embed_stored(tokens: NDArray[np.int32], embedding: Matrices, x: NDArray[np.float32]) -> None:
+def _embed_stored(tokens: NDArray[np.int32], embedding: Matrices, x: Floats) -> None:
     hidden_size = embedding.shape[1]
     for row in range(len(tokens)):
         for i in range(0, hidden_size, LANES):
@@ -182,9 +188,7 @@ def _embed_stored(tokens: NDArray[np.int32], embedding: Matrices, x: NDArray[np.
 
 
 @compiled_with(stored_rows, borrows=True)
-def _embed_quantised(
-    tokens: NDArray[np.int32], embedding: Matrices, x: NDArray[np.float32]
-) -> None:
+def _embed_quantised(tokens: NDArray[np.int32], embedding: Matrices, x: Floats) -> None:
     columns = embedding[0, 0, 3] * COLUMNS
     for row in range(len(tokens)):
         table = 0 if tokens[row] < columns else 1

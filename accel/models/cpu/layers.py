@@ -8,9 +8,9 @@ from accel.models.cpu import forward_arguments, layer_matrices, request_table, t
 from accel.models.cpu import qkv_epilogue as compiled_epilogue
 from accel.models.cpu import rms_norm as compiled_norm
 from accel.models.cpu import silu_and_mul as compiled_activation
-from accel.models.cpu.attention import QUERIES, attend
+from accel.models.cpu.attention import QUERIES, Floats, attend
 from accel.models.cpu.forward_arguments import ForwardInput
-from accel.models.cpu.layer_matrices import Matrices, Rows, blocks_of, embed, project, quantise_row
+from accel.models.cpu.layer_matrices import Matrices, blocks_of, embed, project, quantise_row
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.qkv_epilogue import qkv_epilogue
 from accel.models.cpu.quantised.activations import Q8Blocks
@@ -126,7 +126,7 @@ def compute(
 
 
 @compiled_with(layer_matrices, borrows=True)
-def _quantise_rows(inputs: Rows, first: int, last: int, matrices: Matrices, q8: Q8Blocks) -> None:
+def _quantise_rows(inputs: Floats, first: int, last: int, matrices: Matrices, q8: Q8Blocks) -> None:
     for row in range(first, last):
         quantise_row(inputs, row, (0, inputs.shape[1] // BLOCK), matrices, q8)
 
@@ -192,8 +192,8 @@ def _attend(layer: int, item: int, items: int, batch: ForwardInput, state: OpenT
     first, last = tile_range(requests[request, ROWS] * group, tiles, part)
     attend(
         scratch.queries,
-        keys_of(requests, request, state.key_words)[layer, head],
-        values_of(requests, request, state.value_words)[layer, head],
+        keys_of(requests, request, state.kv.keys)[layer, head],
+        values_of(requests, request, state.kv.values)[layer, head],
         key_scales_of(requests, request, state.kv.key_scales)[layer, head],
         value_scales_of(requests, request, state.kv.value_scales)[layer, head],
         mask_of(requests, request, state.logits),
@@ -220,7 +220,7 @@ def _project_and_add(
     item: int,
     items: int,
     rows: int,
-    inputs: Rows,
+    inputs: Floats,
     matrices: Matrices,
     q8: Q8Blocks,
     state: OpenThreadState,

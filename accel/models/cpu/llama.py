@@ -169,7 +169,7 @@ class CompiledLlama(Model):
             like = self._one_block
             shared = (
                 *(self._weights, self._shape, self.vocabulary_size, self.threads),
-                *(self._cos_sin, like.kv, *like.words, self._scratch, self._verification),
+                *(self._cos_sin, like.kv, self._scratch, self._verification),
             )
             arguments: list[tuple[Any, ...]] = [(*shared, *own) for own in self._buffers]
             self._states = tuple(thread_state_of(*each) for each in arguments)
@@ -179,13 +179,12 @@ class CompiledLlama(Model):
     def _thread_buffers(self) -> tuple[AttentionBuffers, NDArray[np.float32]]:
         columns, _ = self._most
         logits = empty((len(self._verification.block), COLUMNS), np.float32)
-        dtype = kv_dtype(self._weights, self.kv_type)
-        return AttentionBuffers.of(columns, self._shape, dtype), logits
+        return AttentionBuffers.of(columns, self._shape), logits
 
     def _allocate(self, columns: int, rows: int) -> None:
         """Allocate buffers for so many rows, and for attention to so many columns."""
         self._most = columns, rows
-        self._scratch = scratch = Scratch.allocate(rows, self._weights, self._shape, self.kv_type)
+        self._scratch = scratch = Scratch.allocate(rows, self._weights, self._shape)
         # As many rows of the head as cost like one.
         quantised = is_quantised(self._weights.head)
         most = INSTRUCTION_SETS[chosen()].rows if quantised else HEAD_ROWS

@@ -13,20 +13,18 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
 from accel.models.cpu import layer_matrices, matmul, request_table
-from accel.models.cpu.attention import Floats, Stored
+from accel.models.cpu.attention import Floats
 from accel.models.cpu.layer_matrices import Matrices, blocks_of, project, quantise_row
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised.activations import Q8Blocks
 from accel.models.cpu.request_table import VERIFIES, RequestTable, rows_wanted
 from accel.native import simd
 from accel.native.aligned_memory import empty, zeros
-from accel.native.cpu_features import HAS_TILES
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import LANES, load, maximum, reduce_max
 
-FIRST_ROWS, HEAD_ROWS = 32 if HAS_TILES else 16, 32
-"""Rows of the first block and of later ones at most, where the head is packed. With tile registers
-the rows of two tiles take hardly longer than one, and every further block reads the head again."""
+FIRST_ROWS, HEAD_ROWS = 16, 32
+"""Rows of the first block and of later ones at most, where the head is in fp32."""
 
 COLUMNS = 8 * BLOCK
 """Logits of a row at a time."""
@@ -53,7 +51,7 @@ class GreedyVerification(NamedTuple):
 
     totals: NDArray[np.int64]
     state: NDArray[np.int64]
-    block: Stored
+    block: Floats
     q8: Q8Blocks
     scores: Floats
     tokens: TokenArray
@@ -66,7 +64,7 @@ class GreedyVerification(NamedTuple):
 
     @classmethod
     def allocate(
-        cls, requests: int, rows: int, most: int, items: int, like: Stored, like_q8: Q8Blocks
+        cls, requests: int, rows: int, most: int, items: int, like: Floats, like_q8: Q8Blocks
     ) -> GreedyVerification:
         """Allocate for trees of ``rows`` rows in all, the roots' among them, and blocks that hold
         ``most`` rows of one. like: hidden states, [.., hidden_size]; like_q8: the same,
@@ -116,7 +114,7 @@ def update_argmax(
 
 @compiled_with(simd, layer_matrices, matmul, borrows=True)
 def argmax_of_columns(
-    states: Stored,
+    states: Floats,
     q8: Q8Blocks,
     rows: int,
     head: Matrices,
@@ -162,7 +160,7 @@ def choose_rows(node: int, parents: TokenArray, places: TokenArray, most: int) -
 
 @compiled_with(simd, layer_matrices, matmul, borrows=True)
 def all_logits(
-    states: Stored, q8: Q8Blocks, first: int, count: int, head: Matrices, logits: Floats
+    states: Floats, q8: Q8Blocks, first: int, count: int, head: Matrices, logits: Floats
 ) -> None:
     """Write the logits of ``count`` rows from ``first`` on. q8: a buffer for these rows,
     quantised."""
@@ -195,7 +193,7 @@ def is_finished(verification: GreedyVerification) -> bool:
 @compiled_with(simd, layer_matrices, request_table, borrows=True)
 def advance(
     verification: GreedyVerification,
-    states: Stored,
+    states: Floats,
     tokens: TokenArray,
     parents: TokenArray,
     requests: RequestTable,
@@ -274,7 +272,7 @@ def _follow(
 
 @compiled_with(simd, layer_matrices, borrows=True)
 def _put_in_block(
-    verification: GreedyVerification, states: Stored, row: int, place: int, head: Matrices
+    verification: GreedyVerification, states: Floats, row: int, place: int, head: Matrices
 ) -> None:
     hidden_size = states.shape[1]
     for i in range(hidden_size):

@@ -30,7 +30,7 @@ def qkv_epilogue(
     cos_sin: Floats,
     kept: Stored,
     scales: Floats,
-    queries: Stored,
+    queries: Floats,
 ) -> None:
     """Finish one head of a request's projected rows, ``rows`` from ``first`` on: add the bias, and
     for queries and keys apply the head's norm and RoPE. Queries are written as ``attend`` reads

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from accel.models.cpu.attention import Floats, Stored
+from accel.models.cpu.attention import Floats
 from accel.native import simd
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import LANES, load, multiply_add, reduce_add, splat, store
@@ -20,7 +20,7 @@ def add_residual(x: Floats, added: Floats, rows: int, first: int, last: int) -> 
 
 
 @compiled_with(simd, borrows=True)
-def _normalise(x: Floats, at: int, weight: Floats, eps: float, normed: Stored) -> None:
+def _normalise(x: Floats, at: int, weight: Floats, eps: float, normed: Floats) -> None:
     size, zero = len(weight), splat(np.float32(0))
     even, odd = zero, zero
     for i in range(0, size, 2 * LANES):
@@ -33,7 +33,7 @@ def _normalise(x: Floats, at: int, weight: Floats, eps: float, normed: Stored) -
 
 
 @compiled_with(simd, borrows=True)
-def rms_norm(x: Floats, first: int, last: int, weight: Floats, eps: float, normed: Stored) -> None:
+def rms_norm(x: Floats, first: int, last: int, weight: Floats, eps: float, normed: Floats) -> None:
     """Normalise the rows from ``first`` to before ``last`` of the residual stream."""
     for row in range(first, last):
         _normalise(x, row * x.shape[1], weight, eps, normed)

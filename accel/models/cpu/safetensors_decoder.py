@@ -15,7 +15,6 @@ from accel.models.cpu.decoder import Decoder
 from accel.models.cpu.named_tensors import packed_weights, quantised_weights, widened
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.model_file import FolderModel
-from accel.native.deterministic_sum import MOST_SUMMED
 
 _TYPES: dict[str, np.dtype[Any]] = {
     "BF16": np.dtype(np.int16),
@@ -38,7 +37,7 @@ def read_decoder(about: FolderModel, dtype: str) -> Decoder:
         shape=Shape(found.heads, found.kv_heads, found.head_dim, found.eps, found.head_dim**-0.5),
         weights=weights,
         vocabulary_size=found.vocabulary,
-        max_positions=min(found.positions, MOST_SUMMED),
+        max_positions=found.positions,
         dtype=dtype,
         cos_sin=lambda positions: rope_table(found.frequencies, 1.0, positions),
         matrices=matrices,

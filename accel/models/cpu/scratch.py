@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accel.model_options import KvType
-from accel.models.cpu.attention import Floats, Shape, Stored
+from accel.models.cpu.attention import Floats, Shape
 from accel.models.cpu.layer_matrices import blocks_of, is_quantised
-from accel.models.cpu.matmul import BLOCK, row_dtype
+from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised.activations import Q8_BYTES, Q8Blocks
 from accel.models.cpu.quantised.packed_layouts import BLOCK as QUANTISED_BLOCK
-from accel.models.cpu.weights import Weights, kv_dtype
+from accel.models.cpu.weights import Weights
 from accel.native.aligned_memory import empty
 
 
@@ -22,23 +21,19 @@ class Scratch(NamedTuple):
 
     x: Floats
     added: Floats
-    normed: Stored
+    normed: Floats
     qkv: Floats
-    queries: Stored
-    attended: Stored
+    queries: Floats
+    attended: Floats
     gate_up: Floats
-    gated: Stored
+    gated: Floats
     q8: Q8Blocks
     gated_q8: Q8Blocks
 
     @classmethod
-    def allocate(cls, rows: int, weights: Weights, shape: Shape, kv_type: KvType) -> Scratch:
+    def allocate(cls, rows: int, weights: Weights, shape: Shape) -> Scratch:
         """Buffers for ``rows`` rows."""
         hidden_size = len(weights.norm)
-        dtype = np.dtype(np.float32)
-        if not is_quantised(weights.embedding):
-            dtype = row_dtype(weights.embedding.dtype)
-        query_dtype = row_dtype(kv_dtype(weights, kv_type))
         attended = shape.heads * shape.head_dim
         qkv, gate_up = blocks_of(weights.qkv) * BLOCK, blocks_of(weights.gate_up) * BLOCK
         projected = (rows, blocks_of(weights.output) * BLOCK)
@@ -48,12 +43,12 @@ class Scratch(NamedTuple):
         return cls(
             x=empty((rows, hidden_size), np.float32),
             added=empty(projected, np.float32),
-            normed=empty((rows, hidden_size), dtype),
+            normed=empty((rows, hidden_size), np.float32),
             qkv=empty((rows, qkv), np.float32),
-            queries=empty((rows * shape.heads, shape.head_dim), query_dtype),
-            attended=empty((rows, attended), dtype),
+            queries=empty((rows * shape.heads, shape.head_dim), np.float32),
+            attended=empty((rows, attended), np.float32),
             gate_up=empty((rows, gate_up), np.float32),
-            gated=empty((rows, gate_up // 2), dtype),
+            gated=empty((rows, gate_up // 2), np.float32),
             q8=empty((rows, most_inputs // QUANTISED_BLOCK * Q8_BYTES), np.int8),
             gated_q8=empty((rows, gated // QUANTISED_BLOCK * Q8_BYTES), np.int8),
         )

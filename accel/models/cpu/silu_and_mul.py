@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from accel.models.cpu.attention import Floats, Stored
+from accel.models.cpu.attention import Floats
 from accel.native import simd
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import LANES, exp, load, minimum, splat, store
 
 
 @compiled_with(simd, borrows=True)
-def silu_and_mul(gate_up: Floats, gated: Stored, rows: int, first: int, last: int) -> None:
+def silu_and_mul(gate_up: Floats, gated: Floats, rows: int, first: int, last: int) -> None:
     """Write silu(gate) * up for the columns from ``first`` to before ``last``.
 
     gate_up: [rows, >= 2 * intermediate_size], the gate before the up projection; gated: [rows,

@@ -8,7 +8,6 @@ from numba.experimental import structref
 
 from accel.models.cpu.attention import AttentionBuffers, Floats, KVCache, Shape
 from accel.models.cpu.lm_head import GreedyVerification
-from accel.models.cpu.matmul import Packed
 from accel.models.cpu.scratch import Scratch
 from accel.models.cpu.weights import Weights
 from accel.native.numba_cache import FieldsType, compiled_with
@@ -32,8 +31,6 @@ class OpenThreadState(NamedTuple):
     threads: int
     cos_sin: Floats
     kv: KVCache
-    key_words: Packed
-    value_words: Packed
     scratch: Scratch
     verification: GreedyVerification
     attention_buffers: AttentionBuffers
@@ -51,8 +48,6 @@ def thread_state_of(
     threads: int,
     cos_sin: Floats,
     kv: KVCache,
-    key_words: Packed,
-    value_words: Packed,
     scratch: Scratch,
     verification: GreedyVerification,
     attention_buffers: AttentionBuffers,
@@ -60,11 +55,9 @@ def thread_state_of(
 ) -> ThreadState:
     """The state of one of ``threads`` threads.
 
-    cos_sin: float32 [positions, 2, head_dim / 2]; kv, key_words, value_words: the arrays of a
-    cache of one block, and its keys and values as ``multiply`` reads them: those that a forward
-    computes for have the same form; scratch, verification: shared by all
-    threads; attention_buffers, logits: the thread's own, logits float32 [rows,
-    ``lm_head.COLUMNS``].
+    cos_sin: float32 [positions, 2, head_dim / 2]; kv: the arrays of a cache of one block: those
+    that a forward computes for have the same form; scratch, verification: shared by all threads;
+    attention_buffers, logits: the thread's own, logits float32 [rows, ``lm_head.COLUMNS``].
     """
     return ThreadState(
         weights,
@@ -73,8 +66,6 @@ def thread_state_of(
         threads,
         cos_sin,
         kv,
-        key_words,
-        value_words,
         scratch,
         verification,
         attention_buffers,
@@ -92,8 +83,6 @@ def opened(state: Any) -> OpenThreadState:
         state.threads,
         state.cos_sin,
         state.kv,
-        state.key_words,
-        state.value_words,
         state.scratch,
         state.verification,
         state.attention_buffers,
