@@ -8,14 +8,19 @@ from numba.core import config
 from accel.errors import InvalidEnvironment
 
 
+def check_features() -> None:
+    """To be called before anything is compiled: raises ``InvalidEnvironment`` for a setting at
+    which LLVM would end the process."""
+    named = (config.CPU_FEATURES or "").split(",")
+    if wrong := [name for name in named if name and name[0] not in "+-"]:
+        raise InvalidEnvironment(
+            f"NUMBA_CPU_FEATURES: {wrong[0][:40]} begins with neither + nor -; unset it"
+        )
+
+
 def _features() -> set[str]:
     named: str | None = config.CPU_FEATURES
     if named is not None:
-        # LLVM ends the process for others.
-        if wrong := [name for name in named.split(",") if name and name[0] not in "+-"]:
-            raise InvalidEnvironment(
-                f"NUMBA_CPU_FEATURES: {wrong[0][:40]} begins with neither + nor -; unset it"
-            )
         return {name[1:] for name in named.split(",") if name.startswith("+")}
     try:
         return {name for name, here in llvm.get_host_cpu_features().items() if here}

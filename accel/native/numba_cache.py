@@ -19,6 +19,7 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 
 from accel.errors import InvalidEnvironment
+from accel.native.cpu_features import check_features
 from accel.native.link_time import optimise_at_link_time
 from accel.native.machine_code import code_folder
 
@@ -28,6 +29,7 @@ if config.DISABLE_JIT:
     raise InvalidEnvironment(
         "NUMBA_DISABLE_JIT is set, and Redraft computes by compiled code; unset it"
     )
+check_features()
 optimise_at_link_time()
 
 

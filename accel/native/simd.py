@@ -16,6 +16,9 @@ from numba.extending import intrinsic, models, overload, register_model
 from numpy.polynomial import Chebyshev, Polynomial
 
 from accel.native.aligned_memory import LINE
+from accel.native.cpu_features import check_features
+
+check_features()
 
 LANES = 16
 

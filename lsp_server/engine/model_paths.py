@@ -49,7 +49,7 @@ def tokenizer_of(model: str | Path | None) -> Tokenizer:
     with _or_unavailable():
         try:
             return found.tokenizer
-        except ModelError:
+        except (ModelError, ModuleNotFoundError):
             # What is wrong with the whole says more.
             found.check()
             raise

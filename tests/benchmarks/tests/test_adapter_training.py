@@ -22,6 +22,9 @@ from tests.benchmarks.training.adapter_settings import AdapterSettings, example,
 from tests.benchmarks.training.errors import TrainingError
 from tests.benchmarks.training.low_rank import PROJECTIONS, LowRankModel
 
+WIDTH = 64
+"""Of the tiny Llama."""
+
 UNUSED = ["<issue_start>", "<issue_comment>", "<issue_closed>"]
 CPU = torch.device("cpu")
 TEMPLATE = (
@@ -103,10 +106,10 @@ def test_a_run_learns_and_its_file_is_the_model_that_was_trained(
         shapes = {name: tuple(file.get_tensor(name).shape) for name in file.keys()}  # noqa: SIM118
         kinds = {name: file.get_tensor(name).dtype for name in file.keys()}  # noqa: SIM118
         described = file.metadata()
-    assert shapes["q.A"] == (2, 4, 32)
-    assert shapes["d.B"] == (2, 32, 4)
-    assert shapes["d.B.scale"] == (2, 32)
-    assert shapes["fim_embeddings"] == (3, 32)
+    assert shapes["q.A"] == (2, 4, WIDTH)
+    assert shapes["d.B"] == (2, WIDTH, 4)
+    assert shapes["d.B.scale"] == (2, WIDTH)
+    assert shapes["fim_embeddings"] == (3, WIDTH)
     assert kinds["g.A"] is torch.int8
     assert kinds["g.A.scale"] is torch.float16
     tokens = model_file(base).tokenizer
@@ -246,7 +249,7 @@ def test_a_gguf_file_is_trained_as_its_folder_is(base: Path) -> None:
 
     module: Any = load_module(base, torch.float32, CPU, "sdpa")
     layer = module.model.layers[0].self_attn
-    states = torch.randn(3, 6, 32, generator=torch.Generator().manual_seed(0))
+    states = torch.randn(3, 6, WIDTH, generator=torch.Generator().manual_seed(0))
     angles = torch.outer(torch.arange(6.0), module.model.rotary_emb.inv_freq)
     turning = angles.cos(), angles.sin()
     with torch.no_grad():

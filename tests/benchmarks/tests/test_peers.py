@@ -68,9 +68,9 @@ def test_generate_gives_the_text_of_our_engine(
     if mode == "plain":
         assert (statistics.forwards, statistics.nodes) == (24, 0)
     if mode == "assisted":
-        # The draft model is the target itself: its drafts are accepted. It drafts one token at a
-        # time, being a random model and never sure.
-        assert statistics.forwards <= 12
+        # The draft model is the target itself: its drafts are accepted. It drafts hardly more than
+        # one token at a time, being a random model and never sure.
+        assert statistics.forwards <= 16
 
 
 class RowSeconds(torch.nn.Module):

@@ -339,7 +339,8 @@ def made_here(home: Path) -> OfferedModel:
     base = write_gguf(home / "base.gguf", metadata, gguf_tensors(module, "Q8_0"))
     layers = module.config.num_hidden_layers
     random = np.random.default_rng(3)
-    shapes = {"q.A": (layers, 4, 64), "q.B": (layers, 64, 4)}
+    outputs = module.model.layers[0].self_attn.q_proj.out_features
+    shapes = {"q.A": (layers, 4, 64), "q.B": (layers, outputs, 4)}
     parts: dict[str, Any] = {}
     for name, shape in shapes.items():
         parts[name] = random.integers(-127, 128, shape).astype(np.int8)

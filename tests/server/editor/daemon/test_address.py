@@ -43,7 +43,7 @@ def test_the_build_is_the_same_until_code_or_surroundings_change(
 
 
 def test_a_touched_file_is_another_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "lsp_server" / "daemon"
+    package = tmp_path / "lsp_server" / "editor" / "daemon"
     package.mkdir(parents=True)
     file = package / "address.py"
     file.write_text("")

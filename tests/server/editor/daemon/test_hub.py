@@ -163,7 +163,9 @@ def test_the_indexer_is_told_at_once_when_requests_begin_and_end() -> None:
             engine.prefill(job, "client", 0)
         for engine in engines:
             for call in list(engine.calls._calls.values()):
-                engine._receive({"event": "result", "id": call.id, "result": {}, "forward_s": 0.0})
+                engine._receive(
+                    {"event": "result", "id": call.id, "result": None, "forward_s": 0.0}
+                )
         return recorder.told
 
     assert asyncio.run(scene()) == [("busy", "True"), ("busy", "False")]
