@@ -19,14 +19,19 @@ from waiting import wait_for
 pytestmark = pytest.mark.editors
 
 
-def suggested(editor: Neovim, server: Server, project: Path, least: int = 1) -> str:
+def suggested(editor: Neovim, server: Server, project: Path) -> str:
     """Opens a file, types the start of a line whose rest the model knows, and waits for it."""
+    begun(editor, server, project)
+    return editor.wait_ghost()
+
+
+def begun(editor: Neovim, server: Server, project: Path, least: int = 1) -> None:
+    """Opens a file, and types the start of a line at which the model has so many suggestions."""
     path = project / "orders.py"
     place = prepared_place(server, project, path.name, least=least)
     path.write_text(place.text, encoding="utf-8")
     editor.open(path)
     type_at(editor, place)
-    return editor.wait_ghost()
 
 
 def type_at(editor: Neovim, place: Place) -> None:
@@ -120,8 +125,10 @@ def test_no_key_is_taken_unless_named(neovim: OpenNeovim, project: Path) -> None
 def test_next_and_previous_suggestion(neovim: OpenNeovim, project: Path, server: Server) -> None:
     keys = "trigger = '<C-g>t', next = '<M-n>', previous = '<M-p>'"
     editor = neovim(f"require('redraft').setup({{ cmd = COMMAND, keymaps = {{ {keys} }} }})")
-    suggested(editor, server, project, least=2)
+    # Of several the model is sure of none, so they come when they are asked for alone.
+    begun(editor, server, project, least=2)
     editor.keys("<C-g>t")
+    editor.wait_ghost()
 
     def in_turn() -> list[str]:
         """Six presses of the key for the next one, when they go through two or three in turn."""
