@@ -16,8 +16,9 @@ BUSY_S = 2.0
 """For how long Windows is asked again to replace a file that another process reads."""
 
 
-def replace_file(source: Path | str, target: Path | str) -> None:
-    """Give ``source`` the name ``target`` in one step. Raises OSError.
+def replace_file(source: Path | str, target: Path | str, folder: int | None = None) -> None:
+    """Give ``source`` the name ``target`` in one step. ``folder``: a descriptor of the folder that
+    both are names in. Raises OSError.
 
     Windows refuses that while another process has the target open, as readers and virus scanners
     do for a moment: it is asked again.
@@ -25,7 +26,7 @@ def replace_file(source: Path | str, target: Path | str) -> None:
     deadline = time.monotonic() + BUSY_S
     while True:
         try:
-            os.replace(source, target)
+            os.replace(source, target, src_dir_fd=folder, dst_dir_fd=folder)
             return
         except PermissionError:
             if not is_windows() or time.monotonic() > deadline:

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from operating_system.files_inside import open_inside
 from repo_index.files import Fingerprint
 from repo_index.secrets import secret_content
 
@@ -40,7 +41,7 @@ def read_content(root: Path, path: str, limit: int, *, compiled: bool = True) ->
     Raises OSError when the file is gone, no regular file, behind a link, or keeps changing.
     """
     for _ in range(3):
-        descriptor = _open_inside(root, path)
+        descriptor = open_inside(root, path)
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             before = os.fstat(descriptor)
             if not stat.S_ISREG(before.st_mode):
@@ -93,27 +94,6 @@ def _read_all(descriptor: int, limit: int) -> bytes:
         pieces.append(piece)
         limit -= len(piece)
     return b"".join(pieces)
-
-
-def _open_inside(root: Path, path: str) -> int:
-    """Open for reading, following no link below ``root`` and waiting for no pipe."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
-    flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    if os.open not in os.supports_dir_fd:
-        place = root / path
-        if place.resolve() != place:
-            raise OSError(f"{path} is behind a link")
-        return os.open(place, flags)
-    *folders, name = path.split("/")
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for part in folders:
-            below = os.open(part, flags | os.O_DIRECTORY, dir_fd=folder)
-            os.close(folder)
-            folder = below
-        return os.open(name, flags, dir_fd=folder)
-    finally:
-        os.close(folder)
 
 
 def decoded(data: bytes) -> str | None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
-import stat
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.commands.cli.output import add_json_argument, cost_of, show_notes, write_json
-from lsp_server.commands.cli.source_file import read_text, workspace_of
+from lsp_server.commands.cli.source_file import read_text, replace_text, workspace_of
 from lsp_server.commands.cli.terminal import terminal, write_result
 from lsp_server.editor.editing.checks import checked_text, doubt_about
 from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
@@ -31,7 +28,6 @@ from lsp_server.shared.settings import Settings
 from lsp_server.text.documents.document import line_end, split_lines
 from lsp_server.text.documents.secret_documents import file_reason, withheld_warning
 from lsp_server.text.syntax.languages import language_of_path
-from operating_system.files import replace_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -108,9 +104,7 @@ def run(args: argparse.Namespace) -> int:
     edited = text[:start] + new + text[end:]
     diff = unified_diff(text, edited, job.path)
     if args.write and edited != text:
-        if read_text(path) != text:
-            raise RedraftError(f"{args.file} changed while it was edited; nothing written")
-        write_atomically(path, edited.encode("utf-8", "surrogateescape"))
+        replace_text(args.file, text, edited)
     if args.json:
         write_json(args.json, report(diff, new, result, written=args.write and edited != text))
     else:
@@ -145,28 +139,6 @@ def _generated(
 def report(diff: str, text: str, result: JobResult, *, written: bool) -> dict[str, Any]:
     """The JSON form of an edit."""
     return {"diff": diff, "text": text, **cost_of(result), "written": written}
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file in one step, with the permissions it has. A link's target is replaced. Raises
-    RedraftError, and leaves the file alone, where that cannot be done."""
-    place = path.resolve()
-    unfinished = ""
-    try:
-        mode = stat.S_IMODE(place.stat().st_mode)
-        handle, unfinished = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(unfinished, mode)
-        replace_file(unfinished, place)
-    except OSError as error:
-        if unfinished:
-            Path(unfinished).unlink(missing_ok=True)
-        raise RedraftError(
-            f"{path} cannot be written ({error.strerror}); nothing changed"
-        ) from error
 
 
 def _offsets(text: str, lines: str, path: Path) -> tuple[int, int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from lsp_server.shared.errors import RedraftError
+from operating_system.files_inside import Replacement, read_inside
 
 
 def read_text(path: Path) -> str:
@@ -15,6 +17,28 @@ def read_text(path: Path) -> str:
         raise RedraftError(f"{path} cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:
         raise RedraftError(f"{path} is not UTF-8 text ({error.reason})") from None
+
+
+def replace_text(path: Path, before: str, after: str) -> None:
+    """Have a file that read ``before`` read ``after``, in one step and with the permissions it has.
+    A link's target is written where it lies in the same workspace. Raises RedraftError, and leaves
+    the file alone, where that cannot be done or it reads otherwise by now."""
+    place, workspace = path.resolve(), workspace_of(path.absolute()).resolve()
+    if not place.is_relative_to(workspace):
+        raise RedraftError(
+            f"{path} leads to {place}, outside of {workspace}; name that file itself"
+        )
+    old, new = (text.encode("utf-8", "surrogateescape") for text in (before, after))
+    try:
+        known = read_inside(place.parent, place.name, len(old) + 1)
+        if known.data != old:
+            raise RedraftError(f"{path} changed while it was edited; nothing written")
+        with closing(Replacement(place.parent, place.name, known, new)) as replacement:
+            replacement.commit()
+    except OSError as error:
+        raise RedraftError(
+            f"{path} cannot be written ({error.strerror or error}); nothing changed"
+        ) from error
 
 
 def workspace_of(path: Path) -> Path:

@@ -10,12 +10,10 @@ from typing import ClassVar
 
 import pytest
 
-from lsp_server.commands.cli.edit import write_atomically
 from lsp_server.commands.cli.main import main
 from lsp_server.engine import service as engine_service
 from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.shared.contract.options import EngineOptions
-from lsp_server.shared.errors import RedraftError
 
 
 class Answering:
@@ -150,29 +148,6 @@ def test_an_empty_file_is_told_as_one(engine, tmp_path, capsys):
     path.write_bytes(b"")
     assert edit(path, "--lines", "1:1") != 0
     assert capsys.readouterr().err == f"redraft: {path} is empty; there is nothing to edit\n"
-
-
-def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch):
-    path = tmp_path / "notes.txt"
-    path.write_text("one")
-
-    def refuse(*_args, **_options):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(RedraftError, match="cannot be written"):
-        write_atomically(path, b"two")
-    assert path.read_text() == "one"
-    assert os.listdir(tmp_path) == ["notes.txt"]
-
-
-def test_a_link_is_followed(tmp_path):
-    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
-    target.write_text("one")
-    link.symlink_to(target)
-    write_atomically(link, b"two")
-    assert link.is_symlink()
-    assert target.read_text() == "two"
 
 
 def test_of_a_file_with_secrets_the_model_is_told_the_lines_alone(engine, tmp_path, capsys):

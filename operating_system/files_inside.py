@@ -1,0 +1,149 @@
+"""Files inside a folder, reached from its descriptor: no link on the way leads elsewhere. Where a
+system has no such calls, the path is compared with where it leads. Standard library only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from operating_system.files import replace_file
+
+_HELD = os.open in os.supports_dir_fd
+"""Whether a folder is held while names in it are used."""
+_OPEN = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+"""No link is followed, and no pipe waited for."""
+
+
+class _Place(NamedTuple):
+    """A name in a folder that is held, or a whole path where none can be."""
+
+    name: str
+    folder: int | None
+
+    def beside(self) -> _Place:
+        """A new name in the same folder."""
+        head, tail = os.path.split(self.name)
+        return self._replace(name=os.path.join(head, f".{tail}.{secrets.token_hex(6)}.new"))
+
+    def open(self, flags: int, mode: int = 0o600) -> int:
+        return os.open(self.name, flags | _OPEN, mode, dir_fd=self.folder)
+
+    def remove(self) -> None:
+        os.unlink(self.name, dir_fd=self.folder)
+
+
+@contextmanager
+def _place(root: Path, path: str) -> Iterator[_Place]:
+    """Where ``path``, with slashes, lies below ``root``. Raises OSError behind a link."""
+    if not _HELD:
+        place = root / path
+        if place.resolve() != place:
+            raise OSError(f"{path} is behind a link")
+        yield _Place(str(place), None)
+        return
+    *folders, name = path.split("/")
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in folders:
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | _OPEN, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        yield _Place(name, folder)
+    finally:
+        os.close(folder)
+
+
+def open_inside(root: Path, path: str) -> int:
+    """A descriptor for reading a file, whatever kind of file it is. Raises OSError."""
+    with _place(root, path) as place:
+        return place.open(os.O_RDONLY)
+
+
+class FileInside(NamedTuple):
+    """A regular file as it was read."""
+
+    data: bytes
+    status: os.stat_result
+
+
+def read_inside(root: Path, path: str, limit: int) -> FileInside:
+    """A regular file with the first ``limit`` bytes of it. Raises OSError for anything else."""
+    with _place(root, path) as place:
+        return _read(place, path, limit)
+
+
+def _read(place: _Place, path: str, limit: int) -> FileInside:
+    descriptor = place.open(os.O_RDONLY)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{path} is no regular file")
+        return FileInside(file.read(limit), status)
+
+
+class FileChanged(OSError):
+    """A file is not what it was when it was read."""
+
+
+class Replacement:
+    """New content of a file, which lies beside it until it takes its place. The folder is held."""
+
+    def __init__(self, root: Path, path: str, known: FileInside, content: bytes) -> None:
+        """``known``: the whole file as it was read. Raises OSError; nothing is left behind then."""
+        self._path, self._known = path, known
+        self._held = _place(root, path)
+        self._place = self._held.__enter__()
+        try:
+            self._new = self._written(content)
+        except BaseException:
+            self._held.__exit__(None, None, None)
+            raise
+
+    def _written(self, content: bytes) -> _Place:
+        """A file beside the old one, with its mode, whose content is on the disk."""
+        new = self._place.beside()
+        descriptor = new.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(descriptor)
+                if hasattr(os, "fchmod"):
+                    os.fchmod(descriptor, stat.S_IMODE(self._known.status.st_mode))
+        except BaseException:
+            new.remove()
+            raise
+        return new
+
+    def check(self) -> None:
+        """Raises FileChanged where the file is another one than was read, or OSError."""
+        now = _read(self._place, self._path, len(self._known.data) + 1)
+        before = self._known.status
+        if now.data != self._known.data or now.status.st_ino != before.st_ino:
+            raise FileChanged(f"{self._path} changed meanwhile")
+
+    def commit(self) -> None:
+        """The new content takes the file's place in one step. Raises OSError."""
+        replace_file(self._new.name, self._place.name, self._place.folder)
+
+    def undo(self) -> None:
+        """The old content is the file's again, after ``commit``. Raises OSError."""
+        old = self._written(self._known.data)
+        replace_file(old.name, self._place.name, self._place.folder)
+
+    def close(self) -> None:
+        """Let go of the folder, and remove what was not committed."""
+        with contextlib.suppress(OSError):
+            self._new.remove()
+        self._held.__exit__(None, None, None)
