@@ -1,0 +1,1 @@
+"""What a coding agent wrote as a snippet, put into a file."""

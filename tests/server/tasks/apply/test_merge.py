@@ -1,0 +1,74 @@
+"""Snippets of agents, put into files: exactly, or refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from lsp_server.tasks.apply.merge import AmbiguousSnippet, apply_replacements, apply_snippet
+
+FILE = """\
+import os
+
+
+class Till:
+    def total(self, prices):
+        result = 0
+        for price in prices:
+            result += price
+        return result
+
+    def mean(self, prices):
+        if not prices:
+            return 0
+        return self.total(prices) / len(prices)
+
+
+def worst(prices):
+    return max(prices)
+"""
+SNIPPET = """\
+class Till:
+    # ... existing code ...
+    def mean(self, prices):
+        if not prices:
+            return None
+        return self.total(prices) / len(prices)
+# ... existing code ...
+"""
+MERGED = FILE.replace("return 0\n", "return None\n")
+
+
+def test_a_hunk_between_place_holders_replaces_what_it_stands_for() -> None:
+    assert apply_snippet(FILE, SNIPPET, "python").text == MERGED
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("last", [True, False], ids=["ended", "not ended"])
+def test_line_ends_a_mark_and_the_end_of_the_file_stay(end: str, mark: str, last: bool) -> None:
+    def written(text: str) -> str:
+        return mark + (text if last else text.removesuffix("\n")).replace("\n", end)
+
+    assert apply_snippet(written(FILE), SNIPPET, "python").text == written(MERGED)
+
+
+def test_a_snippet_that_is_indented_too_little_is_put_in_as_the_file_is() -> None:
+    snippet = "def mean(self, prices):\n    if not prices:\n        return None\n"
+    snippet += "    return self.total(prices) / len(prices)\n"
+    assert apply_snippet(FILE, snippet, "python").text == MERGED
+
+
+def test_what_fits_two_places_is_refused_with_both() -> None:
+    file = "a = 1\nx = 1\nb = 1\n\na = 1\nx = 1\nb = 1\n"
+    with pytest.raises(AmbiguousSnippet, match=r"lines 1 to 3.*lines 5 to 7") as refusal:
+        apply_snippet(file, "a = 1\nx = 2\nb = 1\n")
+    assert [(one.first_line, one.last_line) for one in refusal.value.readings] == [(1, 3), (5, 7)]
+    assert refusal.value.readings[0].text == "a = 1\nx = 2\nb = 1\n"
+
+
+def test_an_old_text_is_replaced_where_it_stands_once() -> None:
+    assert apply_replacements(FILE, [("return 0\n", "return None\n")]).text == MERGED
+    with pytest.raises(AmbiguousSnippet, match="stands nowhere"):
+        apply_replacements(FILE, [("return 7\n", "return None\n")])
+    with pytest.raises(AmbiguousSnippet, match="stands at lines 5, 11"):
+        apply_replacements(FILE.replace("total(", "mean("), [("def mean(self, prices):", "x")])
