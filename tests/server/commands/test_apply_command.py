@@ -1,0 +1,104 @@
+"""``redraft apply``: a diff, a file that is written, and refusals with their lines."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from lsp_server.commands.cli import apply as apply_command
+from lsp_server.commands.cli.main import main
+
+FILE = """\
+def area(w, h):
+    return w * h
+
+
+def edge(w, h):
+    return w + h
+
+
+print(edge(1, 2))
+"""
+SNIPPET = (
+    "# ... existing code ...\ndef edge(w, h):\n    return 2 * (w + h)\n\n\nprint(edge(1, 2))\n"
+)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "shapes.py"
+    path.write_text(FILE)
+    path.chmod(0o640)
+    (tmp_path / "snippet").write_text(SNIPPET)
+    return path
+
+
+def apply(file, *options: str) -> int:
+    return main(["apply", str(file), "--snippet", str(file.parent / "snippet"), *options])
+
+
+def test_a_diff_is_printed_and_the_file_left_alone(file, capsys):
+    assert apply(file) == 0
+    shown = capsys.readouterr().out
+    assert "-    return w + h\n+    return 2 * (w + h)\n" in shown
+    assert file.read_text() == FILE
+
+
+def test_the_file_is_written_with_its_mode(file, capsys):
+    assert apply(file, "--write", "--json") == 0
+    wanted = FILE.replace("w + h", "2 * (w + h)")
+    assert file.read_text() == wanted
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    told = json.loads(capsys.readouterr().out)
+    assert told["diff"].startswith("--- a/")
+    assert (told["text"], told["how"], told["written"]) == (wanted, "exact", True)
+    assert sorted(one.name for one in file.parent.iterdir()) == ["shapes.py", "snippet"]
+
+
+def test_the_snippet_comes_from_standard_input(file, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(SNIPPET.encode())))
+    assert main(["apply", str(file), "--snippet", "-"]) == 0
+    assert "+    return 2 * (w + h)" in capsys.readouterr().out
+
+
+def test_a_second_time_nothing_is_written(file, capsys):
+    assert apply(file, "--write") == 0
+    capsys.readouterr()
+    assert apply(file, "--write", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["written"] is False
+
+
+def test_a_refusal_has_its_places(file, capsys):
+    file.write_text("a = 1\nb = 2\n" * 3)
+    (file.parent / "snippet").write_text("...\na = 1\nc = 3\nb = 2\n...\n")
+    assert apply(file, "--write", "--json") == 1
+    shown = capsys.readouterr()
+    assert shown.err.count("\n") == 1
+    told = json.loads(shown.out)
+    assert [place["first_line"] for place in told["places"]] == [1, 3, 5]
+    assert told["refused"] in shown.err
+    assert file.read_text() == "a = 1\nb = 2\n" * 3
+
+
+def test_a_file_that_changed_meanwhile_is_not_written(file, capsys, monkeypatch):
+    merge = apply_command.apply_snippet
+
+    def slow(*given):
+        file.write_text(FILE + "# typed meanwhile\n")
+        return merge(*given)
+
+    monkeypatch.setattr(apply_command, "apply_snippet", slow)
+    assert apply(file, "--write") == 1
+    assert "changed while" in capsys.readouterr().err
+    assert file.read_text() == FILE + "# typed meanwhile\n"
+
+
+def test_files_that_are_no_text_are_refused(file, capsys):
+    file.write_bytes(b"\xff\xfe\x00")
+    assert apply(file) == 1
+    assert "is not UTF-8 text" in capsys.readouterr().err
