@@ -373,7 +373,7 @@ def test_a_server_has_another_process_fetch_a_model(repository: Repository) -> N
 
 
 def fetches(process: psutil.Process) -> bool:
-    with contextlib.suppress(psutil.NoSuchProcess):  # a zombie among them: it ended, and nobody asked yet how
+    with contextlib.suppress(psutil.NoSuchProcess):  # or it has just ended
         return "get" in process.cmdline()
     return False
 
