@@ -177,8 +177,8 @@ class CompletionProvider:
                     running = next(fitting, None) or self._start(ask, flight, COMPLETION)
                 typed = len(ask.prefix) - len(running.ask.prefix)
                 rest, pieces = running.text[typed:], rest_of(running.pieces, typed)
-                least = least_joint(ask.threshold) if pieces else 0.0
-                if running.finished or (least and sure_length(pieces, least) < len(rest)):
+                gate = running.gate if pieces else 0.0
+                if running.finished or (gate and sure_length(pieces, gate) < len(rest)):
                     # Of what is still to come nothing will be shown.
                     return rest, pieces
                 now = time.monotonic()
@@ -197,7 +197,7 @@ class CompletionProvider:
 
     def _start(self, ask: CompletionRequest, flight: InFlight[Running], priority: int) -> Running:
         job = self._job(ask)
-        running = Running(ask, flight.wake)
+        running = Running(ask, job.gate, flight.wake)
         if priority == COMPLETION:
             flight.run(running)
         else:

@@ -14,9 +14,11 @@ from lsp_server.tasks.completion.gate import LikelyPiece, pieces_of
 class Running:
     """One generation. It goes on while the user types what it writes."""
 
-    def __init__(self, ask: CompletionRequest, on_more: Callable[[], None]) -> None:
-        """``on_more``: told when there is more text, and when it ends."""
+    def __init__(self, ask: CompletionRequest, gate: float, on_more: Callable[[], None]) -> None:
+        """``gate``: the joint probability below which nothing of it will be shown, 0 for none.
+        ``on_more``: told when there is more text, and when it ends."""
         self.ask = ask
+        self.gate = gate
         self.text = ""
         self.pieces: list[LikelyPiece] = []
         """How likely the model found its tokens; none where that is not told of all."""
@@ -65,6 +67,6 @@ class Running:
         return typed if fits else None
 
     def cancel(self) -> None:
-        """Nobody wants it: the decode loop stops within one forward."""
+        """Nobody waits for it any more: the decode loop stops within one forward."""
         if not self.finished and self._call is not None:
             self._call.cancel()
