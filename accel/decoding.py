@@ -94,7 +94,7 @@ class Generation:
                 self._drafting.end(self.tokens)
 
     def _decode(self, pending: TokenArray) -> Steps[Chunk, None]:
-        """Chunk after chunk behind ``pending``, the last tokens of the prompt."""
+        """Chunk by chunk after ``pending``, the last tokens of the prompt."""
         while not (self._output.is_finished or self.request.cancelled()):
             started = time.perf_counter()
             self._session.check(self)
@@ -124,7 +124,7 @@ class Generation:
         return request.prompt[first:].copy() if done else None
 
     def _draft(self, pending: TokenArray) -> Forwards[DraftTree]:
-        """What is worth verifying behind the text and ``pending``."""
+        """What is worth verifying after the text and ``pending``."""
         return self._drafting.tree(
             len(pending), self._session.length, self._max_nodes(len(pending)), self._output.rest
         )

@@ -28,7 +28,7 @@ class Source(IntEnum):
 
 @dataclass(slots=True)
 class DraftTree:
-    """Nodes in an order in which parents stand before their children.
+    """Nodes in an order in which parents come before their children.
 
     The root is not a node: it is the last token of the context, whose row every forward computes
     anyway. ``parents`` holds node indices, -1 for children of the root.

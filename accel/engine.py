@@ -184,7 +184,7 @@ class Engine(ModelRunner):
         )
 
     def likelihood(self, prompt: TokenArray, target: TokenArray, required: bytes = b"") -> float:
-        """Log likelihood (nats) of ``target`` behind ``prompt``, int32 both, among the texts that
+        """Log likelihood (nats) of ``target`` after ``prompt``, int32 both, among the texts that
         begin with the bytes ``required``."""
         tokens = np.concatenate([prompt, target[:-1]]).astype(np.int32)
         batch = chain_batch(tokens, len(prompt) - 1, wants_numbers=True)

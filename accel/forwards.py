@@ -36,7 +36,7 @@ _NOTHING = np.empty(0, np.float32)
 
 @dataclass(slots=True, eq=False)
 class Forward:
-    """Rows that a model is to compute behind a session's text.
+    """Rows that a model is to compute after a session's text.
 
     Not all of them need be: the first ``rows`` are computed, which whoever runs it may lower to
     ``least``, and whoever asked for it goes by.

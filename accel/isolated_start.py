@@ -19,7 +19,7 @@ not set, ``accel.native`` sets them."""
 
 def use(folders: list[str]) -> None:
     """Have the folders on the path, and in the environment for Python processes that others start
-    for us, as Ray does. The user's site-packages stand where ``site`` puts them."""
+    for us, as Ray does. The user's site-packages are where ``site`` puts them."""
     beside = []
     for folder in filter(None, folders):
         if folder in sys.path:

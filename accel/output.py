@@ -62,7 +62,7 @@ class OutputBuffer:
         return len(tokens)
 
     def rest_after(self, tokens: list[int]) -> bytes:
-        """What of the required prefix ``tokens`` behind the text would leave to be spelt."""
+        """What of the required prefix ``tokens`` after the text would leave to be spelt."""
         rest = self.rest
         for token in tokens:
             if not rest:

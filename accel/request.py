@@ -49,12 +49,12 @@ class GenerationRequest:
     """Which tokens of a draft model are accepted beside the likeliest. Lossy, for greedy decoding
     only; none by default. ``verification.entropy`` has EfficientEdit's rule."""
     logprobs: int | None = None
-    """Say how likely each token was, and so many of the likeliest in its place; None: do not."""
+    """Say how likely each token was, and so many of the likeliest instead of it; None: do not."""
     confidences: bool = False
     """Say how likely each token was, given the ``required_prefix``, and the end of the text before
     it (``Chunk.confidences``)."""
     behind: str = ""
-    """The character that stands behind the text, where that is known: confidences count a text that
+    """The character that follows the text, where that is known: confidences count a text that
     would go on with it as ended, too."""
     ignore_end: bool = False
     """Go on after end tokens, for measuring run-on text."""

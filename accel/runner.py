@@ -21,7 +21,7 @@ PREFILL_S = 0.04
 """What is quick: a request that comes meanwhile waits for so long."""
 
 ROWS_BEHIND = 256
-"""Rows that a cache reserves behind a prompt, so that it grows before the first token."""
+"""Rows that a cache reserves after a prompt, so that it grows before the first token."""
 
 FIRST_ROWS = 1024
 """Rows of a new session's cache; it grows by half when they are used up."""
@@ -115,7 +115,7 @@ class ModelRunner:
     def extend_steps(
         self, session: Session, tokens: TokenArray, cancelled: Callable[[], bool]
     ) -> Forwards[bool]:
-        """Compute ``tokens`` from where the session stands, in chunks. False when cancelled."""
+        """Compute ``tokens`` from where the session is, in chunks. False when cancelled."""
         while session.length < len(tokens):
             if cancelled():
                 return False
@@ -151,13 +151,13 @@ class ModelRunner:
             return logits
 
     def interrupt(self) -> None:
-        """Have the forward that is computed now end: whoever wants it asks whether it still does.
+        """Have the forward that is computed now end: whoever asked for it decides whether to go on.
         For other threads."""
         self.model.interrupt()
 
     def _prefill_batch(self, chunk: TokenArray, rows: int) -> ForwardBatch:
-        """The first rows of a chunk, whose logits nobody wants, their number one that the model
-        computes fast."""
+        """The first rows of a chunk, whose logits nobody asks for; their number is one that the
+        model computes fast."""
         chunk = chunk[:rows]
         capability = self.model.capability
         # With a fixed batch size prompts have none: padding would only cost.

@@ -92,7 +92,7 @@ class Session:
         self.cache.commit(rows)
 
     def commit_path(self, pending: TokenArray, path: list[int], tokens: TokenArray) -> None:
-        """Commit the rows of ``pending`` and of a tree's nodes behind it, in ``path``; ``tokens``,
+        """Commit the rows of ``pending`` and of a tree's nodes after it, in ``path``; ``tokens``,
         int32, begin with those of the nodes."""
         first, count = len(pending), len(path)
         self._parts += [pending, tokens[:count]]

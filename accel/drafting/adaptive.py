@@ -26,8 +26,8 @@ LIKELIEST = 8
 MOST_GUESSES, LEAST_CHANCE = 32, 0.01
 """Nodes of a tree of guesses, and the least likely of them."""
 FIRST_GAIN, NEW_SHARE, UNTRIED_SHARE = 0.5, 0.05, 0.01
-"""Accepted tokens that rows are taken to bring before anything is known, and the shares of what
-they just brought, and of that where none were tried, in the running mean."""
+"""Accepted tokens that rows are expected to add before anything is known, and the shares of what
+they just added, and of that where none were tried, in the running mean."""
 LOOK_S = 3e-4
 """What guessing adds to a step."""
 

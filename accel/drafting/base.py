@@ -100,13 +100,13 @@ class DraftRequest:
     """The input of a drafter for one request. All ids are of the target's tokenizer."""
 
     prompt: TokenArray
-    """The text that is continued: no markers of a prompt's format stand at its end."""
+    """The text that is continued: it does not end with markers of a prompt's format."""
     suffix: TokenArray = field(default_factory=lambda: np.empty(0, np.int32))
     """Text after the cursor (fill-in-the-middle), where it is not readable from the prompt."""
     original: TokenArray | None = None
     """The code that an edit starts from."""
     closing: TokenArray = field(default_factory=lambda: np.empty(0, np.int32))
-    """What is expected behind the edited code before the answer ends, such as a closing fence."""
+    """What is expected after the edited code before the answer ends, such as a closing fence."""
     index: ContinuationIndex | None = None
     rewrites: tuple[tuple[str, str], ...] | None = None
     """Words and phrases that the original is likely to have replaced, old and new; None: what the

@@ -18,7 +18,7 @@ class DraftModelDrafter:
     """Greedy chains of at most ``gamma`` tokens of a small model with a KV cache of its own.
 
     The model's own confidence is given as the probability of every node, so a planner may cut; a
-    chain ends behind a token whose confidence is below ``least_confidence``.
+    chain ends after a token whose confidence is below ``least_confidence``.
     """
 
     name = "standard-sd"
@@ -75,7 +75,7 @@ class DraftModelDrafter:
         )
 
     def _chain(self, count: int) -> Forwards[tuple[list[int], list[float]]]:
-        """The likeliest tokens behind the context, and how likely the text is up to each."""
+        """The likeliest tokens after the context, and how likely the text is up to each."""
         reused = self._engine.prepare(self._session, self._context)
         if len(self._context) - reused > 1:
             yield from self._engine.extend_steps(self._session, self._context[:-1], lambda: False)

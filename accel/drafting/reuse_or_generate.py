@@ -39,7 +39,7 @@ class ReuseOrGenerateDrafter:
         return alone(self.draft_steps(max_nodes))
 
     def draft_steps(self, max_nodes: int) -> Forwards[DraftTree]:
-        """A tree of copies; where none is likely, a chain of the draft model stands in it, too."""
+        """A tree of copies; where none is likely, a chain of the draft model is in it, too."""
         copies = self._copies.draft(max_nodes)
         if float(copies.probabilities[copies.parents == -1].sum()) >= LEAST_CHANCE:
             return copies
@@ -71,7 +71,7 @@ def with_chain(tree: DraftTree, chain: DraftTree) -> DraftTree:
             sources.append(Source.DRAFT_MODEL)
         parent = node
     for node, parent in enumerate(parents):
-        # No likelier than its parent, so that a stable order leaves it behind that one.
+        # No likelier than its parent, so that a stable order leaves it after that one.
         chances[node] = min(chances[node], chances[parent] if parent >= 0 else 1.0)
     order = np.argsort(-np.array(chances, np.float32), kind="stable")
     place = np.empty(len(order) + 1, np.int32)

@@ -2,7 +2,7 @@
 
 The model reads adaptive tokens after the text: one forward gives the next token and, on their
 rows, guesses of those after it; the next forward verifies them all. Such a loop of two forwards
-brings two tokens and what was right.
+gives two tokens and the guesses that were right.
 """
 
 from __future__ import annotations

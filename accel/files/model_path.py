@@ -56,7 +56,7 @@ def is_hub_id(model: str | Path) -> bool:
 
 
 def state_of(model: str | Path | None) -> tuple[object, ...]:
-    """Changes whenever a file of the model does: names, sizes and times of what stands there."""
+    """Changes whenever a file of the model does: names, sizes and times of what is there."""
     if not model:
         return ("none",)
     path = Path(os.path.expanduser(str(model)))
@@ -129,7 +129,7 @@ def _check_writing(written: str) -> None:
 
 
 def _from_hub(written: str, path: Path) -> Path:
-    """The folder of a fetched id; nothing stands at ``path``."""
+    """The folder of a fetched id; nothing is at ``path``."""
     if path.is_symlink():
         raise ModelNotFound(
             f"{path} is a link to {os.readlink(path)}, where nothing is",

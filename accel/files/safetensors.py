@@ -90,7 +90,7 @@ def read_header(file: Path) -> dict[str, WeightsEntry]:
 
 def shards_of(index: Path, listed: object) -> list[str]:
     """Names of the weights files that an index names in its ``weight_map``, all in its own folder.
-    Raises BrokenModel for another place, as a folder made to harm names one."""
+    Raises BrokenModel where one lies elsewhere, as in a folder made to harm."""
     if not isinstance(listed, dict) or not listed:
         raise BrokenModel(f"{index} lists no weights", AGAIN)
     for name in listed.values():

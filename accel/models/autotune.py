@@ -69,7 +69,7 @@ def profile(model: Model, settings: RunSettings, store: ProfileStore) -> Forward
 
 
 class Profile:
-    """t(T) of an opened model, which may be measured behind its first answers."""
+    """t(T) of an opened model, which may be measured after its first answers."""
 
     then: PathComparison | None = None
     """What goes on with the costs once they are measured."""
@@ -137,11 +137,11 @@ class Profile:
 
 
 class Later(Protocol):
-    """What measures an opened model behind its first answers."""
+    """What measures an opened model after its first answers."""
 
     @property
     def then(self) -> Later | None:
-        """What measures behind it."""
+        """What measures after it."""
 
     def go_on(self, interrupted: Callable[[], bool]) -> ForwardCosts | None:
         """The costs once they are known; None where something came before, or none are found."""

@@ -67,7 +67,7 @@ class Logits(Protocol):
 class Cache(ABC):
     """Keys and values, or another state, of one line of text.
 
-    A forward writes its rows behind the committed ones; ``commit`` makes some of them text.
+    A forward writes its rows after the committed ones; ``commit`` makes some of them text.
     """
 
     length: int = 0
@@ -80,7 +80,7 @@ class Cache(ABC):
 
     @abstractmethod
     def reserve(self, rows: int) -> None:
-        """Make sure that ``rows`` more rows fit behind the committed ones. Raises MemoryError."""
+        """Make sure that ``rows`` more rows fit after the committed ones. Raises MemoryError."""
 
     @abstractmethod
     def commit(self, path: Sequence[int]) -> None:
@@ -89,12 +89,12 @@ class Cache(ABC):
 
     @abstractmethod
     def trim(self, length: int) -> None:
-        """Forget what is behind ``length`` tokens. A cache that cannot forget a part may forget
+        """Forget what is after ``length`` tokens. A cache that cannot forget a part may forget
         all: ``length`` says what is left."""
 
     @abstractmethod
     def pretend(self, length: int) -> None:
-        """Hold so many tokens without meaning, to measure how long a forward behind them takes."""
+        """Hold so many tokens without meaning, to measure how long a forward after them takes."""
 
     def state(self) -> list[NDArray[Any]] | None:
         """The committed rows as they are, for ``restore`` of a cache of the same model on the same
@@ -139,7 +139,7 @@ class Model(ABC):
     measured: str = ""
     """The measured costs of its forwards, in words, where they are known."""
     adaptive_tokens: tuple[int, ...] = ()
-    """Tokens behind the vocabulary that stand for text to come (SDSAT), where it learnt such."""
+    """Tokens after the vocabulary that stand for text to come (SDSAT), where it learnt such."""
 
     @property
     def notice(self) -> str:
@@ -152,7 +152,7 @@ class Model(ABC):
 
     @abstractmethod
     def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:
-        """Compute the rows of one request behind what its cache holds.
+        """Compute the rows of one request after what its cache holds.
 
         Rows attend everything committed and each other as the batch says. Raises MemoryError, or
         what ``is_out_of_memory`` of the backend's library knows, where memory does not suffice, and
@@ -163,7 +163,7 @@ class Model(ABC):
         self, batches: Sequence[ForwardBatch], caches: Sequence[Cache]
     ) -> Iterable[Logits]:
         """Compute the rows of several requests, ``capability.requests`` of them at most, each
-        behind its own cache; no cache stands there twice.
+        after what its own cache holds; no cache is given twice.
 
         Rows attend their own request alone, and a request's numbers are to the last bit those of
         ``forward`` with its batch alone, whatever the company. Logits come in the order of the

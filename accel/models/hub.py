@@ -1,4 +1,4 @@
-"""Where a model is on this machine; it is downloaded if the caller wants that."""
+"""Where a model is on this machine; it is downloaded if the caller asks for that."""
 
 from __future__ import annotations
 

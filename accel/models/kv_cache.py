@@ -13,7 +13,7 @@ class TorchKVCache(RowCache):
     """Preallocated rows of keys and values.
 
     ``buffers`` are tensors whose next to last dimension is the row. The first ``length`` rows are
-    the committed text; a forward writes its own rows behind them, and ``commit`` moves the accepted
+    the committed text; a forward writes its own rows after them, and ``commit`` moves the accepted
     ones into place. Room grows by half when ``reserve`` asks for more, which is the only copy.
     """
 
@@ -51,7 +51,7 @@ class TorchKVCache(RowCache):
 
     @torch.inference_mode()
     def _grown(self, buffer: Tensor) -> Tensor:
-        # Zeros: rows behind the committed ones may be read under a mask, and NaN would pass it.
+        # Zeros: rows after the committed ones may be read under a mask, and NaN would pass it.
         grown = buffer.new_zeros((*buffer.shape[:-2], self.capacity, buffer.shape[-1]))
         grown.narrow(-2, 0, self.length).copy_(buffer.narrow(-2, 0, self.length))
         return grown

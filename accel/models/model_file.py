@@ -45,11 +45,11 @@ _UNBIASED = "self_attn.o_proj", "mlp.down_proj", "mlp.gate_proj", "mlp.up_proj"
 _FIRST = "model.layers.0"
 _LICENCE = re.compile(r"^license:\s*(\S+)", re.MULTILINE)
 _HEAD_OF_CARD = 4096
-"""Characters of a model card in which its licence stands."""
+"""Characters of a model card among which its licence is."""
 
 
 class ModelFile(ABC):
-    """What stands at a model's path, as it was when it was opened. What is asked of a model that is
+    """What is at a model's path, as it was when it was opened. What is asked of a model that is
     broken or not known here raises BrokenModel or UnsupportedModel."""
 
     family = ""
@@ -375,7 +375,7 @@ def _count(value: object) -> int:
 
 
 def _has_fill_names(vocabulary: bytes) -> bool:
-    """Whether the names of some family's fill-in-the-middle tokens stand in a vocabulary."""
+    """Whether the names of some family's fill-in-the-middle tokens are in a vocabulary."""
     return any(all(name.encode() in vocabulary for name in one.hole) for one in FAMILIES)
 
 

@@ -1,4 +1,4 @@
-"""Matrix products for few rows: weights in the layout that the CPU's kernels want."""
+"""Matrix products for few rows: weights in the layout that the CPU's kernels need."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from accel.models.base import Cache
 
 
 class RowCache(Cache):
-    """Rows of committed text, behind which a forward writes its own; ``commit`` moves the accepted
+    """Rows of committed text, after which a forward writes its own; ``commit`` moves the accepted
     ones into place."""
 
     def commit(self, path: Sequence[int]) -> None:

@@ -109,7 +109,7 @@ class TransformersCache(TorchKVCache):
 
 
 class _RowLayer(CacheLayerMixin):
-    """One layer's view of a RowCache, as transformers wants it."""
+    """One layer's view of a RowCache, as transformers expects it."""
 
     is_sliding = False
     is_croppable = True
@@ -169,7 +169,7 @@ class OwnCache(TorchKVCache):
         self.length += len(path)
 
     def pretend(self, length: int) -> None:
-        """A recurrent state is as large behind any text."""
+        """A recurrent state is as large after any text."""
 
     def trim(self, length: int) -> None:
         """Nothing but the whole can be forgotten."""

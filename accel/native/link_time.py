@@ -34,7 +34,7 @@ class _Library(JITCodeLibrary):
 
     def _all_called(self) -> list[Any]:
         """Libraries that are called, and those that these call without having linked them in. Each
-        stands behind all that call it: the linker leaves out what nobody has called so far."""
+        comes after all that call it: the linker leaves out what nobody has called so far."""
         found: dict[Any, None] = {}
 
         def visit(library: Any) -> None:

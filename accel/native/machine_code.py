@@ -1,7 +1,7 @@
 """Where compiled code lies: in the user's cache folder, never in the installation. Loads no
 compiler.
 
-An installation may bring code that was compiled elsewhere, in one archive for each level of
+An installation may come with code that was compiled elsewhere, in one archive for each level of
 instructions and version of Python, named LEVEL.pyXY.HASH.tar.xz. The first process that compiles
 unpacks it; then it is what this machine compiled itself.
 """
@@ -36,8 +36,8 @@ def code_folder() -> Path:
 
 
 def use_cache() -> None:
-    """Have Numba keep compiled code there, and what the installation brings, too. Numba must not be
-    loaded yet."""
+    """Have Numba keep compiled code there, and what came with the installation, too. Numba must not
+    be loaded yet."""
     folder = code_folder()
     os.environ[CACHE_DIR] = str(folder)
     # On a disk that is full or cannot be written it is compiled for this process alone.
@@ -77,7 +77,7 @@ def pack(cache: Path, target: Path, level: str, installation: Path = INSTALLATIO
     folders = {folder_of(each.parent): each.parent for each in installation.glob("*/**/*.py")}
     with tarfile.open(unnamed, "w:xz", preset=9) as files:
         for name, package in sorted(folders.items()):
-            # An index stands behind the files that it names.
+            # An index is written after the files that it names.
             for file in sorted((cache / name).glob("*.nb[ci]")):
                 place = PurePosixPath(package.relative_to(installation).as_posix()) / file.name
                 about = tarfile.TarInfo(str(place))

@@ -1,4 +1,4 @@
-"""What the drafts of one request would have brought in forwards of other numbers of rows."""
+"""What the drafts of one request would have yielded in forwards of other numbers of rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class DraftLog:
     """The drafts of one request, each as large as the most rows take.
 
     A tree that grows best first is, for fewer rows, its own beginning; so once the text is known,
-    one draft tells what it would have brought at every number of rows.
+    one draft tells what it would have yielded at every number of rows.
     """
 
     def __init__(self, widths: Sequence[int], learn: Learn) -> None:
@@ -28,7 +28,7 @@ class DraftLog:
         self._drafts: list[tuple[int, DraftTree]] = []
 
     def note(self, written: int, tree: DraftTree) -> None:
-        """The forward behind ``written`` tokens of the text begins, and this was drafted for it."""
+        """The forward after ``written`` tokens of the text begins, and this was drafted for it."""
         self._drafts.append((written, tree))
 
     def end(self, text: TokenArray) -> None:
@@ -39,9 +39,9 @@ class DraftLog:
     def forwards(self, text: TokenArray) -> dict[int, float]:
         """How many forwards of each number of rows the text would have taken.
 
-        Verification by fewer rows goes on from the middle of a tree by what stands below that node.
+        Verification by fewer rows goes on from the middle of a tree by what is below that node.
         One by more rows skips forwards; where its next would begin inside of what a forward
-        brought, that counts by its part.
+        yielded, that counts by its part.
         """
         counts = dict.fromkeys(self._widths, 0.0)
         reached = dict.fromkeys(self._widths, 0)
@@ -62,7 +62,7 @@ class DraftLog:
 
 
 def _levels(tree: DraftTree, path: list[int]) -> TokenArray:
-    """How many nodes of the path each node stands below, itself among them. int32 [nodes]."""
+    """How many nodes of the path each node is below, itself among them. int32 [nodes]."""
     levels = np.zeros(len(tree), np.int32)
     place = {node: number for number, node in enumerate(path)}
     for node, parent in enumerate(tree.parents.tolist()):
@@ -71,7 +71,7 @@ def _levels(tree: DraftTree, path: list[int]) -> TokenArray:
 
 
 def _brought(levels: TokenArray, path: list[int], done: int, rows: int) -> int:
-    """Tokens of a forward of so many rows behind the first ``done`` nodes of a path."""
+    """Tokens of a forward of so many rows after the first ``done`` nodes of a path."""
     left = path[done:]
     if not left or rows == 1:
         return 1

@@ -1,4 +1,4 @@
-"""Draft what pays: whether to draft, how much, and what drafts brought."""
+"""Draft what pays: whether to draft, how much, and what drafts gained."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Drafting:
 
     With ``plans``, a draft is made where it is expected to save time, and as large as pays.
     Without, every draft is verified as its drafter makes it, which is what rules without calibrated
-    probabilities mean. For the plan's log, drafts are made as large as it wants, and verified only
-    as far as they pay.
+    probabilities mean. For the plan's log, drafts are made as large as it asks for, and verified
+    only as far as they pay.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class Drafting:
     def tree(
         self, pending: int, context: int, max_nodes: int, required: bytes
     ) -> Forwards[DraftTree]:
-        """The draft that pays behind ``pending`` rows and ``context`` tokens, of ``max_nodes``
+        """The draft that pays after ``pending`` rows and ``context`` tokens, of ``max_nodes``
         nodes at most, empty where none does. ``required``: bytes that the text goes on with."""
         plain_s = self._costs.seconds(pending, context)
         batch_size, most = self._costs.batch_size, max_nodes
         if batch_size:
             max_nodes = min(max_nodes, batch_size - pending)
-        # Behind several pending rows nothing is drafted for the log alone; with a batch size of one
+        # After several pending rows nothing is drafted for the log alone; with a batch size of one
         # all drafts are for the log.
         most = (
             min(most, self._log.most_nodes) if self._log is not None and pending == 1 else max_nodes
@@ -163,7 +163,7 @@ class Drafting:
             self._statistics.learn_s += time.perf_counter() - started
 
     def end(self, text: TokenArray) -> None:
-        """The text, int32 [n], is whole, or nobody wants more of it."""
+        """The text, int32 [n], is whole, or nobody waits for more of it."""
         if self._log is not None:
             self._log.end(text)
 

@@ -29,7 +29,7 @@ _NAME = "tokens per forward"
 
 class FixedBatchPlanner(Planner):
     """Chooses the batch size of a request, for completions and for edits: the one with the most
-    tokens a second, by measured costs and by what drafts of earlier requests brought."""
+    tokens a second, by measured costs and by what drafts of earlier requests gained."""
 
     def __init__(self, costs: ForwardCosts, store: ProfileStore | None = None) -> None:
         """``store``: where what is learnt is saved, if it is."""

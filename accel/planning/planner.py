@@ -47,7 +47,7 @@ class Planner(ABC):
         """The plan of a new request."""
 
     def seconds(self, rows: int, context: int) -> float:
-        """Time of a forward of ``rows`` behind ``context`` tokens."""
+        """Time of a forward of ``rows`` after ``context`` tokens."""
         return self.costs.seconds(rows, context)
 
     def prefill_seconds(self, rows: int, context: int) -> float:

@@ -30,7 +30,7 @@ def plan_step(asked: Sequence[Urgent], planner: Planner) -> list[Forward]:
 
     Of prompts, whose rows are many, one of the most urgent takes part, by one chunk. Guesses share
     what is worth computing: those are verified that are likeliest, of all trees, as long as another
-    row brings more tokens a second than it costs all (marginal gain; TurboSpec reasons alike of
+    row adds more tokens a second than it costs all (marginal gain; TurboSpec reasons alike of
     chains of equal length).
     """
     if len(asked) == 1:

@@ -11,14 +11,14 @@ TYPICAL_TOKENS = 80.0
 
 
 class TokensPerForward:
-    """At first what is typical; then what a user's own texts brought, later ones more."""
+    """At first what is typical; then what a user's own texts yielded, later ones more."""
 
     def __init__(self, typical: dict[int, float]) -> None:
         """typical: tokens of a forward, by its rows."""
         self._tokens = TYPICAL_TOKENS
         self._forwards = {rows: TYPICAL_TOKENS / brought for rows, brought in typical.items()}
         self.learnt = 0.0
-        """Tokens of own texts that it stands on."""
+        """Tokens of own texts that it is based on."""
 
     def __getitem__(self, rows: int) -> float:
         """Tokens of a forward of so many rows."""

@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class Order(str, Enum):
-    """Where the suffix stands in a fill-in-the-middle prompt."""
+    """Where the suffix is in a fill-in-the-middle prompt."""
 
     SUFFIX_FIRST = "suffix_first"
     """PRE SUF suffix MID prefix: typing only appends, so the KV cache stays."""
@@ -23,18 +23,18 @@ class Order(str, Enum):
     """PRE lines SUF suffix MID line: the hole begins with the cursor's line, so that the KV cache
     stays while the line is typed."""
     PREFIX_ALONE = "prefix_alone"
-    """prefix: for models too small to gain from what stands behind the hole."""
+    """prefix: for models too small to gain from what is after the hole."""
 
 
 class Place(Enum):
-    """Where the paths and the text of files stand in a prompt with several files."""
+    """Where the paths and the text of files are in a prompt with several files."""
 
     BEFORE = "before"
     """All of it before the first marker of the hole."""
     PATH_INSIDE = "path_inside"
-    """Other files before the markers; the path of this file behind the prefix marker."""
+    """Other files before the markers; the path of this file after the prefix marker."""
     INSIDE = "inside"
-    """All of it behind the prefix marker, as the beginning of the prefix."""
+    """All of it after the prefix marker, as the beginning of the prefix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class FileFormat:
     """The token before the name of the repository; empty where models read none."""
     behind_name: str = ""
     between: str = ""
-    """What stands behind the text of a file, which ends with its line."""
+    """What comes after the text of a file, which ends with its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,4 +161,4 @@ FAMILIES = (
         ends=("</s>",),
     ),
 )
-"""Those with more names stand before those whose names they share."""
+"""Those with more names come before those whose names they share."""

@@ -13,7 +13,7 @@ from accel.text.special_tokens import FimFormat, orders
 from accel.text.tokenizer import Tokenizer
 
 Likelihood = Callable[[TokenArray, TokenArray, bytes], float]
-"""From a prompt, a text behind it and the bytes that the text has to begin with to the log
+"""From a prompt, a text after it and the bytes that the text has to begin with to the log
 likelihood of the text, in nats."""
 
 FIRST_SAMPLES = 9
@@ -23,7 +23,7 @@ FAR_BEHIND = 1.25
 _FITS_TYPING = 1.02
 """An order that keeps the KV cache while one types is worth a little loss."""
 _KNOWS_SUFFIX = 1.05
-"""What stands behind the hole keeps a model from writing it again, which is worth more."""
+"""What comes after the hole keeps a model from writing it again, which is worth more."""
 
 
 class OrderTrial:
@@ -66,7 +66,7 @@ def chosen_order(
 ) -> Order | None:
     """The order with the least loss among those that are ``allowed``; None without the tokens.
 
-    Where nothing was measured it is that of the tokenizer, by lines where the prefix stands first.
+    Where nothing was measured it is that of the tokenizer, by lines where the prefix comes first.
     """
     if fim is None:
         return None

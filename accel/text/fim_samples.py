@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class FillSample(NamedTuple):
-    """A hole: what stands before it, behind it and in it."""
+    """A hole: what is before it, after it and in it."""
 
     prefix: str
     suffix: str

@@ -19,8 +19,8 @@ from operating_system.files import how_to_write
 
 @dataclass(frozen=True, slots=True)
 class KeptTokenizer:
-    """folder: with ``tokenizer.json`` and ``tokenizer_config.json``; config: what stands in the
-    latter; definition: what stands in the former."""
+    """folder: with ``tokenizer.json`` and ``tokenizer_config.json``; config: what is in the
+    latter; definition: what is in the former."""
 
     folder: Path
     config: dict[str, Any]

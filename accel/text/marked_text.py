@@ -107,7 +107,7 @@ class MarkedText(str):
         return MarkedText(text, self.marks if len(text) == len(self) else "")
 
     def _placed(self, pieces: list[str], separator: int | None) -> list[Any]:
-        """Pieces of this text that stand in it one behind another, with so many characters between
+        """Pieces of this text that follow one another in it, with so many characters between
         them; with None there is white space between them, which none of them begins with."""
         found, place = [], 0
         for piece in pieces:
@@ -123,7 +123,7 @@ def of_message(text: str, number: int) -> MarkedText:
 
 
 def is_shown(number: int, text: str) -> bool:
-    """Whether something of a message may stand in a text."""
+    """Whether something of a message may be in a text."""
     marks = marks_of(text)
     return _MESSAGE in marks or chr(ord(_MESSAGE) + 1 + number) in marks
 
@@ -134,7 +134,7 @@ def marks_of(text: str) -> str:
 
 
 def joined(texts: Iterable[str], between: str = "") -> MarkedText:
-    """Texts one behind another, with ``between`` between them."""
+    """Texts one after another, with ``between`` between them."""
     listed = list(texts)
     return MarkedText(str.join(between, listed), str.join(marks_of(between), map(marks_of, listed)))
 
@@ -150,7 +150,7 @@ def pieces_of(text: str) -> list[tuple[str, bool]]:
 
 
 def holds_marks(value: Any) -> bool:
-    """Whether something of a message stands in a value, however deep."""
+    """Whether something of a message is in a value, however deep."""
     if isinstance(value, str):
         return isinstance(value, MarkedText) and bool(value.marks.strip(_OWN))
     if isinstance(value, dict):

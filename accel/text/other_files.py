@@ -24,7 +24,7 @@ class Snippet(Protocol):
 
     @property
     def text(self) -> str:
-        """What stands in it."""
+        """What is in it."""
         ...
 
 
@@ -34,7 +34,7 @@ def _nothing() -> TokenArray:
 
 @dataclass(frozen=True, slots=True)
 class OtherFiles:
-    """Tokens ``before`` the markers of a hole, and those ``inside``, behind the prefix marker.
+    """Tokens ``before`` the markers of a hole, and those ``inside``, after the prefix marker.
     int32 both. ``stop_texts``: text that begins another file, where no token does."""
 
     before: TokenArray = field(default_factory=_nothing)
@@ -71,7 +71,7 @@ def laid_out(
     name = _repository(tokenizer, file_format, repository)
     stops = () if tokenizer.special(file_format.mark) is not None else (f"\n{file_format.mark}",)
     if file_format.place is Place.PATH_INSIDE:
-        # The mark of this file stands before the markers, its path behind them.
+        # The mark of this file comes before the markers, its path after them.
         before = np.concatenate([name, *parts, _file(tokenizer, file_format, "")])
         return OtherFiles(before, tokenizer.encode_beginning(f"{path}\n"), stops)
     whole = np.concatenate([name, *parts, _file(tokenizer, file_format, f"{path}\n")])
@@ -83,7 +83,7 @@ def laid_out(
 def _file(
     tokenizer: Tokenizer, file_format: FileFormat, rest: str, is_first: bool = False
 ) -> TokenArray:
-    """``is_first``: whether no text stands before, but a marker."""
+    """``is_first``: whether no text comes before, but a marker."""
     mark = tokenizer.special(file_format.mark)
     if mark is None:
         text = file_format.mark + rest

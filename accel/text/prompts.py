@@ -38,7 +38,7 @@ class Prompt:
     original_tokens: TokenArray | None = None
     """The code that an edit starts from."""
     closing_tokens: TokenArray = field(default_factory=lambda: NOTHING)
-    """What an answer is expected to have behind the code, before it ends."""
+    """What an answer is expected to have after the code, before it ends."""
     stop_texts: tuple[str, ...] = ()
     """Text that begins another file, where the vocabulary has no token for that."""
     fence: str = ""
@@ -133,7 +133,7 @@ def fim_beginning(
     order: Order | None = None,
 ) -> Beginning:
     """What ``fim_prompt`` begins with for any cursor in the first ``budget`` tokens of ``text``, a
-    document from its start. Where the suffix stands first, it is that of a cursor at the start."""
+    document from its start. Where the suffix comes first, it is that of a cursor at the start."""
     fim = fim_format_of(tokenizer)
     share = budget // 4 if snippet_budget is None else snippet_budget
     files = laid_out(tokenizer, snippets, path, repository, share) if snippets else NO_FILES
@@ -222,7 +222,7 @@ _LINE_STEP = 64
 def around_hole(
     tokenizer: Tokenizer, fim: FimFormat, order: Order, prefix: TokenArray, suffix: TokenArray
 ) -> TokenArray:
-    """The tokens that ask for what stands between ``prefix`` and ``suffix``."""
+    """The tokens that ask for what is between ``prefix`` and ``suffix``."""
     if fim.middle is None:
         return _joined(fim.suffix, suffix, fim.prefix, prefix)
     if order == Order.SUFFIX_FIRST:
@@ -245,7 +245,7 @@ def _suffix_share(prefix: str, available: int) -> int:
 
 
 class Stands(Enum):
-    """What stands before a text in a prompt."""
+    """What comes before a text in a prompt."""
 
     FIRST = "first"
     BEHIND_CONTROL = "behind_control"
@@ -313,7 +313,7 @@ def _head(tokenizer: Tokenizer, text: str, budget: int) -> str:
 
 
 def lines_around(before: str, after: str, count: int) -> tuple[str, str]:
-    """The last lines before a selection and the first behind it."""
+    """The last lines before a selection and the first after it."""
     above = before.splitlines(keepends=True)
     # The end of the selection's last line is no line of its own.
     below = after.removeprefix("\n").splitlines(keepends=True)
@@ -323,7 +323,7 @@ def lines_around(before: str, after: str, count: int) -> tuple[str, str]:
 def edit_question(
     instruction: str, selection: str, *, before: str, after: str, opening: str, path: str
 ) -> str:
-    """The message to a chat model for an edit; ``opening``: the fence that the code stands in, with
+    """The message to a chat model for an edit; ``opening``: the fence that the code is in, with
     its language."""
     fence = re.match(r"`+", opening)
     assert fence is not None, "a fence begins with backticks"

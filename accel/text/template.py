@@ -23,7 +23,7 @@ MOST_TEMPLATE = 1 << 18
 
 Pieces = tuple[tuple[str, bool], ...]
 """Stretches of a rendered text, and whether each came with a message. The others are the
-template's own: where the name of a control token stands in them, it is that token."""
+template's own: where the name of a control token occurs in them, it is that token."""
 
 
 class TemplateFailed(Exception):

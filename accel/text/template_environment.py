@@ -31,7 +31,7 @@ _METHODS = ("capitalize", "lower", "replace", "string", "trim", "upper")
 
 
 class GenerationTag(Extension):
-    """``{% generation %}`` stands around what an assistant wrote, for training: it writes that."""
+    """``{% generation %}`` is put around what an assistant wrote, for training: it writes that."""
 
     tags = {"generation"}  # noqa: RUF012
 
@@ -75,7 +75,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
 
     @staticmethod
     def concat(texts: Iterable[str]) -> str:
-        """All that is written, one behind another."""
+        """All that is written, one after another."""
         return joined(texts)
 
     @staticmethod

@@ -31,7 +31,7 @@ def _message(number: int, role: str, content: str) -> dict[str, str]:
 
 
 def _leaves_out(messages: list[tuple[str, str]], text: str) -> bool:
-    """Whether nothing of a message stands in what was rendered, but for thinking of long ago."""
+    """Whether nothing of a message is in what was rendered, but for thinking of long ago."""
     return any(
         content.rpartition("</think>")[2].strip() and not is_shown(number, text)
         for number, (_, content) in enumerate(messages)

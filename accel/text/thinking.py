@@ -31,7 +31,7 @@ _BLOCKS = (
     ("<|channel>thought\n", "<channel|>", ""),
     ("<|channel|>analysis<|message|>", "<|end|>", f"{_HARMONY}{_HARMONY_ANSWER}"),
 )
-"""What begins it, what closes it, and what stands between that and the answer."""
+"""What begins it, what closes it, and what is between that and the answer."""
 
 
 def switched_off(template: str) -> dict[str, object]:
@@ -43,13 +43,13 @@ def switched_off(template: str) -> dict[str, object]:
 
 
 def answer_opening(pieces: Pieces) -> str:
-    """What is to stand between a rendered prompt and an answer that is begun for the model: what
-    closes the thinking that the template begins behind the last message, if it does."""
+    """What is to be between a rendered prompt and an answer that is begun for the model: what
+    closes the thinking that the template begins after the last message, if it does."""
     tail = pieces[-1][0] if pieces and not pieces[-1][1] else ""
     place, begin, end, behind = max((tail.rfind(block[0]), *block) for block in _BLOCKS)
     inside = tail[place + len(begin) :]
     if place >= 0 and end not in inside:
-        # A tag stands on a line of its own, as Qwen3 closes it.
+        # A tag is on a line of its own, as Qwen3 closes it.
         lines = "\n" if inside.endswith("\n") else "\n\n"
         return f"{lines if end.startswith('</') else ''}{end}{behind}"
     if tail.endswith(_HARMONY):

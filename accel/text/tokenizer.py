@@ -148,7 +148,7 @@ class Tokenizer:
         return _encoded(self._tokenizer, text)
 
     def encode_beginning(self, text: str, *, is_first: bool = False) -> TokenArray:
-        """Token ids of text that stands behind a control token, or ``is_first`` of a prompt: many
+        """Token ids of text that comes after a control token, or ``is_first`` of a prompt: many
         SentencePiece models read a blank before it. int32 [n]."""
         if self._blank == "never" or (self._blank == "first" and not is_first):
             return self.encode(text)
@@ -167,7 +167,7 @@ class Tokenizer:
                 texts.append(text)
         found: list[TokenArray] = []
         for number, text in enumerate(texts):
-            # Phi-3's control tokens take the white space behind them.
+            # Phi-3's control tokens take the white space after them.
             stripped = text.lstrip() if number and controls[number - 1].get("rstrip") else text
             is_last = number == len(controls)
             whole = stripped if is_last or not controls[number].get("lstrip") else stripped.rstrip()
@@ -177,12 +177,12 @@ class Tokenizer:
         return np.concatenate(found)
 
     def names_control(self, text: str) -> bool:
-        """Whether the name of a control token stands in a text."""
+        """Whether the name of a control token occurs in a text."""
         return self._control_names.search(text) is not None
 
     def encode_prompt(self, text: str) -> TokenArray:
         """Token ids of a prompt as its author wrote it: the names of control tokens stand for
-        them, and the tokens stand first that the model expects before any text. int32 [n]."""
+        them, and first come the tokens that the model expects before any text. int32 [n]."""
         return self.opened(self.encode_with_controls([(text, False)]))
 
     def opened(self, tokens: TokenArray) -> TokenArray:
@@ -195,7 +195,7 @@ class Tokenizer:
     @cached_property
     def _blank(self) -> str:
         """Where SentencePiece reads a blank before a text: ``never``, ``first`` (before the whole),
-        or ``always`` (behind control tokens, too)."""
+        or ``always`` (after control tokens, too)."""
         if _without_leading_blank(self._head) == self._head:
             return "never"
         is_first = '"prepend_scheme": "first"' in json.dumps(self._head.get("pre_tokenizer"))

@@ -1,4 +1,4 @@
-"""From scores to the next token, by noise that depends on seed and place alone."""
+"""From scores to the next token, by noise that depends on seed and position alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def choose(scores: Logits, sampling: Sampling, place: int) -> int:
     ``LogitsProcessor`` makes of the logits.
 
     ``place`` counts the generated tokens before this one, so that the draw depends on seed and
-    place and not on how it was computed (Gumbel-max with counter-based noise).
+    position and not on how it was computed (Gumbel-max with counter-based noise).
     """
     if sampling.greedy:
         return int(scores.argmax())

@@ -29,7 +29,7 @@ class LogitsProcessor:
         self._biases = np.array(list(biases.values()), np.float32)
 
     def scores(self, logits: Logits, text: Sequence[int], above: Sequence[int]) -> Logits:
-        """The scores by which the token behind ``text`` and ``above`` is chosen.
+        """The scores by which the token after ``text`` and ``above`` is chosen.
 
         logits: float32 [vocabulary], as the model gives them, never written to. text: the tokens
         generated so far; above: those on the path to the node.
@@ -54,7 +54,7 @@ class LogitsProcessor:
             self._tokens = np.concatenate([self._tokens, new])
 
     def _penalise(self, scores: Logits, tokens: TokenArray) -> None:
-        """Make scores of tokens less likely that stand among ``tokens``, prompt and text."""
+        """Make scores of tokens less likely that are among ``tokens``, prompt and text."""
         sampling, text = self._sampling, tokens[self._prompt_length :]
         if sampling.last_tokens is not None:
             repeated = counted = tokens[max(len(tokens) - sampling.last_tokens, 0) :]

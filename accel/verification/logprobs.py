@@ -15,7 +15,7 @@ class Logprob:
     token: int
     logprob: float
     likeliest: list[tuple[int, float]]
-    """The likeliest tokens at its place, the likeliest first, with their log probabilities."""
+    """The likeliest tokens at its position, the likeliest first, with their log probabilities."""
 
 
 def logprob_of(logits: NDArray[np.float32], token: int, count: int) -> Logprob:

@@ -26,7 +26,7 @@ class Sampling:
     presence_penalty: float = 0.0
     """Taken from the score of every token of the text, as OpenAI and vLLM do; below 0, added."""
     frequency_penalty: float = 0.0
-    """Taken as often as the token stands in the text."""
+    """Taken as often as the token occurs in the text."""
     last_tokens: int | None = None
     """All penalties are for tokens that are among so many of the last ones, prompt and text, as
     llama.cpp's ``repeat_last_n`` has it; None for what is said above."""

@@ -48,7 +48,7 @@ class TreeVerifier:
         self.forward_s, self.all_rows = 0.0, 0
         """What the last forward took, and its rows, others' among them."""
         self.logprobs: list[Logprob] = []
-        """Of the tokens of the last verification, where the request wants them."""
+        """Of the tokens of the last verification, where the request asks for them."""
         self.confidences: list[Confidence] = []
         """The same."""
         ends = request.stop_tokens | runner.model.end_tokens
@@ -63,7 +63,7 @@ class TreeVerifier:
     def verify(
         self, pending: TokenArray, tree: DraftTree, session: Session, scale: float
     ) -> Forwards[tuple[DraftTree, list[int], TokenArray]]:
-        """The first nodes of ``tree`` that were verified, those that the model accepts behind
+        """The first nodes of ``tree`` that were verified, those that the model accepts after
         ``pending``, and the tokens that this yields, one more, int32. ``scale``: accepted over
         predicted tokens. Raises Interrupted and OutOfMemory."""
         started, context, count = time.perf_counter(), session.length, len(pending)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from accel.draft_tree import DraftTree, Source
 
 Relaxed = Callable[[NDArray[np.float32]], Container[int]]
-"""From the logits behind a node to the tokens that are good enough there."""
+"""From the logits after a node to the tokens that are good enough there."""
 
 Choose = Callable[[int, list[int]], int]
 """From a node (-1 for the root) and the tokens on the path to it to the model's next token."""

@@ -139,7 +139,7 @@ class CopyDrafter:
         if first < last:
             self._pool.cursor[AT] = first
         if rewrites is not None:
-            # An answer of this kind begins as the original does, whatever stands before both.
+            # An answer of this kind begins as the original does, whatever comes before both.
             self._pool.match[[self._pool.home, first]] = _BEGUN
 
     def draft(self, max_nodes: int) -> DraftTree:
@@ -150,7 +150,7 @@ class CopyDrafter:
         return self._grow(max_nodes, self._free, 0.0)
 
     def draft_within(self, max_nodes: int, costs: VerifyCosts) -> DraftTree:
-        """The tree that brings most for its time, empty when plain decoding brings more."""
+        """The tree that gains most for its time, empty when plain decoding gains more."""
         hoped_s = HOPED_TOKENS * float(costs.seconds[0]) / HOPED_SPEEDUP
         rate = (HOPED_TOKENS + self._written) / (hoped_s + self._spent_s)
         tree = self._grow(max_nodes, costs, rate)

@@ -34,7 +34,7 @@ class CopyPool:
         shown: tuple[int, int],
         classes: NDArray[np.int8],
     ) -> None:
-        """All tokens int32. ``ending``: what is expected behind the original; ``shown``: where the
+        """All tokens int32. ``ending``: what is expected after the original; ``shown``: where the
         prompt shows the original; ``classes``: ``candidates.token_classes``."""
         expected = np.concatenate([original, ending])
         self.original, self.ending = original, ending
@@ -70,16 +70,16 @@ class CopyPool:
 
     @property
     def anchor(self) -> int:
-        """The place of the original that the output is believed to have reached."""
+        """The position in the original that the output is believed to have reached."""
         return min(int(self.cursor[ANCHOR]), len(self.original))
 
     def version_at(self, kind: int) -> tuple[int, int]:
-        """First place of a version and the one after its last; empty where there is none."""
+        """First position of a version and the one after its last; empty where there is none."""
         start = self._slots[kind]
         return start, start + self.versions.get(kind, 0)
 
     def write_version(self, kind: int, version: Version) -> None:
-        """Put a version of the original, with its ending, in the place of the one before."""
+        """Put a version of the original, with its ending, in place of the one before."""
         at = self._slots[kind]
         count = min(len(version.tokens), self.version_size - 2 - len(self.ending))
         whole = count == len(version.tokens)
@@ -101,7 +101,7 @@ class CopyPool:
         self._lay_spans()
 
     def drop_version(self, kind: int) -> None:
-        """Forget a version; a cursor in it goes to the same place of the original."""
+        """Forget a version; a cursor in it goes to the same position in the original."""
         if self.versions.pop(kind, None) is None:
             return
         start = self._slots[kind]

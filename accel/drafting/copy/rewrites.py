@@ -66,7 +66,7 @@ class Version:
 def shown_at(prompt: TokenArray, original: TokenArray) -> tuple[int, int]:
     """Where the prompt shows the original; its end, empty, when nowhere.
 
-    The first and last tokens need not agree: what stands around the original in the prompt may be
+    The first and last tokens need not agree: what is around the original in the prompt may be
     one token with a part of it.
     """
     edge = _EDGE if len(original) > 8 * _EDGE else 0
@@ -81,7 +81,7 @@ def shown_at(prompt: TokenArray, original: TokenArray) -> tuple[int, int]:
 
 
 def still_due(renames: list[tuple[str, str]], original: str) -> list[tuple[str, str]]:
-    """Renames whose old name stands in ``original``."""
+    """Renames whose old name occurs in ``original``."""
     return [(old, new) for old, new in renames if _stands_in(old, original)]
 
 
@@ -118,7 +118,7 @@ def learn_rename(left: str, old: str, new: str, right: str) -> tuple[str, str] |
 
 def spoken_renames(instruction: str, original: str) -> list[tuple[str, str]]:
     """Renames that an instruction asks for in words, such as "rename a to b" or "a -> b". The old
-    name is the nearest of the words before the link that stands in ``original``."""
+    name is the nearest of the words before the link that occurs in ``original``."""
     pairs: list[tuple[str | None, str | None]] = []
     for link in _LINK.finditer(instruction):
         sentence = instruction[: link.start()].rsplit("\n", 1)[-1][-120:]
@@ -173,7 +173,7 @@ def rewrite(
     codec: TextCodec, original: TokenArray, start: int, renames: list[tuple[str, str]], shift: int
 ) -> Version:
     """The original from token ``start`` on with names replaced and lines indented by ``shift``.
-    ``start`` should stand at a line break, so that the first line is a whole one."""
+    ``start`` should be at a line break, so that the first line is a whole one."""
     pieces = [codec.bytes_of(int(token)) for token in original[start:]]
     starts = np.cumsum([0] + [len(piece) for piece in pieces])
     text = b"".join(pieces).decode("utf-8", "surrogateescape")

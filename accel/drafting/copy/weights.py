@@ -15,7 +15,7 @@ from accel.drafting.copy import candidates as copy_rows
 def row_weights() -> NDArray[np.float64]:
     """Weights of the rows' features, fitted on public commit histories and made-up edits.
 
-    They say how often text of a kind, at a place, after such a match, is what comes next; see
+    They say how often text of a kind, at a position, after such a match, is what comes next; see
     ``tests/benchmarks/training/copy_weights.py``.
     """
     weights = np.load(Path(__file__).with_name("copy_weights.npy")).astype(np.float64)

@@ -244,7 +244,7 @@ class RetrievalDrafter:
         return len(self._committed.tree), self._committed.leaf, self._committed.own
 
     def _settle(self) -> None:
-        """Learn what the last step brought, and add it to the text, without drafting."""
+        """Learn from what the last step accepted, and add it to the text, without drafting."""
         if self._committed is None:
             return
         stop = NOT_COMMITTED
@@ -327,5 +327,5 @@ def warm_up() -> None:
     drafter.begin(DraftRequest(np.array([1, 2, 1, 2, 1], np.int32)))
     tree = drafter.draft(4)
     drafter.commit(tree, [], np.array([2], np.int32))
-    # A request that ends, or begins, settles what the last step brought.
+    # A request that ends, or begins, settles what the last step accepted.
     drafter._settle()

@@ -24,7 +24,7 @@ _KEYWORDS = (
     "throw trait try type typeof undefined unsafe use using var void where while with yield"
 )
 KEYWORDS = frozenset(_KEYWORDS.split())
-"""Of the common languages: what stands there is grammar, not a name."""
+"""Of the common languages: what is there is grammar, not a name."""
 
 _SHAPE_RULES = [
     (2, re.compile(r"[^\S\n]*")),

@@ -6,7 +6,7 @@ An adapter is a safetensors file. For each projection ``p`` of ``PROJECTIONS`` i
 the order of rows that transformers has. ``fim_embeddings`` f32 [3, hidden_size] may be there, too:
 it is added to the rows of three tokens of the base, which the adapter's metadata names in
 ``fim_tokens`` and which become the tokens to fill in the middle. How many lines around the code to
-edit it was shown stands in ``edit_lines``. (Hu et al., LoRA, arXiv 2106.09685.)
+edit it was shown is in ``edit_lines``. (Hu et al., LoRA, arXiv 2106.09685.)
 
 The file that comes out is the same, to the byte, on every machine: see ``Adapter.delta``.
 """

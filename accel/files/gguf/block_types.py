@@ -61,4 +61,4 @@ BLOCK_TYPES = {
         (41, "Q1_0", 128, 18),
     )
 }
-"""By the number that stands in a file."""
+"""By the number that a file has for it."""

@@ -131,7 +131,7 @@ class _Header:
         start = self._place + -self._place % alignment
         placed, end = [], 0
         for tensor, offset in found:
-            # Writers lay tensors one behind the other: another offset is damage.
+            # Writers lay tensors one after the other: another offset is damage.
             if offset != end:
                 self._refuse(f"the offset of {shown(tensor.name)} is wrong")
             end += tensor.nbytes
@@ -181,7 +181,7 @@ class _Header:
         return np.frombuffer(bytes(data), dtype)
 
     def _texts(self, count: int) -> StringArray:
-        """Strings one behind another: the loop that a vocabulary of 150,000 tokens is read in."""
+        """Strings one after another: the loop that a vocabulary of 150,000 tokens is read in."""
         data, start, place = self._bytes, self._place, self._place
         for _ in range(count):
             if place + 8 > len(data):

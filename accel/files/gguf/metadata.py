@@ -30,7 +30,7 @@ class StringArray:
 
     count: int
     data: bytes
-    """Each string behind its length."""
+    """Each string after its length."""
 
     def decoded(self) -> list[str]:
         """The strings. What is not UTF-8 becomes U+FFFD."""
@@ -52,7 +52,7 @@ class Metadata:
     def __init__(
         self, path: Path, values: dict[str, Value], places: dict[str, slice] | None = None
     ) -> None:
-        """``places``: where each key and its value stand in the file, in bytes."""
+        """``places``: where each key and its value are in the file, in bytes."""
         self.path = path
         self.places = places or {}
         self._values = values
@@ -64,7 +64,7 @@ class Metadata:
         return iter(self._values)
 
     def value(self, key: str) -> Value | None:
-        """What stands under ``key``, of whatever kind, None without."""
+        """What a file has under ``key``, of whatever kind, None without."""
         return self._values.get(key)
 
     def text(self, key: str) -> str | None:

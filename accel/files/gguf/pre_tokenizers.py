@@ -17,7 +17,7 @@ _BLANKS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
 def _llama_3(digits: str, letters: str = r"\p{L}", behind: str = r"[\r\n]*") -> str:
-    """Llama 3's pattern with other digits, letters, or line breaks behind signs."""
+    """Llama 3's pattern with other digits, letters, or line breaks after signs."""
     return (
         rf"{_ENDINGS}|[^\r\n\p{{L}}\p{{N}}]?{letters}+|\p{{N}}{digits}"
         rf"| ?[^\s{letters.strip('[]')}\p{{N}}]+{behind}|{_BLANKS}"

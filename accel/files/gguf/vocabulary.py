@@ -53,7 +53,7 @@ _ENDS = frozenset(
     }
 )
 """Control tokens after which a completion is over, whatever a file names as its end: models write
-them behind a turn, a document or a file."""
+them after a turn, a document or a file."""
 
 _FIM_KEYS = {
     "prefix": ("fim_pre", "prefix"),
@@ -112,7 +112,7 @@ class Vocabulary:
     edit_lines: int | None = None
     """How many lines above and below the code to edit the model was shown in training."""
     takes_blanks: bool = False
-    """Whether control tokens take the white space behind them."""
+    """Whether control tokens take the white space after them."""
     problems: tuple[str, ...] = ()
     """What was passed over, in words."""
 

@@ -14,7 +14,7 @@ class ForwardCosts:
     """Seconds of a forward. seconds: float64 [contexts, rows] at the grid points.
 
     ``shared_from``: rows from which ``threads`` threads share it, 0 for never. ``was_busy``: other
-    programs had the cores meanwhile, so that threads could not show what they bring.
+    programs had the cores meanwhile, so that threads could not show what they gain.
     """
 
     contexts: list[int]
@@ -25,7 +25,7 @@ class ForwardCosts:
     threads: int = 1
 
     def __str__(self) -> str:
-        """Milliseconds by rows behind the first context."""
+        """Milliseconds by rows after the first context."""
         return ", ".join(
             f"{rows}: {1e3 * seconds:.1f} ms"
             for rows, seconds in zip(self.rows, self.seconds[0].tolist(), strict=True)

@@ -33,7 +33,7 @@ WARM_AFTER = 4
 """Forwards of several threads after which all have what they need in their caches."""
 
 FAR_S = 0.2
-"""Time for forwards of a number of rows behind a long text, of which the fastest counts: one where
+"""Time for forwards of a number of rows after a long text, of which the fastest counts: one where
 it takes longer."""
 
 SHARED_GAIN = 0.9
@@ -117,7 +117,7 @@ def share(model: Model, costs: ForwardCosts, budget_s: float) -> ForwardCosts:
 
 
 def behind_long_texts(model: Model, costs: ForwardCosts) -> ForwardCosts:
-    """The costs behind the longest context, too, where they are known behind a short one alone: for
+    """The costs after the longest context, too, where they are known after a short one alone: for
     the fewest rows and for the most."""
     far, ends = CONTEXTS[-1], (costs.rows[0], costs.rows[-1])
     if len(costs.contexts) > 1 or not costs.contexts[0] < far < model.max_positions - ends[1]:

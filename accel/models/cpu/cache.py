@@ -1,4 +1,4 @@
-"""The KV cache of the compiled forward, in the layout that its products want."""
+"""The KV cache of the compiled forward, in the layout that its products need."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class CompiledCache(RowCache):
         return views + scales if self._has_scales else views
 
     def _make(self, capacity: int) -> None:
-        """Allocate zeros: what lies behind the committed rows may be read with weight zero."""
+        """Allocate zeros: what lies after the committed rows may be read with weight zero."""
         head_dim, blocks = self._shape.head_dim, -(-capacity // BLOCK)
         heads = (self._layers, self._shape.kv_heads)
         keys = zeros((*heads, blocks, head_dim, BLOCK), self._dtype)
@@ -76,7 +76,7 @@ class CompiledCache(RowCache):
         scales = zeros((*heads, columns), np.float32), zeros((*heads, columns), np.float32)
         self.kv = KVCache(keys, values, *scales)
         self.addresses = tuple(part.ctypes.data for part in self.kv)
-        """Where its parts stand in memory."""
+        """Where its parts are in memory."""
 
     def _move(self, rows: list[int], start: int) -> None:
         move(self.kv, np.array(rows, np.int64), start)

@@ -65,7 +65,7 @@ def with_adaptive_tokens(decoder: Decoder, embeddings: Floats) -> Decoder:
 
 def descriptors_of(layers: Sequence[Sequence[QuantisedMatrix]]) -> NDArray[np.int64]:
     """``layer_matrices.Matrices`` of quantised matrices. layers: for each layer the matrices whose
-    columns stand beside each other."""
+    columns are beside each other."""
     return np.stack([np.stack([part.descriptor() for part in layer]) for layer in layers])
 
 

@@ -73,7 +73,7 @@ class CompiledLlama(Model):
         # The matrices that it holds stay as long as the model does.
         self._decoder, self._shape, self._weights = decoder, decoder.shape, decoder.weights
         self._columns = blocks_of(self._weights.head) * BLOCK
-        """Logits of a row, with those of no token behind the vocabulary."""
+        """Logits of a row, with those of no token after the vocabulary."""
         self._cos_sin = decoder.cos_sin(0)
         self._buffers: list[tuple[AttentionBuffers, NDArray[np.float32]]] = []
         """Buffers of each thread."""

@@ -67,7 +67,7 @@ def forward_weights(
     head: Matrices,
 ) -> Weights:
     """Weights with the vectors of all layers, and the matrices that ``stacked`` makes of the parts
-    of these names, which stand beside each other."""
+    of these names, which are beside each other."""
 
     def of_all_layers(part: str) -> Floats:
         """float32 [layers, size], [layers, 0] where the model has none."""

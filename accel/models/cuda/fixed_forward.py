@@ -55,7 +55,7 @@ class FixedForward:
         self._kernels = None
 
     def fill(self, rows: PooledRows, first: int, behind: int) -> None:
-        """Have the rows from ``first`` on that stand before ``behind`` as inputs."""
+        """Have the rows from ``first`` on that come before ``behind`` as inputs."""
         used = self.plan.fill(rows, first, behind)
         self.numbers[: len(used)].copy_(torch.from_numpy(used))
 

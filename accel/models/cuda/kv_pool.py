@@ -78,7 +78,7 @@ class PooledCache(RowCache):
 
     @property
     def places(self) -> NDArray[np.int32]:
-        """Of the committed tokens, and behind them of rows to come. int32 [n]."""
+        """Of the committed tokens, and after them of rows to come. int32 [n]."""
         return self._held[0]
 
     @property
@@ -106,7 +106,7 @@ class PooledCache(RowCache):
         self.length = length
 
     def _move(self, rows: list[int], start: int) -> None:
-        """The places of ``rows`` come first, those between them behind."""
+        """The places of ``rows`` come first, those between them after."""
         first, last = start, rows[-1] + 1
         window = self.places[first:last]
         chosen = np.zeros(last - first, np.bool_)

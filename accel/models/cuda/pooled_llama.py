@@ -3,9 +3,9 @@
 A forward of a small model on a GPU is some hundreds of launches, each of which takes the CPU longer
 than the GPU. They are recorded when the model is loaded, once for each width, and launched as one.
 
-A product's last bits hang on its number of rows. So rows whose logits are wanted always go by the
-narrow forward, and rows of prompts by the wide one, whatever the company; what is more than a width
-takes several. Without CUDA, and where a recording fails, the same is computed unrecorded.
+A product's last bits hang on its number of rows. So rows whose logits are asked for always go by
+the narrow forward, and rows of prompts by the wide one, whatever the company; what is more than a
+width takes several. Without CUDA, and where a recording fails, the same is computed unrecorded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from accel.models.torch_logits import TorchLogits
 logger = logging.getLogger(__name__)
 
 NARROW, WIDE = 64, 256
-"""Rows of the forward whose logits are wanted, and of the one for prompts."""
+"""Rows of the forward whose logits are asked for, and of the one for prompts."""
 NARROW_SPLIT, WIDE_SPLIT = 256, 2048
 """Keys that are attended at once: few, so that a single request occupies all of a GPU; rows of
 prompts are many, and their results between would take much memory."""
@@ -206,7 +206,7 @@ class PooledLlama(FusedLlama):
 
 
 def joined(pooled: list[tuple[ForwardBatch, PooledCache]]) -> PooledRows:
-    """The rows of several requests, each behind its cache, whose places they have."""
+    """The rows of several requests, each after its cache, whose places they have."""
     batches, caches = zip(*pooled, strict=True)
     counts, lengths = [batch.meant for batch in batches], [cache.length for cache in caches]
     own = list(zip(batches, caches, counts, strict=True))

@@ -104,7 +104,7 @@ class Context(ABC):
         return found
 
     def reserve(self, rows: int) -> None:
-        """Reserve ``rows`` more behind the committed ones. Raises MemoryError."""
+        """Reserve ``rows`` more after the committed ones. Raises MemoryError."""
         if self.length + rows <= self._capacity:
             return
         library, old, old_batch = self._library, self._context, self._batch
@@ -122,7 +122,7 @@ class Context(ABC):
         return state
 
     def _hold(self, state: Any) -> None:
-        """Keep ``_text`` in an empty context, its rows one behind the other."""
+        """Keep ``_text`` in an empty context, its rows one after the other."""
         size = len(state)
         if self._library.llama_model_n_swa(self._model):
             # Of layers with a sliding window only its last rows are among the bytes.
@@ -135,10 +135,10 @@ class Context(ABC):
     def forward(
         self, tokens: NDArray[np.int32], parents: NDArray[np.int32], first: int, meant: int
     ) -> list[int]:
-        """Compute rows behind the committed ones; the likeliest token of each from ``first`` on.
+        """Compute rows after the committed ones; the likeliest token of each from ``first`` on.
 
         tokens, parents: int32 [rows], see ``accel.batch.ForwardBatch``; rows from ``meant`` on only
-        bring their number to a wanted one.
+        make their number one that is asked for.
         """
         count = len(tokens)
         placed = self._place(parents, meant)
@@ -193,7 +193,7 @@ class Context(ABC):
         """See ``base.Cache.commit``."""
 
     def trim(self, length: int) -> int:
-        """Forget what is behind ``length`` tokens; what is left: less where it cannot be had."""
+        """Forget what is after ``length`` tokens; what is left: less where it cannot be had."""
         if length < self._whole_from or not self._trim(length):
             self._forget_all()
         else:
@@ -202,7 +202,7 @@ class Context(ABC):
 
     @abstractmethod
     def _trim(self, length: int) -> bool:
-        """Take back all that is behind ``length`` tokens; whether that can be."""
+        """Take back all that is after ``length`` tokens; whether that can be."""
 
     def _remove(self, sequence: int, first: int) -> bool:
         removed: bool = self._library.llama_memory_seq_rm(self._memory, sequence, first, -1)

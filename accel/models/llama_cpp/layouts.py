@@ -1,6 +1,6 @@
 """The structures of llama.h that we fill, as versions of the library lay them out.
 
-A library says no version that would tell: what its functions give as defaults has to stand where a
+A library says no version that would tell: what its functions give as defaults has to be where a
 layout says. One that fits none is refused.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _SPARE = ctypes.c_uint8 * 256
-"""Room behind a structure: a library writes its own size, and reads no more of what it is given."""
+"""Room after a structure: a library writes its own size, and reads no more of what it is given."""
 
 _Fields = list[tuple[str, Any]]
 _NUMBER, _FRACTION, _FLAG, _POINTER = (
@@ -36,7 +36,7 @@ class Batch(ctypes.Structure):
 
 
 def _context(counts: list[str], *, moe_cache: bool) -> _Fields:
-    """``llama_context_params``: what stands between the batch sizes and the threads, and whether
+    """``llama_context_params``: what is between the batch sizes and the threads, and whether
     there is ``moe_cache_size``."""
     return [
         *((name, _NUMBER) for name in ("n_ctx", "n_batch", "n_ubatch", "n_seq_max", *counts)),
@@ -58,7 +58,7 @@ def _context(counts: list[str], *, moe_cache: bool) -> _Fields:
 
 
 def _model(modes: list[str], flags: list[str]) -> _Fields:
-    """``llama_model_params``: the modes behind ``split_mode``, and the flags behind
+    """``llama_model_params``: the modes after ``split_mode``, and the flags after
     ``vocab_only``."""
     return [
         *(("devices", _POINTER), ("tensor_buft_overrides", _POINTER)),
@@ -137,7 +137,7 @@ class Layout:
     defaults: dict[str, Any]
 
     def fits(self, found: Any) -> bool:
-        """Whether documented defaults stand where this layout says."""
+        """Whether documented defaults are where this layout says."""
         names = [name for name, _ in self.structure._fields_ if name in self.defaults]
         return all(getattr(found, name) == self.defaults[name] for name in names)
 

@@ -35,10 +35,10 @@ MOST_QUIET_S = 15.0
 
 
 class LaterCosts:
-    """What forwards of an opened model cost, measured behind its first answers."""
+    """What forwards of an opened model cost, measured after its first answers."""
 
     then = None
-    """Nothing is measured behind it."""
+    """Nothing is measured after it."""
 
     def __init__(self, measuring: RowCosts, save_costs: Callable[[ForwardCosts], None]) -> None:
         self._measuring, self._save_costs = measuring, save_costs
@@ -115,7 +115,7 @@ def open_by_llama_cpp(
     measures_later: bool = False,
 ) -> Opened:
     """Open a GGUF file. What forwards cost is measured where it is not known, with
-    ``measures_later`` behind the first answers, and nothing is drafted until then. ``worker``: see
+    ``measures_later`` after the first answers, and nothing is drafted until then. ``worker``: see
     ``LlamaCppModel``.
 
     Raises UnsupportedModel or OutOfMemory.
@@ -144,7 +144,7 @@ def open_by_llama_cpp(
 
 
 class LaterComparison:
-    """Whether llama.cpp writes faster than our own forward, found out behind the first answers, for
+    """Whether llama.cpp writes faster than our own forward, found out after the first answers, for
     the next start. A request that comes meanwhile ends it; it begins again later."""
 
     then = None

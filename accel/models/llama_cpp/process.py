@@ -22,7 +22,7 @@ COMMAND: Sequence[str] = python_command("accel.models.llama_cpp.worker")
 EXAMINED_S = 60.0
 SPINS = "2000"
 """How often a thread of GNU's OpenMP looks whether the others are done before it sleeps. By default
-it looks for so long that a core which another program wants is lost to both."""
+it looks for so long that a core which another program needs is lost to both."""
 
 
 def examine() -> dict[str, Any]:
@@ -42,7 +42,7 @@ def examine() -> dict[str, Any]:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    # Its standard error is ours: the last words of the library stand in the log. They are enough: a
+    # Its standard error is ours: the last words of the library are in the log. They are enough: a
     # debugger, which it would start, takes longer than a new start.
     environment = {"GOMP_SPINCOUNT": SPINS} | os.environ | {"GGML_NO_BACKTRACE": "1"}
     if "OMP_WAIT_POLICY" in os.environ and "GOMP_SPINCOUNT" not in os.environ:

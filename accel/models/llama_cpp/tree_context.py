@@ -19,7 +19,7 @@ from accel.models.llama_cpp.library import Library
 
 LEAVES = 8
 TILED_ROWS = 64
-"""From so many rows on, attention adds values by tiles of places: where the text stands counts."""
+"""From so many rows on, attention adds values by tiles of places: where the text lies counts."""
 _REJECTED, _PADDING = LEAVES, LEAVES + 1
 """Sequences beside those of the leaves."""
 
@@ -34,7 +34,7 @@ class TreeContext(Context):
         self._last: list[list[int]] = []
         """Of every row of the last forward that means something: its leaves."""
         self._rejected = self._first_rejected = 0
-        """Rows that hold places, and the length of the text that the first of them stood behind."""
+        """Rows that hold places, and the length of the text that the first of them came after."""
 
     def _hold(self, state: Any) -> None:
         super()._hold(state)
@@ -87,7 +87,7 @@ class TreeContext(Context):
     def _trim(self, length: int) -> bool:
         self._last = []
         if self._rejected and length <= self._first_rejected:
-            # All of the text that is left stands before them.
+            # All of the text that is left comes before them.
             self._remove(_REJECTED, -1)
             self._rejected = 0
         return all(self._remove(leaf, length) for leaf in range(LEAVES))

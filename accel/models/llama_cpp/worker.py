@@ -178,7 +178,7 @@ def main() -> None:
     """Serve until standard input ends."""
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
-    # What the library prints must not stand between answers.
+    # What the library prints must not get between answers.
     os.dup2(2, 1)
     worker: Worker | None = None
     failed: tuple[str, str] | None = None
