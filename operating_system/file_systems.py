@@ -32,21 +32,21 @@ def remote_file_system(folder: Path) -> str | None:
     return kind if kind.startswith((*_REMOTE, "remote")) else None
 
 
-def holds(folder: str, place: str) -> bool:
-    """Whether a place is a folder or lies in it. Other systems than Linux spell a folder as it was
+def holds(folder: str, path: str) -> bool:
+    """Whether a path is a folder or lies in it. Other systems than Linux spell a folder as it was
     made, not as it was asked for."""
     above = folder.rstrip(os.sep) + os.sep
-    begin = (place + os.sep)[: len(above)]
+    begin = (path + os.sep)[: len(above)]
     return begin == above or (not is_linux() and begin.casefold() == above.casefold())
 
 
-def path_below(root: Path | str, place: str) -> str | None:
-    """The path of a place in a folder, with ``/``; None for the folder itself and what lies
+def path_below(root: Path | str, path: str) -> str | None:
+    """The path within a folder, with ``/``; None for the folder itself and what lies
     elsewhere."""
     folder = str(root).rstrip(os.sep)
-    if not holds(folder, place):
+    if not holds(folder, path):
         return None
-    return place[len(folder) + 1 :].replace(os.sep, "/") or None
+    return path[len(folder) + 1 :].replace(os.sep, "/") or None
 
 
 def announces_by_folder() -> bool:

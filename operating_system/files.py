@@ -50,14 +50,14 @@ def write_private(file: Path, content: str | bytes) -> None:
         raise
 
 
-def how_to_write(error: Exception, place: Path | str) -> str:
+def how_to_write(error: Exception, path: Path | str) -> str:
     """What a user can do where a file or folder could not be written."""
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.ENOSPC, errno.EDQUOT):
-        return f"free some space on the disk of {place}"
+        return f"free some space on the disk of {path}"
     if number == errno.EROFS:
-        return f"its disk can only be read; use another than that of {place}"
-    return f"make {place} writable"
+        return f"its disk can only be read; use another than that of {path}"
+    return f"make {path} writable"
 
 
 def file_state(file: Path | str) -> tuple[int, ...] | None:
@@ -71,7 +71,7 @@ def file_state(file: Path | str) -> tuple[int, ...] | None:
 
 
 def problem_of_private(folder: Path) -> str:
-    """Why a folder is not this user's alone; empty where it is. On Windows its place says so:
+    """Why a folder is not this user's alone; empty where it is. On Windows its location says so:
     others have no rights below a user's profile. Raises OSError."""
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode):

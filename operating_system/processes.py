@@ -77,7 +77,7 @@ def on_end_signal(
 
 def is_same_user(peer: socket.socket) -> bool:
     """Whether the other end of a Unix socket is of the user of this process, as far as the system
-    says: elsewhere only the socket's place keeps others out."""
+    says: elsewhere only the socket's folder keeps others out."""
     if not is_linux():
         return True
     size = struct.calcsize("3i")

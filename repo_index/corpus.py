@@ -35,14 +35,14 @@ def standard_library() -> Path:
 def package_folders(environment: Path) -> list[Path]:
     """The folders of installed packages of an environment, found by their names. ``environment``: a
     virtual environment's folder, its ``python``, or a folder of packages itself."""
-    place = environment
-    if place.is_file() or place.parent.name in ("bin", "Scripts"):
+    folder = environment
+    if folder.is_file() or folder.parent.name in ("bin", "Scripts"):
         # Not resolved: the python of an environment is a link to the one that it was made from.
-        place = place.parent.parent
-    if place.name in ("site-packages", "dist-packages"):
-        return [place]
+        folder = folder.parent.parent
+    if folder.name in ("site-packages", "dist-packages"):
+        return [folder]
     patterns = ("lib/python3*/site-packages", "lib64/python3*/site-packages", "Lib/site-packages")
-    found = [folder for pattern in patterns for folder in sorted(place.glob(pattern))]
+    found = [folder for pattern in patterns for folder in sorted(folder.glob(pattern))]
     return list({folder.resolve(): folder for folder in found if folder.is_dir()}.values())
 
 
@@ -51,10 +51,12 @@ def workspace_environments(workspace: Path) -> list[Path]:
     elsewhere is followed nowhere: what a workspace links to is not ours to read."""
     folders = []
     for name in _ENVIRONMENTS:
-        place = workspace / name
-        if not place.is_symlink() and (place / "pyvenv.cfg").is_file():
+        environment = workspace / name
+        if not environment.is_symlink() and (environment / "pyvenv.cfg").is_file():
             folders += [
-                f for f in package_folders(place) if workspace.resolve() in f.resolve().parents
+                f
+                for f in package_folders(environment)
+                if workspace.resolve() in f.resolve().parents
             ]
     return folders
 
@@ -85,13 +87,13 @@ class Corpus:
         """Add the folders to the store (by default the shared one) and merge it; keeps the rest.
         Returns the indexer, closed. Raises StoreLocked while another process builds,
         StoreUnwritable."""
-        place = store or common_store(tokenizer.sha256)
-        former = _folders_of(place, tokenizer.sha256)
+        target = store or common_store(tokenizer.sha256)
+        former = _folders_of(target, tokenizer.sha256)
         there = {folder for folder in former if Path(folder).is_dir()}
         tree = _CorpusTree(self.trees, {_name(Path(folder)) for folder in former - there})
         indexer = Indexer.open(
             tree,
-            place,
+            target,
             tokenizer,
             workspace="\n".join(sorted(there | {str(tree.root) for tree in self.trees.values()})),
             layer=layer,

@@ -78,7 +78,7 @@ class IndexSnapshot:
     ) -> None:
         """``parts``: segments with their layer and the dead among their files.
 
-        ``hidden``: positions of the buffers that no lookup gives, first and behind the last.
+        ``hidden``: positions of the buffers that no lookup gives, first and after the last.
         ``dtype``: of tokens, where no segment's are wider.
         """
         self._hidden = np.array(hidden, np.int64)

@@ -11,7 +11,7 @@ from repo_index.common_ends import common_ends
 from repo_index.tokens import Encoding, TextTokenizer
 
 _FIRST_REACH = 240
-"""Characters behind an edit that are encoded at first; more when the pieces do not fall in step."""
+"""Characters after an edit that are encoded at first; more when the pieces do not fall in step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class EditedText:
         return self.change(start, stop + len(self.text) - len(text), text[start:stop])
 
     def difference(self, text: str) -> tuple[int, int]:
-        """Where ``text`` is not what stood there: from its character ``start`` to ``stop``."""
+        """Where ``text`` is not what was there: from its character ``start`` to ``stop``."""
         start, end = common_ends(self.text, text)
         return start, len(text) - end
 
@@ -106,23 +106,23 @@ class EditedText:
     def _first_in_step(
         self, new: Encoding, begin: int, shift: int, low: int, end: int
     ) -> tuple[int, int] | None:
-        """First pieces, new and old, that begin at the same place behind character ``low``. Not the
-        last pieces of what was encoded, which a longer text might have cut otherwise."""
+        """First pieces, new and old, that begin at the same position after character ``low``. Not
+        the last pieces of what was encoded, which a longer text might have cut otherwise."""
         if not self._tokenizer.splits:
             return None
         old = self._encoding
         safe = end - _FIRST_REACH // 2
-        places = np.flatnonzero(
+        fitting = np.flatnonzero(
             new.borders & (new.starts + begin > low) & (new.starts + begin < safe)
         )
-        for place in places:
-            wanted = int(new.starts[place]) + begin - shift
-            match = int(np.searchsorted(old.starts, wanted, "left"))
-            if match < len(old.ids) and old.starts[match] == wanted and old.borders[match]:
-                return int(place), match
+        for index in fitting:
+            expected = int(new.starts[index]) + begin - shift
+            match = int(np.searchsorted(old.starts, expected, "left"))
+            if match < len(old.ids) and old.starts[match] == expected and old.borders[match]:
+                return int(index), match
         return None
 
 
-def _line_end(text: str, place: int) -> int:
-    end = text.find("\n", place)
-    return len(text) if end < 0 or place >= len(text) else end
+def _line_end(text: str, position: int) -> int:
+    end = text.find("\n", position)
+    return len(text) if end < 0 or position >= len(text) else end

@@ -99,7 +99,7 @@ class FileRules:
 
     def __post_init__(self) -> None:
         self.root = self.root.resolve()
-        self._place = self.root.as_posix().rstrip("/")
+        self._path = self.root.as_posix().rstrip("/")
         self.problem = ""
         self.case_insensitive = _ignores_case(self.root)
 
@@ -164,8 +164,8 @@ class FileRules:
             waiting += [path for path in paths if not self._folder(path).reason]
 
     def excluded(self, path: str, *, folder: bool | None = None) -> str:
-        """Why a path is left out by its name, place or kind; empty when it counts. ``folder`` says
-        which it is; found out when not given. Nothing outside of the root counts."""
+        """Why a path is left out by its name, location or kind; empty when it counts. ``folder``
+        says which it is; found out when not given. Nothing outside of the root counts."""
         if not path:
             return ""
         parts = path.split("/")
@@ -222,7 +222,7 @@ class FileRules:
         if not stat.S_ISREG(status.st_mode):
             return "not a regular file"
         name = path.rsplit("/", 1)[-1].casefold()
-        if reason := secret_path(f"{self._place}/{path}"):
+        if reason := secret_path(f"{self._path}/{path}"):
             return reason
         own = _decision(rules.own, path, folder=False)
         if own is None or own[0]:
@@ -266,7 +266,7 @@ class FileRules:
 
     def _ignore_files_above(self, repository: Path) -> list[IgnoreFile | None]:
         """Ignore files between a repository's root and ours, with their patterns made ours. None
-        when they ignore the workspace itself: whoever opens it wants it nevertheless."""
+        when they ignore the workspace itself: whoever opens it means it to count."""
         found: list[IgnoreFile | None] = []
         inside = self.root.relative_to(repository).parts
         for depth in range(len(inside)):
@@ -287,13 +287,13 @@ class FileRules:
         parent = self._folder(above)
         if parent.reason:
             return _Folder(reason=parent.reason)
-        place = self.root / path
-        repository = _is_repository(place)
-        reason = self._folder_reason(parent, path, name, place, repository)
+        absolute = self.root / path
+        repository = _is_repository(absolute)
+        reason = self._folder_reason(parent, path, name, absolute, repository)
         if reason:
             return _Folder(reason=reason)
-        own = IgnoreFile.read(place / ".redraftignore", f"{path}/.redraftignore", path + "/")
-        git = IgnoreFile.read(place / ".gitignore", f"{path}/.gitignore", path + "/")
+        own = IgnoreFile.read(absolute / ".redraftignore", f"{path}/.redraftignore", path + "/")
+        git = IgnoreFile.read(absolute / ".gitignore", f"{path}/.gitignore", path + "/")
         return _Folder(
             (*parent.own, own) if own else parent.own,
             (*parent.git, git) if git else parent.git,
@@ -301,10 +301,10 @@ class FileRules:
         )
 
     def _folder_reason(
-        self, parent: _Folder, path: str, name: str, place: Path, repository: bool
+        self, parent: _Folder, path: str, name: str, absolute: Path, repository: bool
     ) -> str:
         try:
-            status = place.lstat()
+            status = absolute.lstat()
         except (OSError, ValueError):
             return "there is no such folder"
         if stat.S_ISLNK(status.st_mode):
@@ -315,7 +315,7 @@ class FileRules:
             return f"a folder of version control ({name})"
         if path.count("/") >= self.limits.depth:
             return f"deeper than {self.limits.depth} folders"
-        if reason := secret_path(f"{self._place}/{path}/"):
+        if reason := secret_path(f"{self._path}/{path}/"):
             return reason
         own = _decision(parent.own, path, folder=True)
         if own is not None:
@@ -325,14 +325,14 @@ class FileRules:
             return ignored[1]
         if name in _TOOL_FOLDERS:
             return f"a folder that tools make ({name})"
-        if (place / "pyvenv.cfg").is_file():
+        if (absolute / "pyvenv.cfg").is_file():
             return "a virtual environment"
         if repository and parent.repository:
             return "a nested repository or submodule; open it as a workspace of its own"
         if (
-            (place / "HEAD").is_file()
-            and (place / "objects").is_dir()
-            and (place / "refs").is_dir()
+            (absolute / "HEAD").is_file()
+            and (absolute / "objects").is_dir()
+            and (absolute / "refs").is_dir()
         ):
             return "a bare repository"
         return ""

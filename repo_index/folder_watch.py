@@ -152,7 +152,7 @@ class InotifyWatch:
             self._watch_of[folder] = wd
 
     def _forget(self, folder: str) -> None:
-        """A folder went: its watches would speak of a place that is no longer its own."""
+        """A folder went: its watches would report on a path that is no longer its own."""
         with self._lock:
             inside = [
                 path for path in self._watch_of if path == folder or path.startswith(folder + "/")

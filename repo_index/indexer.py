@@ -156,10 +156,10 @@ class Indexer:
     def status(self) -> IndexStatus:
         """Files, tokens and bytes as they are now."""
         segments = self._writer.segments
-        excluded = sum(1 for path in self._writer.places if self._writer.reason(path))
+        excluded = sum(1 for path in self._writer.entries if self._writer.reason(path))
         return IndexStatus(
             folder=str(self.folder),
-            files=len(self._writer.places) - excluded,
+            files=len(self._writer.entries) - excluded,
             tokens=sum(stored.living_tokens for stored in segments),
             excluded=excluded,
             bytes=folder_bytes(self.folder),
@@ -170,7 +170,7 @@ class Indexer:
 
     def explain(self, path: str) -> str:
         """Why a file is in or out of the index, in one line."""
-        return explain(self.tree, path, self._writer.places)
+        return explain(self.tree, path, self._writer.entries)
 
     def rebuild(self, progress: Callable[[IndexProgress], None] | None = None) -> Refreshed:
         """Forget everything and index all files."""
@@ -194,7 +194,9 @@ class Indexer:
         if wanted is None:
             found = dict(self.tree.walk())
             gone = [
-                path for path in self._writer.places if path not in found and self.tree.covers(path)
+                path
+                for path in self._writer.entries
+                if path not in found and self.tree.covers(path)
             ]
             changed = [
                 path
@@ -215,18 +217,18 @@ class Indexer:
         gone: dict[str, None] = {}
         folders = set()
         for path in sorted(wanted):
-            if path in self._writer.places or not self.tree.is_folder(path):
+            if path in self._writer.entries or not self.tree.is_folder(path):
                 if not self.tree.excluded(path):
                     there[path] = None
                     continue
-                if path in self._writer.places:
+                if path in self._writer.entries:
                     gone[path] = None
             folders.add(path)
         for folder in folders:
             if self.tree.is_folder(folder):
                 there.update(dict.fromkeys(path for path, _ in self.tree.walk(folder)))
         if folders:
-            for path in self._writer.places:
+            for path in self._writer.entries:
                 if path not in there and any(f in folders for f in _folders_of(path)):
                     gone[path] = None
         return list(there), list(gone)
@@ -242,7 +244,7 @@ class Indexer:
         at = IndexProgress(total=len(changed))
         result = Refreshed(removed=list(gone))
         pending = PendingChanges(removed=set(gone))
-        keys = set(map(self._writer.digest, self._writer.places)) if self._unique else None
+        keys = set(map(self._writer.digest, self._writer.entries)) if self._unique else None
         total = sum(stored.living_tokens for stored in self._writer.segments)
         with self._committing() as commit:
             for batch in self._batches(changed):
@@ -298,7 +300,7 @@ class Indexer:
         for path, content in batch:
             if content is None:
                 result.unreadable.append(path)
-                if path in self._writer.places:
+                if path in self._writer.entries:
                     pending.removed.add(path)
             elif content.key == self._writer.digest(path):
                 times = content.fingerprint

@@ -78,13 +78,13 @@ class Overlay:
             return
         edited = EditedText(self._tokenizer, text)
         self._texts[path] = edited
-        place = bisect.bisect(self._order_of_paths, path)
-        self._order_of_paths.insert(place, path)
-        start = self._starts[place] if place < len(self._starts) else len(self._tokens)
+        index = bisect.bisect(self._order_of_paths, path)
+        self._order_of_paths.insert(index, path)
+        start = self._starts[index] if index < len(self._starts) else len(self._tokens)
         separator = np.array([separator_of(self._tokens)], self._tokens.dtype)
         self._splice(start, start, np.concatenate([edited.ids.astype(separator.dtype), separator]))
-        self._starts.insert(place, start)
-        self._move(place + 1, len(edited.ids) + 1)
+        self._starts.insert(index, start)
+        self._move(index + 1, len(edited.ids) + 1)
 
     def close_buffer(self, path: str) -> None:
         """What is on the disk counts again. Nothing happens when ``path`` is not open."""
@@ -96,7 +96,7 @@ class Overlay:
             self._remove(path)
 
     def positions_at(self, path: str, character: int) -> tuple[int, int]:
-        """Positions of the segment around a character of a buffer, first and behind the last, where
+        """Positions of the segment around a character of a buffer, first and after the last, where
         a prompt that ends there may end; (0, 0) when the buffer is not indexed."""
         text = self._texts.get(path)
         if text is None:
@@ -114,29 +114,29 @@ class Overlay:
             return reason
         if known is None:
             return secret_content(text)
-        # What stood there was clean, so a credential must lie in the lines that changed.
+        # What was there was clean, so a credential must lie in the lines that changed.
         start, stop = known.difference(text)
         first = text.rfind("\n", 0, start) + 1
         last = text.find("\n", min(len(text), stop + 600))
         return secret_content(text[max(0, first - 600) : last if last >= 0 else len(text)])
 
     def _apply(self, path: str, change: TokenChange) -> None:
-        place = bisect.bisect_left(self._order_of_paths, path)
-        start = self._starts[place]
+        index = bisect.bisect_left(self._order_of_paths, path)
+        start = self._starts[index]
         self._splice(start + change.start, start + change.stop, change.inserted)
-        self._move(place + 1, len(change.inserted) - (change.stop - change.start))
+        self._move(index + 1, len(change.inserted) - (change.stop - change.start))
 
     def _remove(self, path: str) -> None:
-        place = bisect.bisect_left(self._order_of_paths, path)
+        index = bisect.bisect_left(self._order_of_paths, path)
         length = len(self._texts.pop(path).ids) + 1
-        start = self._starts[place]
+        start = self._starts[index]
         self._splice(start, start + length, self._tokens[:0])
-        del self._order_of_paths[place]
-        del self._starts[place]
-        self._move(place, -length)
+        del self._order_of_paths[index]
+        del self._starts[index]
+        self._move(index, -length)
 
-    def _move(self, place: int, shift: int) -> None:
-        for i in range(place, len(self._starts)):
+    def _move(self, index: int, shift: int) -> None:
+        for i in range(index, len(self._starts)):
             self._starts[i] += shift
 
     def _splice(self, start: int, stop: int, inserted: NDArray[Any]) -> None:

@@ -22,10 +22,10 @@ _HOME_FOLDERS = (
     *("appdata/roaming/gnupg", "appdata/roaming/github cli", "appdata/roaming/gh"),
     *("appdata/roaming/docker", "appdata/roaming/postgresql", "appdata/roaming/nuget/nuget.config"),
 )
-"""Below a home, in small letters. A file may stand here for itself."""
+"""Below a home, in small letters. A file may be listed by itself."""
 _SECRET_FOLDERS = frozenset({".ssh", ".gnupg"})
 """Held back wherever they lie."""
-_SYSTEM_PLACES = re.compile(
+_SYSTEM_FOLDERS = re.compile(
     r"/etc/(?:g?shadow-?$|ssl/private/|letsencrypt/(?:live|archive)/|wireguard/|sudoers|krb5\.keytab$"
     r"|kubernetes/.*\.conf$|ssh/ssh_host_[^/]*_key$)|(?:/var)?/run/secrets/|/proc/[^/]+/environ$"
 )
@@ -86,25 +86,25 @@ def secret_path(path: str) -> str:
     folders, _, name = path.rpartition("/")
     if "." in folders and (found := _SECRET_FOLDERS.intersection(folders.split("/"))):
         return f"secret: in a folder named {min(found)}"
-    if place := _place_at_home(path):
-        return f"secret: in ~/{place}"
-    if _SYSTEM_PLACES.match(path):
+    if folder := _folder_at_home(path):
+        return f"secret: in ~/{folder}"
+    if _SYSTEM_FOLDERS.match(path):
         return "secret: a folder in which systems keep keys"
     return _secret_name(path, name)
 
 
 def _normal(path: str) -> str:
-    """Without ``.`` and ``..``; what begins with two slashes is a place on another machine."""
+    """Without ``.`` and ``..``; what begins with two slashes is on another machine."""
     ending = "/" if path.endswith("/") else ""
     return posixpath.normpath(path) + ending
 
 
-def _place_at_home(path: str) -> str:
+def _folder_at_home(path: str) -> str:
     """The folder or file of a home that holds ``path``, when it is one of those with keys."""
     for rest in _below_homes(path):
-        for place in _HOME_FOLDERS:
-            if rest.startswith(place) and rest[len(place) : len(place) + 1] in ("", "/", "."):
-                return place
+        for folder in _HOME_FOLDERS:
+            if rest.startswith(folder) and rest[len(folder) : len(folder) + 1] in ("", "/", "."):
+                return folder
     return ""
 
 

@@ -32,7 +32,7 @@ _VALUE = re.compile(
 
 _LONG_WORD = re.compile(r"[A-Za-z0-9+/_=.~:%-]{15,}")
 _SPACED_MARKS = frozenset({"PRIVATE-TOKEN"})
-"""Tokens that stand apart from what they are known by."""
+"""Tokens that are apart from what they are known by."""
 _FOLDED_MARKS = frozenset((*PASSWORDS, *_WORDS))
 _MARKS = (*KEY_BLOCKS, *TOKENS, "://", *PASSWORDS, *_WORDS)
 
@@ -55,7 +55,7 @@ _PLACEHOLDER = re.compile(
     "|".join(pattern for word in _STAND_INS for pattern in (word, word.upper(), word.capitalize()))
     + r"|\*\*\*|\.\.\.|1234567|<|>|\$\{|%\(|\{\{|https?:"
 )
-"""What stands where the reader is to put a credential. A word counts as people write it: random
+"""What is written where the reader is to put a credential. A word counts as people write it: random
 letters spell a short one by chance, but seldom in one case."""
 
 
@@ -70,7 +70,7 @@ def secret_content(text: str, *, compiled: bool = True) -> str:
 
 
 def secret_place(text: str, *, compiled: bool = True) -> tuple[int, str] | None:
-    """Where something that looks like a credential stands, and what it is; None for nowhere."""
+    """Where something that looks like a credential is, and what it is; None for nowhere."""
     folded = _folded(text)
     for mark in _marks().found_in(text) if compiled else _found_in(text, folded):
         if mark in KEY_BLOCKS:
@@ -89,7 +89,7 @@ def secret_place(text: str, *, compiled: bool = True) -> tuple[int, str] | None:
 
 
 def _found_in(text: str, folded: str) -> Iterator[str]:
-    """The marks that stand in a text, in the order of the others. Those of tokens are looked for
+    """The marks that occur in a text, in the order of the others. Those of tokens are looked for
     where a word is long enough for one."""
     words = "\n".join(_LONG_WORD.findall(text))
     for mark in _MARKS:

@@ -57,7 +57,7 @@ class Segment:
     facts: NDArray[np.void] = field(default_factory=lambda: np.empty(0, FACTS))
     reasons: Sequence[str] = ()
     heads: Tokens = field(default_factory=lambda: np.empty((0, DEPTH), np.uint16))
-    """Contexts of some places of the order (``ordering.heads_of``); may be none."""
+    """Contexts of some entries of the order (``ordering.heads_of``); may be none."""
     name: str = ""
     """File name in the store, empty for a segment that lives in memory."""
     file: SegmentFile | None = None

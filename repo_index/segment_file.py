@@ -1,5 +1,5 @@
 """Segments on disk: eight bytes of magic and version, the length of a JSON header (uint64), the
-header, then arrays at multiples of 64 bytes, little endian. Size and checksum stand in the
+header, then arrays at multiples of 64 bytes, little endian. Size and checksum are in the
 manifest."""
 
 from __future__ import annotations

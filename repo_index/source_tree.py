@@ -25,7 +25,7 @@ class SourceTree(Protocol):
         ...
 
     def excluded(self, path: str) -> str:
-        """Why a path is left out by name, place or kind; empty when it counts."""
+        """Why a path is left out by name, location or kind; empty when it counts."""
         ...
 
     def covers(self, path: str) -> bool:
@@ -81,8 +81,8 @@ class FolderTree:
         return True
 
     def is_folder(self, path: str) -> bool:
-        place = self.root / path
-        return place.is_dir() and not place.is_symlink()
+        absolute = self.root / path
+        return absolute.is_dir() and not absolute.is_symlink()
 
     def read(self, path: str) -> Content:
         return read_content(self.root, path, self.rules.limits.bytes)

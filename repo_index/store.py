@@ -50,9 +50,9 @@ def data_folder() -> Path:
 
 def workspace_store(workspace: Path, tokenizer_hash: str) -> Path:
     """The store of a workspace for one tokenizer."""
-    place = str(workspace.resolve())
+    path = str(workspace.resolve())
     name = re.sub(r"[^A-Za-z0-9._-]", "_", workspace.resolve().name)[:40] or "root"
-    digest = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    digest = hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return data_folder() / "workspaces" / f"{name}-{digest}" / tokenizer_hash[:16]
 
 
@@ -202,5 +202,5 @@ def _outlived(folder: Path, now: float) -> bool:
     except (OSError, ValueError, KeyError, TypeError):
         return False
     # A folder on a drive that is not there now may come back: only a missing last part counts.
-    place = Path(workspace)
-    return bool(workspace) and not place.exists() and place.parent.is_dir()
+    path = Path(workspace)
+    return bool(workspace) and not path.exists() and path.parent.is_dir()

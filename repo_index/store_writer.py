@@ -57,8 +57,8 @@ class StoreWriter:
             segments=tuple(entry for entry in manifest.segments if entry.name in names),
         )
         remove_leftovers(folder, self.manifest, self._layer)
-        self.places: dict[str, tuple[StoredSegment, int]] = {}
-        self._find_places()
+        self.entries: dict[str, tuple[StoredSegment, int]] = {}
+        self._find_entries()
 
     def close(self) -> None:
         """Give up the lock. A merge that runs comes to nothing."""
@@ -68,26 +68,26 @@ class StoreWriter:
 
     def fingerprint(self, path: str) -> Fingerprint | None:
         """How the file system described a file when its content was last known."""
-        place = self.places.get(path)
-        if place is None or not len(place[0].segment.facts):
+        entry = self.entries.get(path)
+        if entry is None or not len(entry[0].segment.facts):
             return None
-        facts = place[0].segment.facts[place[1]]
+        facts = entry[0].segment.facts[entry[1]]
         touched = self.manifest.touched.get(path)
         modified, changed = touched or (int(facts["modified"]), int(facts["changed"]))
         return Fingerprint(int(facts["size"]), modified, changed)
 
     def digest(self, path: str) -> tuple[int, int] | None:
         """Hash of a file's content as it was indexed."""
-        place = self.places.get(path)
-        if place is None or not len(place[0].segment.facts):
+        entry = self.entries.get(path)
+        if entry is None or not len(entry[0].segment.facts):
             return None
-        first, second = place[0].segment.facts[place[1]]["digest"]
+        first, second = entry[0].segment.facts[entry[1]]["digest"]
         return int(first), int(second)
 
     def reason(self, path: str) -> str:
         """Why the content of a known file is left out; empty when it counts or is unknown."""
-        place = self.places.get(path)
-        return place[0].segment.reasons[place[1]] if place and place[0].segment.reasons else ""
+        entry = self.entries.get(path)
+        return entry[0].segment.reasons[entry[1]] if entry and entry[0].segment.reasons else ""
 
     def commit(
         self,
@@ -134,7 +134,7 @@ class StoreWriter:
                 dead = [
                     index
                     for index, path in enumerate(merged.paths)
-                    if path not in self.places or self.places[path][0].segment.name not in old
+                    if path not in self.entries or self.entries[path][0].segment.name not in old
                 ]
                 rest.insert(0, _with_dead(written, dead))
             self._install(rest, self.manifest.touched, None)
@@ -179,9 +179,9 @@ class StoreWriter:
         """The segments with the files of these paths dead; whole dead segments are left out."""
         dead: dict[str, list[int]] = {}
         for path in paths:
-            place = self.places.get(path)
-            if place is not None:
-                dead.setdefault(place[0].segment.name, []).append(place[1])
+            entry = self.entries.get(path)
+            if entry is not None:
+                dead.setdefault(entry[0].segment.name, []).append(entry[1])
         segments = []
         for stored in self.segments:
             indices = dead.get(stored.segment.name)
@@ -214,18 +214,18 @@ class StoreWriter:
         old = [s.segment.name for s in self.segments if s.segment.name not in current]
         self.manifest = manifest
         self.segments = segments
-        self._find_places()
+        self._find_entries()
         for name in old:
             self._layer.remove(self.folder / name)
 
-    def _find_places(self) -> None:
-        places: dict[str, tuple[StoredSegment, int]] = {}
+    def _find_entries(self) -> None:
+        entries: dict[str, tuple[StoredSegment, int]] = {}
         for stored in self.segments:
             dead = stored.dead.tolist()
             for index, path in enumerate(stored.segment.paths):
                 if not dead[index]:
-                    places[path] = (stored, index)
-        self.places = places
+                    entries[path] = (stored, index)
+        self.entries = entries
 
 
 def _with_dead(stored: StoredSegment, indices: Iterable[int]) -> StoredSegment:

@@ -80,7 +80,7 @@ _SHAPES = (
     ("eyJ", 0, rf"\beyJ{_DASHED}{{15,}}\.eyJ{_DASHED}{{15,}}\.{_DASHED}{{20,}}"),
 )
 TOKENS = {mark: (before, re.compile(pattern)) for mark, before, pattern in _SHAPES}
-"""What a token is known by, how many characters may stand before that, and its whole form."""
+"""What a token is known by, how many characters may be before that, and its whole form."""
 
 KEY_BLOCKS = {
     "PRIVATE KEY": re.compile(r"-----(BEGIN|END) (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
@@ -110,5 +110,5 @@ PASSWORDS = {
         for mark in ("password=", "pwd=")
     },
 }
-"""Small letters that a login is known by, how many characters may stand before them, and its form;
+"""Small letters that a login is known by, how many characters may be before them, and its form;
 the group is what must stay secret."""
