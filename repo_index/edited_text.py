@@ -32,7 +32,7 @@ class EditedText:
         """Encodes ``text`` as a whole."""
         self._tokenizer = tokenizer
         self.text = text
-        self._encoding = tokenizer.encode_with_places(text)
+        self._encoding = tokenizer.encode_with_starts(text)
 
     @property
     def ids(self) -> NDArray[np.int32]:
@@ -65,7 +65,7 @@ class EditedText:
         reach = _FIRST_REACH
         while True:
             end = _line_end(text, edit_end + reach)
-            new = self._tokenizer.encode_with_places(text[begin:end])
+            new = self._tokenizer.encode_with_starts(text[begin:end])
             if end == len(text):
                 last_new, last_old = len(new.ids), len(old.ids)
                 break

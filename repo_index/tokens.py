@@ -39,7 +39,7 @@ class TextTokenizer:
         )
         return [np.array(encoding.ids, np.int32) for encoding in encodings]
 
-    def encode_with_places(self, text: str) -> Encoding:
+    def encode_with_starts(self, text: str) -> Encoding:
         """Token ids of one text and where they lie in it."""
         encoding = self._tokenizer.encode(well_formed(text), add_special_tokens=False)
         count = len(encoding.ids)

@@ -27,7 +27,7 @@ def test_ids_equal_those_of_the_model_side(any_tokenizer: TextTokenizer) -> None
     texts = [*_TEXTS, source_text()[:20_000]]
     for ids, text in zip(ours.encode(texts), texts, strict=True):
         assert np.array_equal(ids, theirs.encode(text)), text[:50]
-        assert np.array_equal(ids, ours.encode_with_places(text).ids)
+        assert np.array_equal(ids, ours.encode_with_starts(text).ids)
 
 
 def test_the_default_model_too(tokenizer: TextTokenizer) -> None:
