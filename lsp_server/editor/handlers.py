@@ -50,7 +50,8 @@ def initialize(ls: RedraftServer, params: types.InitializeParams) -> types.Initi
 
 
 async def initialized(ls: RedraftServer, _: types.InitializedParams) -> None:
-    """Settings are asked for first, so that the model that is loaded is the one wanted."""
+    """Settings are asked for first, so that the model that is loaded is the one that is asked
+    for."""
     answered = await sync.pull_settings(ls)
     if ls.features.configuration:
         _tell_misplaced_settings(ls, answered)

@@ -12,7 +12,7 @@ class Work(Protocol):
     """What takes a while."""
 
     def cancel(self) -> None:
-        """End it: nobody wants it any more."""
+        """End it: nobody waits for it any more."""
 
 
 AnyWork = TypeVar("AnyWork", bound=Work)
@@ -27,7 +27,7 @@ class InFlight(Generic[AnyWork]):
         self.running: AnyWork | None = None
         """What a request began."""
         self.ahead: AnyWork | None = None
-        """What the next request may want."""
+        """What the next request may ask for."""
         self._timer: asyncio.TimerHandle | None = None
         self._waiters: list[asyncio.Future[None]] = []
 
@@ -66,7 +66,7 @@ class InFlight(Generic[AnyWork]):
             self.ahead = None
 
     def stop(self) -> None:
-        """Nobody wants any of it."""
+        """Nobody waits for any of it."""
         self._stop_timer()
         stopped, self.running, self.ahead = list(self), None, None
         for work in stopped:

@@ -337,7 +337,7 @@ class RedraftServer(LanguageServer):
 
     def counts_elsewhere(self, document: Document) -> bool:
         """Whether other documents may be completed from this one's text: none that seems to hold
-        secrets, allowed or not, and none that is ignored unless the user wants it."""
+        secrets, allowed or not, and none that is ignored unless the user asks for it."""
         if self.secrets.secret_reason(document):
             return False
         index = self.settings.index
@@ -352,5 +352,5 @@ def _models(settings: Settings) -> tuple[object, ...]:
 
 
 def _is_file(uri: str) -> bool:
-    """Whether a document is what stands in a file: no old version of it, no cell of a notebook."""
+    """Whether a document is what is in a file: no old version of it, no cell of a notebook."""
     return uri.startswith("file:") and "#" not in uri

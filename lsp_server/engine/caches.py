@@ -28,7 +28,7 @@ MAX_DRAFTERS = 64
 
 
 class Caches:
-    """KV caches, drafters and what stands in prompts, by document. Made new they know nothing, and
+    """KV caches, drafters and what is in prompts, by document. Made new they know nothing, and
     nothing of them outlives them."""
 
     def __init__(self, engine: Engine) -> None:

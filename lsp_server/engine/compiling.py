@@ -136,7 +136,7 @@ def _shared(tasks: list[CompileTask], most: int) -> list[list[CompileTask]]:
 
 
 def _start(share: list[CompileTask], *, patient: bool = False) -> subprocess.Popen[bytes]:
-    """patient: others that want the core go before it."""
+    """patient: others that need the core go before it."""
     commands = json.dumps([patient, [[task.module, *task.arguments] for task in share]])
     # Its input stays open as long as this process lives.
     return subprocess.Popen(
@@ -160,7 +160,7 @@ def _end_with_parent() -> None:
 
 
 def main() -> None:
-    """Run modules as ``python -m`` does, until the process that wants it is gone."""
+    """Run modules as ``python -m`` does, until the process that asked for it is gone."""
     import runpy
 
     from accel.native.link_time import optimise_at_link_time

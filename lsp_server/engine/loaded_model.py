@@ -42,7 +42,7 @@ class LoadedModel:
         later: bool,
     ) -> LoadedModel:
         """``parts``: what is not compiled yet. ``later``: what drafts edits and what samples is
-        compiled behind the first answers, and ``on_change`` told; see ``Engine.open`` for what is
+        compiled after the first answers, and ``on_change`` told; see ``Engine.open`` for what is
         measured later. Raises AccelError."""
         from accel.engine import Engine
 

@@ -1,7 +1,7 @@
 """The engine process's one decode loop: a turn is one forward over the rows of all jobs under way.
 
 A job is work that asks for its forwards (``engine.steps``). In every turn those whose turn it is
-are brought to their next forward, and what they ask for is computed together; so jobs join and
+are advanced to their next forward, and what they ask for is computed together; so jobs join and
 leave with every forward, and a completion never waits for more than one. A model that computes
 requests one by one serves the most urgent job alone. Of one priority clients take turns, then the
 connections of a client, then its jobs. What a job makes of long texts before its first forward is
@@ -326,7 +326,7 @@ class EngineLoop:
         return *self._turns.last(job.client, job.job.connection or ""), job.last_step, job.place
 
     def _begin(self, job: Job) -> None:
-        """Bring a job to its first forward."""
+        """Advance a job to its first forward."""
         with self._changed:
             # The reading thread may have ended it since it was chosen.
             if job.id not in self._jobs:
@@ -374,7 +374,7 @@ class EngineLoop:
         self._aside.submit(work)
 
     def _resume(self, job: Job, found: Any) -> None:
-        """Give a job what it waited for, and bring it to its next forward, or to its end."""
+        """Give a job what it waited for, and advance it to its next forward, or to its end."""
         steps, job.forward = job.steps, None
         assert steps is not None, "a job that has ended is not resumed"
         try:

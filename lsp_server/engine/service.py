@@ -172,7 +172,7 @@ class EngineService:
         from accel.planning.sharing import Urgent, plan_step
 
         most_urgent = min(urgency for urgency, _ in asked)
-        # What may never be wanted lengthens no forward that somebody waits for.
+        # What nobody may ever ask for lengthens no forward that somebody waits for.
         asked = [each for each in asked if each[0] in (most_urgent, COMPLETION, EDIT)]
         planned = []
         for engine in self.model.engines:

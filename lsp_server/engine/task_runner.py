@@ -126,7 +126,7 @@ class TaskRunner:
     # Prompts
 
     def completion_prompt(self, job: CompletionJob) -> Prompt:
-        """The prompt of a completion, with text of other files where it is wanted."""
+        """The prompt of a completion, with text of other files where it is asked for."""
         budget = completion_budget(self._engine, job, self.model.prompt_length)
         return completion_prompt(self._engine, job, self._snippets(job, budget), budget)
 

@@ -108,8 +108,8 @@ class WorkspaceIndexes:
         return None
 
     def build(self, folder: str) -> None:
-        """Bring the datastore of a workspace in line in this process, and map it. Where a running
-        server keeps it in line, it is mapped as it is."""
+        """Bring the datastore of a workspace up to date in this process, and map it. Where a
+        running server keeps it in line, it is mapped as it is."""
         from repo_index.errors import StoreLocked
         from repo_index.indexer import Indexer
         from repo_index.source_tree import FolderTree

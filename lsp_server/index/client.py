@@ -61,7 +61,8 @@ class IndexerClient:
         return self.workspaces.get((folder, model))
 
     def open_workspace(self, folder: str, model: str, options: dict[str, Any]) -> None:
-        """Build and keep the datastore of a workspace. Again with other options: bring in line."""
+        """Build and keep the datastore of a workspace. Again with other options: bring it up to
+        date."""
         known = self.workspaces.get((folder, model))
         if known is not None and known.options == options:
             return

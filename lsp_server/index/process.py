@@ -58,7 +58,7 @@ class IndexerLoop:
         self._read = read
         self._write = write
         self._tasks: queue.Queue[Callable[[], None] | None] = queue.Queue()
-        # Merges and common code take long: saved files do not wait behind them.
+        # Merges and common code take long: saved files do not wait for them.
         self._slow_tasks: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._workspaces: dict[tuple[str, str], Workspace] = {}
         self._free = threading.Event()

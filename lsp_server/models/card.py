@@ -23,7 +23,7 @@ class Speed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCard:
-    """A model. also: its further names; paths: all its places, none where it is to be fetched;
+    """A model. also: its further names; paths: all its paths, none where it is to be fetched;
     store: the first that has it; bits: of a weight, on average; nbytes: of all files, 0 where
     unknown; does: of ``fim``, ``left``, ``edit``, ``next-edit``; kv_bytes: of one token, in 16
     bits; content: the same for the same bytes, and for some others; terms: what its licence does
@@ -55,7 +55,7 @@ class ModelCard:
 
     @property
     def path(self) -> str:
-        """Its first place, empty where it is to be fetched."""
+        """Its first path, empty where it is to be fetched."""
         return str(self.paths[0]) if self.paths else ""
 
     @property

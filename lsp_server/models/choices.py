@@ -31,7 +31,7 @@ class Choices:
 
 
 def choices_file() -> Path:
-    """Where they stand."""
+    """The file that holds the user's choices."""
     return config_folder() / "models.json"
 
 

@@ -19,7 +19,7 @@ _NEXT_EDITS = re.compile(r"zeta|sweep-next-edit|instinct", re.IGNORECASE)
 
 
 def describe(path: Path) -> ModelCard:
-    """What stands at ``path``: a GGUF file or a folder. What cannot be opened has a problem."""
+    """What is at ``path``: a GGUF file or a folder. What cannot be opened has a problem."""
     problem, name = "", path.stem if path.is_file() else path.name
     card = ModelCard(name=name, paths=(path,), store="path")
     try:

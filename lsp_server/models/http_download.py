@@ -69,9 +69,7 @@ def download(
 def try_again(unfinished: Path | None) -> str:
     """What to do about a download that broke off, by what there is of it."""
     kept = _size(unfinished) if unfinished is not None else 0
-    return (
-        f"try again, it goes on behind the {kept / 1e6:.1f} MB that came" if kept else "try again"
-    )
+    return f"try again, it goes on after the {kept / 1e6:.1f} MB that came" if kept else "try again"
 
 
 def _append(

@@ -81,12 +81,12 @@ def hub_errors(
         raise
     except GatedRepoError as error:
         raise RedraftError(
-            f"{source.repository} wants its licence accepted: do that on its page, then set "
-            "HF_TOKEN to a token of yours"
+            f"{source.repository} asks for its licence to be accepted: do that on its page, then "
+            "set HF_TOKEN to a token of yours"
         ) from error
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         raise RedraftError(
-            f"{source.shown} is not there, or wants a token: set HF_TOKEN"
+            f"{source.shown} is not there, or needs a token: set HF_TOKEN"
         ) from error
     except EntryNotFoundError as error:
         raise RedraftError(f"{path} is not in {source.shown}") from error

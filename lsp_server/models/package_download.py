@@ -25,7 +25,7 @@ def download_package(source: PackageSource, folder: Path, nbytes: int, report: R
     except Stopped:
         raise
     except RedraftError as error:
-        # pip knows folders in the place of an index, keyrings and certificates of clients.
+        # pip knows folders in place of an index, keyrings and certificates of clients.
         if importlib.util.find_spec("pip") is None:
             raise RedraftError(f"{error}; check the network, or give the file by --from") from error
         package = _by_pip(source, folder, error)

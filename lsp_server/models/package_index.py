@@ -111,7 +111,7 @@ def _pip_files() -> Iterator[Path]:
 
 
 def _file_at(address: str, source: PackageSource) -> IndexFile:
-    """The file that is wanted, as an index lists it. Raises RedraftError."""
+    """The file that is asked for, as an index lists it. Raises RedraftError."""
     name = re.split(r"[=<>!~\[ ]", source.requirement)[0]
     page = f"{address.rstrip('/')}/{re.sub(r'[-_.]+', '-', name).lower()}/"
     shown = without_password(page)

@@ -12,7 +12,7 @@ Report = Callable[[str, int, int], None]
 come stays for the next one."""
 
 COMPILING = "compiling"
-"""What is done while a model is fetched, and behind it: parts of what every model calls."""
+"""What is done while a model is fetched, and after it: parts of what every model calls."""
 
 
 class Stopped(RedraftError):

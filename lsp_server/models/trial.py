@@ -47,7 +47,7 @@ def try_model(path: str, report: Callable[[str], None]) -> Trial:
         result = service.write(job)
         trial.text, trial.seconds = result.text, result.seconds + result.prefill_seconds
         if not trial.text.strip():
-            trial.problems.append("it wrote nothing into a hole that wants an expression")
+            trial.problems.append("it wrote nothing into a hole that needs an expression")
         if tokenizer.chat_template is not None:
             words = _INSTRUCTION, _EDITED
             edit = EditJob("", "limit.py", *words, language="python", max_tokens=_TOKENS)

@@ -49,7 +49,7 @@ class ModelUnavailable(EngineUnavailable):
 
 
 class ServerUnavailable(ModelUnavailable):
-    """The server does not answer, or wants to be left alone for ``retry_after_s`` seconds."""
+    """The server does not answer, or asks to be left alone for ``retry_after_s`` seconds."""
 
     def __init__(self, cause: str, remedy: str, retry_after_s: float = 0.0) -> None:
         super().__init__(cause, remedy)

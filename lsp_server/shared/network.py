@@ -51,7 +51,7 @@ def network_remedy(error: BaseException, url: str) -> str:
     if not proxy:
         return ""
     if "407" in said:
-        return f"the proxy {proxy} wants a name and a password: {_variable(url)}=http://NAME:PASSWORD@HOST:PORT"
+        return f"the proxy {proxy} asks for a name and a password: {_variable(url)}=http://NAME:PASSWORD@HOST:PORT"
     if proxy.startswith("socks"):
         return f"{proxy} is not spoken to; name an HTTP proxy in {_variable(url)}"
     host = urlsplit(url).hostname

@@ -1,6 +1,6 @@
 """Text that somebody else wrote, as a terminal may show it.
 
-Names of files, what stands in a model's header or on its page, and what a server answers may hold
+Names of files, what is in a model's header or on its page, and what a server answers may hold
 characters that steer a terminal, or turn the order of those around them.
 """
 
@@ -10,7 +10,7 @@ from typing import TextIO
 
 _UNSEEN = "\N{REPLACEMENT CHARACTER}"
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\N{SYMBOL FOR DELETE}"}
-"""What is seen in the place of a control character."""
+"""What is seen in place of a control character."""
 _C1 = range(0x80, 0xA0)
 _SURROGATES = range(0xD800, 0xE000)
 """What no encoding has: the bytes of a file's name that are no text."""

@@ -318,7 +318,7 @@ def merged(started_with: Any, later: Any) -> Any:
 def with_own_server(values: Any, started_with: Any, environment: dict[str, str]) -> Any:
     """A client's settings in which the section ``server`` is the user's own: what the editor was
     ``started_with``, else the ``environment``'s. What comes later is an editor's answer for a
-    workspace, too, into which many put what stands in a file of it."""
+    workspace, too, into which many put what is in a file of it."""
     if values is not None and not isinstance(values, dict):
         return values
     own = started_with.get("server") if isinstance(started_with, dict) else None

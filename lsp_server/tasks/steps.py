@@ -77,7 +77,7 @@ def heard(steps: Steps, hear: OnSpans) -> Steps:
 
 
 def finished(steps: JobSteps, on_spans: OnSpans | None) -> JobResult:
-    """Run alone to the end; ``on_spans`` gets what every step brought."""
+    """Run alone to the end; ``on_spans`` gets what every step added."""
     from accel.forwards import alone
 
     work = in_place(steps)

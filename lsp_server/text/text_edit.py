@@ -10,10 +10,10 @@ Place = TypeVar("Place")
 
 @dataclass(frozen=True, slots=True)
 class TextEdit(Generic[Place]):
-    """What stands from ``start`` to ``end`` becomes ``text``.
+    """The text from ``start`` to ``end`` becomes ``text``.
 
-    Both are places of the text before the edit: code points from its start (``TextEdit[int]``), or
-    positions in a document (``TextEdit[Position]``).
+    Both are positions in the text before the edit: code points from its start (``TextEdit[int]``),
+    or positions in a document (``TextEdit[Position]``).
     """
 
     start: Place

@@ -98,7 +98,7 @@ def behind(model: Model, context: int) -> Cache:
 
 
 def forward_s(model: Model, cache: Cache, rows: int, times: int) -> list[float]:
-    """Seconds of forwards of a chain of ``rows`` behind a cache, on the wall's clock. As in
+    """Seconds of forwards of a chain of ``rows`` after a cache, on the wall's clock. As in
     decoding, logits are made for the rows that a walk from the first may come to."""
     import numpy as np
 

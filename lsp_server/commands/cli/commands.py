@@ -85,7 +85,7 @@ MOVED = {
     "projection quality",
     "train": "acceptance adapter adaptive copy-weights edit-draft",
 }
-"""What stands beside the project's source, in its laboratory: not what a user runs."""
+"""What is beside the project's source, in its laboratory: not what a user runs."""
 
 
 def _choose(argv: Sequence[str], level: dict[str, Command]) -> tuple[list[str], Command | None]:

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Bring the datastore in line with the files and print what it holds."""
+    """Bring the datastore up to date with the files and print what it holds."""
     folder = args.folder.resolve()
     if not folder.is_dir():
         raise RedraftError(f"{args.folder} is no folder; give the folder of a workspace")

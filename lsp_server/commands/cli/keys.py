@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     revoke.add_argument("name")
     listing = actions.add_parser("list", help="print the names")
     for action in (add, revoke, listing):
-        # It may stand behind the action, too; what stands before it counts otherwise.
+        # It may come after the action, too; what comes before it counts otherwise.
         _add_keys_option(action, argparse.SUPPRESS)
 
 

@@ -24,7 +24,7 @@ Place = TypeVar("Place")
 
 @dataclass(frozen=True, slots=True)
 class TypingPlace:
-    """A line that is typed again: its first characters, behind which the demo asks."""
+    """A line that is typed again: its first characters, after which the demo asks."""
 
     path: Path
     before: str
@@ -148,7 +148,7 @@ def _edit_place(path: Path, text: str, node: ast.FunctionDef, instruction: str) 
 
 
 def _places_to_type(path: Path, text: str, node: ast.FunctionDef) -> Iterator[TypingPlace]:
-    """The last statement of a function that is one line, behind its first third."""
+    """The last statement of a function that is one line, after its first third."""
     last = node.body[-1]
     if len(node.body) > 2 and _line_count(last) == 1:
         line = text.splitlines()[last.lineno - 1]

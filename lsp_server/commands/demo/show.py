@@ -37,7 +37,7 @@ def legend() -> Text:
 
 
 def spans(answer: dict[str, Any]) -> Text:
-    """The generated text of an answer, coloured, without the fence behind code."""
+    """The generated text of an answer, coloured, without the fence after code."""
     text = Text()
     for span in answer["spans"]:
         text.append(span["text"], SOURCE_STYLES[span["source"]])
@@ -47,7 +47,7 @@ def spans(answer: dict[str, Any]) -> Text:
 
 
 def answer(console: Console, shown: ShownAnswer) -> None:
-    """One answer: ghost text behind what was typed, or a diff; the tokens by source, both times."""
+    """One answer: ghost text after what was typed, or a diff; the tokens by source, both times."""
     console.print()
     console.print(Text(shown.title, "bold"))
     if shown.refusal:

@@ -32,7 +32,7 @@ def converter() -> Converter:
 
 
 class Writer:
-    """A stream as pygls wants it. Never waits: what the client does not read is bounded."""
+    """A stream as pygls expects it. Never waits: what the client does not read is bounded."""
 
     def __init__(self, stream: asyncio.StreamWriter) -> None:
         self._stream = stream

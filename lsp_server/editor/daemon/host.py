@@ -82,7 +82,7 @@ class Host:
             front.close()
 
     def _unlink(self) -> None:
-        # Only our own socket: somebody may have removed it and another daemon stand there.
+        # Only our own socket: somebody may have removed it and another daemon be there.
         # A front that reads the address on Windows has the file stay, and finds nobody there.
         with contextlib.suppress(OSError):
             if os.stat(self._path).st_ino == self._inode:

@@ -213,7 +213,7 @@ class Hub:
             self._tell_busy()
             wanted = {engine for client in self.clients for engine in client.engines()}
             self._let_servers_be(wanted)
-            # What answers in the place of servers.
+            # What answers in place of servers.
             wanted |= {one.here for one in wanted if isinstance(one, RemoteEngine) and one.here}
             for key, engine in self._engines.items():
                 if not isinstance(engine, EngineClient):

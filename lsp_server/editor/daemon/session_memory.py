@@ -18,7 +18,7 @@ class SessionMemory:
 
     def __init__(self) -> None:
         self.ending = False
-        """The editor says goodbye, or the daemon was stopped: no other daemon is wanted."""
+        """The editor says goodbye, or the daemon was stopped: no other daemon is to be started."""
         self._initialize: Message | None = None
         self._initialized: Message | None = None
         self._encoding: Any = "utf-16"

@@ -19,14 +19,14 @@ from operating_system.system import is_windows
 
 
 class Dialled(NamedTuple):
-    """A connection, and the secret that the daemon wants to hear first."""
+    """A connection, and the secret that the daemon expects to hear first."""
 
     connection: socket.socket
     token: str
 
 
 def uses_loopback() -> bool:
-    """Whether this is Windows, whose Python has no Unix sockets, or the user wants none."""
+    """Whether this is Windows, whose Python has no Unix sockets, or the user asks for none."""
     return is_windows() or os.environ.get("REDRAFT_LOOPBACK") == "1"
 
 
@@ -52,7 +52,7 @@ def _connected(made: socket.socket, address: str | tuple[str, int]) -> socket.so
 
 
 def listen(path: Path) -> Dialled:
-    """Take the address; what stood there is removed. The caller holds the daemon's lock."""
+    """Take the address; what was there is removed. The caller holds the daemon's lock."""
     if uses_loopback():
         return _listen_on_loopback(path)
     with contextlib.suppress(FileNotFoundError):
@@ -71,7 +71,7 @@ def _listen_on_loopback(path: Path) -> Dialled:
     listener.bind(("127.0.0.1", 0))
     token = secrets.token_hex(32)
     made = _listening(listener, token)
-    # Never readable half-written, never by others: made beside its place with its mode.
+    # Never readable half-written, never by others: made beside it with its mode.
     unfinished = path.with_suffix(".new")
     with contextlib.suppress(FileNotFoundError):
         unfinished.unlink()

@@ -94,7 +94,7 @@ def _python_problem(text: str) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # Statements such as return may stand outside of a function in a piece.
+            # Statements such as return may be outside of a function in a piece.
             ast.parse(source)
     except SyntaxError as error:
         line = (error.lineno or 1) - indented

@@ -159,7 +159,7 @@ def _fix(where: ActionContext, diagnostic: types.Diagnostic) -> types.CodeAction
 
 
 def _is_other_text(document: Document, line: int, comment: InstructionComment) -> bool:
-    """Whether what looks like a comment behind code is none in its language: text in quotes, or an
+    """Whether what looks like a comment after code is none in its language: text in quotes, or an
     operator."""
     if comment.alone:
         return False

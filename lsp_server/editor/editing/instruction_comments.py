@@ -16,7 +16,7 @@ _COMMENT_WITH_INSTRUCTION = re.compile(
 )
 """A comment of any of the usual languages. Marks that also stand for other things begin a line."""
 _OPENING = "{[<%"
-"""What stands in front of a comment's mark and belongs to it, as in ``{/* … */}``."""
+"""What is in front of a comment's mark and belongs to it, as in ``{/* … */}``."""
 _COMMENT = re.compile(r"\s*(?:#(?!\w)|//|--|;|/\*|<!--|%|\(\*|\{-|\*\s)")
 _GOES_ON = re.compile(
     r"[)\]}{]|(?:else|elif|elsif|elseif|except|finally|catch|rescue|ensure)\b|"
@@ -83,7 +83,7 @@ def without_span(hunks: list[TextEdit[int]], start: int, end: int) -> list[TextE
 def block_of(lines: list[str], number: int, comment: InstructionComment) -> int | None:
     """The last line of the statement that the comment on line ``number`` is about.
 
-    That is the statement behind which it stands, else the one below it, with everything indented
+    That is the statement that it follows, else the one below it, with everything indented
     under it. None where there is none.
     """
     first = number

@@ -269,8 +269,8 @@ class EditProvider:
 
     @staticmethod
     def _changes(pending: PendingEdit, wanted: str) -> list[TextEdit[Position]]:
-        """What turns the selection into the text that is wanted, with notes. Nothing changes where
-        the code stays as it is: the instruction then stays, too."""
+        """What turns the selection into the text that was asked for, with notes. Nothing changes
+        where the code stays as it is: the instruction then stays, too."""
         document, code = pending.request.document, pending.code
         if wanted == code:
             return []

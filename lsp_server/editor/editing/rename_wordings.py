@@ -168,8 +168,8 @@ def _makes_sense(old: str, new: str, text: str) -> bool:
 
 
 def plain_rename(instruction: str) -> RenameWording | None:
-    """What an instruction that begins as a rename does has in the places of the names, be it names
-    or not; None for others."""
+    """What an instruction that begins as a rename does has where the names are expected, be it
+    names or not; None for others."""
     code, comments, strings = _places(instruction)
     found = _RENAME.fullmatch(code.strip())
     if found is None:

@@ -128,7 +128,7 @@ def _is_read_by_words(name: str, where: EditedPart, tree: SyntaxTree) -> bool:
 def _places_beside_code(
     wording: RenameWording, where: EditedPart, tree: SyntaxTree, *, in_text: bool
 ) -> list[Span]:
-    """Where the name stands in comments, strings and text, as far as they are meant. in_text: text
+    """Where the name occurs in comments, strings and text, as far as they are meant. in_text: text
     between tags is meant."""
     is_meant = {
         Role.COMMENT: wording.comments, Role.STRING: wording.strings, Role.TEXT: in_text
@@ -155,8 +155,8 @@ def _words(name: str, where: EditedPart, *, hyphens: bool = False) -> list[Span]
 
 
 def _references(wording: RenameWording, where: EditedPart, tree: SyntaxTree) -> list[Reference]:
-    """The places in the part that are renamed, in order. Raises EditRefused where it is not clear
-    what is meant."""
+    """The occurrences in the part that are renamed, in order. Raises EditRefused where it is not
+    clear what is meant."""
     names = references(tree, wording.old)
     inside = [one for one in names if where.start <= one.span[0] and one.span[1] <= where.end]
     _refuse_unread(tree, wording.old, [(one.start, one.end) for one in inside], where)
@@ -298,9 +298,9 @@ class _Meeting:
         if new in self._old:
             return True
         if new in self._around_old and _has_outer(new, self._old):
-            # It stands further out: it matters where the old one comes from further still.
+            # It is further out: it matters where the old one comes from further still.
             return True
-        # It stands further in: it matters where it comes from further out than the old one.
+        # It is further in: it matters where it comes from further out than the old one.
         inner = [new[:depth] for depth in range(len(new)) if new[:depth] in self._old]
         return any(_has_outer(one, self._new) for one in inner)
 

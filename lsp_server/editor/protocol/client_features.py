@@ -80,7 +80,7 @@ class ClientFeatures:
         )
 
     def misplaced_settings(self, answered: Mapping[str, Any]) -> list[str]:
-        """Settings that stand beside ``settings``, where they are not read: in the options
+        """Settings that are beside ``settings``, where they are not read: in the options
         themselves or in their ``redraft``. Those that the client also ``answered``, as Helix does,
         are read from there.
         """

@@ -19,7 +19,7 @@ class ServerAddress:
     origin: str
     """Scheme, host and port: what the key is bound to."""
     path: str
-    """What stands before the path of every request; empty or with a slash at its start."""
+    """What comes before the path of every request; empty or with a slash at its start."""
     is_local: bool
     """Whether what is sent stays on this machine."""
 

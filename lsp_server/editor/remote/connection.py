@@ -29,12 +29,12 @@ SILENCE_S = 60.0
 KEEPALIVE_S = 60.0
 """A connection is kept for so long without a request: a new one costs round trips."""
 LONGEST_WAIT_S = 600.0
-"""A server that wants a longer wait is asked earlier nevertheless."""
+"""A server that asks for a longer wait is asked earlier nevertheless."""
 REFUSED_KEY_S = 60.0
 """A refused key is tried again after so long: it may be added there."""
 MISS_S = 1.0
-"""A server that has too many requests and wants so long a pause at most misses one request, and is
-asked the next one."""
+"""A server that has too many requests and asks for so long a pause at most misses one request, and
+is asked the next one."""
 SHOWN_CHARACTERS = 200
 SET_KEY = (
     "set the key: redraft.server.key, REDRAFT_SERVER_KEY in the environment, or in VS Code the "
@@ -173,7 +173,7 @@ class ServerConnection:
             return
         where, retry = self.address.url, _retry_after_s(response)
         if status in (401, 403):
-            cause = "does not take the key" if self._key else "wants a key"
+            cause = "does not take the key" if self._key else "asks for a key"
             raise ServerUnavailable(f"the server {where} {cause}", SET_KEY, retry or REFUSED_KEY_S)
         if status == 429 and 0 < retry <= MISS_S:
             raise self.refused("has too many requests (429); try again in a moment", "", "429")
@@ -218,7 +218,7 @@ class ServerConnection:
 
 
 def error_details(value: Any) -> tuple[str, dict[str, int]]:
-    """The message in what servers send for an error, and the numbers that stand beside it."""
+    """The message in what servers send for an error, and the numbers that are beside it."""
     error = value
     for name in ("error", "detail", "message", "msg"):
         while isinstance(error, list) and error:
@@ -234,7 +234,7 @@ def error_details(value: Any) -> tuple[str, dict[str, int]]:
 
 
 def _retry_after_s(response: httpx2.Response) -> float:
-    """Seconds that a server wants to be left alone (RFC 9110, 10.2.3); 0 where it says nothing."""
+    """Seconds that a server asks to be left alone (RFC 9110, 10.2.3); 0 where it says nothing."""
     value = response.headers.get("Retry-After", "").strip()
     if not value:
         return 0.0

@@ -111,8 +111,8 @@ class ContextWindow:
         return int(tokens * self._characters_per_token)
 
     def answer_tokens_left(self, prompt: str, wanted: int) -> int:
-        """How many tokens of an answer fit behind a prompt, at most as many as are wanted; none or
-        less where the prompt itself does not fit."""
+        """How many tokens of an answer fit after a prompt, at most as many as are asked for; none
+        or less where the prompt itself does not fit."""
         if self.answer_tokens:
             wanted = min(wanted, self.answer_tokens)
         if self.tokens:

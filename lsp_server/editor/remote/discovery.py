@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lsp_server.editor.remote.openai_server import OpenAiModel
 
 Transport: TypeAlias = "RedraftServerModel | OpenAiModel"
-"""The way to a model behind a server. Cancelling a question ends the work there."""
+"""The way to a model on a server. Cancelling a question ends the work there."""
 
 OWN_MODEL = "/redraft/v1/model"
 MODELS = "/v1/models"
@@ -56,7 +56,7 @@ async def served_model(connection: ServerConnection, wanted: str = "") -> Transp
 
 
 async def _other_model(connection: ServerConnection, wanted: str) -> Transport:
-    # It brings NumPy along, which a daemon whose server drafts does without.
+    # It loads NumPy, which a daemon whose server drafts does without.
     from lsp_server.editor.remote.openai_server import OpenAiModel
 
     models = listed_models(await connection.get(MODELS))
@@ -68,7 +68,7 @@ async def _other_model(connection: ServerConnection, wanted: str) -> Transport:
 
 
 def _chosen(models: list[ListedModel], wanted: str, where: str) -> ListedModel:
-    """The model that is wanted, else the first that writes text. Raises ServerUnavailable."""
+    """The model that is asked for, else the first that writes text. Raises ServerUnavailable."""
     able = [one for one in models if one.writes]
     if not models or (not able and not wanted):
         none = "has no model that Redraft can ask" + (

@@ -369,7 +369,7 @@ class RemoteEngine:
         self._trying = None
 
     def rest(self) -> None:
-        """Nobody wants the server: it is not asked until somebody does."""
+        """Nobody needs the server: it is not asked until somebody does."""
         if self._trying is not None and not self.calls.busy:
             self._trying.cancel()
             self._trying = self._trouble = None

@@ -33,7 +33,7 @@ class EventStream:
         """The line that is not whole yet."""
         self._is_first = True
         self._behind_return = False
-        """A line ended in a carriage return: a line feed behind it is of the same line end."""
+        """A line ended in a carriage return: a line feed after it is of the same line end."""
         self._document: list[str] | None = None
         self._event = ""
         self._data: list[str] = []

@@ -23,7 +23,7 @@ def family_of(names: Iterable[str], template: str = "") -> PromptFamily | None:
 
 
 def fim_text(family: PromptFamily, prefix: str, suffix: str) -> str:
-    """The prompt that asks a model of a family for what stands between."""
+    """The prompt that asks a model of a family for what is between."""
     if family.name == "CodeLlama":
         # With the blanks that SentencePiece makes of the marks in its tokens.
         return f"<PRE> {prefix} <SUF>{suffix} <MID>"
@@ -45,7 +45,7 @@ def family_named(name: str) -> PromptFamily | None:
 
 
 def family_in(template: str) -> PromptFamily | None:
-    """The family whose markers stand in the template of prompts with a suffix."""
+    """The family whose markers are in the template of prompts with a suffix."""
     for family in FAMILIES:
         if all(mark.strip("\u2581") in template for mark in family.hole):
             return family

@@ -76,7 +76,7 @@ class ListedModel:
 
     def learn(self, facts: Any) -> None:
         """More of what the server says of it: the numbers and names that count, wherever they
-        stand."""
+        are."""
         for name, value in _walked(facts):
             short = name.rsplit(".", 1)[-1]
             if name in NAMES or name in ARCHITECTURES or name == "template":

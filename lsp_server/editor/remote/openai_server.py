@@ -41,7 +41,7 @@ from lsp_server.text.surrogates import replace_surrogates
 PREFIX_CHARACTERS = 6_000
 SUFFIX_CHARACTERS = 2_000
 OTHERS_CHARACTERS = 4_000
-"""Of other files, where text of them is wanted."""
+"""Of other files, where text of them is asked for."""
 AROUND_CHARACTERS = (2_000, 500, 0)
 """Before and after a selection that is edited: as much as fits into the server's context."""
 REFUSED_REQUEST = ("400", "404", "405", "413", "422", "501")
@@ -53,7 +53,7 @@ REFUSED_OFTEN = 3
 """A strategy that was refused so often, and never answered, is not tried again."""
 LONGER_THAN_SELECTION = 1.25
 ANSWER_TOKENS = 64
-"""An answer is wanted so many times as long as the selection, and so many tokens more."""
+"""An answer may be so many times as long as the selection, and so many tokens more."""
 LOOKED_AT_AGAIN = 1.05
 """What is written is read for people to look at once it is so many times as long."""
 END = "[DONE]"
@@ -197,7 +197,7 @@ class OpenAiModel:
         return max(min(job.max_tokens, most, window.answer_tokens or job.max_tokens), 1)
 
     def _texts(self, job: CompletionJob) -> Texts:
-        """As much text as is wanted, and as fits into the server's context."""
+        """As much text as is asked for, and as fits into the server's context."""
         others, prefix, suffix = OTHERS_CHARACTERS, PREFIX_CHARACTERS, SUFFIX_CHARACTERS
         if self._window.tokens:
             fits = self._window.tokens - self._answer_tokens(job) - ANSWER_TOKENS
@@ -380,7 +380,7 @@ class OpenAiModel:
     # The stream
 
     async def _pieces(self, path: str, body: dict[str, Any]) -> AsyncGenerator[TextEvent, None]:
-        """The texts that come. An error behind the first text ends it, one before it is raised."""
+        """The texts that come. An error after the first text ends it, one before it is raised."""
         has_text, has_ended = False, False
         async with self._connection.events(path, self._taken(body)) as events:
             async for event in events:
@@ -390,7 +390,7 @@ class OpenAiModel:
                     has_ended = True
                     continue
                 if not data.startswith("{"):
-                    # A sign of life, as servers and what stands before them send it.
+                    # A sign of life, as servers and proxies before them send it.
                     continue
                 try:
                     read = read_event(json.loads(data), event.event)
@@ -430,7 +430,7 @@ def _result(text: str, tokens: int, seconds: float, stopped_by: str) -> JobResul
 
 
 def _others(job: CompletionJob, most: int) -> list[ContextSnippet]:
-    """Text of other files, as much as is wanted."""
+    """Text of other files, as much as is asked for."""
     if not job.context_tokens:
         return []
     fitting: list[ContextSnippet] = []

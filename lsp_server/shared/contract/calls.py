@@ -32,7 +32,7 @@ class Call:
     """When it was cancelled."""
 
     async def result(self) -> Any:
-        """What the future brings; whoever stops waiting for it cancels the request."""
+        """The future's result; whoever stops waiting for it cancels the request."""
         try:
             return await asyncio.shield(self.future)
         except asyncio.CancelledError:

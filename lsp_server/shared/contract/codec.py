@@ -232,7 +232,7 @@ def _first_of(readers: list[Reader], words: str, may_be_none: bool) -> Reader:
 
 
 def _sequence_reader(make: type[Any], readers: list[Reader]) -> Reader:
-    """Of a list, of a tuple of any length, or of one with a type for each place."""
+    """Of a list, of a tuple of any length, or of one with a type for each position."""
     length = len(readers) if make is tuple and len(readers) > 1 else None
 
     def reader(value: Any, where: str, problems: list[Problem]) -> Any:

@@ -105,7 +105,7 @@ class CompletionJob(_EditorJob):
     single_line: bool = False
     gate: float = _from(0, 1, 0.0)
     """Joint probability below which nothing of the text is shown: spans say how likely they and the
-    end before them are, and what would come behind is not written. 0: all of it is shown."""
+    end before them are, and what would come after it is not written. 0: all of it is shown."""
     _: KW_ONLY
     max_tokens: int = _from(1, MOST_TOKENS, 64)
 
@@ -141,10 +141,10 @@ class GenerateJob(_WritingJob):
     messages: list[tuple[str, str]] | None = None
     """Roles and texts."""
     pieces: list[tuple[str, bool]] | None = None
-    """Texts one behind another, each with whether it is of the user: in the others the names of
+    """Texts one after another, each with whether it is of the user: in the others the names of
     control tokens stand for them."""
     suffix: str | None = None
-    """The text behind the hole, for models that fill in the middle."""
+    """The text after the hole, for models that fill in the middle."""
     snippets: list[ContextSnippet] = field(default_factory=list)
     """Other files, with ``text``."""
     prompt_seconds: float = 0.0
@@ -199,7 +199,7 @@ COMPLETION, EDIT, PREFETCH, PREFILL = range(4)
 
 @dataclass(frozen=True, slots=True)
 class AcceptedText(_OfDocument):
-    """A user took ``text``, which stood after ``before``: later drafts may come from it."""
+    """A user took ``text``, which came after ``before``: later drafts may come from it."""
 
     operation: ClassVar[str] = "accepted"
     before: str
@@ -209,7 +209,7 @@ class AcceptedText(_OfDocument):
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
     """How likely a token was: its bytes, its log probability in nats, and the likeliest tokens in
-    its place as bytes and log probabilities."""
+    its position as bytes and log probabilities."""
 
     token: list[int]
     logprob: float
@@ -224,12 +224,12 @@ class Span:
     source: str
     """Lower-case name of :class:`accel.draft_tree.Source`."""
     logprob: float | None = None
-    """Of the one token that the text is of, given what stands before it, in nats; None where
+    """Of the one token that the text is of, given what comes before it, in nats; None where
     nobody asked."""
     token_logprob: TokenLogprob | None = None
-    """The same with the likeliest tokens in its place."""
+    """The same with the likeliest tokens at its position."""
     end_logprob: float | None = None
-    """Of the end of the text before that token: nothing more, or what stands behind the cursor."""
+    """Of the end of the text before that token: nothing more, or what comes after the cursor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ class EngineSettings(ModelOptions):
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions(EngineSettings):
-    """What tells one engine from another. Windows that want the same share it."""
+    """What tells one engine from another. Windows that ask for the same share it."""
 
     draft_model: str = ""
     """A smaller model of the same tokenizer, which drafts new text of edits; empty: none."""

@@ -27,7 +27,7 @@ class PromptLength:
     def measured(
         cls, seconds_of: Callable[[int, int], float], chunk: int, most: int
     ) -> PromptLength:
-        """``seconds_of``: those of a forward of so many rows behind so many tokens; ``chunk``: rows
+        """``seconds_of``: those of a forward of so many rows after so many tokens; ``chunk``: rows
         that a prompt is computed in at once; ``most``: tokens that the model takes."""
         steps = range(0, min(most, MOST_TOKENS) - STEP + 1, STEP)
         share = STEP / chunk

@@ -23,7 +23,7 @@ class BackOff:
         return min(self._longest_s, self._first_s * 2.0 ** (self.failures - 1))
 
     def next_s(self, wanted_s: float = 0.0) -> float:
-        """It failed: seconds until the next try, at least what the other side wants."""
+        """It failed: seconds until the next try, at least what the other side asks for."""
         self.failures += 1
         return max(self.wait_s, wanted_s)
 

@@ -99,7 +99,7 @@ class MessageSplitter:
         return _AGAIN
 
     def _lose(self, message: str) -> ProtocolError:
-        # The bytes stay: a cut body may stand before a good header. One byte goes, so that the
+        # The bytes stay: a cut body may be before a good header. One byte goes, so that the
         # same header is not found again.
         del self._buffer[0]
         self._lost = True
@@ -138,7 +138,7 @@ def content_length(header: bytes) -> int:
 
 
 def lsp_message(body: bytes) -> bytes:
-    """``body`` with the header that LSP wants."""
+    """``body`` with the header that LSP asks for."""
     return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
 
 

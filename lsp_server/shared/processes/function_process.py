@@ -101,7 +101,7 @@ class FunctionProcess:
     def _died(self) -> None:
         for future in self._calls.values():
             if not future.done():
-                future.set_exception(_ProcessEnded("more than its process stood"))
+                future.set_exception(_ProcessEnded("more than its process could bear"))
 
 
 def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:

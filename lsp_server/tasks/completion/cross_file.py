@@ -93,7 +93,7 @@ class CrossFile:
         return None
 
     def use(self, job: CompletionJob, chosen: Chosen) -> None:
-        """``chosen`` is what stands in the prompts of a document from now on."""
+        """``chosen`` is what is in the prompts of a document from now on."""
         document = job.scope, job.path
         self._chosen[document] = chosen
         self._chosen.move_to_end(document)
@@ -126,7 +126,7 @@ class CrossFile:
     def _holds(
         self, known: Chosen, job: CompletionJob, files: IndexedFiles | None, budget: int
     ) -> bool:
-        """Whether what was chosen may still stand in a prompt of the document."""
+        """Whether what was chosen may still be in a prompt of the document."""
         if (known.budget, known.imports) != (budget, _import_part(_head(job))):
             return False
         opened = self._harmless(job.snippets)

@@ -32,7 +32,7 @@ _DANGLING = (
     r"|finally|for|from|func|function|global|if|implements|import|in|instanceof|interface|is|lambda"
     r"|let|new|nonlocal|not|or|raise|return|switch|throw|try|type|typeof|var|while|with|yield"
 )
-"""Words that want something behind them."""
+"""Words that need something after them."""
 _QUOTES = "\"'`"
 _GOES_ON = ".([\"'`"
 """Characters that go on with the expression before them."""
@@ -83,7 +83,7 @@ class Unit(NamedTuple):
 
 def pieces_of(spans: Iterable[Span]) -> list[LikelyPiece] | None:
     """The pieces of spans, None where one of them does not say how likely it was, and the end
-    before it. A line end in a token behind other text is a piece of its own, which is certain."""
+    before it. A line end in a token after other text is a piece of its own, which is certain."""
     pieces = []
     for span in spans:
         if span.logprob is None or span.end_logprob is None:
@@ -193,7 +193,7 @@ def _is_unit(text: str) -> bool:
 
 
 def _up_to(pieces: Sequence[LikelyPiece], end: int) -> tuple[float, LikelyPiece | None]:
-    """Log p of so many characters, and the piece behind them; none where they end inside of one, or
+    """Log p of so many characters, and the piece after them; none where they end inside of one, or
     with the last."""
     joint, place = 0.0, 0
     for piece in pieces:
@@ -221,7 +221,7 @@ def aligned(pieces: Sequence[LikelyPiece], text: str, shown: str) -> list[Likely
 
 
 def rest_of(pieces: Sequence[LikelyPiece], typed: int) -> list[LikelyPiece]:
-    """What is left of pieces once so many characters of them stand in the document. Of a token
+    """What is left of pieces once so many characters of them are in the document. Of a token
     that was typed in part the probability stays: it is likelier now, and how much the model alone
     can say."""
     rest = []
@@ -254,7 +254,7 @@ def is_inside(pieces: Sequence[LikelyPiece], typed: int) -> bool:
 
 class GateWatch:
     """Reads a suggestion while it is written, and asks for its end at the end of the line in which
-    the model stops being sure: of what would come behind nothing is shown."""
+    the model stops being sure: of what would come after it nothing is shown."""
 
     def __init__(self, threshold: float, cancelled: Callable[[], bool]) -> None:
         """threshold: a joint probability, above 0. cancelled: whether somebody else asks for the

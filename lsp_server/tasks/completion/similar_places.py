@@ -17,7 +17,7 @@ EVERY = 4
 """Tokens between two lookups."""
 ROWS = 24
 COMMON_ROWS = 12.0
-"""What stands in more places than this says little about any of them."""
+"""What occurs in more places than this says little about any of them."""
 LEAST_SCORE = 3.0
 
 
@@ -58,7 +58,7 @@ def similar_places(
 def _best_place(
     tokens: NDArray[np.int32], shared: list[tuple[NDArray[np.int32], float]]
 ) -> NDArray[np.int32]:
-    """The stretch of ``tokens`` in which most of ``shared`` stands."""
+    """The stretch of ``tokens`` in which most of ``shared`` occurs."""
     if len(tokens) <= PLACE_TOKENS:
         return tokens
     density = np.zeros(len(tokens) + 1)

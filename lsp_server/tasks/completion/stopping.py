@@ -26,13 +26,13 @@ def single_line(text: str) -> int | None:
 
 
 def following(suffix: str) -> str:
-    """The character that stands behind a completion, but for blanks; a line feed where nothing of
+    """The character that comes after a completion, but for blanks; a line feed where nothing of
     its line does."""
     return suffix.split("\n", 1)[0].strip()[:1] or "\n"
 
 
 def completion(prefix: str, *, one_line: bool, gated: bool) -> StopRule:
-    """Where a completion behind ``prefix`` ends: with its line, or with the block, and one that is
+    """Where a completion after ``prefix`` ends: with its line, or with the block, and one that is
     ``gated`` with its first statement."""
     if one_line:
         return single_line
@@ -90,7 +90,7 @@ def line_end_after(seconds: float, now: Callable[[], float]) -> StopRule:
 
 
 def less_indented(least: int) -> StopRule:
-    """Cut before a line, not the first, with text behind fewer than ``least`` blanks and tabs:
+    """Cut before a line, not the first, with text after fewer than ``least`` blanks and tabs:
     llama.cpp's ``n_indent``."""
     looked_at = 0
 
@@ -122,7 +122,7 @@ def first_of(rules: Sequence[StopRule]) -> StopRule | None:
 
 
 def block(prefix: str) -> StopRule:
-    """Cut where the block ends in which the cursor stands after ``prefix``: before a line that is
+    """Cut where the block ends in which the cursor is after ``prefix``: before a line that is
     indented less, at two blank lines, and after :data:`MAX_LINES`. Closing brackets belong to the
     block before."""
     line = prefix[prefix.rfind("\n") + 1 :]
@@ -147,7 +147,7 @@ def block(prefix: str) -> StopRule:
 
 
 def statement(prefix: str) -> StopRule:
-    """Cut behind the first statement, with the block that belongs to it (deeper lines, open
+    """Cut after the first statement, with the block that belongs to it (deeper lines, open
     brackets, ``else`` and the like); not where the cursor begins a block."""
     lines = prefix.rstrip(" \t").split("\n")
     line_before, above = (

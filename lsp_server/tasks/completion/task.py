@@ -1,4 +1,4 @@
-"""A completion as a task: its prompt, how long that is and what stands in it, and its end."""
+"""A completion as a task: its prompt, how long that is and what is in it, and its end."""
 
 from __future__ import annotations
 

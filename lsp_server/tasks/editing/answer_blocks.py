@@ -16,7 +16,7 @@ _INLINE = re.compile(r"(?<!`)(`{1,2}|`{3,})(?!`)([^`\n]+)\1(?!`)")
 _MARKDOWN = ("markdown", "md", "mdx", "rst", "quarto", "rmd", "asciidoc", "text", "plaintext")
 TAB = 4
 DEEPER = 3
-"""A closing fence may stand so many columns deeper than its opening."""
+"""A closing fence may be so many columns deeper than its opening."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def whole_block(answer: str) -> AnswerBlock | None:
 
 
 def inline_code(answer: str) -> list[str]:
-    """Code that stands in sentences."""
+    """Code within sentences."""
     return [found[2].strip() for found in _INLINE.finditer(answer)]
 
 
@@ -111,7 +111,7 @@ def _opened(found: re.Match[str], lead: str) -> _Opening:
 def _end_of(
     lines: list[str], first: int, opening: _Opening, known_ends_in_fence: bool
 ) -> tuple[int, str, int]:
-    """Where a block ends: the line behind its last, what of that line belongs to it, and the line
+    """Where a block ends: the line after its last, what of that line belongs to it, and the line
     that follows the block."""
     depth, nested, short = 0, None, None
     open_short = False
@@ -186,7 +186,7 @@ def _indent_of(line: str, opening: _Opening) -> int:
 
 
 def _unquoted(line: str, lead: str) -> str:
-    """A line with blanks in place of the marks of the quote that the block stands in."""
+    """A line with blanks in place of the marks of the quote that the block is in."""
     if ">" not in lead:
         return line
     found = re.match(r"[ \t]*(?:>[ \t]?)+", line)

@@ -68,7 +68,7 @@ def patched(text: str, original: str, before: str = "", after: str = "") -> str:
     if before.endswith("\n"):
         above = above[:-1]
     if below and original.endswith("\n"):
-        # The empty line behind the last line end is where the text after it begins.
+        # The empty line after the last line end is where the text after it begins.
         lines = lines[:-1]
     whole = [*above, *lines, *below]
     first, last = len(above), len(above) + len(lines)
@@ -94,7 +94,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _place_of(hunk: _Hunk, lines: list[str], place: int, first: int, last: int) -> int:
-    """Where the old lines of a hunk stand. Raises EditRefused where that is not one place."""
+    """Where the old lines of a hunk are. Raises EditRefused where that is not one place."""
     old, size = hunk.old, len(hunk.old)
     if not size:
         raise EditRefused(DOES_NOT_FIT)
@@ -155,7 +155,7 @@ def _hunks(text: str) -> list[_Hunk]:
         if not line.startswith("-"):
             hunk.new.append(line[1:])
     for hunk in hunks:
-        # A difference ends with its last line, and what is empty behind it is none of its lines.
+        # A difference ends with its last line, and what is empty after it is none of its lines.
         while hunk.old and hunk.new and not hunk.old[-1].strip() and not hunk.new[-1].strip():
             hunk.old.pop()
             hunk.new.pop()

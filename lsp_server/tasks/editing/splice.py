@@ -141,7 +141,7 @@ class _Splice:
         return found
 
     def _end_near(self, number: int) -> str:
-        """How a line ends that stands where line ``number`` stands, or below it."""
+        """How a line ends that is put where line ``number`` is, or below it."""
         for each in (number, number - 1, 0):
             if 0 <= each < len(self._lines) and self._lines[each].end:
                 return self._lines[each].end

@@ -50,8 +50,8 @@ class Spoken(NamedTuple):
 
 
 def without_thinking(answer: str, known: str) -> Spoken:
-    """What a model says behind its thinking. known: what the model was given to edit. Marks that
-    stand in there are code, but for those that an answer begins with."""
+    """What a model says after its thinking. known: what the model was given to edit. Marks that
+    occur in there are code, but for those that an answer begins with."""
     if (spoken := _of_channels(answer)) is not None:
         return spoken
     text, had = _SPOKEN.sub("", answer, count=1), False
@@ -64,7 +64,7 @@ def without_thinking(answer: str, known: str) -> Spoken:
         if not _counts(text, tag, known):
             place = tag.end()
         elif tag["closing"]:
-            # What stands before it was thought, whoever began it.
+            # What comes before it was thought, whoever began it.
             text, place, had = text[tag.end() :], 0, True
         else:
             had = True

@@ -1,7 +1,7 @@
 """How models of next edits are asked, as data: one table.
 
 Each of these models rewrites a window of the file. A prompt holds the edits made of late, the
-window as it is, and what stands around it; the answer is the window as it becomes.
+window as it is, and what is around it; the answer is the window as it becomes.
 
 Sources: the model card of sweep-next-edit (Sweep A), the package sweep-autocomplete 0.1.1 (Sweep
 B), ``crates/zeta_prompt`` of Zed (Zeta 1, 2 and 2.1).
@@ -27,7 +27,7 @@ class NextEditFormat:
     its line, and all around it is the format's own, names of control tokens among it.
 
     Fields of ``prompt``: ``path``, ``edits``, ``original`` (the window before the last edit),
-    ``window``, ``before`` and ``after`` (what stands around it), ``start`` and ``end`` (line
+    ``window``, ``before`` and ``after`` (what is around it), ``start`` and ``end`` (line
     numbers of the window, from 1), ``file`` (a long stretch around it), ``prefill`` (what of the
     answer is written ahead). Fields of ``edit``: ``path``, ``old``, ``new``, ``start``, ``end``,
     ``hunk`` (as in unified diffs).
@@ -64,12 +64,12 @@ class NextEditFormat:
     nothing: str = ""
     """The answer that changes nothing, where it has words of its own."""
     marker: str = ""
-    """Stands before each block of the window, with its ``{number}``."""
+    """Comes before each block of the window, with its ``{number}``."""
     file_start: str = ""
-    """Stands before the first line of a file."""
+    """Comes before the first line of a file."""
     stops: tuple[str, ...] = ()
     writes_ahead: bool = False
-    """The lines above the cursor are written ahead: the answer begins behind them."""
+    """The lines above the cursor are written ahead: the answer begins after them."""
     original_of_unfinished: bool = False
     """``original`` is the window before the edit that is being typed, and that is none of
     ``edits``; without one it is the window as it is."""

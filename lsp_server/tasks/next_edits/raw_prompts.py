@@ -11,8 +11,8 @@ from lsp_server.tasks.next_edits.replacements import changed_stretches
 
 
 class RawWindow(NamedTuple):
-    """What a prompt wants rewritten: the answer that changes nothing, and what the edits in the
-    prompt replaced, old and new text."""
+    """What a prompt asks to be rewritten: the answer that changes nothing, and what the edits in
+    the prompt replaced, old and new text."""
 
     expected: str
     rewrites: list[tuple[str, str]]

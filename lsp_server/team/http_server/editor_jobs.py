@@ -18,7 +18,7 @@ from lsp_server.team.http_server.errors import RequestRefused, invalid
 from lsp_server.team.http_server.fields import Fields
 
 MOST_ACCEPTED_CHARACTERS = 1 << 16
-"""Of a suggestion that was taken, and of what stood before it: it is encoded between forwards."""
+"""Of a suggestion that was taken, and of what came before it: it is encoded between forwards."""
 PRIORITIES = COMPLETION, EDIT, PREFETCH, PREFILL
 Job = TypeVar("Job", CompletionJob, EditJob, CompletionJob | EditJob, AcceptedText)
 

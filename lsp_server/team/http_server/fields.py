@@ -76,7 +76,7 @@ class Fields:
         return sorted(set(self._values) - self._taken)
 
     def end(self) -> None:
-        """All was taken: whatever else stands there is refused."""
+        """All was taken: whatever else is there is refused."""
         if left := self.left():
             raise invalid(f"{self._where}{left[0][:60]} is not known here")
 

@@ -48,7 +48,7 @@ class GenerationEvents(Events):
 
     @abstractmethod
     def end(self, index: int, result: JobResult) -> bytes:
-        """What comes behind its last piece."""
+        """What comes after its last piece."""
 
     @abstractmethod
     def choice(self, index: int, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:

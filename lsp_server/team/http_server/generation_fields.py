@@ -77,7 +77,7 @@ def _sampling(fields: Fields) -> Sampling:
 
 
 def choices_of(fields: Fields) -> int:
-    """How many answers are wanted to each prompt."""
+    """How many answers are asked for to each prompt."""
     name = "n" if fields.has("n") else "n_cmpl"
     count = fields.whole(name, 1, 1, MOST_JOBS)
     if fields.whole("best_of", count, 1, MOST_JOBS) != count:
@@ -87,7 +87,7 @@ def choices_of(fields: Fields) -> int:
 
 def batch_of(jobs: Sequence[GenerateJob], choices: int) -> list[GenerateJob]:
     """The jobs that write so many answers to each of some. Those to one prompt are drawn by seeds
-    one behind another, so that each is what a request of its own with that seed is answered."""
+    one after another, so that each is what a request of its own with that seed is answered."""
     if len(jobs) * choices > MOST_JOBS:
         raise invalid(f"n answers to each prompt are at most {MOST_JOBS}; send several requests")
     batch = secrets.token_hex(8) if len(jobs) * choices > 1 else ""
@@ -204,7 +204,7 @@ def fair_priority(priority: int, max_tokens: int) -> int:
 
 
 def wanted_logprobs(fields: Fields) -> int | None:
-    """How many of the likeliest tokens are told at each place; None: nothing is. A number, as
+    """How many of the likeliest tokens are told at each position; None: nothing is. A number, as
     OpenAI's completions have it, or true with ``top_logprobs``, as its chats do."""
     value = fields.take("logprobs", False)
     most = fields.whole("top_logprobs", 0, 0, MOST_LOGPROBS)
@@ -229,7 +229,7 @@ def stop_texts(fields: Fields) -> list[str]:
 
 
 TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
-"""Kinds of parts that are texts, and where these stand."""
+"""Kinds of parts that are texts, and where these are."""
 
 
 def text_content(value: Any, where: str) -> str:

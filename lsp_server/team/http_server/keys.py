@@ -61,7 +61,7 @@ class HashedKey:
 
     @property
     def line(self) -> str:
-        """As it stands in the file."""
+        """As it is in the file."""
         return f"{self.holder} {_HASHED}:{_packed(self.salt)}:{_packed(self.digest)}"
 
     def is_of(self, key: str) -> bool:

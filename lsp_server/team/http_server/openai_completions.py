@@ -45,7 +45,7 @@ class CompletionEvents(OpenAiEvents):
         return {"text": text}
 
     def logprobs(self, index: int, tokens: list[Span]) -> dict[str, Any]:
-        """How likely tokens were, and where in the text of their choice they stand."""
+        """How likely tokens were, and where in the text of their choice they are."""
         return self._logprobs[index].of(tokens)
 
 

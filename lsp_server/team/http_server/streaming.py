@@ -33,7 +33,7 @@ class Events:
     """Whether a request that fails before anything came is answered with an HTTP status."""
 
     def close(self, results: Sequence[Any]) -> bytes:
-        """What comes behind the end of the last request; in the order in which they were asked."""
+        """What comes after the end of the last request; in the order in which they were asked."""
         return b""
 
     def spans(self, index: int, spans: list[Span]) -> bytes:

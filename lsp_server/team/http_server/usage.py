@@ -9,7 +9,7 @@ from lsp_server.shared.contract.jobs import JobResult
 
 
 def usage(results: Sequence[JobResult], choices: int = 1) -> dict[str, Any]:
-    """Tokens of prompts, each of which has so many answers one behind another, and of these. Of a
+    """Tokens of prompts, each of which has so many answers one after another, and of these. Of a
     prediction, accepted tokens are those that an answer took from it, and rejected ones those that
     are not in the answer."""
     firsts = results[::choices]

@@ -32,7 +32,7 @@ DESCRIBED_WITHIN_S = 5.0
 
 
 class ReplicasConnection(Child):
-    """The replicas of an engine on Ray Serve, in the place of a child process. Serve replaces those
+    """The replicas of an engine on Ray Serve, in place of a child process. Serve replaces those
     that die."""
 
     def __init__(

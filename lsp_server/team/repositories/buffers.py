@@ -14,7 +14,7 @@ from repo_index.secret_paths import secret_path
 
 @dataclass(frozen=True, slots=True)
 class BufferEdit:
-    """What changed in a text: ``text`` stands where ``start`` to ``stop`` was (characters).
+    """What changed in a text: ``text`` is where ``start`` to ``stop`` was (characters).
     ``start`` and ``stop`` are both 0 and ``base`` is empty for a text that is sent whole."""
 
     path: str

@@ -143,8 +143,8 @@ class HostedRepositories:
     def change_buffers(
         self, repository: str, session: str, holder: str, edits: list[BufferEdit], closed: list[str]
     ) -> None:
-        """An editor's open documents changed. Raises RepositoryError; what stood before the edit
-        that cannot be followed is done."""
+        """An editor's open documents changed. Raises RepositoryError; what was there before the
+        edit that cannot be followed is done."""
         view = self._view(f"{repository}.{session}", holder)
         for path in closed:
             if view.buffers.close(path):

@@ -16,7 +16,7 @@ _DEVICES = re.compile(
     r"\s*(?:\..*)?",
     re.IGNORECASE | re.DOTALL,
 )
-"""Names that Windows takes for devices, whatever stands behind a dot.
+"""Names that Windows takes for devices, whatever comes after a dot.
 
 Source: Naming Files, Paths, and Namespaces (Microsoft)."""
 
@@ -46,7 +46,7 @@ def path_problem(path: str) -> str:
 
 
 def colliding(paths: list[str]) -> set[str]:
-    """Those of ``paths`` that another, which stands before them, leaves no room for: names that
+    """Those of ``paths`` that another, which comes before them, leaves no room for: names that
     differ in case alone, and a file where another has a folder."""
     files: set[str] = set()
     folders: set[str] = set()

@@ -1,1 +1,1 @@
-"""Open documents: their text, where they stand, and which of them hold secrets."""
+"""Open documents: their text, where they are, and which of them hold secrets."""

@@ -23,7 +23,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place between characters: line and code points from its start, both 0-based."""
+    """A position between characters: line and code points from its start, both 0-based."""
 
     line: int
     column: int
@@ -136,7 +136,7 @@ class Document:
         return DocumentVersion(self.uri, self.language, self.version, self.text)
 
     def position(self, line: int, units: int, encoding: Encoding) -> Position:
-        """An LSP position as ours. Outside the document: the nearest place in it."""
+        """An LSP position as ours. Outside the document: the nearest position in it."""
         if line < 0:
             return Position(0, 0)
         if line >= len(self.lines):
@@ -144,7 +144,7 @@ class Document:
         return Position(line, column_of(self.lines[line], units, encoding))
 
     def end(self) -> Position:
-        """The place after the last character."""
+        """The position after the last character."""
         return Position(len(self.lines) - 1, len(self.lines[-1]))
 
     def offset(self, position: Position) -> int:
@@ -152,7 +152,7 @@ class Document:
         return self._line_starts()[position.line] + position.column
 
     def position_at(self, offset: int) -> Position:
-        """The place ``offset`` code points after the start."""
+        """The position ``offset`` code points after the start."""
         starts = self._line_starts()
         line = bisect_right(starts, offset, 0, len(self.lines)) - 1
         return Position(line, min(offset - starts[line], len(self.lines[line])))

@@ -9,7 +9,7 @@ _HIDDEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0
 
 
 def first_hidden(text: str, known: str) -> int | None:
-    """Place of the first hidden character that does not occur in ``known``."""
+    """Index of the first hidden character that does not occur in ``known``."""
     if text.isascii():
         return None
     for found in _HIDDEN.finditer(text):
@@ -19,7 +19,7 @@ def first_hidden(text: str, known: str) -> int | None:
 
 
 def hidden_warning(old: str, new: str) -> str:
-    """A line for the user when ``new`` brings hidden characters in; empty otherwise."""
+    """A line for the user when ``new`` adds hidden characters; empty otherwise."""
     place = first_hidden(new, old)
     if place is None:
         return ""

@@ -49,12 +49,12 @@ class SecretDocuments:
         return verdict.text_reason
 
     def changed(self, document: Document, edit: TextEdit[Position]) -> None:
-        """``edit`` was made in a document, which reads as it does behind it."""
+        """``edit`` was made in a document, which reads as it does after it."""
         verdict = self._verdict_of(document)
         if verdict.path_reason or verdict.text_reason is None:
             return
         if verdict.text_reason:
-            # What was found may be gone, or may stand elsewhere now.
+            # What was found may be gone, or may be elsewhere now.
             verdict.text_reason = None
         elif secret_content(_text_around(document, edit), compiled=False):
             verdict.text_reason = None

@@ -21,7 +21,7 @@ LONGEST_URI = 16_384
 
 
 def paths_in(uri: str) -> list[str]:
-    """Every path in a URI, decoded, with ``/`` between its parts. Each stands once."""
+    """Every path in a URI, decoded, with ``/`` between its parts. Each occurs once."""
     found: dict[str, None] = {}
     waiting = [(uri[:LONGEST_URI], 0)]
     while waiting:
@@ -36,7 +36,7 @@ def paths_in(uri: str) -> list[str]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What stands before the query and the fragment, and everything in those."""
+    """What comes before the query and the fragment, and everything in those."""
     path, *rest = re.split(r"[?#]", text, maxsplit=1)
     if '"' not in path:
         yield path
@@ -65,7 +65,7 @@ def _strings_of(query: str) -> Iterator[str]:
 
 
 def _paths_of(part: str) -> Iterator[str]:
-    """A part without its schemes and its authority, and what stands behind colons in it."""
+    """A part without its schemes and its authority, and what comes after colons in it."""
     part = part.strip().replace("\\", "/")
     while (scheme := _SCHEME.match(part)) is not None:
         part = part[scheme.end() :]
@@ -74,7 +74,7 @@ def _paths_of(part: str) -> Iterator[str]:
             part = "/" + part[2:].partition("/")[2]
     if part.strip("/"):
         yield _normal(part)
-    # A host, a revision or a drive may stand before a path: HEAD:a/.env, ssh:host:/home/u/.netrc.
+    # A host, a revision or a drive may come before a path: HEAD:a/.env, ssh:host:/home/u/.netrc.
     while ":" in part:
         part = part.partition(":")[2]
         if part.strip("/"):

@@ -47,7 +47,7 @@ class Folders:
         return path
 
     def place(self, uri: str) -> DocumentLocation:
-        """Where a document stands: in the innermost folder that holds it, whichever side of a link
+        """Where a document is: in the innermost folder that holds it, whichever side of a link
         the editor names."""
         absolute = to_fs_path(uri.split("#", 1)[0]) or ""
         if not absolute or "\0" in absolute:
@@ -72,7 +72,7 @@ def folder_path(uri: str) -> str | None:
 
 def _innermost(folders: dict[str, str], path: str) -> tuple[str, str] | None:
     """The folder (and the path in it, with slashes) that is the innermost around a path. The
-    places of the folders are the values."""
+    real paths of the folders are the values."""
     around = [folder for folder, place in folders.items() if holds(place, path)]
     if not around:
         return None

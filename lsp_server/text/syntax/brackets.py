@@ -16,13 +16,13 @@ _BRACE = re.compile(r"[{}]")
 _BRACES_ALONE = {"bibtex", "latex"}
 """Grammars in which a round or square bracket needs no partner."""
 _NO_PAIRS = {"vim"}
-"""Grammars in which patterns stand bare, with any bracket in them."""
+"""Grammars in which patterns are bare, with any bracket in them."""
 _CASE_PATTERN = re.compile(r"[^\s(][^(]*\Z")
 """Before the ``)`` of a shell's ``case`` pattern: text on its line, and no bracket."""
 
 
 class Bracket(NamedTuple):
-    """A bracket and where it stands."""
+    """A bracket and where it is."""
 
     place: int
     sign: str

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 SCANNED_CHARACTERS = 8_000
-"""Imports stand at the beginning of a file."""
+"""Imports are at the beginning of a file."""
 MOST_IMPORTS = 64
 
 _ALIASED = r"[\w.]+(?:[ \t]+as[ \t]+\w+)?"
@@ -33,7 +33,7 @@ _SOURCE_ROOTS = ("", "src", "lib", "python")
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """One import: where its file may stand, likeliest first, and the names taken from it."""
+    """One import: where its file may be, likeliest first, and the names taken from it."""
 
     paths: tuple[str, ...]
     names: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def python_paths(module: str, folder: str) -> Iterator[str]:
-    """Where the file of a module may stand, likeliest first; ``folder`` is that of the file which
+    """Where the file of a module may be, likeliest first; ``folder`` is that of the file which
     imports it."""
     dots = len(module) - len(module.lstrip("."))
     inside = module.strip(".").replace(".", "/")

@@ -41,7 +41,7 @@ class Around(NamedTuple):
 
     open_before: str
     inside: list[Bracket]
-    """Places are counted from the range's start."""
+    """Offsets are counted from the range's start."""
     closed_after: str
 
 

@@ -33,7 +33,7 @@ class NameUse(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """What stands at a place, and how a new name is written there."""
+    """What is at a place, and how a new name is written there."""
 
     use: NameUse
     declares: bool = False
@@ -182,7 +182,7 @@ def leaf_after(tree: SyntaxTree, node: Node) -> Node | None:
 
 
 def text_of(tree: SyntaxTree, node: Node | None) -> str:
-    """What stands at a node."""
+    """What is at a node."""
     if node is None:
         return ""
     return tree.text[tree.index(node.start_byte) : tree.index(node.end_byte)]
@@ -359,7 +359,7 @@ def _is_first_named(parent: Node, node: Node) -> bool:
 
 
 def _is_behind_dot(tree: SyntaxTree, node: Node) -> bool:
-    """Whether a name is looked up in what stands before it."""
+    """Whether a name is looked up in what comes before it."""
     parent = node.parent
     outer = parent.type if parent is not None else ""
     if outer in ("extract_operator", "namespace_operator", "method_index_expression"):
@@ -419,7 +419,7 @@ def _is_in_literal(method: Node) -> bool:
 
 
 def _is_no_part(parent: Node, kind: str, inner: Node) -> bool:
-    """Whether what stands in a pattern is no part of what it gives: a type, a key, a default."""
+    """Whether what is in a pattern is no part of what it gives: a type, a key, a default."""
     if kind == "assignment_statement":
         return inner.type != "variable_list"
     fields = ["type", "right", "key", "default", "size"]

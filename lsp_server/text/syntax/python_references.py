@@ -97,7 +97,7 @@ class PythonMembers:
         return None
 
     def class_by_name(self, one: Occurrence) -> Scope | None:
-        """The class that stands before the dot."""
+        """The class that is named before the dot."""
         before = receiver(one)
         if before is None:
             return None

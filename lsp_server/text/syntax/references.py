@@ -102,7 +102,7 @@ def _may_declare_again(tree: SyntaxTree, declared: list[Reference]) -> bool:
 
 
 def _is_hidden(tree: SyntaxTree, names: list[Reference], declared: Reference) -> bool:
-    """Whether a place of the scope, or of one within it, stands before what declares its name
+    """Whether a place of the scope, or of one within it, is before what declares its name
     there, so that it may mean another one."""
     if tree.grammar == "python":
         return False
@@ -279,7 +279,7 @@ class _Classes:
         return self._first.get(self._name(scope), scope)
 
     def owner(self, node: Node, scopes: tuple[Scope, ...]) -> tuple[str | None, Scope | None]:
-        """What stands before the dot of a member, and the class whose member that is."""
+        """What comes before the dot of a member, and the class whose member that is."""
         tree = self._tree
         if tree.text[tree.index(node.start_byte)] == "@":
             return None, None

@@ -126,7 +126,7 @@ def may_be_identifier(kind: str) -> bool:
 
 
 def is_quoted(text: str) -> bool:
-    """Whether a leaf stands in quotes: some grammars tell strings from names by that alone."""
+    """Whether a leaf is in quotes: some grammars tell strings from names by that alone."""
     return len(text) >= 2 and text[0] in "\"'`" and text[-1] == text[0]
 
 
@@ -134,7 +134,7 @@ def is_quoted(text: str) -> bool:
 def role_query(grammar: str) -> Query:
     """The question for all nodes of a grammar that have a role of their own: ``comment``,
     ``string``, ``text``, ``code`` (what runs inside of a string) and ``literal`` (a string where it
-    stands in quotes)."""
+    is in quotes)."""
     from tree_sitter import Query
 
     language = load_grammar(grammar)

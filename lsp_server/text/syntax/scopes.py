@@ -50,7 +50,7 @@ _BLOCKS |= {"objc": _BLOCKS["cpp"], "cuda": _BLOCKS["cpp"], "luau": _BLOCKS["lua
 """What else opens a scope, by grammar."""
 _CLASS = re.compile(r"class|struct|interface|trait|enum|record|object|protocol|extension|impl_item")
 _WITHOUT_BODY = {"dart": re.compile(r"_signature$")}
-"""Scopes of :data:`_SCOPE` whose body stands beside them, so that they are none."""
+"""Scopes of :data:`_SCOPE` whose body is beside them, so that they are none."""
 _NO_NAME = re.compile(r"lambda|closure|arrow|anonymous|literal|_initializer$")
 """Scopes that have no name: all that is in them belongs to them."""
 _CALLS = re.compile(r"[({]")
@@ -72,7 +72,7 @@ class Scope:
 
 
 class _Around(NamedTuple):
-    """A scope, and up to where it holds its own name and what stands before that, but for the
+    """A scope, and up to where it holds its own name and what is before that, but for the
     receiver of a method."""
 
     scope: Scope

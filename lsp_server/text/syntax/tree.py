@@ -98,7 +98,7 @@ class SyntaxTree:
     def identifiers(
         self, name: str, start: int = 0, end: int | None = None
     ) -> list[tuple[int, int]]:
-        """Where ``name`` stands as an identifier between two offsets: in code, whole, without a
+        """Where ``name`` occurs as an identifier between two offsets: in code, whole, without a
         sigil, and not a keyword. Where the grammar leaves code unread, words count."""
         end = len(self.text) if end is None else end
         word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")

@@ -205,7 +205,7 @@ def test_who_stops_keeps_what_was_told(server: Server, file: Path) -> None:
         download(server.url, file, stop, nbytes=len(WHOLE))
 
     assert file.read_bytes() == WHOLE[:told]
-    assert try_again(file) == "try again, it goes on behind the 0.1 MB that came"
+    assert try_again(file) == "try again, it goes on after the 0.1 MB that came"
 
 
 @pytest.mark.parametrize("length", [True, False])

@@ -281,7 +281,7 @@ def test_what_is_not_clear_is_said(repository: Repository, hub_here: None) -> No
     assert "has no GGUF file" in refused()
     repository.files = {"a-00001-of-00002.gguf": Q8}
     assert "a-00002-of-00002.gguf is missing in its repository" in refused()
-    assert "is not there, or wants a token" in refused("owner/nothing")
+    assert "is not there, or needs a token" in refused("owner/nothing")
 
 
 def test_a_file_of_which_the_hub_says_no_hash_is_not_taken(repository: Repository) -> None:
@@ -322,13 +322,13 @@ def test_a_repository_of_which_one_agrees_to_the_terms_first(repository: Reposit
     repository.token, repository.gated = "hf_of_mine", True
     refused = get("owner/coder-GGUF:Q8_0")
     assert refused.returncode == 1
-    assert "owner/coder-GGUF wants its licence accepted: do that on its page" in refused.stderr
+    assert "owner/coder-GGUF asks for its licence to be accepted: do that on its page" in refused.stderr
     assert get("owner/coder-GGUF:Q8_0", HF_TOKEN="hf_of_mine").returncode == 0
 
 
 def test_a_private_repository_wants_a_token(repository: Repository) -> None:
     repository.token = "hf_of_mine"
-    assert "or wants a token: set HF_TOKEN" in get("owner/coder-GGUF:Q8_0").stderr
+    assert "or needs a token: set HF_TOKEN" in get("owner/coder-GGUF:Q8_0").stderr
     assert get("owner/coder-GGUF:Q8_0", HF_TOKEN="hf_of_mine").returncode == 0
 
 

@@ -561,7 +561,7 @@ def test_a_server_is_checked_for_reach_key_and_version() -> None:
             assert "small fp32, protocol version 1" in await checked_server(url, KEY)
             with pytest.raises(ModelUnavailable, match="does not take the key"):
                 await checked_server(url, "wrong-plum")
-            with pytest.raises(ModelUnavailable, match="wants a key"):
+            with pytest.raises(ModelUnavailable, match="asks for a key"):
                 await checked_server(url, "")
             server.model = {**server.model, "protocol": 9}
             with pytest.raises(ModelUnavailable, match="version 9"):
