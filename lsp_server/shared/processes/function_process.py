@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import BinaryIO, ParamSpec, TypeVar
 
 from lsp_server.shared.errors import RedraftError, WorkTakesTooLong
+from lsp_server.shared.processes.background import in_background
 from lsp_server.shared.processes.child import Child, FramePipe, serve_frames_on_stdio
 from lsp_server.shared.processes.framing import Frame
 
@@ -23,6 +24,8 @@ Arguments = ParamSpec("Arguments")
 
 LONGEST_S = 10.0
 """A call that takes longer is given up, and the process with it."""
+IDLE_S = 300.0
+"""The process ends when nobody has called it for so long."""
 
 
 class _ProcessEnded(WorkTakesTooLong):
@@ -30,13 +33,14 @@ class _ProcessEnded(WorkTakesTooLong):
 
 
 class FunctionProcess:
-    """One process, started with the first call and again when it died."""
+    """One process, started with the first call and again when it died or ended for want of work."""
 
     def __init__(self) -> None:
         self._child = Child(__name__, [], self._receive, self._died)
         self._calls: dict[int, asyncio.Future[bytes]] = {}
         self._numbers = itertools.count()
         self._starting = asyncio.Lock()
+        self._idle: asyncio.TimerHandle | None = None
         self._closed = False
 
     @property
@@ -68,6 +72,7 @@ class FunctionProcess:
         return returned
 
     async def _answer(self, data: str) -> bytes:
+        self._stop_waiting()
         await self._start()
         number, future = next(self._numbers), asyncio.get_running_loop().create_future()
         self._calls[number] = future
@@ -80,6 +85,19 @@ class FunctionProcess:
             raise WorkTakesTooLong(f"more than {LONGEST_S:g} s and was given up") from None
         finally:
             self._calls.pop(number, None)
+            self._stop_waiting()
+            self._idle = asyncio.get_running_loop().call_later(
+                IDLE_S, lambda: in_background(self._end_unused())
+            )
+
+    def _stop_waiting(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+
+    async def _end_unused(self) -> None:
+        async with self._starting:
+            if not self._calls:
+                await self._child.close()
 
     async def _start(self) -> None:
         async with self._starting:
@@ -90,6 +108,7 @@ class FunctionProcess:
     async def close(self) -> None:
         """End the process."""
         self._closed = True
+        self._stop_waiting()
         await self._child.close()
 
     def _receive(self, frame: Frame) -> None:

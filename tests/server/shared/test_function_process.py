@@ -70,6 +70,21 @@ def test_a_long_call_holds_nobody_up_and_is_given_up(monkeypatch: pytest.MonkeyP
     running(work)
 
 
+def test_it_ends_when_nobody_calls_and_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(function_process, "IDLE_S", 0.2)
+
+    async def work(process: FunctionProcess) -> None:
+        for number in range(3):
+            long = asyncio.create_task(process.call(time.sleep, 0.7))
+            assert await process.call(abs, -number) == number
+            assert await long is None
+            assert process.pid is not None
+            while process.pid is not None:
+                await asyncio.sleep(0.02)
+
+    running(work)
+
+
 def test_whoever_leaves_is_not_waited_for() -> None:
     async def work(process: FunctionProcess) -> None:
         await process.call(abs, -1)
