@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -30,11 +30,16 @@ _VALUE = re.compile(
 )
 
 
-_LONG_WORD = re.compile(r"[A-Za-z0-9+/_=.~:%-]{15,}")
+_LEAST_WORD = 15
+_LONG_WORD = re.compile(rf"[A-Za-z0-9+/_=.~:%-]{{{_LEAST_WORD},}}")
 _SPACED_MARKS = frozenset({"PRIVATE-TOKEN"})
 """Tokens that are apart from what they are known by."""
 _FOLDED_MARKS = frozenset((*PASSWORDS, *_WORDS))
 _MARKS = (*KEY_BLOCKS, *TOKENS, "://", *PASSWORDS, *_WORDS)
+_LONGEST_MARK = max(map(len, _MARKS))
+_REACH = _LONGEST_MARK + _LEAST_WORD
+_PART = 50_000
+"""Characters that are looked at at a time, some milliseconds."""
 
 
 @lru_cache(maxsize=1)
@@ -62,61 +67,98 @@ letters spell a short one by chance, but seldom in one case."""
 def secret_content(text: str, *, compiled: bool = True) -> str:
     """What in a text looks like a credential, with its line; empty when nothing does. ``compiled``:
     search by compiled code, which is loaded for it; otherwise none is."""
-    place = secret_place(text, compiled=compiled)
-    if place is None:
+    if not compiled:
+        return next(filter(None, secret_content_by_parts(text)), "")
+    whole = _Part(text, 0, len(text))
+    return _told(text, _secret_in(whole, _marks().found_in(text)))
+
+
+def secret_content_by_parts(text: str) -> Iterator[str]:
+    """``secret_content`` without compiled code, for whoever has other work meanwhile: empty after
+    each part of a long text in which nothing begins, and at last what was found."""
+    for start in range(0, len(text), _PART):
+        part = _Part(text, start, min(start + _PART, len(text)))
+        found = _told(text, _secret_in(part, part.marks()))
+        yield found
+        if found:
+            return
+
+
+def _told(text: str, found: tuple[int, str] | None) -> str:
+    if found is None:
         return ""
-    offset, what = place
+    offset, what = found
     return f"secret: {what} on line {text.count(chr(10), 0, offset) + 1}"
 
 
-def secret_place(text: str, *, compiled: bool = True) -> tuple[int, str] | None:
-    """Where something that looks like a credential is, and what it is; None for nowhere."""
-    folded = _folded(text)
-    for mark in _marks().found_in(text) if compiled else _found_in(text, folded):
+class _Part:
+    """The part of a text from ``start`` to ``stop``: what begins in it is looked for, and may go on
+    after it."""
+
+    def __init__(self, text: str, start: int, stop: int) -> None:
+        self.text = text
+        self._start = start
+        self._length = stop - start
+        self._own = text[start : stop + _LONGEST_MARK]
+        self._folded = _folded(self._own)
+
+    def positions(self, mark: str) -> Iterator[int]:
+        """Where a mark begins in the part, as offsets of the whole text."""
+        own = self._folded if mark in _FOLDED_MARKS else self._own
+        found = own.find(mark)
+        while 0 <= found < self._length:
+            yield self._start + found
+            found = own.find(mark, found + 1)
+
+    def marks(self) -> Iterator[str]:
+        """The marks that occur in the part, in the order of the others. Those of tokens are looked
+        for where a word is long enough for one."""
+        around = slice(max(0, self._start - _LEAST_WORD), self._start + self._length + _REACH)
+        words = "\n".join(_LONG_WORD.findall(self.text[around]))
+        for mark in _MARKS:
+            if mark in _FOLDED_MARKS:
+                own = self._folded
+            elif mark in TOKENS and mark not in _SPACED_MARKS:
+                own = words
+            else:
+                own = self._own
+            if mark in own:
+                yield mark
+
+
+def _secret_in(part: _Part, marks: Iterable[str]) -> tuple[int, str] | None:
+    """Where something begins that looks like a credential, and what it is; None for nowhere.
+    ``marks``: those that occur in it."""
+    for mark in marks:
         if mark in KEY_BLOCKS:
-            place = _key_place(text, mark)
+            found = _key_in(part, mark)
         elif mark == "://":
-            place = _address_place(text)
+            found = _address_in(part)
         elif mark in TOKENS:
-            place = _token_place(text, mark)
+            found = _token_in(part, mark)
         elif mark in PASSWORDS:
-            place = _password_place(text, folded, mark)
+            found = _password_in(part, mark)
         else:
-            place = _value_place(text, folded, mark)
-        if place is not None:
-            return place
+            found = _value_in(part, mark)
+        if found is not None:
+            return found
     return None
 
 
-def _found_in(text: str, folded: str) -> Iterator[str]:
-    """The marks that occur in a text, in the order of the others. Those of tokens are looked for
-    where a word is long enough for one."""
-    words = "\n".join(_LONG_WORD.findall(text))
-    for mark in _MARKS:
-        if mark in _FOLDED_MARKS:
-            place = folded
-        elif mark in TOKENS and mark not in _SPACED_MARKS:
-            place = words
-        else:
-            place = text
-        if mark in place:
-            yield mark
-
-
-def _key_place(text: str, mark: str) -> tuple[int, str] | None:
-    for start in _places(text, mark):
-        header = KEY_BLOCKS[mark].search(text, max(0, start - 40), start + 80)
+def _key_in(part: _Part, mark: str) -> tuple[int, str] | None:
+    for start in part.positions(mark):
+        header = KEY_BLOCKS[mark].search(part.text, max(0, start - 40), start + 80)
         if header is None:
             continue
-        if header[1] == "LS" or _has_key(text, header):
+        if header[1] == "LS" or _has_key(part.text, header):
             return start, "a private key"
     return None
 
 
-def _password_place(text: str, folded: str, mark: str) -> tuple[int, str] | None:
+def _password_in(part: _Part, mark: str) -> tuple[int, str] | None:
     before, pattern = PASSWORDS[mark]
-    for start in _places(folded, mark):
-        found = pattern.search(text, max(0, start - before), start + _LONGEST_ADDRESS)
+    for start in part.positions(mark):
+        found = pattern.search(part.text, max(0, start - before), start + _LONGEST_ADDRESS)
         if found is None or _PLACEHOLDER.search(found[1]) or len(set(found[1])) <= 4:
             continue
         if _mixed(found[1]) and any(map(str.isdigit, found[1])):
@@ -124,18 +166,19 @@ def _password_place(text: str, folded: str, mark: str) -> tuple[int, str] | None
     return None
 
 
-def _token_place(text: str, mark: str) -> tuple[int, str] | None:
+def _token_in(part: _Part, mark: str) -> tuple[int, str] | None:
     before, pattern = TOKENS[mark]
-    for start in _places(text, mark):
-        for place in range(max(0, start - before), start + 1):
-            found = pattern.match(text, place)
+    for start in part.positions(mark):
+        for first in range(max(0, start - before), start + 1):
+            found = pattern.match(part.text, first)
             if found and _is_random(found[0]):
                 return start, "an access token"
     return None
 
 
-def _address_place(text: str) -> tuple[int, str] | None:
-    for start in _places(text, "://"):
+def _address_in(part: _Part) -> tuple[int, str] | None:
+    text = part.text
+    for start in part.positions("://"):
         end = start + _LONGEST_ADDRESS
         found = "@" in text[start:end] and _URL.search(text, max(0, start - _LONGEST_SCHEME), end)
         if (
@@ -148,15 +191,9 @@ def _address_place(text: str) -> tuple[int, str] | None:
     return None
 
 
-def _folded(text: str) -> str:
-    folded = text.lower()
-    if len(folded) == len(text):
-        return folded
-    return "".join(c.lower() if c.isascii() else c for c in text)
-
-
-def _value_place(text: str, folded: str, word: str) -> tuple[int, str] | None:
-    for start in _places(folded, word):
+def _value_in(part: _Part, word: str) -> tuple[int, str] | None:
+    text = part.text
+    for start in part.positions(word):
         end = text.find("\n", start)
         end = min(len(text) if end < 0 else end, start + 600)
         given = _VALUE.match(text, start + len(word), end)
@@ -165,11 +202,11 @@ def _value_place(text: str, folded: str, word: str) -> tuple[int, str] | None:
     return None
 
 
-def _places(text: str, part: str) -> Iterator[int]:
-    start = text.find(part)
-    while start >= 0:
-        yield start
-        start = text.find(part, start + 1)
+def _folded(text: str) -> str:
+    folded = text.lower()
+    if len(folded) == len(text):
+        return folded
+    return "".join(c.lower() if c.isascii() else c for c in text)
 
 
 def _has_key(text: str, border: re.Match[str]) -> bool:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lsp_server.editor.server import RedraftServer
+    from lsp_server.text.documents.document import Document
 
 logger = logging.getLogger(__name__)
 
@@ -30,12 +31,18 @@ def did_open(ls: RedraftServer, params: types.DidOpenTextDocumentParams) -> None
 
 def _open(ls: RedraftServer, item: types.TextDocumentItem) -> None:
     document = ls.documents.open(item.uri, str(item.language_id), item.version, item.text)
+    if ls.secrets.is_known(document):
+        looked_at(ls, document)
+
+
+def looked_at(ls: RedraftServer, document: Document) -> None:
+    """It is known whether there are secrets in a document that was opened."""
     ls.next_edits.opened(document)
-    ls.feed_buffer(item.uri, opened=True)
+    ls.feed_buffer(document.uri, opened=True)
     ls.forget_if_withheld(document)
     if not inactive_reason(ls, document):
         start = types.Position(0, 0)
-        ls.completion.opened(item.uri, lambda: cursor_at(ls, document, start).ask)
+        ls.completion.opened(document.uri, lambda: cursor_at(ls, document, start).ask)
 
 
 def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> None:

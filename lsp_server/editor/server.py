@@ -159,6 +159,7 @@ class RedraftServer(LanguageServer):
         self.editing.close_all()
         self.status.stop()
         self.protocol.measurements.stop()
+        self.secrets.close()
         if self not in self.hub.clients:
             return
         self.hub.clients.discard(self)

@@ -11,6 +11,7 @@ import pytest
 from planted_secrets import LETTERS, SECRET_PATHS, token, word
 from seeds import Amount
 
+from repo_index import secrets
 from repo_index.datastore import Datastore
 from repo_index.indexer import Indexer
 from repo_index.secret_paths import secret_path
@@ -63,6 +64,26 @@ def test_planted_secrets_are_found_by_content(library: list[str]) -> None:
         if not secret_content(text):
             missed.append((kind, line))
     assert len(missed) <= 25, missed
+
+
+def test_a_text_that_is_looked_at_in_parts_has_what_the_whole_has(
+    library: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    generator = random.Random(seed)
+    found = 0
+    for _ in range(150):
+        text = "\n".join(
+            [code(generator, library), planted(generator)[1], code(generator, library)]
+        )
+        whole = secret_content(text)
+        monkeypatch.setattr(secrets, "_PART", generator.choice([1, 7, 40, 300, len(text) - 1]))
+        assert bool(secret_content(text, compiled=False)) is bool(whole), text
+        parts = list(secrets.secret_content_by_parts(text))
+        assert not any(parts[:-1])
+        found += bool(parts[-1])
+    assert found > 100
 
 
 def test_ordinary_code_is_hardly_ever_taken_for_a_secret(library: list[str]) -> None:

@@ -3,17 +3,23 @@ why."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lsp_server.shared.processes.background import in_background
 from lsp_server.text.documents.allowed_files import AllowedFiles, allowed_file
 from lsp_server.text.documents.document import Document, Position
 from lsp_server.text.documents.uri_paths import paths_in
 from lsp_server.text.text_edit import TextEdit
 from repo_index.secret_paths import secret_path
-from repo_index.secrets import secret_content
+from repo_index.secrets import secret_content, secret_content_by_parts
 
+LONG_TEXT = 100_000
+"""Characters. A longer text is looked at in parts, and others have their turn meanwhile."""
+NOT_KNOWN = "it is being found out whether there are secrets in it"
 AROUND_CHARACTERS = 1_500
 """A secret that is typed ends at most so far from where the text changes."""
 
@@ -25,12 +31,19 @@ class _Verdict:
     document: Document
     path_reason: str
     text_reason: str | None = None
+    search: asyncio.Task[None] | None = None
+    """Finds the text's reason."""
+    is_doubtful: bool = False
+    """A secret may have been typed since the search began."""
 
 
 class SecretDocuments:
     """Judges the open documents of one client."""
 
     def __init__(self, allowed: AllowedFiles) -> None:
+        self.on_known: Callable[[Document], None] | None = None
+        """Told of a long text once it is known, which is held back until then. Without it any text
+        is looked at when that is asked."""
         self._allowed = allowed
         self._verdicts: dict[str, _Verdict] = {}
 
@@ -44,28 +57,56 @@ class SecretDocuments:
         verdict = self._verdict_of(document)
         if verdict.path_reason:
             return verdict.path_reason
-        if verdict.text_reason is None:
+        if verdict.text_reason is None and not self._is_searched(verdict):
             verdict.text_reason = secret_content(document.text, compiled=False)
-        return verdict.text_reason
+        return NOT_KNOWN if verdict.text_reason is None else verdict.text_reason
+
+    def _is_searched(self, verdict: _Verdict) -> bool:
+        if verdict.search is None and self.on_known and len(verdict.document.text) > LONG_TEXT:
+            verdict.search = in_background(self._search(verdict, self.on_known))
+        return verdict.search is not None
+
+    async def _search(self, verdict: _Verdict, on_known: Callable[[Document], None]) -> None:
+        document, reason = verdict.document, ""
+        text: str | None = None
+        # What was found may be gone by now, and what was typed may be a secret.
+        while text is None or ((reason or verdict.is_doubtful) and text != document.text):
+            text, reason, verdict.is_doubtful = document.text, "", False
+            for found in secret_content_by_parts(text):
+                reason = found
+                await asyncio.sleep(0)
+        verdict.text_reason, verdict.search = reason, None
+        on_known(document)
+
+    def is_known(self, document: Document) -> bool:
+        """Whether a document was looked at."""
+        return self.secret_reason(document) != NOT_KNOWN
 
     def changed(self, document: Document, edit: TextEdit[Position]) -> None:
         """``edit`` was made in a document, which reads as it does after it."""
         verdict = self._verdict_of(document)
-        if verdict.path_reason or verdict.text_reason is None:
+        if verdict.path_reason or (verdict.text_reason is None and verdict.search is None):
             return
-        if verdict.text_reason:
+        if verdict.text_reason or len(edit.text) > LONG_TEXT:
             # What was found may be gone, or may be elsewhere now.
-            verdict.text_reason = None
+            verdict.text_reason, verdict.is_doubtful = None, True
         elif secret_content(_text_around(document, edit), compiled=False):
-            verdict.text_reason = None
+            verdict.text_reason, verdict.is_doubtful = None, True
 
     def closed(self, uri: str) -> None:
         """A document was closed."""
-        self._verdicts.pop(uri, None)
+        if (verdict := self._verdicts.pop(uri, None)) is not None and verdict.search is not None:
+            verdict.search.cancel()
+
+    def close(self) -> None:
+        """The client has gone."""
+        for uri in list(self._verdicts):
+            self.closed(uri)
 
     def _verdict_of(self, document: Document) -> _Verdict:
         verdict = self._verdicts.get(document.uri)
         if verdict is None or verdict.document is not document:
+            self.closed(document.uri)
             verdict = _Verdict(document, path_reason(document.uri))
             self._verdicts[document.uri] = verdict
         return verdict

@@ -322,7 +322,10 @@ def test_a_repository_of_which_one_agrees_to_the_terms_first(repository: Reposit
     repository.token, repository.gated = "hf_of_mine", True
     refused = get("owner/coder-GGUF:Q8_0")
     assert refused.returncode == 1
-    assert "owner/coder-GGUF asks for its licence to be accepted: do that on its page" in refused.stderr
+    assert (
+        "owner/coder-GGUF asks for its licence to be accepted: do that on its page"
+        in refused.stderr
+    )
     assert get("owner/coder-GGUF:Q8_0", HF_TOKEN="hf_of_mine").returncode == 0
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from planted_secrets import SECRET_PATHS, innocent_paths, schemes_of, token
 from lsp_server.text.documents.allowed_files import AllowedFiles
 from lsp_server.text.documents.document import Document
 from lsp_server.text.documents.ignored_paths import IgnoredPaths
-from lsp_server.text.documents.secret_documents import SecretDocuments, path_reason
+from lsp_server.text.documents.secret_documents import NOT_KNOWN, SecretDocuments, path_reason
 from lsp_server.text.documents.uri_paths import paths_in
 from lsp_server.text.documents.workspace_folders import DocumentLocation
 from repo_index.secrets import secret_content
@@ -65,6 +67,72 @@ def test_a_text_is_judged_after_any_changes_as_if_it_were_new() -> None:
             assert bool(reason) is bool(secret_content(document.text, compiled=False))
             seen[bool(reason)] += 1
     assert min(seen.values()) > 20
+
+
+KEY = f'api_key = "{token(random.Random(5))[1]}"\n'
+
+
+def looking(text: str, meanwhile: Callable[[SecretDocuments, Document], None]) -> list[str]:
+    """What is known of a long text at once, and told of it in the end."""
+    told: list[str] = []
+
+    async def work() -> None:
+        secrets = SecretDocuments(AllowedFiles())
+        secrets.on_known = lambda document: told.append(secrets.withheld_reason(document))
+        document = Document("file:///w/a.py", "python", 1, text)
+        told.append(secrets.withheld_reason(document))
+        await asyncio.sleep(0)
+        meanwhile(secrets, document)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        secrets.close()
+
+    asyncio.run(work())
+    return told
+
+
+def typed(text: str, line: int) -> Callable[[SecretDocuments, Document], None]:
+    def meanwhile(secrets: SecretDocuments, document: Document) -> None:
+        secrets.changed(document, document.change((line, 0), (line + 1, 0), text, "utf-16"))
+
+    return meanwhile
+
+
+def replaced(text: str) -> Callable[[SecretDocuments, Document], None]:
+    def meanwhile(secrets: SecretDocuments, document: Document) -> None:
+        secrets.changed(document, document.replace_all(text))
+
+    return meanwhile
+
+
+LINES = "value = compute(value)\n" * 20_000
+
+
+@pytest.mark.parametrize(
+    ("text", "meanwhile", "told"),
+    [
+        ("a = 1\n", typed("", 0), [""]),
+        (KEY, typed("", 9), ["secret: "]),
+        (LINES, typed("", 9), [NOT_KNOWN, ""]),
+        (LINES, typed("x = 1\n", 19_000), [NOT_KNOWN, ""]),
+        (LINES, typed(KEY, 3), [NOT_KNOWN, "secret: "]),
+        (LINES, typed(KEY, 19_990), [NOT_KNOWN, "secret: "]),
+        (LINES, replaced(LINES + KEY), [NOT_KNOWN, "secret: "]),
+        (LINES, replaced(""), [NOT_KNOWN, ""]),
+        (LINES + KEY, typed("", 9), [NOT_KNOWN, "secret: "]),
+        (LINES + KEY, typed("", 20_000), [NOT_KNOWN, ""]),
+        (KEY + LINES, typed("", 0), [NOT_KNOWN, ""]),
+        (KEY + LINES, replaced(""), [NOT_KNOWN, ""]),
+        (KEY + LINES, typed(KEY, 0), [NOT_KNOWN, "secret: "]),
+        (LINES, lambda secrets, document: secrets.closed(document.uri), [NOT_KNOWN]),
+        (LINES, lambda secrets, _: secrets.close(), [NOT_KNOWN]),
+    ],
+)
+def test_a_long_text_is_held_back_until_it_is_known(
+    text: str, meanwhile: Callable[[SecretDocuments, Document], None], told: list[str]
+) -> None:
+    found = looking(text, meanwhile)
+    assert [one[: len("secret: ")] if one != NOT_KNOWN else one for one in found] == told
 
 
 def _any_edit(generator: random.Random, document: Document):  # type: ignore[no-untyped-def]
