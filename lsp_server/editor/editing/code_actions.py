@@ -9,6 +9,7 @@ from typing import Any
 from lsprotocol import types
 
 from lsp_server.editor.editing.instruction_comments import (
+    INSTRUCTION_MARK,
     InstructionComment,
     block_of,
     instruction_comment,
@@ -172,9 +173,11 @@ def _is_other_text(document: Document, line: int, comment: InstructionComment) -
 
 def _comments(where: ActionContext) -> list[types.CodeAction]:
     lines = where.document.lines
-    first, last = where.range.start.line, min(where.range.end.line, len(lines) - 1)
-    found = []
-    for number in range(max(0, first), last + 1):
+    first, last = max(0, where.range.start.line), min(where.range.end.line, len(lines) - 1)
+    found: list[types.CodeAction] = []
+    if INSTRUCTION_MARK not in "".join(lines[first : last + 1]).lower():
+        return found
+    for number in range(first, last + 1):
         comment = instruction_comment(lines[number])
         if comment is None or _is_other_text(where.document, number, comment):
             continue

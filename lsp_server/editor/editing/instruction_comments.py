@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from lsp_server.text.documents.document import split_lines
 from lsp_server.text.text_edit import TextEdit
 
+INSTRUCTION_MARK = "redraft:"
+"""In any case of its letters."""
 _COMMENT_WITH_INSTRUCTION = re.compile(
     r"""(?:(?:\#|//+!?|--\[\[|--|;|/\*+|<!--|%|\(\*|\{-|\{\{!)+|^\s*(?:["'!]|::|rem\b|dnl\b))\s*
     redraft:\s*(.+?)\s*

@@ -18,6 +18,8 @@ from lsp_server.text.text_edit import TextEdit
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+\Z")
+_ENDS_OF_PYTHON = "\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+"""Characters at which ``str.splitlines`` ends a line, and LSP does not."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -41,10 +43,10 @@ class DocumentVersion:
 
 def split_lines(text: str) -> list[str]:
     """Lines with their ends; the last one has none and may be empty. Never empty."""
-    if "\r" not in text:
-        *ended, last = text.split("\n")
-        return [*[f"{line}\n" for line in ended], last]
-    lines = _LINE.findall(text)
+    if any(other in text for other in _ENDS_OF_PYTHON):
+        lines = _LINE.findall(text)
+    else:
+        lines = text.splitlines(keepends=True)
     if not lines or lines[-1][-1] in "\r\n":
         lines.append("")
     return lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import time
+from itertools import pairwise
 
 import pytest
 from seeds import Amount
@@ -85,6 +86,18 @@ def test_random_edits_equal_the_naive_model(amount: Amount) -> None:
 def test_only_the_three_line_ends_of_lsp_end_lines() -> None:
     text = "a\x0cb\u2028c\x85d\x1ce\r\nf\rg\nh"
     assert split_lines(text) == ["a\x0cb\u2028c\x85d\x1ce\r\n", "f\r", "g\n", "h"]
+
+
+def test_random_texts_have_the_lines_of_the_specification() -> None:
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    chance = random.Random(seed)
+    for few in (ALPHABET[:5], [*ALPHABET, "\v", "\x1c", "\x1d", "\x1e", "\u2029"]):
+        for _ in range(2000):
+            text = "".join(chance.choices(few, k=chance.randint(0, 12)))
+            starts = [0, *(found.end() for found in LINE_END.finditer(text)), len(text)]
+            expected = [text[start:end] for start, end in pairwise(starts)]
+            assert split_lines(text) == expected, (seed, text)
 
 
 def test_an_empty_document_has_one_line() -> None:
