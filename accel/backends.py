@@ -9,7 +9,7 @@ from accel.models.backend import Backend
 from accel.models.cpu.opening import open_own
 from accel.models.device import is_on_cpu
 from accel.models.hub import find_model_path
-from accel.models.llama_cpp.places import is_installed
+from accel.models.llama_cpp.library_files import is_installed
 from accel.models.model_file import GgufModel, ModelFile, model_file
 
 

@@ -53,7 +53,7 @@ class GenerationRequest:
     confidences: bool = False
     """Say how likely each token was, given the ``required_prefix``, and the end of the text before
     it (``Chunk.confidences``)."""
-    behind: str = ""
+    following: str = ""
     """The character that follows the text, where that is known: confidences count a text that
     would go on with it as ended, too."""
     ignore_end: bool = False

@@ -30,7 +30,7 @@ from accel.files.memory_fit import BYTES_OF, Size, token_bytes
 from accel.files.model_folder import check_folder
 from accel.files.model_path import state_of, weights_files
 from accel.files.safetensors import read_header
-from accel.models.llama_cpp.places import INSTALL, is_installed
+from accel.models.llama_cpp.library_files import INSTALL, is_installed
 from accel.text.families import FAMILIES
 from accel.text.gguf_tokenizer import KeptTokenizer, kept_tokenizer, tokenizer_of
 from accel.text.tokenizer import Tokenizer

@@ -26,7 +26,7 @@ class Order(str, Enum):
     """prefix: for models too small to gain from what is after the hole."""
 
 
-class Place(Enum):
+class FilePosition(Enum):
     """Where the paths and the text of files are in a prompt with several files."""
 
     BEFORE = "before"
@@ -43,7 +43,7 @@ class FileFormat:
     vocabulary has no token for are written as text."""
 
     mark: str
-    place: Place = Place.BEFORE
+    position: FilePosition = FilePosition.BEFORE
     repository: str = ""
     """The token before the name of the repository; empty where models read none."""
     behind_name: str = ""
@@ -99,7 +99,7 @@ FAMILIES = (
         "StarCoder2",
         *_PLAIN,
         Order.PREFIX_FIRST,
-        FileFormat("<file_sep>", Place.PATH_INSIDE, repository="<repo_name>"),
+        FileFormat("<file_sep>", FilePosition.PATH_INSIDE, repository="<repo_name>"),
         ends=("<|endoftext|>", "<fim_pad>", "<file_sep>", "<repo_name>"),
         needs=("<file_sep>",),
     ),
@@ -144,7 +144,7 @@ FAMILIES = (
         "Seed-Coder",
         *("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"),
         Order.SUFFIX_PREFIX_MIDDLE,
-        FileFormat("<filename>", Place.INSIDE, between="\n"),
+        FileFormat("<filename>", FilePosition.INSIDE, between="\n"),
         ends=("<[end▁of▁sentence]>",),
     ),
     PromptFamily(
@@ -157,7 +157,7 @@ FAMILIES = (
         "Codestral",
         *("[PREFIX]", "[SUFFIX]", None),
         Order.SUFFIX_PREFIX_MIDDLE,
-        FileFormat("+++++ ", Place.INSIDE, between="\n"),
+        FileFormat("+++++ ", FilePosition.INSIDE, between="\n"),
         ends=("</s>",),
     ),
 )

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from accel.draft_tree import TokenArray
-from accel.text.families import FileFormat, Place
+from accel.text.families import FileFormat, FilePosition
 from accel.text.special_tokens import file_format_of
 from accel.text.tokenizer import Tokenizer
 
@@ -58,7 +58,7 @@ def laid_out(
         text = snippet.text if snippet.text.endswith("\n") else f"{snippet.text}\n"
         if len(text) > budget * tokenizer.longest_token:
             break
-        is_first = file_format.place is Place.INSIDE and not parts
+        is_first = file_format.position is FilePosition.INSIDE and not parts
         part = _file(
             tokenizer, file_format, f"{snippet.path}\n{text}{file_format.between}", is_first
         )
@@ -70,12 +70,12 @@ def laid_out(
         return NO_FILES
     name = _repository(tokenizer, file_format, repository)
     stops = () if tokenizer.special(file_format.mark) is not None else (f"\n{file_format.mark}",)
-    if file_format.place is Place.PATH_INSIDE:
+    if file_format.position is FilePosition.PATH_INSIDE:
         # The mark of this file comes before the markers, its path after them.
         before = np.concatenate([name, *parts, _file(tokenizer, file_format, "")])
         return OtherFiles(before, tokenizer.encode_beginning(f"{path}\n"), stops)
     whole = np.concatenate([name, *parts, _file(tokenizer, file_format, f"{path}\n")])
-    if file_format.place is Place.INSIDE:
+    if file_format.position is FilePosition.INSIDE:
         return OtherFiles(_nothing(), whole, stops)
     return OtherFiles(whole, _nothing(), stops)
 

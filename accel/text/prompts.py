@@ -84,21 +84,21 @@ def fim_prompt(
     lines, (line, typed) = prefix[:start], back_off(tokenizer, prefix[start:])
     share = _suffix_share(lines + line, available)
     most = min(share, suffix_budget or share)
-    after = _first_lines(tokenizer, suffix, most, Stands.BEHIND_CONTROL)
+    after = _first_lines(tokenizer, suffix, most, Preceding.CONTROL)
     left = available if alone else available - len(after)
-    stands = _stands(files, alone)
+    preceding = _preceding(files, alone)
     if by_lines:
         in_hole = _last_lines(tokenizer, line, left // 2)
         reserved = (len(in_hole) // _LINE_STEP + 1) * _LINE_STEP
-        before = _last_lines(tokenizer, lines, left - min(reserved, left // 2), stands)
+        before = _last_lines(tokenizer, lines, left - min(reserved, left // 2), preceding)
     else:
-        in_hole, before = NOTHING, _last_lines(tokenizer, line, left, stands)
+        in_hole, before = NOTHING, _last_lines(tokenizer, line, left, preceding)
     before = _joined(files.inside, before)
     if fim is not None and not alone:
         around = around_hole(tokenizer, fim, order or fim.order, before, after)
         body = _joined(around, in_hole)
     elif len(before) == 0 and (len(head) == 0 or tokenizer.reads_blanks):
-        before, typed = _encoded(tokenizer, typed, stands), ""
+        before, typed = _encoded(tokenizer, typed, preceding), ""
         body = before
     else:
         body = before
@@ -143,11 +143,11 @@ def fim_beginning(
     is_first = kind in (Order.PREFIX_FIRST, Order.PREFIX_FIRST_BY_LINES)
     if fim is not None and kind != Order.PREFIX_ALONE and not is_first:
         most = _suffix_share("", available)
-        after = _first_lines(tokenizer, text, most, Stands.BEHIND_CONTROL)
+        after = _first_lines(tokenizer, text, most, Preceding.CONTROL)
         body = around_hole(tokenizer, fim, order or fim.order, files.inside, after)
     else:
-        stands = _stands(files, fim is None or kind == Order.PREFIX_ALONE)
-        body = _joined(files.inside, _encoded(tokenizer, text[: 8 * budget], stands)[:available])
+        preceding = _preceding(files, fim is None or kind == Order.PREFIX_ALONE)
+        body = _joined(files.inside, _encoded(tokenizer, text[: 8 * budget], preceding)[:available])
         if fim is not None and is_first:
             body = _joined(fim.prefix, body)
     return Beginning(_joined(head, body), len(head))
@@ -244,35 +244,35 @@ def _suffix_share(prefix: str, available: int) -> int:
     return min(max(available - expected, available // 4), 3 * available // 4)
 
 
-class Stands(Enum):
+class Preceding(Enum):
     """What comes before a text in a prompt."""
 
-    FIRST = "first"
-    BEHIND_CONTROL = "behind_control"
-    BEHIND_TEXT = "behind_text"
+    NOTHING = "nothing"
+    CONTROL = "control"
+    TEXT = "text"
 
 
-def _stands(files: OtherFiles, alone: bool) -> Stands:
+def _preceding(files: OtherFiles, alone: bool) -> Preceding:
     """Where the text before the cursor does. ``alone``: without markers of a hole."""
     if len(files.inside) or (alone and len(files.before)):
-        return Stands.BEHIND_TEXT
-    return Stands.FIRST if alone else Stands.BEHIND_CONTROL
+        return Preceding.TEXT
+    return Preceding.NOTHING if alone else Preceding.CONTROL
 
 
-def _encoded(tokenizer: Tokenizer, text: str, stands: Stands) -> TokenArray:
-    if stands is Stands.BEHIND_TEXT:
+def _encoded(tokenizer: Tokenizer, text: str, preceding: Preceding) -> TokenArray:
+    if preceding is Preceding.TEXT:
         return tokenizer.encode(text)
-    return tokenizer.encode_beginning(text, is_first=stands is Stands.FIRST)
+    return tokenizer.encode_beginning(text, is_first=preceding is Preceding.NOTHING)
 
 
 def _last_lines(
-    tokenizer: Tokenizer, text: str, budget: int, stands: Stands = Stands.BEHIND_TEXT
+    tokenizer: Tokenizer, text: str, budget: int, preceding: Preceding = Preceding.TEXT
 ) -> TokenArray:
     """Tokens of the last lines that fit, from a start that moves in large steps only."""
     step = max(budget, 64)
     start = max(-(-(len(text) - 8 * budget) // step), 0) * step
     while True:
-        tokens = _encoded(tokenizer, text[_line_start(text, start) :], stands)
+        tokens = _encoded(tokenizer, text[_line_start(text, start) :], preceding)
         excess = len(tokens) - budget
         if excess <= 0:
             return tokens
@@ -283,11 +283,11 @@ def _last_lines(
 
 
 def _first_lines(
-    tokenizer: Tokenizer, text: str, budget: int, stands: Stands = Stands.BEHIND_TEXT
+    tokenizer: Tokenizer, text: str, budget: int, preceding: Preceding = Preceding.TEXT
 ) -> TokenArray:
     """Tokens of the first lines that fit."""
     text = text[: 8 * budget]
-    tokens = _encoded(tokenizer, text, stands)
+    tokens = _encoded(tokenizer, text, preceding)
     if len(tokens) <= budget:
         return tokens
     head = tokenizer.decode(tokens[:budget])

@@ -52,8 +52,8 @@ class TreeVerifier:
         self.confidences: list[Confidence] = []
         """The same."""
         ends = request.stop_tokens | runner.model.end_tokens
-        if request.confidences and request.behind:
-            ends |= tokenizer.leading_to(request.behind)
+        if request.confidences and request.following:
+            ends |= tokenizer.leading_to(request.following)
         known = sorted(token for token in ends if token < runner.model.vocabulary_size)
         self._confidences = Confidences(
             tokenizer, request.required_prefix, np.array(known, np.int64)

@@ -279,8 +279,8 @@ class EngineLoop:
         with self._changed:
             jobs = sorted(self._ready(), key=lambda job: (*self._rank(job), *self._turn(job)))
         cancelled = sum(job.cancel.is_set() for job in jobs)
-        served = cancelled + self._service.places
-        if self._service.places > 1:
+        served = cancelled + self._service.slots
+        if self._service.slots > 1:
             self._refuse_impatient(jobs[served:])
         return sorted(jobs[:served], key=lambda job: (*self._rank(job)[:2], *self._turn(job)))
 
@@ -297,7 +297,7 @@ class EngineLoop:
             if job.is_aside:
                 continue
             if batch and not job.has_begun and firsts[batch] is not job:
-                if not firsts[batch].has_written or under_way[batch] >= self._service.places:
+                if not firsts[batch].has_written or under_way[batch] >= self._service.slots:
                     continue
                 under_way[batch] += 1
             ready.append(job)
@@ -319,7 +319,7 @@ class EngineLoop:
 
     def _rank(self, job: Job) -> tuple[bool, int, bool]:
         # Where one is computed at a time prompts take turns; a text is written to its end.
-        has_started = job.has_written or (job.has_begun and self._service.places > 1)
+        has_started = job.has_written or (job.has_begun and self._service.slots > 1)
         return not job.cancel.is_set(), job.priority, job.priority == EDIT or not has_started
 
     def _turn(self, job: Job) -> tuple[int, ...]:

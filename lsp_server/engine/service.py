@@ -162,7 +162,7 @@ class EngineService:
         return self.runner.prefill_steps(job, cancelled)
 
     @property
-    def places(self) -> int:
+    def slots(self) -> int:
         """How many requests share a forward."""
         return self.engine.model.capability.requests
 

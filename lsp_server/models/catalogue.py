@@ -162,7 +162,7 @@ def _versions() -> list[Any]:
     """What decides beside its files whether a model can be opened."""
     from accel import torch_extra
     from accel.models.fingerprint import version_of
-    from accel.models.llama_cpp.places import is_installed
+    from accel.models.llama_cpp.library_files import is_installed
 
     return [VERSION, version_of("transformers"), torch_extra.is_installed(), is_installed()]
 

@@ -37,7 +37,7 @@ def written(
             required_prefix=prompt.required_prefix,
             logprobs=logprobs,
             confidences=True,
-            behind="\n",
+            following="\n",
         )
     )
     chunks = list(generation)
@@ -63,7 +63,7 @@ def test_they_are_the_models_own_probabilities(engine: Engine) -> None:
     """As a slow softmax of a forward over the whole text gives them."""
     prompt = engine.fim_prompt(CODE, "\nprint(area_7(1, 2))\n")
     ends = sorted(engine.tokenizer.leading_to("\n"))
-    request = GenerationRequest(prompt.tokens, max_tokens=12, confidences=True, behind="\n")
+    request = GenerationRequest(prompt.tokens, max_tokens=12, confidences=True, following="\n")
     chunks = list(generation := engine.generate(request))
     text = np.concatenate([prompt.tokens, generation.tokens]).astype(np.int32)
     logits = engine.forward(

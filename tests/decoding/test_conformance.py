@@ -12,7 +12,7 @@ from tiny_models import open_engine, pooled, save
 
 from accel.engine import Engine
 from accel.models.base import BatchKind
-from accel.models.llama_cpp.places import has_package
+from accel.models.llama_cpp.library_files import has_package
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")

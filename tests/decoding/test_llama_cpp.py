@@ -20,8 +20,8 @@ from accel.errors import BackendDied, UnsupportedModel
 from accel.model_options import ModelOptions
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp import tree_context
+from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.model import LlamaCppModel
-from accel.models.llama_cpp.places import has_package
 from accel.models.llama_cpp.tree_context import LEAVES
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
 from accel.request import GenerationRequest

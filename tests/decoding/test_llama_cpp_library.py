@@ -14,8 +14,8 @@ from accel.errors import UnsupportedModel
 from accel.model_options import ModelOptions
 from accel.models.llama_cpp import places, process
 from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, MODEL_LAYOUTS, Layout, fitting
+from accel.models.llama_cpp.library_files import VARIABLE, find_library, has_package
 from accel.models.llama_cpp.model import LlamaCppModel
-from accel.models.llama_cpp.places import VARIABLE, find_library, has_package
 from accel.models.llama_cpp.process import examine
 from lsp_server.commands.cli import doctor
 

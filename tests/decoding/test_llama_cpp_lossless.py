@@ -25,8 +25,8 @@ from accel.drafting.base import DraftRequest
 from accel.model_options import ModelOptions
 from accel.models.base import Cache
 from accel.models.llama_cpp import process
+from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.model import LlamaCppModel
-from accel.models.llama_cpp.places import has_package
 from accel.request import GenerationRequest
 
 pytestmark = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")

@@ -23,8 +23,8 @@ from accel.errors import InvalidRequest, UnsupportedModel
 from accel.model_options import ModelOptions
 from accel.models.llama_cpp import context, devices, row_costs, worker
 from accel.models.llama_cpp.devices import ALL_LAYERS, Device, layers_that_fit, used_gpus
+from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.model import LlamaCppModel, described
-from accel.models.llama_cpp.places import has_package
 from lsp_server.commands.cli import doctor
 from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.engine.caches import Caches

@@ -27,8 +27,8 @@ from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.costs.typical_rate import typical_rate
 from accel.models.llama_cpp import opening, process, row_costs
+from accel.models.llama_cpp.library_files import LibraryFile, has_package
 from accel.models.llama_cpp.model import LlamaCppModel
-from accel.models.llama_cpp.places import LibraryPlace, has_package
 from accel.models.llama_cpp.probe import kind_of
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
 from accel.request import GenerationRequest
@@ -228,7 +228,7 @@ def test_the_faster_computes_where_both_can(
     file = tmp_path / "m.gguf"
     file.write_bytes(b"GGUF")
     monkeypatch.setattr(opening, "COMPARED_BYTES", 0)
-    monkeypatch.setattr(opening, "find_library", lambda: LibraryPlace(file, "a test"))
+    monkeypatch.setattr(opening, "find_library", lambda: LibraryFile(file, "a test"))
     monkeypatch.setattr(opening, "open_by_llama_cpp", open_theirs)
     own = ForwardCosts([256], [1, 8, 32], np.array([[8e-3, 10e-3, 20e-3]]))
     store, options = ProfileStore("m"), ModelOptions(threads=1)

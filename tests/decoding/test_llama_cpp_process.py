@@ -27,8 +27,8 @@ from tiny_models import Oracle
 from accel.errors import AccelError, BackendDied, UnsupportedModel
 from accel.model_options import ModelOptions
 from accel.models.llama_cpp import process
+from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.model import LlamaCppCache, LlamaCppModel
-from accel.models.llama_cpp.places import has_package
 from accel.models.model_file import model_file
 from accel.request import GenerationRequest
 from accel.session import Session

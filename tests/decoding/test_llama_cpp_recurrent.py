@@ -24,9 +24,9 @@ from accel.errors import BackendDied
 from accel.model_options import ModelOptions
 from accel.models.base import BatchKind
 from accel.models.llama_cpp import row_costs
+from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.line_context import LineContext
 from accel.models.llama_cpp.model import LlamaCppModel
-from accel.models.llama_cpp.places import has_package
 from accel.models.llama_cpp.probe import kind_of
 from accel.request import GenerationRequest
 from lsp_server.engine.caches import Caches

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from platformdirs.macos import MacOS
 
-from accel.models.llama_cpp.places import library_names
+from accel.models.llama_cpp.library_files import library_names
 from lsp_server.text.documents.workspace_folders import Folders
 from operating_system import folders
 from operating_system.file_systems import most_watches, path_below, remote_file_system

@@ -21,7 +21,7 @@ from fake_systems import FakeWindows
 from platformdirs.windows import Windows
 from small_model import SMALL_MODEL
 
-from accel.models.llama_cpp.places import library_names
+from accel.models.llama_cpp.library_files import library_names
 from lsp_server.editor.daemon.transport import dial, listen, uses_loopback
 from lsp_server.engine.workspaces import text_tokenizer
 from lsp_server.shared.processes import log

@@ -15,7 +15,7 @@ from typing import Any
 
 from accel.models.llama_cpp.devices import Device
 from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, MODEL_LAYOUTS, Batch, fitting
-from accel.models.llama_cpp.places import LibraryPlace, find_library
+from accel.models.llama_cpp.library_files import LibraryFile, find_library
 
 _HANDLE, _TEXT, _WHOLE, _FLAG = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_bool
 _SIZE = ctypes.c_size_t
@@ -78,7 +78,7 @@ class LibraryRefused(Exception):
 class Library:
     """A loaded library. Functions are attributes by their names in llama.h."""
 
-    def __init__(self, place: LibraryPlace) -> None:
+    def __init__(self, place: LibraryFile) -> None:
         """Load and check it. Raises LibraryRefused."""
         self.place = place
         self._loaded = _load(place.path)

@@ -20,8 +20,8 @@ from accel.models.costs.profile_store import ProfileStore
 from accel.models.costs.typical_rate import typical_rate
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.fingerprint import fingerprint
+from accel.models.llama_cpp.library_files import find_library
 from accel.models.llama_cpp.model import LlamaCppModel
-from accel.models.llama_cpp.places import find_library
 from accel.models.llama_cpp.probe import kind_of
 from accel.models.llama_cpp.process import WorkerProcess
 from accel.models.llama_cpp.row_costs import RowCosts

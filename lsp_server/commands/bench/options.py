@@ -79,7 +79,7 @@ def why_no_peer(model: str | None) -> str:
     """Why llama.cpp cannot be measured beside us; empty if it can."""
     from accel.files.gguf.file import is_gguf
     from accel.models.hub import find_model_path
-    from accel.models.llama_cpp.places import is_installed
+    from accel.models.llama_cpp.library_files import is_installed
 
     if not is_gguf(find_model_path(model)):
         return "llama.cpp reads GGUF files alone"

@@ -189,7 +189,7 @@ def _torch() -> Finding:
 
 def _llama_cpp() -> Finding:
     from accel.errors import UnsupportedModel
-    from accel.models.llama_cpp.places import INSTALL, is_installed
+    from accel.models.llama_cpp.library_files import INSTALL, is_installed
 
     if not is_installed():
         return Finding("llama.cpp", f"not installed; for GGUF files of other families {INSTALL}")

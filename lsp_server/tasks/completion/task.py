@@ -123,6 +123,6 @@ def completion_task(
     if job.gate > 0:
         watch = GateWatch(job.gate, cancelled)
         task.request.confidences, task.request.cancelled = True, watch.cancelled
-        task.request.behind = stopping.following(job.suffix)
+        task.request.following = stopping.following(job.suffix)
         task.read = watch.over
     return task

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
 from accel.errors import BrokenModel, InvalidRequest
-from accel.models.llama_cpp.places import DISTRIBUTION, INSTALL, has_package
+from accel.models.llama_cpp.library_files import DISTRIBUTION, INSTALL, has_package
 from accel.statistics import Statistics
 from tests.benchmarks.peers.errors import PeerUnavailable
 from tests.benchmarks.peers.judged import Judged, judge

@@ -62,7 +62,7 @@ def test_it_says_which_model_was_chosen(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_it_says_whether_llama_cpp_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("accel.models.llama_cpp.places.is_installed", lambda: False)
+    monkeypatch.setattr("accel.models.llama_cpp.library_files.is_installed", lambda: False)
     finding = found("llama.cpp", None)
     assert "pip install 'redraft[llama-cpp]'" in finding.found
     assert not finding.fatal

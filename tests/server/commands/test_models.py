@@ -338,7 +338,7 @@ def test_what_llama_cpp_computes_can_be_opened_once_it_is_installed(
     folder.mkdir(parents=True)
     write_gguf(folder / "martian.gguf", metadata, gguf_tensors(module, "F16"))
     for installed in (False, True):
-        for place in ("accel.models.llama_cpp.places", "accel.models.model_file"):
+        for place in ("accel.models.llama_cpp.library_files", "accel.models.model_file"):
             monkeypatch.setattr(f"{place}.is_installed", lambda here=installed: here)
         (model,) = known_models()
         assert ("pip install" in model.problem) is not installed

@@ -48,11 +48,11 @@ class SlowService:
     """Each forward takes a moment; ``order`` notes who had the turn, ``together`` all of each
     forward. A job writes its name after each."""
 
-    def __init__(self, forwards: int = 50, places: int = 1) -> None:
+    def __init__(self, forwards: int = 50, slots: int = 1) -> None:
         self.order: list[str] = []
         self.together: list[list[str]] = []
         self.forwards = forwards
-        self.places = places
+        self.slots = slots
         self.loaded = threading.Event()
         self.told: list[Note] = []
         self.fail_load = False
@@ -264,7 +264,7 @@ def test_an_edit_goes_before_what_is_fetched_ahead(harness: Harness) -> None:
 @pytest.fixture
 def shared() -> Iterator[Harness]:
     """A model that computes eight requests together."""
-    made = Harness(SlowService(places=8))
+    made = Harness(SlowService(slots=8))
     yield made
     made.close()
 
@@ -282,7 +282,7 @@ def test_jobs_join_and_leave_with_every_forward(shared: Harness) -> None:
     assert sorted(service.together[-1]) == ["x", "y", "z"]
 
 
-def test_no_more_share_a_forward_than_have_places(shared: Harness) -> None:
+def test_no_more_share_a_forward_than_have_slots(shared: Harness) -> None:
     with shared.holding():
         for number in range(1, 12):
             shared.ask(number, "x", COMPLETION, str(number))
@@ -463,11 +463,11 @@ LONG_AND_SHORT: dict[str, tuple[list[Asked], Asked, int]] = {
 """Who has long prompts, who a short one, and within how many chunks that is computed."""
 
 
-@pytest.mark.parametrize("places", [1, 8])
+@pytest.mark.parametrize("slots", [1, 8])
 @pytest.mark.parametrize("name", LONG_AND_SHORT)
-def test_a_short_prompt_waits_for_a_turn_of_those_that_take_turns(name: str, places: int) -> None:
+def test_a_short_prompt_waits_for_a_turn_of_those_that_take_turns(name: str, slots: int) -> None:
     longs, short, within = LONG_AND_SHORT[name]
-    service = PromptService(forwards=30, places=places)
+    service = PromptService(forwards=30, slots=slots)
     service.released.clear()
     harness = Harness(service)
     for number, asked in enumerate(longs, 1):
@@ -488,7 +488,7 @@ def test_a_short_prompt_waits_for_a_turn_of_those_that_take_turns(name: str, pla
 
 def test_short_prompts_one_after_another_leave_turns_to_a_long_one() -> None:
     for key in ("b", "c"):
-        service = PromptService(forwards=30, places=8)
+        service = PromptService(forwards=30, slots=8)
         harness = Harness(service)
         service.HELD = -1
         with harness.holding():

@@ -266,7 +266,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineService]:
     )
     made.load()
     made.engine.kv_budget = KV_BUDGET
-    assert made.places > 1
+    assert made.slots > 1
     yield made
     made.close()
 

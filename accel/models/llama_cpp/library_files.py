@@ -28,7 +28,7 @@ _BREW = "/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryPlace:
+class LibraryFile:
     """``source``: in words, whose library it is."""
 
     path: Path
@@ -52,17 +52,17 @@ def other_library() -> str:
     return INSTALL
 
 
-def find_library() -> LibraryPlace | None:
+def find_library() -> LibraryFile | None:
     """The first there is: the user's own, that of llama-cpp-python, Homebrew's, conda's. Raises
     FileNotFoundError where the user's own is not where they say."""
     if own := os.environ.get(VARIABLE):
         place = _in_folder(Path(own)) if Path(own).is_dir() else Path(own)
         if place is None or not place.is_file():
             raise FileNotFoundError(f"{VARIABLE} names {own}, where no library is")
-        return LibraryPlace(place, VARIABLE)
+        return LibraryFile(place, VARIABLE)
     for source, folder in _folders():
         if place := _in_folder(folder):
-            return LibraryPlace(place, source)
+            return LibraryFile(place, source)
     return None
 
 
