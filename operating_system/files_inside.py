@@ -88,7 +88,7 @@ def _read(place: _Place, path: str, limit: int) -> FileInside:
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{path} is no regular file")
+            raise OSError(f"{path} is not a regular file")
         return FileInside(file.read(limit), status)
 
 

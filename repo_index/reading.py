@@ -45,7 +45,7 @@ def read_content(root: Path, path: str, limit: int, *, compiled: bool = True) ->
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             before = os.fstat(descriptor)
             if not stat.S_ISREG(before.st_mode):
-                raise OSError(f"{path} is no regular file")
+                raise OSError(f"{path} is not a regular file")
             data = _read_all(descriptor, limit + 1)
             after = Fingerprint.of(os.fstat(file.fileno()))
         if Fingerprint.of(before) == after:

@@ -28,10 +28,10 @@ WITH_FILE: dict[str, tuple[str, bytes, str, str]] = {
     "torn_config": (
         "config.json",
         json.dumps(CONFIG).encode()[:30],
-        "config.json is no JSON",
+        "config.json is not JSON",
         AGAIN,
     ),
-    "config_list": ("config.json", b"[1, 2]", "holds no JSON object", AGAIN),
+    "config_list": ("config.json", b"[1, 2]", "does not hold a JSON object", AGAIN),
     "config_in_utf_16": ("config.json", json.dumps(CONFIG).encode("utf-16"), "is not UTF-8", AGAIN),
     "config_pointer": ("config.json", POINTER, "pointer of Git LFS", "git lfs pull"),
     "config_page": ("config.json", PAGE, "a web page", "signed in"),
@@ -41,7 +41,7 @@ WITH_FILE: dict[str, tuple[str, bytes, str, str]] = {
     "torn_weights": (WEIGHTS, weights()[:-100], "of its 272 bytes of weights", AGAIN),
     "weights_with_a_tail": (WEIGHTS, weights() + b"more", "goes on after its last tensor", AGAIN),
     "endless_header": (WEIGHTS, b"\xff" * 600, "its header has no end", AGAIN),
-    "header_of_noise": (WEIGHTS, with_header(b"{{" * 40), "its header is no JSON", AGAIN),
+    "header_of_noise": (WEIGHTS, with_header(b"{{" * 40), "its header is not JSON", AGAIN),
     "header_list": (WEIGHTS, with_header([1, 2, 3]), "its header lists no tensors", AGAIN),
     "header_without_tensors": (
         WEIGHTS,
@@ -73,7 +73,7 @@ WITH_FILE: dict[str, tuple[str, bytes, str, str]] = {
     "torn_tokenizer": (
         "tokenizer.json",
         json.dumps(TOKENIZER).encode()[:-4],
-        "tokenizer.json is no JSON",
+        "tokenizer.json is not JSON",
         AGAIN,
     ),
     "tokenizer_of_nothing": ("tokenizer.json", b"{}", "holds no vocabulary", AGAIN),
@@ -168,7 +168,7 @@ def tensors_over_each_other(folder: Path) -> str:
     return with_file(folder, "model.safetensors", content)
 
 
-@FILES.add("where nothing is", WHOLE)
+@FILES.add("which does not exist", WHOLE)
 def weights_link_to_nothing(folder: Path) -> str:
     model = without(folder, "model.safetensors")
     (folder / "model" / "model.safetensors").symlink_to(folder / "gone")

@@ -66,7 +66,7 @@ def endless_name(folder: Path) -> str:
     return "/" + "x" * 5000
 
 
-@PATHS.add("a link to", "mend the link")
+@PATHS.add("a link to", "fix the link")
 def link_to_nothing(folder: Path) -> str:
     (folder / "link").symlink_to(folder / "gone")
     return str(folder / "link")

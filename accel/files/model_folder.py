@@ -76,7 +76,7 @@ def check_folder(folder: Path) -> dict[str, Any]:
         names = {entry.name for entry in folder.iterdir()}
     except OSError as error:
         raise BrokenModel(
-            f"{folder} cannot be read ({error.strerror})", "see who may read it"
+            f"{folder} cannot be read ({error.strerror})", "check its permissions"
         ) from error
     if "config.json" not in names:
         raise _without_config(folder, names)
@@ -93,7 +93,7 @@ def _read_weights(folder: Path) -> dict[str, WeightsEntry]:
     """Every tensor of the model, from the headers of the files that transformers would read."""
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if whole.is_symlink() and not whole.exists():
-        raise BrokenModel(f"{whole} is a link to {whole.readlink()}, where nothing is", WHOLE)
+        raise BrokenModel(f"{whole} is a link to {whole.readlink()}, which does not exist", WHOLE)
     if whole.exists():
         return read_header(whole)
     if not index.exists():
@@ -141,7 +141,7 @@ def _read_object(file: Path) -> dict[str, Any]:
         content = file.read_bytes()
     except OSError as error:
         raise BrokenModel(
-            f"{file} cannot be read ({error.strerror})", "see who may read it"
+            f"{file} cannot be read ({error.strerror})", "check its permissions"
         ) from error
     check_not_stand_in(file, content)
     try:
@@ -149,9 +149,9 @@ def _read_object(file: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise BrokenModel(f"{file} is not UTF-8 text", "fetch that file again") from None
     except (ValueError, RecursionError) as error:
-        raise BrokenModel(f"{file} is no JSON ({error})", "fetch that file again") from None
+        raise BrokenModel(f"{file} is not JSON ({error})", "fetch that file again") from None
     if not isinstance(parsed, dict):
-        raise BrokenModel(f"{file} holds no JSON object", "fetch that file again")
+        raise BrokenModel(f"{file} does not hold a JSON object", "fetch that file again")
     return parsed
 
 
@@ -256,7 +256,7 @@ def _check_tokenizer(folder: Path, names: set[str]) -> None:
             end = stream.read(64)
     except OSError as error:
         raise BrokenModel(
-            f"{file} cannot be read ({error.strerror})", "see who may read it"
+            f"{file} cannot be read ({error.strerror})", "check its permissions"
         ) from error
     check_not_stand_in(file, start)
     if size <= SMALL_BYTES:

@@ -114,7 +114,7 @@ def _check_writing(written: str) -> None:
         )
         name = known.group(1) if known else "OWNER/NAME"
         raise ModelNotFound(
-            f"{written} is an address of the web, and nothing is fetched by itself",
+            f"{written} is a web address, and nothing is fetched unless you ask for it",
             f"run `hf download {name}` and write {name}",
         )
     if re.search(r"\$\w|\$\{|%\w+%", written):
@@ -132,8 +132,8 @@ def _from_hub(written: str, path: Path) -> Path:
     """The folder of a fetched id; nothing is at ``path``."""
     if path.is_symlink():
         raise ModelNotFound(
-            f"{path} is a link to {os.readlink(path)}, where nothing is",
-            "mend the link or write where the model is",
+            f"{path} is a link to {os.readlink(path)}, which does not exist",
+            "fix the link or write where the model is",
         )
     if not is_hub_id(written):
         raise _about_missing(written, path)
@@ -204,7 +204,7 @@ def _about_file(path: Path, mode: int) -> ModelError:
     try:
         path.open("rb").close()
     except OSError as error:
-        return ModelNotFound(f"{path} cannot be read ({error.strerror})", "see who may read it")
+        return ModelNotFound(f"{path} cannot be read ({error.strerror})", "check its permissions")
     name = path.name.lower()
     if name.endswith(".safetensors") and (path.parent / "config.json").is_file():
         return ModelNotFound(f"{path} is the weights file of a model", folder)

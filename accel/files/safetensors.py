@@ -74,14 +74,14 @@ def read_header(file: Path) -> dict[str, WeightsEntry]:
             length = struct.unpack("<Q", start[:LENGTH_BYTES])[0]
             size = file.stat().st_size
             if length > MOST_HEADER_BYTES:
-                raise BrokenModel(f"{file} is no safetensors file: its header has no end", AGAIN)
+                raise BrokenModel(f"{file} is not a safetensors file: its header has no end", AGAIN)
             if LENGTH_BYTES + length > size:
                 raise BrokenModel(f"{file} ends within its header: it was cut off", AGAIN)
             stream.seek(LENGTH_BYTES)
             header = stream.read(length)
     except OSError as error:
         raise BrokenModel(
-            f"{file} cannot be read ({error.strerror})", "see who may read it"
+            f"{file} cannot be read ({error.strerror})", "check its permissions"
         ) from error
     tensors = _tensors(file, header)
     _check_size(file, tensors, size - LENGTH_BYTES - length)
@@ -96,8 +96,8 @@ def shards_of(index: Path, listed: object) -> list[str]:
     for name in listed.values():
         if not isinstance(name, str) or not _SHARD.fullmatch(name):
             raise BrokenModel(
-                f"{index} names {str(name)[:200]!r} as weights, which is no *.safetensors file of "
-                "its folder",
+                f"{index} names {str(name)[:200]!r} as weights, which is not a *.safetensors file "
+                "of its folder",
                 AGAIN,
             )
     return sorted(set(listed.values()))
@@ -129,7 +129,7 @@ def _tensors(file: Path, header: bytes) -> dict[str, WeightsEntry]:
     try:
         parsed = json.loads(header)
     except (ValueError, RecursionError):
-        raise BrokenModel(f"{file} is damaged: its header is no JSON", AGAIN) from None
+        raise BrokenModel(f"{file} is damaged: its header is not JSON", AGAIN) from None
     if not isinstance(parsed, dict):
         raise BrokenModel(f"{file} is damaged: its header lists no tensors", AGAIN)
     parsed.pop("__metadata__", None)

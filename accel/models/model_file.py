@@ -279,7 +279,7 @@ class FolderModel(ModelFile):
     def check(self, backend: str = "auto") -> None:
         if backend == "llama-cpp":
             raise UnsupportedModel(
-                f"{self.path} is no GGUF file, which llama.cpp needs", "give one"
+                f"{self.path} is not a GGUF file, which llama.cpp needs", "give one"
             )
         assert self._is_sound
         if torch_extra.is_installed():
@@ -289,7 +289,7 @@ class FolderModel(ModelFile):
             needing = "a model with an older tokenizer, for transformers"
         if needing:
             raise UnsupportedModel(
-                f"{self.path} is {needing}, which is not here", torch_extra.INSTALL
+                f"{self.path} is {needing}, and torch is not installed", torch_extra.INSTALL
             )
 
     @cached_property

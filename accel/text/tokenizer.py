@@ -89,7 +89,7 @@ class Tokenizer:
         """
         file = Path(folder) / "tokenizer.json"
         if not definition and not file.is_file():
-            what = "holds no tokenizer.json" if Path(folder).is_dir() else "is no folder"
+            what = "holds no tokenizer.json" if Path(folder).is_dir() else "is not a folder"
             raise ModelNotFound(f"{folder} {what}; give the folder of a model")
         try:
             made = cls(definition or file.read_text("utf-8"), head)

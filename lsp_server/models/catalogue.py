@@ -34,7 +34,7 @@ def known_models(folders: Iterable[Path] = ()) -> list[ModelCard]:
     folders = list(folders)
     for folder in folders:
         if not folder.expanduser().is_dir():
-            raise RedraftError(f"{folder} is no folder; give one with models")
+            raise RedraftError(f"{folder} is not a folder; give one with models")
     cached = _CardCache()
     found: dict[str, list[ModelCard]] = {}
     for candidate in candidates(folders):

@@ -156,7 +156,7 @@ def read_manifest(file: Path = MANIFEST) -> list[OfferedModel]:
             f"{file} cannot be read ({error.strerror}); give another with --manifest"
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RedraftError(f"{file} is no list of models ({error!r}); correct it") from error
+        raise RedraftError(f"{file} is not a list of models ({error!r}); correct it") from error
     return [model for model in models if model.checked]
 
 
@@ -187,7 +187,7 @@ def find_offered(models: list[OfferedModel], wanted: str) -> OfferedModel:
 def _model(entry: dict[str, Any]) -> OfferedModel:
     name = str(entry["file"])
     if Path(name).name != name or not name.endswith(".gguf"):
-        raise ValueError(f"{name} is no name of a GGUF file")
+        raise ValueError(f"{name} is not the name of a GGUF file")
     return OfferedModel(
         name=str(entry["name"]),
         file=name,

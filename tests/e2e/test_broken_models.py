@@ -165,7 +165,7 @@ def test_a_changed_file_is_tried_at_once(connect: Connect, tmp_path: Path) -> No
     steps: list[tuple[Callable[[], object], str]] = [
         (place.mkdir, "is empty"),
         (lambda: sound(place), ""),
-        (lambda: (place / "config.json").write_text("{"), "is no JSON"),
+        (lambda: (place / "config.json").write_text("{"), "is not JSON"),
         (lambda: with_config(tmp_path, num_hidden_layers=3), "layer 2"),
         (lambda: with_file(tmp_path, "tokenizer.json", b"{}"), "no vocabulary"),
         (lambda: shutil.rmtree(place), "nothing of that name"),

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     folders = [standard_library()] if args.stdlib else []
     for folder in args.folders:
         if not folder.is_dir():
-            raise RedraftError(f"{folder} is no folder; give folders of code")
+            raise RedraftError(f"{folder} is not a folder; give folders of code")
         folders.append(folder)
     for environment in args.environment:
         packages = package_folders(environment)

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     """Show completions and edits. Raises RedraftError where model or server fail."""
     console = terminal()
     if args.folder is not None and not args.folder.is_dir():
-        raise RedraftError(f"{args.folder} is no folder; name one with Python code")
+        raise RedraftError(f"{args.folder} is not a folder; name one with Python code")
     model = shown_model(console, args.model)
     with tempfile.TemporaryDirectory(prefix="redraft-demo-", ignore_cleanup_errors=True) as scratch:
         root = Path(scratch) / "workspace"

@@ -147,7 +147,9 @@ def _offsets(text: str, lines: str, path: Path) -> tuple[int, int]:
     try:
         first, last = int(first_text), int(last_text or first_text)
     except ValueError:
-        raise RedraftError(f"--lines {lines!r} is no range; give first:last, as in 3:17") from None
+        raise RedraftError(
+            f"--lines {lines!r} is not a range; give first:last, as in 3:17"
+        ) from None
     every = split_lines(text)
     count = len(every) - (not every[-1] and len(every) > 1)
     if not 1 <= first <= last <= count:

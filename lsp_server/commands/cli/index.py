@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     """Bring the datastore up to date with the files and print what it holds."""
     folder = args.folder.resolve()
     if not folder.is_dir():
-        raise RedraftError(f"{args.folder} is no folder; give the folder of a workspace")
+        raise RedraftError(f"{args.folder} is not a folder; give the folder of a workspace")
     tokenizer = text_tokenizer(command_model(args.model))
     store = args.store or workspace_store(folder, tokenizer.sha256)
     tree = FolderTree(folder, Limits(bytes=args.max_file_bytes))

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def port(text: str) -> int:
     """A port in words of the command line. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdigit()) or int(text[:6]) > MOST_PORT:
-        raise argparse.ArgumentTypeError(f"{text} is no port; give 0 to {MOST_PORT}")
+        raise argparse.ArgumentTypeError(f"{text} is not a port; give 0 to {MOST_PORT}")
     return int(text)
 
 
@@ -160,7 +160,7 @@ def _address(text: str) -> Listening:
             return Listening(host.strip("[]") or "127.0.0.1", port(number))
     except argparse.ArgumentTypeError:
         pass
-    raise RedraftError(f"--admin {text} is no address; give HOST:PORT, as 127.0.0.1:9090")
+    raise RedraftError(f"--admin {text} is not an address; give HOST:PORT, as 127.0.0.1:9090")
 
 
 def _warn_of_plain_http(args: argparse.Namespace) -> None:

@@ -218,7 +218,7 @@ def _refuse_unread(tree: SyntaxTree, name: str, found: list[Span], where: Edited
     if unread:
         line = where.line(unread[0][0])
         raise EditRefused(
-            f"line {line} cannot be read, so {name[:40]} is not renamed; mend it first"
+            f"line {line} cannot be read, so {name[:40]} is not renamed; fix it first"
         )
 
 

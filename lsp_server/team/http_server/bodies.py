@@ -66,7 +66,7 @@ async def _received(request: Request, most_bytes: int) -> bytes:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _too_large(most_bytes: int) -> RequestRefused:

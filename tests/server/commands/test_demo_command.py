@@ -124,7 +124,7 @@ def test_code_that_is_none_gives_no_places(tmp_path: Path) -> None:
 
 def test_wrong_folders_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", str(tmp_path / "none")]) == 1
-    assert "is no folder; name one with Python code" in capsys.readouterr().err
+    assert "is not a folder; name one with Python code" in capsys.readouterr().err
     assert main(["demo", str(tmp_path), "--model", "x"]) == 1
     assert "no Python function to show" in capsys.readouterr().err
 

@@ -44,7 +44,7 @@ def test_a_name_that_is_none_gets_no_key(
     [
         (["--keys", "missing"], "cannot be read"),
         (["--certificate", "x.pem"], "go together"),
-        (["--admin", "somewhere"], "is no address"),
+        (["--admin", "somewhere"], "is not an address"),
         (["--model", "missing-model"], "missing-model"),
     ],
 )
@@ -87,7 +87,7 @@ def test_what_is_no_port_is_told_in_a_line(
     assert ended.value.code == 2
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert "argument --port" in last
-    assert "is no port; give 0 to 65535" in last
+    assert "is not a port; give 0 to 65535" in last
 
 
 @pytest.mark.parametrize("address", [*(f"127.0.0.1:{port}" for port in NO_PORTS), "[::1]:x", "9"])
@@ -96,4 +96,4 @@ def test_what_is_no_address_of_metrics_is_told_in_a_line(
 ) -> None:
     assert main(["serve-http", "--admin", address]) == 1
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "is no address; give HOST:PORT" in line
+    assert "is not an address; give HOST:PORT" in line

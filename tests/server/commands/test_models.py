@@ -325,7 +325,8 @@ def test_a_folder_with_a_strange_config_is_listed_with_its_problem(config: str, 
 def test_a_folder_that_is_not_there_is_said(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "--folder", str(home / "nowhere")]) == 1
     assert (
-        capsys.readouterr().err == f"redraft: {home}/nowhere is no folder; give one with models\n"
+        capsys.readouterr().err
+        == f"redraft: {home}/nowhere is not a folder; give one with models\n"
     )
 
 
