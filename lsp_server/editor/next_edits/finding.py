@@ -9,24 +9,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lsp_server.editor.next_edits.examples import same_change
 from lsp_server.editor.next_edits.importers import ImportingFile, importing_files
 from lsp_server.editor.next_edits.parameters import (
-    calls_by_name,
+    calls_at,
     calls_of,
+    calls_of_method,
     calls_to_change,
+    name_of,
     signature_change,
 )
-from lsp_server.editor.next_edits.renames import Rename, refuse_many_uses, rename_in
-from lsp_server.editor.next_edits.repetitions import places_of, repeated
+from lsp_server.editor.next_edits.renames import Rename, is_given, refuse_many_uses, rename_in
 from lsp_server.shared.errors import WorkTakesTooLong
 from lsp_server.text.documents.document import Document
-from lsp_server.text.syntax.python_names import occurrences
+from lsp_server.text.syntax.name_uses import NameUse
+from lsp_server.text.syntax.references import references
 from lsp_server.text.text_edit import TextEdit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from tree_sitter import Node
 
     from lsp_server.editor.next_edits.history import RecordedEdit
     from lsp_server.editor.next_edits.parameters import SignatureChange
@@ -38,9 +39,11 @@ LARGEST_TEXT = 400_000
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What changes in the other files of a workspace: those that import a name of a module."""
+    """What changes in the other files of a workspace: those that use a name of a file."""
 
     name: str
+    owner: str = ""
+    """The class whose member it is."""
     rename: Rename | None = None
     signature: SignatureChange | None = None
 
@@ -50,11 +53,17 @@ class Elsewhere:
         """The edits of other files, each with the path and the text of its file. Reads the disk:
         not for the event loop."""
         found = []
-        for file in importing_files(folder, module, self.name, opened):
+        is_argument = self.rename is not None and self.rename.is_argument
+        for file in importing_files(
+            folder, module, self.name, opened, self.owner, is_argument=is_argument
+        ):
             edits = list(_renamed_in(file, self.rename)) if self.rename is not None else []
-            if self.signature is not None:
-                calls = calls_by_name(file.tree, self.name)
-                edits += calls_to_change(self.signature, file.tree, None, calls)
+            if self.signature is not None and self.owner:
+                calls = calls_of_method(file.tree, self.signature, alone=False)
+                edits += calls_to_change(self.signature, file.tree, calls)
+            elif self.signature is not None:
+                calls = [(one, 0) for one in calls_at(file.tree, file.places)]
+                edits += calls_to_change(self.signature, file.tree, calls)
             found += [(file.path, file.text, one) for one in edits]
         return found
 
@@ -82,21 +91,19 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
     if rename is not None:
         title = f"rename {rename.old} to {rename.new}"
         found = tuple(replace(one, note=title) for one in rename.edits())
-        return Found(found, Elsewhere(rename.old, rename=rename) if rename.is_global else None)
+        elsewhere = Elsewhere(rename.old, rename.owner, rename=rename) if rename.is_global else None
+        return Found(found, elsewhere)
     now = last.tree_now()
     assert now is not None
     signature = signature_change(last, before, now)
     if signature is not None:
         change, function = signature
-        calls = calls_to_change(change, now, function, calls_of(now, function))
-        is_global = _is_of_module(function)
-        return Found(
-            tuple(calls), Elsewhere(change.function, signature=change) if is_global else None
-        )
-    replacement = repeated(edits, (before, now))
-    if replacement is not None:
-        return Found(tuple(places_of(now, replacement)))
-    return Found(())
+        calls = calls_to_change(change, now, calls_of(now, change, function))
+        elsewhere = Elsewhere(change.function, change.owner, signature=change)
+        name = name_of(function)
+        is_global = name is not None and is_given(now, name)
+        return Found(tuple(calls), elsewhere if is_global else None)
+    return Found(tuple(same_change(edits, (before, now))))
 
 
 def edits_to_look_at(history: Iterable[RecordedEdit]) -> list[RecordedEdit]:
@@ -125,19 +132,17 @@ def refuse_large(document: Document) -> None:
         )
 
 
-def _is_of_module(function: Node) -> bool:
-    outer = function.parent
-    while outer is not None and outer.type == "decorated_definition":
-        outer = outer.parent
-    return outer is not None and outer.type == "module"
-
-
 def _renamed_in(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
-    """The places of a file that imports a renamed name; none where the new name is in use."""
+    """The places of a file that uses a renamed name; none where the new name is in use."""
     scopes = {one.scope for one in file.places if one.scope is not None}
-    taken = occurrences(file.tree, rename.new)
-    if any(scope in scopes for one in taken for scope in one.scopes):
+    taken = references(file.tree, rename.new)
+    if any(
+        one.use is NameUse.VARIABLE and one.scope is not None
+        and any(scope.start <= one.scope.start and one.scope.end <= scope.end for scope in scopes)
+        and not rename.owner
+        for one in taken
+    ):  # fmt: skip
         return
     for one in file.places:
         title = f"rename {rename.old} to {rename.new}"
-        yield TextEdit(one.start, one.end, rename.new, title)
+        yield TextEdit(*one.span, one.written(rename.new), title)

@@ -1,4 +1,5 @@
-"""Finds the other files of a workspace that import a name from a Python module.
+"""Finds the other files of a workspace that use a name of a file: Python, JavaScript, TypeScript,
+Go and Rust; of Java and C# the members of classes.
 
 Files are read as the index reads them: none that is ignored, large, binary or holds secrets. What
 an editor has open counts instead of the file.
@@ -7,14 +8,19 @@ an editor has open counts instead of the file.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lsp_server.text.syntax.imports import python_paths
+from lsp_server.text.syntax.imports import python_paths, script_paths
+from lsp_server.text.syntax.languages import grammar_of
+from lsp_server.text.syntax.members import Members
+from lsp_server.text.syntax.name_uses import NameUse, Reference, text_of
 from lsp_server.text.syntax.python_names import Occurrence, Use, occurrences
+from lsp_server.text.syntax.references import references
 from lsp_server.text.syntax.tree import SyntaxTree
 
 if TYPE_CHECKING:
@@ -22,40 +28,58 @@ if TYPE_CHECKING:
 
 MOST_FILES = 3_000
 """Of a larger workspace the first so many files are looked through."""
+_SCRIPTS = (".ts", ".tsx", ".js", ".jsx", ".mts", ".cts", ".mjs", ".cjs")
+_ENDINGS = {
+    "python": (".py", ".pyi"), "go": (".go",), "rust": (".rs",), "java": (".java",),
+    "csharp": (".cs",), "javascript": _SCRIPTS, "typescript": _SCRIPTS, "tsx": _SCRIPTS,
+}  # fmt: skip
+_SCRIPT_IMPORT = re.compile(r"^(?:import|export)_statement$")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportingFile:
-    """A file that imports a name of a module, or the module itself."""
+    """A file that uses a name of another one."""
 
     path: str
     """Relative to the workspace, with slashes."""
     text: str
     tree: SyntaxTree
-    places: tuple[Occurrence, ...]
-    """Where the name of the module is meant: where it is imported, what that import binds, and
-    attributes of the module."""
+    places: tuple[Reference, ...]
+    """Where the name is meant: where it is imported, what that import binds, and behind the name of
+    the module."""
 
 
 def importing_files(
-    folder: Path, module: str, name: str, opened: Mapping[str, str]
+    folder: Path,
+    module: str,
+    name: str,
+    opened: Mapping[str, str],
+    owner: str = "",
+    *,
+    is_argument: bool = False,
 ) -> Iterator[ImportingFile]:
-    """Files below ``folder`` that use ``name`` of the Python file ``module``, a path in the folder.
+    """Files below ``folder`` that use ``name`` of the file ``module``, a path in the folder; with
+    ``owner`` a member of that class, which is given by its name where the class is called if
+    ``is_argument``.
 
     ``opened``: the text of open documents by their paths in the folder; empty where it is not to be
     read. Reads the disk: not for the event loop.
     """
-    for path, text in readable_texts(folder, opened, (".py", ".pyi")):
-        if path != module and name in text:
-            tree = SyntaxTree.parsed(text, "python")
-            places = tuple(_places(tree, path, module, name))
+    endings = _ENDINGS.get(grammar_of("", module), ())
+    for path, text in readable_texts(folder, opened, endings) if endings else ():
+        if path == module or name not in text or owner not in text:
+            continue
+        grammar = grammar_of("", path)
+        if module.endswith(endings) and path.endswith(endings) and grammar:
+            tree = SyntaxTree.parsed(text, grammar)
+            places = tuple(_places(tree, path, module, name, owner, is_argument=is_argument))
             if places:
                 yield ImportingFile(path, text, tree, places)
 
 
 def imports_name(tree: SyntaxTree, path: str, module: str, name: str) -> bool:
     """Whether the file at ``path`` uses ``name`` of the Python file ``module``."""
-    return next(_places(tree, path, module, name), None) is not None
+    return next(_python_places(tree, path, module, name), None) is not None
 
 
 def readable_texts(
@@ -79,20 +103,141 @@ def readable_texts(
             yield path, content.text
 
 
-def _places(tree: SyntaxTree, path: str, module: str, name: str) -> Iterator[Occurrence]:
+def _places(
+    tree: SyntaxTree, path: str, module: str, name: str, owner: str, *, is_argument: bool = False
+) -> Iterator[Reference]:
+    if owner:
+        folders = posixpath.dirname(path), posixpath.dirname(module)
+        is_known = (
+            (tree.grammar == "java" and (folders[0] == folders[1] or f".{owner};" in tree.text))
+            or tree.grammar == "csharp"
+            or next(_places(tree, path, module, owner, ""), None) is not None
+        )
+        members = Members(tree) if is_known else None
+        if members is not None:
+            found = members.places(name, owner, is_argument=is_argument)
+            yield from (one for one in found.meant if not one.declares)
+        return
+    if tree.grammar == "python":
+        yield from _python_places(tree, path, module, name)
+    elif path.endswith(_SCRIPTS):
+        yield from _script_places(tree, path, module, name)
+    elif tree.grammar == "go":
+        yield from _go_places(tree, path, module, name)
+    elif tree.grammar == "rust":
+        yield from _rust_places(tree, module, name)
+
+
+def _script_places(tree: SyntaxTree, path: str, module: str, name: str) -> Iterator[Reference]:
+    folder = posixpath.dirname(path)
+    names = references(tree, name)
+    bound = set()
+    for one in names:
+        node = tree.node(one.start, one.end)
+        statement = node
+        while statement is not None and not _SCRIPT_IMPORT.match(statement.type):
+            if statement.type == "variable_declarator":
+                break
+            statement = statement.parent
+        if node is None or node.parent is None or not _is_of(tree, statement, folder, module):
+            continue
+        specifier = node.parent
+        if specifier.type == "import_specifier" and specifier.child_by_field_name("name") == node:
+            if specifier.child_by_field_name("alias") is None:
+                bound.add(one.scope)
+            yield replace(one, before="", declares=True)
+        elif specifier.type == "export_specifier" and specifier.child_by_field_name("name") == node:
+            alone = specifier.child_by_field_name("alias") is None
+            yield replace(one, after=f" as {name}" if alone else "")
+        elif "property_identifier" in node.type and "pattern" in (specifier.type + node.type):
+            # ``const { name } = require(…)``: the variable stays.
+            is_short = node.type.startswith("shorthand")
+            yield replace(one, before="", after=f": {name}" if is_short else "")
+    for one in names:
+        if one.use is NameUse.VARIABLE and one.scope in bound and not one.declares:
+            yield one
+        elif one.use is NameUse.MEMBER and one.receiver:
+            for given in references(tree, one.receiver):
+                node = tree.node(given.start, given.end)
+                statement = node.parent if node is not None else None
+                if statement is not None and statement.type == "namespace_import":
+                    statement = statement.parent.parent if statement.parent is not None else None
+                if _is_of(tree, statement, folder, module):
+                    yield one
+                    break
+
+
+def _is_of(tree: SyntaxTree, statement: Node | None, folder: str, module: str) -> bool:
+    """Whether a statement takes something from a module: an import, or what requires it."""
+    source = statement.child_by_field_name("source") if statement is not None else None
+    text = text_of(tree, source)
+    if statement is not None and statement.type == "variable_declarator":
+        required = re.fullmatch(
+            r"require\(\s*(['\"].*['\"])\s*\)",
+            text_of(tree, statement.child_by_field_name("value")),
+        )
+        text = required[1] if required else ""
+    return bool(text) and module in script_paths(text.strip("'\"`"), folder)
+
+
+def _go_places(tree: SyntaxTree, path: str, module: str, name: str) -> Iterator[Reference]:
+    package = posixpath.dirname(module)
+    names = references(tree, name)
+    if posixpath.dirname(path) == package:
+        yield from (one for one in names if one.use is NameUse.VARIABLE and one.scope is None)
+        return
+    tail = re.escape(posixpath.basename(package))
+    given = re.search(
+        rf'^[ \t]*(?:import[ \t]+)?(\w+[ \t]+)?"(?:[^"\n]*/)?{tail}"', tree.text, re.M
+    )
+    if given is None or not tail or not name[:1].isupper():
+        return
+    receiver = (given[1] or posixpath.basename(package)).strip()
+    yield from (one for one in names if one.receiver == receiver and one.use is NameUse.MEMBER)
+
+
+def _rust_places(tree: SyntaxTree, module: str, name: str) -> Iterator[Reference]:
+    stem = posixpath.splitext(posixpath.basename(module))[0]
+    if stem == "mod":
+        stem = posixpath.basename(posixpath.dirname(module))
+    taken = re.compile(rf"\b{re.escape(stem)}::(?:\{{(?:[^{{}}]*\W)?)?{re.escape(name)}\b")
+    names, bound = references(tree, name), set()
+    for one in names:
+        node = tree.node(one.start, one.end)
+        while node is not None and node.type != "use_declaration":
+            node = node.parent
+        if node is not None and taken.search(text_of(tree, node)):
+            yield replace(one, before="")
+            if not re.search(rf"\b{re.escape(name)}\s+as\b", text_of(tree, node)):
+                bound.add(one.scope)
+        elif one.receiver == stem and one.use is NameUse.MEMBER:
+            yield one
+    for one in names:
+        if one.use is NameUse.VARIABLE and one.scope in bound and not one.declares:
+            yield one
+
+
+# Python
+
+
+def _python_places(tree: SyntaxTree, path: str, module: str, name: str) -> Iterator[Reference]:
     folder = posixpath.dirname(path)
     found = occurrences(tree, name)
     bound = set()
     looked_up = cache(partial(occurrences, tree))
     for one in found:
         if _is_taken_from(tree, one, folder, module):
-            yield one
+            yield _reference(one)
             if one.use is Use.IMPORT:
                 bound.add(one.scope)
     for one in found:
         is_bound = one.scope is not None and one.scope in bound and one.use is not Use.IMPORT
         if is_bound or _is_attribute_of(tree, one, looked_up, folder, module):
-            yield one
+            yield _reference(one)
+
+
+def _reference(one: Occurrence) -> Reference:
+    return Reference(one.start, one.end, NameUse.VARIABLE, one.scope, one.use.binds)
 
 
 def _is_taken_from(tree: SyntaxTree, one: Occurrence, folder: str, module: str) -> bool:
@@ -123,7 +268,7 @@ def _is_attribute_of(
     receiver = attribute.child_by_field_name("object")
     if receiver is None:
         return False
-    path = _text(tree, receiver)
+    path = text_of(tree, receiver)
     first = path.split(".")[0]
     places = occurrences_of(first)
     bound = [at for at in places if at.use in (Use.IMPORT, Use.ALIAS)]
@@ -149,14 +294,10 @@ def _imported(tree: SyntaxTree, bound: Occurrence, path: str) -> str:
     if "." in path:
         return ""
     named = node.child_by_field_name("name") if node.type == "aliased_import" else bound.node
-    own = _text(tree, named) if named is not None else ""
-    head = _text(tree, source) if source is not None else ""
+    own = text_of(tree, named)
+    head = text_of(tree, source)
     return f"{head}{'' if not head or head.endswith('.') else '.'}{own}"
 
 
 def _is_module(tree: SyntaxTree, source: Node, folder: str, module: str) -> bool:
-    return module in python_paths(_text(tree, source), folder)
-
-
-def _text(tree: SyntaxTree, node: Node) -> str:
-    return tree.text[tree.index(node.start_byte) : tree.index(node.end_byte)]
+    return module in python_paths(text_of(tree, source), folder)

@@ -43,6 +43,7 @@ from lsp_server.shared.processes.function_process import FunctionProcess
 from lsp_server.tasks.next_edits.formats import NextEditFormat
 from lsp_server.text.documents.document import Document, Documents, Position, split_lines
 from lsp_server.text.documents.workspace_folders import DocumentLocation, Folders
+from lsp_server.text.syntax.languages import language_of_path
 from lsp_server.text.text_edit import TextEdit
 from repo_index.reading import decoded
 
@@ -523,7 +524,7 @@ class NextEditProvider:
         unopened: dict[str, Document] = {}
         for path, text, one in found:
             if path not in unopened:
-                document = self._document(folder, path, text, "python")
+                document = self._document(folder, path, text, language_of_path(path))
                 if document is None or not self._may_be_read(document):
                     continue
                 unopened[path] = document

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.words import WordChange, changed_word, refuse_many
+from lsp_server.text.syntax.expression_types import class_around, receiver_of
 from lsp_server.text.syntax.keywords import is_keyword
+from lsp_server.text.syntax.members import READ, Members
 from lsp_server.text.syntax.name_uses import NameUse, Reference
 from lsp_server.text.syntax.references import references, same_meaning
 from lsp_server.text.syntax.roles import MARKUP, PROSE
@@ -16,8 +18,11 @@ from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
 
 if TYPE_CHECKING:
+    from tree_sitter import Node
+
     from lsp_server.editor.next_edits.history import RecordedEdit
 
+_FUNCTION = re.compile(r"function|method|lambda|closure|constructor_d")
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
@@ -31,7 +36,11 @@ class Rename:
     """Where the old name is left in the text without the change, and is meant."""
     shift: Shift
     is_global: bool
-    """Whether the module gives the name to others."""
+    """Whether the file gives the name to others."""
+    owner: str = ""
+    """The class whose member it is."""
+    is_argument: bool = False
+    """Whether calls of that class give it by its name."""
 
     def edits(self) -> tuple[TextEdit[int], ...]:
         """The replacements in the text as it is."""
@@ -85,14 +94,58 @@ def rename_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
     start = edit.start_offset()
     changed = tuple(start + at for at, _ in change.places)
     names = references(before, change.old)
-    meant = same_meaning(before, names, changed)
-    if not meant or any(_collides(one, meant[0]) for one in references(before, change.new)):
+    given = next((one for one in names if one.start in changed and one.declares), None)
+    if given is not None and given.use is NameUse.MEMBER and before.grammar in READ:
+        meant = _members_meant(before, change, changed, given)
+    else:
+        meant = same_meaning(before, names, changed)
+        others = references(before, change.new) if meant else []
+        meant = [] if any(_collides(one, meant[0]) for one in others) else meant
+    if not meant:
         return None
     places = tuple(one for one in meant if one.start not in changed)
-    scope = meant[0].scope
-    is_global = before.grammar == "python" and scope is not None and scope.kind == "module"
     shift = Shift(changed, len(change.new) - len(change.old))
-    return Rename(change.old, change.new, places, shift, is_global)
+    node = before.node(min(changed), min(changed) + len(change.old))
+    is_member = meant[0].use is NameUse.MEMBER
+    owner = class_around(before, node) if is_member and node is not None else ""
+    is_global = node is not None and is_given(before, node)
+    is_argument = bool(owner) and given is not None and given.receiver is None
+    return Rename(change.old, change.new, places, shift, is_global, owner, is_argument)
+
+
+def is_given(tree: SyntaxTree, name: Node) -> bool:
+    """Whether other files may use what a name declares: it is no variable of a function, and is
+    exported where a language wants that."""
+    declaration = name.parent
+    is_attribute = declaration is not None and receiver_of(name) is not None
+    outer, is_exported = declaration, tree.grammar not in ("javascript", "typescript", "tsx")
+    while outer is not None:
+        if outer != declaration and _FUNCTION.search(outer.type) and not is_attribute:
+            return False
+        is_exported |= outer.type == "export_statement"
+        outer = outer.parent
+    return is_exported
+
+
+def _members_meant(
+    before: SyntaxTree, change: WordChange, changed: tuple[int, ...], given: Reference
+) -> list[Reference]:
+    """All places of a member of a class; none where one of them may be another class's, or the
+    class has a member of the new name."""
+    node = before.node(given.start, given.end)
+    owner = class_around(before, node) if node is not None else ""
+    if not owner:
+        return []
+    members = Members(before)
+    found = members.places(change.old, owner)
+    declared = [one for one in found.meant if one.declares and one.receiver is None]
+    is_again = before.grammar != "python" and len(declared) > len(changed)
+    first = next((one for one in found.meant if one.declares), given)
+    if found.unclear or first.start not in changed or is_again:
+        return []
+    return [] if any(one.declares for one in members.places(change.new, owner).meant) else [
+        *found.meant
+    ]  # fmt: skip
 
 
 def _collides(one: Reference, renamed: Reference) -> bool:

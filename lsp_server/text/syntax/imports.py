@@ -107,11 +107,17 @@ def python_paths(module: str, folder: str) -> Iterator[str]:
 def _script(text: str, folder: str) -> Iterator[Import]:
     for found in _SCRIPT.finditer(text):
         path = found["path"] or found["required"]
-        base = _join(folder, path) if path.startswith(".") else _join("src", path.lstrip("@/~"))
-        stem = re.sub(r"\.(?:js|jsx|mjs)$", "", base)
-        paths = [base, *(stem + ending for ending in _SCRIPT_ENDINGS)]
-        paths += [f"{stem}/index{ending}" for ending in _SCRIPT_ENDINGS]
-        yield Import(tuple(paths), tuple(re.findall(r"\w+", found["names"] or "")))
+        names = tuple(re.findall(r"\w+", found["names"] or ""))
+        yield Import(tuple(script_paths(path, folder)), names)
+
+
+def script_paths(path: str, folder: str) -> list[str]:
+    """Where the file of a module of JavaScript or TypeScript may stand, likeliest first; ``folder``
+    is that of the file which imports it."""
+    base = _join(folder, path) if path.startswith(".") else _join("src", path.lstrip("@/~"))
+    stem = re.sub(r"\.(?:js|jsx|mjs)$", "", base)
+    paths = [base, *(stem + ending for ending in _SCRIPT_ENDINGS)]
+    return [*paths, *(f"{stem}/index{ending}" for ending in _SCRIPT_ENDINGS)]
 
 
 def _join(folder: str, path: str) -> str:

@@ -405,7 +405,7 @@ def is_declared(node: Node) -> bool:
             return not _is_assignment(parent, kind) and not (is_upper and "pattern" in inner.type)
         if _PARAMETERS.search(kind):
             return "parameters" in kind or "params" in kind or _is_first_named(parent, inner)
-        if kind in _NAMED_FIRST:
+        if kind in _NAMED_FIRST and parent.child_by_field_name("name") is None:
             names = [one for one in parent.named_children if "identifier" in one.type]
             return bool(names) and names[0] == inner
         if not _PATTERN.search(kind) or _is_no_part(parent, kind, inner):

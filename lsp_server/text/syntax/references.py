@@ -36,8 +36,10 @@ _NO_THIS = re.compile(r"^object_literal$|^object_creation_expression$")
 """Classes without a name."""
 _OWN_THIS = re.compile(r"^(?:generator_)?function(?:_declaration|_expression)?$|^object$")
 """What has a ``this`` of its own in JavaScript."""
-_STYLES = {"css", "scss", "less"}
 _SCRIPTS = {"javascript", "typescript", "tsx"}
+_WITHOUT_NAMED = {*_SCRIPTS, "c", "cpp", "go", "java", "lua", "rust"}
+"""Grammars in whose languages no argument is given by its name."""
+_STYLES = {"css", "scss", "less"}
 _EXPRESSIONS = {"astro", "heex", "html", "svelte", "vue"}
 """Grammars that leave the expressions between tags unread."""
 
@@ -201,7 +203,7 @@ def _resolved(
             use, own = NameUse.MEMBER, classes.of(own)
         elif use is NameUse.MEMBER:
             receiver, own = classes.owner(node, scopes)
-        elif use is NameUse.KEY:
+        elif use is NameUse.KEY and tree.grammar not in _WITHOUT_NAMED:
             own = functions.with_argument(node, classes)
         found.append(
             Reference(
@@ -375,7 +377,8 @@ class _Functions:
             called = call.prev_named_sibling
         if called is not None and called.start_byte > key.start_byte:
             return None
-        scopes = self._of_name.get(text_of(self._tree, called), [])
+        name = re.sub(r"^(?:this|self)\.", "", text_of(self._tree, called))
+        scopes = self._of_name.get(name, [])
         return scopes[0] if len(scopes) == 1 else None
 
 

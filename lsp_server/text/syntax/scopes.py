@@ -48,7 +48,9 @@ _BLOCKS = {
 _BLOCKS |= {"tsx": _BLOCKS["javascript"], "typescript": _BLOCKS["javascript"]}
 _BLOCKS |= {"objc": _BLOCKS["cpp"], "cuda": _BLOCKS["cpp"], "luau": _BLOCKS["lua"]}
 """What else opens a scope, by grammar."""
-_CLASS = re.compile(r"class|struct|interface|trait|enum|record|object|protocol|extension|impl_item")
+_CLASS = re.compile(
+    r"class|(?<!con)(?<!de)struct|interface|trait|enum|record|object|protocol|extension|impl_item"
+)
 _WITHOUT_BODY = {"dart": re.compile(r"_signature$")}
 """Scopes of :data:`_SCOPE` whose body is beside them, so that they are none."""
 _NO_NAME = re.compile(r"lambda|closure|arrow|anonymous|literal|_initializer$")

@@ -101,7 +101,7 @@ def test_methods_and_attributes_of_self_are_renamed_in_their_class_alone() -> No
         class Cart:
             def __init__(self, items):
                 self.items = items
-            def size(self, other):
+            def size(self, other: Box):
                 return len(self.items) + len(other.items)
         class Box:
             def get(self):
@@ -111,7 +111,7 @@ def test_methods_and_attributes_of_self_are_renamed_in_their_class_alone() -> No
         class Cart:
             def __init__(self, items):
                 self.goods = items
-            def size(self, other):
+            def size(self, other: Box):
                 return len(self.goods) + len(other.items)
         class Box:
             def get(self):

@@ -1,0 +1,534 @@
+"""The same change elsewhere: two edits are generalised to a rewrite rule (anti-unification), which
+is applied wherever its pattern matches exactly. One edit suffices where it gives a called function
+or a constant another name."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from lsp_server.editor.editing.checks import new_problem
+from lsp_server.editor.editing.hunks import apply_hunks
+from lsp_server.editor.next_edits.anti_unification import (
+    Generalisation,
+    Hole,
+    Substitution,
+    Term,
+    matches,
+    term_of,
+)
+from lsp_server.editor.next_edits.rewrites import (
+    LARGEST_NODE,
+    Rewrite,
+    RewrittenNode,
+    is_target,
+    rewrites,
+    role_of,
+)
+from lsp_server.editor.next_edits.words import refuse_many, whole
+from lsp_server.text.syntax.name_uses import NameUse
+from lsp_server.text.syntax.references import references
+from lsp_server.text.syntax.tree import SyntaxTree
+from lsp_server.text.text_edit import TextEdit
+from repo_index.common_ends import common_ends
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from lsp_server.editor.next_edits.history import RecordedEdit
+
+MOST_EDITS = 8
+"""Edits that are compared with the last one."""
+_NAME = re.compile(r"[^\W\d]\w*")
+_CONSTANT = re.compile(r"(?:[\w]+\.)*[A-Z][A-Z0-9_]+")
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_OPERATOR = re.compile(r"[^\w\s()\[\]{},;:]+")
+_SAME_OPERATORS = {("==", "==="), ("!=", "!=="), ("===", "=="), ("!==", "!="), ("&&", "and"),
+                   ("||", "or"), ("||", "??"), ("<>", "!=")}  # fmt: skip
+"""Operators that are written for one another; any other change of one is a change of sense."""
+_COMMON = {
+    *("self", "this", "cls", "super", "int", "str", "float", "bool", "bytes", "string", "number"),
+    *("boolean", "void", "any", "object", "double", "long", "char"),
+}
+"""Names that say nothing of the place where they stand."""
+_OPERATION = re.compile(
+    r"binary|boolean_op|comparison|unary|not_op|await|ternary|conditional|as_exp"
+)
+_TIGHT = re.compile(r"binary|boolean_op|comparison|unary|not_op|await|attribute|member|selector"
+                    r"|field_exp|subscript|index_exp")  # fmt: skip
+"""What binds its parts, so that an operation in it wants brackets."""
+_LITERAL_LIST = re.compile(r"dict|object$|list|tuple|array|literal_value|initializer|struct")
+_TYPED = {"composite_literal", "struct_expression", "object_creation_expression"}
+"""Literals whose type says what they are."""
+_OPERAND = re.compile(r"call|invocation|subscript|index_exp|^attribute$|member|field_exp|selector"
+                      r"|^arguments$|argument_list")  # fmt: skip
+_MODIFIER = re.compile(r"decorator|attribute|annotation|modifier")
+
+Scopes = frozenset[tuple[str, int] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Instances of a pattern become instances of a template."""
+
+    pattern: Term
+    template: Term
+    """Its holes are those of the pattern; its text is that of an example."""
+    example: RewrittenNode
+    indent: str
+    names: dict[str, Scopes]
+    """The names that go, and what they mean where the example was."""
+    siblings: tuple[str, int] | None = None
+    """The node in which alone it holds, where the pattern says little."""
+    by_role: bool = False
+
+    @property
+    def title(self) -> str:
+        """What the user is told."""
+        return f"{_short(self.example.old.text)} → {_short(self.example.new.text)}"
+
+
+def same_change(
+    edits: Iterable[RecordedEdit], trees: tuple[SyntaxTree, SyntaxTree]
+) -> list[TextEdit[int]]:
+    """What follows from the last edit and an earlier one by example, in the document as it is now.
+    ``trees``: of the last edit. Raises WorkTakesTooLong."""
+    before, now = trees
+    last, *earlier = islice(edits, MOST_EDITS)
+    mine = _made(last, trees)
+    start, by = last.start_offset(), len(now.text) - len(before.text)
+    same = (_made(one) for one in earlier if one.document.language == last.document.language)
+    rules = chain(
+        (
+            _generalised(one, other, before)
+            for other in chain(mine, chain.from_iterable(same) if mine else ())
+            for one in mine
+            if one is not other
+        ),
+        (_of_one(one, before, now) for one in mine),
+    )
+    found = (_edits(rule, before, now, start, by) for rule in rules if rule is not None)
+    return next((some for some in found if some), [])
+
+
+_known: dict[int, list[Rewrite]] = {}
+"""What edits rewrote, by their numbers: each is looked at once."""
+_MOST_KNOWN = 100
+
+
+def _made(edit: RecordedEdit, trees: tuple[SyntaxTree, SyntaxTree] | None = None) -> list[Rewrite]:
+    if edit.number not in _known:
+        if len(_known) > _MOST_KNOWN:
+            _known.clear()
+        before, now = trees or (edit.tree_before(), edit.tree_now())
+        is_read = before is not None and now is not None
+        _known[edit.number] = rewrites(edit, before, now) if is_read else []  # type: ignore[arg-type]
+    return _known[edit.number]
+
+
+# Which rule
+
+
+def _generalised(one: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | None:
+    """The rule of two rewrites: the smallest nodes around both changes whose pattern says what
+    changes; at last nodes side by side in one list or class."""
+    roles = [rewrite.levels[0].role for rewrite in (one, other)]
+    first = one.levels[0]
+    if roles[0][:1] == ("literal",) and not first.new.parts and roles[0] != roles[1]:
+        return None
+    last = None
+    for level in one.levels:
+        same = next((its for its in other.levels if its.old.kind == level.old.kind
+                     and its.new.kind == level.new.kind), None)  # fmt: skip
+        if same is None:
+            continue
+        if level.old.start == same.old.start and level.parent == same.parent and (
+            level.old.text == same.old.text and level.new.text == same.new.text
+        ) and level.old.start <= other.levels[0].old.start < level.old.end:  # fmt: skip
+            break
+        generalisation = Generalisation()
+        pattern = generalisation.of(level.old, same.old)
+        template = generalisation.of(level.new, same.new)
+        if not isinstance(pattern, Term):
+            continue
+        numbers = {hole.number for hole in pattern.holes()}
+        holes = [template] if isinstance(template, Hole) else template.holes()
+        if {hole.number for hole in holes} - numbers or level.is_target != same.is_target:
+            continue
+        if isinstance(template, Hole):
+            template = Term("", level.new.text, level.new.start, (template,))
+        pattern, template = _loosened(pattern, template)
+        rule = Rule(pattern, template, level, one.indent, {}, by_role=level.role == same.role != ())
+        if _is_sense_changed(rule):
+            continue
+        if _says_enough(rule):
+            return _with_names(rule, before)
+        if level.parent == same.parent and _is_of_siblings(rule):
+            last = rule
+    if last is None:
+        return None
+    return Rule(last.pattern, last.template, last.example, last.indent, {}, last.example.parent)
+
+
+def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
+    """Both with a hole instead of each operand with holes that the change leaves alone."""
+    common = {_key(one) for one in _operands(pattern)} & {
+        _key(one) for one in _operands(template)
+    }  # fmt: skip
+    numbers: dict[tuple[object, ...], int] = {}
+
+    def loose(term: Term) -> Term:
+        parts: list[Term | Hole] = []
+        for part in term.parts:
+            if isinstance(part, Term) and (key := _key(part)) in common and (
+                _OPERAND.search(part.kind) and next(part.holes(), None) is not None
+            ):  # fmt: skip
+                number = 1_000 + numbers.setdefault(key, len(numbers))
+                parts.append(Hole(number, part.start, part.end))
+            else:
+                parts.append(loose(part) if isinstance(part, Term) else part)
+        return replace(term, parts=tuple(parts))
+
+    return loose(pattern), loose(template)
+
+
+def _key(term: Term) -> tuple[object, ...]:
+    return term.kind, term.text, *(hole.number for hole in term.holes())
+
+
+def _operands(term: Term) -> Iterator[Term]:
+    for part in term.parts:
+        if isinstance(part, Term):
+            if _OPERAND.search(part.kind):
+                yield part
+            yield from _operands(part)
+
+
+def _says_enough(rule: Rule) -> bool:
+    """Whether a pattern has a name or constant that tells what it is about."""
+    pattern = rule.pattern
+    if not pattern.parts:
+        if rule.by_role:
+            return True
+        return (pattern.text, rule.template.text) in _SAME_OPERATORS
+    if re.search(r"parameter|argument", pattern.kind) or rule.example.parent[0] in _TYPED:
+        return False
+    return any(
+        (one.is_named or one.text == "await")
+        and one.text not in _COMMON
+        and "comment" not in one.kind
+        and re.search(r"\w", one.text)
+        for one in pattern.leaves()
+    )
+
+
+def _is_of_siblings(rule: Rule) -> bool:
+    """Whether a pattern that says little holds for nodes side by side: the elements of a list that
+    get another part, the members of a class that get a decorator."""
+    if _LITERAL_LIST.search(rule.pattern.kind) and not _gone(rule):
+        return True
+    template = rule.template
+    first = template.parts[0] if template.parts else template
+    return isinstance(first, Term) and _MODIFIER.search(first.kind) is not None
+
+
+def _gone(rule: Rule) -> list[str]:
+    """The leaves of the pattern that its template has not."""
+    left = [one.text for one in rule.template.leaves()]
+    gone = []
+    for one in rule.pattern.leaves():
+        if one.text in left:
+            left.remove(one.text)
+        else:
+            gone.append(one.text)
+    return gone
+
+
+def _is_sense_changed(rule: Rule) -> bool:
+    """Whether an operator or keyword alone became another one: where that is no other way to write
+    the same, it is a decision for one place."""
+    pattern, template = rule.pattern, rule.template
+    if not pattern.parts:
+        is_operator = _OPERATOR.fullmatch(pattern.text) is not None
+        return is_operator and (pattern.text, template.text) not in _SAME_OPERATORS
+    gone = [one for one in _gone(rule) if one not in (",", ";", ":", "(", ")", "[", "]", "{", "}")]
+    names = {one.text for one in pattern.leaves() if one.is_named}
+    if not gone or names & set(gone):
+        return False
+    left = [one.text for one in pattern.leaves()]
+    came = [one.text for one in template.leaves() if one.text not in left]
+    if all((old, new) in _SAME_OPERATORS for old, new in zip(gone, came, strict=False)):
+        return False
+    return not re.search(r"\b(?:None|null|nil|undefined)\b", pattern.text + "".join(left))
+
+
+def _of_one(one: Rewrite, before: SyntaxTree, now: SyntaxTree) -> Rule | None:
+    """The rule of a single rewrite: a called function or a constant that has another name."""
+    for level in one.levels[:3]:
+        old, new = level.old.text, level.new.text
+        is_call = level.role == ("call",) and _DOTTED.fullmatch(new) is not None
+        is_constant = _CONSTANT.fullmatch(old) is not None and _CONSTANT.fullmatch(new) is not None
+        if not (is_call or is_constant) or not _DOTTED.fullmatch(old):
+            continue
+        was_used = whole(new).search(before.text.replace("import", " ")) if is_call else None
+        first = new.split(".")[0]
+        is_known = (
+            first in old.split(".")
+            or len(whole(first).findall(now.text)) > 1
+            or (before.grammar == "python" and hasattr(builtins, first))
+        )
+        own = old.split(".")[-1]
+        is_own = any(use.declares and not use.is_foreign for use in references(before, own))
+        if was_used or not is_known or is_own:
+            return None
+        rule = Rule(level.old, level.new, level, one.indent, {}, by_role=is_call)
+        return _with_names(rule, before)
+    return None
+
+
+def _with_names(rule: Rule, before: SyntaxTree) -> Rule:
+    old = rule.example.old
+    leaves = {
+        one.text for one in rule.pattern.leaves() if one.is_named and _NAME.fullmatch(one.text)
+    }
+    names = {one: _scopes(before, one, old.start, old.end) for one in sorted(leaves)[:8]}
+    return Rule(rule.pattern, rule.template, rule.example, rule.indent, names, None, rule.by_role)
+
+
+def _scopes(tree: SyntaxTree, name: str, start: int, end: int) -> Scopes:
+    """What a name means between two offsets."""
+    return frozenset(
+        (one.scope.kind, one.scope.start) if one.scope is not None else None
+        for one in references(tree, name)
+        if start <= one.start < end and one.use is not NameUse.KEY
+    )
+
+
+# Where it is applied
+
+
+def _edits(
+    rule: Rule, before: SyntaxTree, now: SyntaxTree, start: int, by: int
+) -> list[TextEdit[int]]:
+    """What a rule changes in a text. The texts differ from ``start`` on, by ``by`` characters."""
+    found: dict[tuple[int, int], tuple[Term, Substitution, Node]] = {}
+    for node in _candidates(rule, now, start, by):
+        if node.has_error or len(found) > 1_000:
+            continue
+        substitution = _match(rule, now, node)
+        if substitution is not None:
+            term = term_of(now, node)
+            found[term.start, term.end] = term, substitution, node
+    for name, scopes in rule.names.items():
+        meant = {(kind, at + (by if at > start else 0)) if place else None
+                 for place in scopes for kind, at in [place or ("", 0)]}  # fmt: skip
+        for span in list(found):
+            if _scopes(now, name, *span) != meant:
+                del found[span]
+    return _checked(rule, now, _outermost(rule, now, found))
+
+
+def _candidates(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[Node]:
+    """Nodes of the pattern's kind that hold its longest word, or its sign."""
+    if rule.siblings is not None:
+        yield from _siblings(rule, now, start, by)
+        return
+    anchor = max((one.text for one in rule.pattern.leaves()), key=_weight)
+    refuse_many(now.text, anchor)
+    seen = set()
+    for at in whole(anchor).finditer(now.text):
+        node = now.node(*at.span())
+        while node is not None and node.end_byte - node.start_byte <= 2 * LARGEST_NODE:
+            if node.type == rule.pattern.kind and node.id not in seen:
+                seen.add(node.id)
+                yield node
+            node = node.parent
+
+
+def _weight(text: str) -> tuple[bool, int]:
+    return re.search(r"\w", text) is not None and text not in _COMMON, len(text)
+
+
+def _siblings(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[Node]:
+    """The nodes behind the examples in the same list or class, unless one was left out before."""
+    assert rule.siblings is not None
+    kind, at = rule.siblings
+    at += by if at > start else 0
+    parent = now.node(at, at + 1)
+    while parent is not None and (parent.type != kind or now.index(parent.start_byte) != at):
+        parent = parent.parent
+    if parent is None:
+        return
+    is_front = rule.template.kind == ""
+    done, same = [], []
+    for number, one in enumerate(parent.children):
+        if _is_made(rule, now, one) or (is_front and _is_made_before(rule, now, one)):
+            done.append(number)
+        elif one.type == rule.pattern.kind and _match(rule, now, one) is not None:
+            same.append(number)
+    if len(done) >= 2 and all(number > done[-1] for number in same):
+        yield from (parent.children[number] for number in same)
+
+
+def _match(rule: Rule, now: SyntaxTree, node: Node) -> Substitution | None:
+    """What stands in the holes of the pattern at a node; None where the rule is not for it."""
+    found: Substitution = {}
+    if rule.by_role and role_of(now, node) != rule.example.role:
+        return None
+    if is_target(node) != rule.example.is_target:
+        return None
+    if not matches(rule.pattern, term_of(now, node), found):
+        return None
+    parent = node.parent
+    is_made = _is_made(rule, now, node) or (parent is not None and _is_made(rule, now, parent))
+    return None if is_made or _is_made_before(rule, now, node) else found
+
+
+def _is_made(rule: Rule, now: SyntaxTree, node: Node) -> bool:
+    """Whether a node is what the rule makes."""
+    return node.type == rule.template.kind and bool(rule.template.parts) and matches(
+        rule.template, term_of(now, node), {}
+    )  # fmt: skip
+
+
+def _is_made_before(rule: Rule, now: SyntaxTree, node: Node) -> bool:
+    """Whether what the rule puts before a node stands there."""
+    first = rule.template.parts[0] if rule.template.kind == "" and rule.template.parts else None
+    before = node.prev_sibling
+    return isinstance(first, Term) and before is not None and matches(
+        first, term_of(now, before), {}
+    )  # fmt: skip
+
+
+def _outermost(
+    rule: Rule, now: SyntaxTree, found: dict[tuple[int, int], tuple[Term, Substitution, Node]]
+) -> list[tuple[TextEdit[int], Node]]:
+    """The replacement of each place; places within others are part of those."""
+    made: dict[tuple[int, int], str] = {}
+    inner: set[tuple[int, int]] = set()
+    for span in sorted(found, key=lambda one: one[1] - one[0]):
+        within = [one for one in made if span[0] <= one[0] and one[1] <= span[1] and one != span]
+        inner.update(within)
+        top = {
+            one: made[one]
+            for one in within
+            if not any(o != one and o[0] <= one[0] and one[1] <= o[1] for o in within)
+        }
+        made[span] = _instance(rule, now, found[span], top)
+    return [(TextEdit(*span, text), found[span][2]) for span, text in sorted(made.items())
+            if span not in inner]  # fmt: skip
+
+
+def _instance(
+    rule: Rule,
+    now: SyntaxTree,
+    place: tuple[Term, Substitution, Node],
+    inner: dict[tuple[int, int], str],
+) -> str:
+    """What a place becomes: the template with what stands in the pattern's holes."""
+    term, substitution, node = place
+    line = now.text.rfind("\n", 0, term.start) + 1
+    indent = re.match(r"[ \t]*", now.text[line:])
+    template, parts, at = rule.template, [], rule.template.start
+
+    def literal(text: str) -> str:
+        own = indent.group() if indent else ""
+        return re.sub(rf"(\r?\n){rule.indent}", lambda found: found[1] + own, text)
+
+    for hole, around in _holes(template):
+        parts.append(literal(template.text[at - template.start : hole.start - template.start]))
+        text, start, end = substitution[hole.number]
+        hunks = [TextEdit(a - start, b - start, new) for (a, b), new in sorted(inner.items())
+                 if start <= a and b <= end]  # fmt: skip
+        text = apply_hunks(text, hunks)
+        is_first = hole.start == template.start
+        is_operation = _TIGHT.search(around) is not None and _is_operation(
+            text, now.grammar, template.kind if is_first else ""
+        )
+        parts.append(f"({text})" if is_operation else text)
+        at = hole.end
+    parts.append(literal(template.text[at - template.start :]))
+    text = "".join(parts)
+    parent = node.parent
+    is_bound = parent is not None and _TIGHT.search(parent.type) is not None
+    is_looser = _OPERATION.search(template.kind) and not _OPERATION.search(rule.pattern.kind)
+    return f"({text})" if is_bound and is_looser else text
+
+
+def _holes(term: Term) -> Iterator[tuple[Hole, str]]:
+    """The holes of a template with the kinds of the nodes around them."""
+    for part in term.parts:
+        if isinstance(part, Hole):
+            yield part, term.kind
+        else:
+            yield from _holes(part)
+
+
+def _is_operation(text: str, grammar: str, same: str) -> bool:
+    """Whether a text is an operation of another kind."""
+    tree = SyntaxTree.parsed(text, grammar)
+    node = tree.node(0, len(text))
+    while node is not None and not _OPERATION.search(node.type):
+        if node.named_child_count != 1 or node.start_byte or node.type.startswith("paren"):
+            return False
+        node = node.named_children[0]
+    return node is not None and node.type != same
+
+
+def _checked(
+    rule: Rule, now: SyntaxTree, made: list[tuple[TextEdit[int], Node]]
+) -> list[TextEdit[int]]:
+    """The replacements that give what the template is, cut to what changes; none where the text
+    does not parse with them and did."""
+    edits = [edit for edit, _ in made]
+    text = apply_hunks(now.text, edits)
+    after = SyntaxTree.parsed(text, now.grammar)
+    found, by = [], 0
+    for edit in edits:
+        start, old = edit.start + by, now.text[edit.start : edit.end]
+        by += len(edit.text) - len(old)
+        if not _stands(after, start, edit.text, rule.template.kind):
+            continue
+        head, tail = common_ends(old, edit.text)
+        head, tail = _at_words(old, edit.text, head, tail)
+        new = edit.text[head : len(edit.text) - tail]
+        found.append(TextEdit(edit.start + head, edit.end - tail, new, rule.title))
+    if after.has_errors and not now.has_errors:
+        return []
+    if new_problem(now.text, apply_hunks(now.text, found), now.grammar):
+        return []
+    return found
+
+
+def _at_words(old: str, new: str, head: int, tail: int) -> tuple[int, int]:
+    """Common ends that tear no word apart."""
+    while head and (old[head - 1].isalnum() or old[head - 1] == "_"):
+        head -= 1
+    while tail and (old[len(old) - tail].isalnum() or old[len(old) - tail] == "_"):
+        tail -= 1
+    return head, min(tail, len(old) - head, len(new) - head)
+
+
+def _stands(tree: SyntaxTree, start: int, text: str, kind: str) -> bool:
+    """Whether a text was read as one node of a kind, or in brackets as such."""
+    end = start + len(text)
+    node = tree.node(start, end)
+    if node is None or node.has_error:
+        return False
+    if not kind:
+        return any(tree.index(one.start_byte) == start for one in node.children) and any(
+            tree.index(one.end_byte) == end for one in node.children
+        )
+    if (tree.index(node.start_byte), tree.index(node.end_byte)) != (start, end):
+        return False
+    same = {re.sub("union_type", "binary_operator", one) for one in (node.type, kind)}
+    return len(same) == 1 or node.type.startswith("parenthesized")
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 30 else line[:29] + "…"

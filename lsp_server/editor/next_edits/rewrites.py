@@ -1,0 +1,216 @@
+"""Reads from an edit which nodes of the syntax tree it rewrote: pairs of a node and what it became,
+from the smallest one that holds a change to its statement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lsp_server.editor.next_edits.anti_unification import Term, is_body, is_literal, term_of
+from lsp_server.text.line_diff import opcodes
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from lsp_server.editor.next_edits.history import RecordedEdit
+    from lsp_server.text.syntax.tree import SyntaxTree
+
+LARGEST_NODE = 4_000
+"""Characters of a node that is compared with others."""
+MOST_TOKENS = 2_000
+_TOKEN = re.compile(r"\d[\w.]*|\w+|\s+|[=!<>&|+*/%^~?-]+|.", re.DOTALL)
+_MODIFIER = re.compile(r"decorator|attribute|annotation|modifier")
+_CALL = re.compile(r"^call$|call_expression|invocation")
+_STATEMENT = re.compile(r"(?:statement|declaration|definition|_item|directive|assignment)$")
+_ENDS = re.compile(r"(?:statement|block|module|program|definition|body)$")
+_TRANSPARENT = {"list", "tuple", "array", "parenthesized_expression"}
+_NAMING = ("name", "key", "left", "function", "property", "field")
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenNode:
+    """A node and what it became."""
+
+    old: Term
+    new: Term
+    role: tuple[str, ...]
+    """What a literal or called function is for; empty for anything else."""
+    parent: tuple[str, int]
+    """Kind and start of the node around it."""
+    is_target: bool
+    """Whether it is assigned to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One change of an edit: its levels, the smallest first."""
+
+    levels: tuple[RewrittenNode, ...]
+    indent: str
+    """What its line begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hunk:
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+
+    @property
+    def by(self) -> int:
+        return (self.new_end - self.new_start) - (self.end - self.start)
+
+
+def rewrites(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[Rewrite]:
+    """What an edit rewrote: first all changes of a statement together, then each alone."""
+    hunks = _hunks(edit, before, now)
+    groups: dict[tuple[int, int], list[_Hunk]] = {}
+    for hunk in hunks:
+        groups.setdefault(_statement(before, hunk), []).append(hunk)
+    found = []
+    for group in groups.values():
+        for some in [group, *([one] for one in group if len(group) > 1)]:
+            levels = tuple(_levels(before, now, hunks, some))
+            if levels:
+                line = before.text.rfind("\n", 0, levels[-1].old.start) + 1
+                indent = re.match(r"[ \t]*", before.text[line:])
+                found.append(Rewrite(levels, indent.group() if indent else ""))
+    return found
+
+
+def _hunks(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[_Hunk]:
+    """The stretches in which the texts differ, by tokens; blanks as far behind as they go."""
+    old, new = _TOKEN.findall(edit.old_text), _TOKEN.findall(edit.new_text)
+    if len(old) > MOST_TOKENS or len(new) > MOST_TOKENS:
+        return []
+    base = edit.start_offset()
+    starts, ends = _offsets(old, base), _offsets(new, base)
+    found = []
+    for kind, i, j, k, m in opcodes(old, new):
+        if kind == "equal":
+            continue
+        a, b, c, d = starts[i], starts[j], ends[k], ends[m]
+        while a == b and now.text[c : c + 1].isspace() and before.text[a : a + 1] == now.text[c]:
+            a, b, c, d = a + 1, b + 1, c + 1, d + 1
+        while c == d and before.text[a : a + 1].isspace() and now.text[c : c + 1] == before.text[a]:
+            a, b, c, d = a + 1, b + 1, c + 1, d + 1
+        found.append(_Hunk(a, b, c, d))
+    return found
+
+
+def _offsets(tokens: list[str], base: int) -> list[int]:
+    places = [base]
+    for token in tokens:
+        places.append(places[-1] + len(token))
+    return places
+
+
+def _statement(before: SyntaxTree, hunk: _Hunk) -> tuple[int, int]:
+    node = before.node(hunk.start, hunk.end)
+    while node is not None and node.parent is not None and not _STATEMENT.search(node.type):
+        node = node.parent
+    return (node.start_byte, node.end_byte) if node is not None else (0, 0)
+
+
+def _levels(
+    before: SyntaxTree, now: SyntaxTree, hunks: list[_Hunk], group: list[_Hunk]
+) -> Iterator[RewrittenNode]:
+    node = before.node(group[0].start, group[-1].end)
+    if (
+        group[0].start == group[-1].end
+        and not before.text[group[0].start - 1 : group[0].start].isspace()
+    ):
+        # What comes behind a node may be its end.
+        node = before.node(group[0].start - 1, group[0].start)
+    while node is not None and (parent := node.parent) is not None:
+        start, end = before.index(node.start_byte), before.index(node.end_byte)
+        if end - start > LARGEST_NODE or is_body(node) or node.has_error:
+            return
+        is_cut = any(
+            one not in group and (one.start < start < one.end or one.start < end < one.end)
+            for one in hunks
+        )
+        if is_cut:
+            return
+        by = sum(one.by for one in hunks if one.end <= start and one not in group)
+        to = end + by + sum(one.by for one in hunks if start <= one.start and one.end <= end
+                            and (one in group or one.start > start or one.end < end))  # fmt: skip
+        new = _exact(now, start + by, to)
+        if new is not None and start < end:
+            yield RewrittenNode(
+                *(term_of(before, node), new, role_of(before, node)),
+                (parent.type, before.index(parent.start_byte)),
+                is_target(node),
+            )
+        if _STATEMENT.search(node.type):
+            return
+        node = parent
+
+
+def _exact(tree: SyntaxTree, start: int, end: int) -> Term | None:
+    """The node that is exactly there, or a node behind decorators."""
+    node = tree.node(start, end) if start < end else None
+    if node is None:
+        return None
+    if (tree.index(node.start_byte), tree.index(node.end_byte)) == (start, end):
+        return None if node.has_error else term_of(tree, node)
+    inner = [
+        one
+        for one in node.children
+        if start <= tree.index(one.start_byte) and tree.index(one.end_byte) <= end
+    ]
+    if not inner or not _MODIFIER.search(inner[0].type) or any(one.has_error for one in inner):
+        return None
+    if (tree.index(inner[0].start_byte), tree.index(inner[-1].end_byte)) != (start, end):
+        return None
+    return Term("", tree.text[start:end], start, tuple(term_of(tree, one) for one in inner))
+
+
+def is_target(node: Node) -> bool:
+    """Whether something is assigned to a node."""
+    parent = node.parent
+    return parent is not None and parent.child_by_field_name("left") == node and (
+        "assign" in parent.type or "for" in parent.type
+    )  # fmt: skip
+
+
+# What a literal or a called function is for
+
+
+def role_of(tree: SyntaxTree, node: Node) -> tuple[str, ...]:
+    """What a literal or a called function is for; empty for anything else. Equal literals in other
+    roles are other things."""
+    parent = node.parent
+    if parent is not None and _CALL.search(parent.type):
+        called = parent.child_by_field_name("function") or parent.child_by_field_name("name")
+        if called == node:
+            return ("call",)
+    names = _names_around(tree, node) if is_literal(node) else ()
+    return ("literal", *names) if names else ()
+
+
+def _names_around(tree: SyntaxTree, node: Node) -> tuple[str, ...]:
+    """The names that tell what a literal is: of the argument and the function that is called, of
+    the key, of the variable."""
+    names: list[str] = []
+    inner, outer = node, node.parent
+    while outer is not None and not _ENDS.search(outer.type):
+        named = [outer.child_by_field_name(field) for field in _NAMING]
+        own = next((one for one in named if one is not None and one != inner), None)
+        if own is not None:
+            names.append(tree.text[tree.index(own.start_byte) : tree.index(own.end_byte)])
+            if "argument" not in outer.type:
+                break
+        elif "argument" in outer.type:
+            if inner.child_by_field_name("name") is None:
+                names.append(str(outer.named_children.index(inner)))
+        elif "unary" in outer.type:
+            names.append(outer.type)
+        elif outer.type not in _TRANSPARENT:
+            names.append(outer.type)
+            break
+        inner, outer = outer, outer.parent
+    return tuple(names)

@@ -1,0 +1,322 @@
+"""The type of an expression as far as its file tells: by annotations, constructors, what functions
+of the file return, loops over containers and the calls of lambdas on them. Without an annotation
+nothing is guessed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from lsp_server.text.syntax.name_uses import NameUse, Reference, text_of
+from lsp_server.text.syntax.references import references
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from lsp_server.text.syntax.tree import SyntaxTree
+
+_CLASS = re.compile(
+    r"(?:class|struct|interface|trait|enum|record|impl)_(?:definition|declaration|item|specifier)"
+    r"|^type_spec$|^type_alias_declaration$|^impl_item$|^class$"
+)
+_BEFORE = re.compile(r"^(?::|&(?:'\w+)?|\*|mut\s|const\s|final\s|readonly\s|dyn\s|impl\s|->|\s)+")
+_OPTIONAL = re.compile(r"\s*\|\s*(?:None|null|undefined)\b|\b(?:None|null|undefined)\s*\|\s*|[?!]$")
+_WRAPPED = re.compile(
+    r"(?:\w+\.)*(?:Optional|Promise|Awaitable|Readonly|Partial|Required|Final|ClassVar|Annotated|Box"
+    r"|Rc|Arc|Option|Task)[\[<](.*)[\]>]"
+)
+_GENERIC = re.compile(r"([\w.:]+)[\[<](.*)[\]>]", re.DOTALL)
+_MAPS = re.compile(r"[Dd]ict|Map|Record|Dictionary")
+_SAME = re.compile(
+    r"(?:into_)?iter(?:_mut)?|stream|filter|slice|sort(?:ed)?|reversed?|list|tuple|set|ToList|Where"
+    r"|OrderBy|clone|cloned|copy|copied|as_(?:ref|mut)|unwrap|expect|concat|toList|to_vec|collect"
+    r"|take|skip|borrow(?:_mut)?|to_owned"
+)
+"""Functions and methods that give what they are called on, or containers of the same."""
+_ELEMENT = re.compile(
+    r"find|pop|get|at|(?:First|Last)(?:OrDefault)?|Single|first|last|next|max|min|shift|get(?:First"
+    r"|Last)|remove|findLast"
+)
+_OBJECTS = ("object", "operand", "expression", "value")
+_LOOPS = re.compile(r"^(?:for_|foreach|enhanced_for|range_clause)")
+_UNKNOWN = ("var", "auto", "let", "")
+_WITHOUT_DOT = {"attribute", "member_expression", "selector_expression", "field_access",
+                "member_access_expression", "field_expression", "method_invocation"}  # fmt: skip
+MOST_STEPS = 8
+
+
+def class_around(tree: SyntaxTree, node: Node) -> str:
+    """The name of the class whose member is declared at a node, or whose method is around it."""
+    outer = node.parent
+    while outer is not None:
+        receiver = outer.child_by_field_name("receiver")
+        if outer.type == "method_declaration" and receiver is not None:
+            return class_named(text_of(tree, receiver).strip("()").split()[-1])
+        if _CLASS.search(outer.type):
+            field = "type" if outer.type == "impl_item" else "name"
+            name = outer.child_by_field_name(field)
+            if name != node:
+                return class_named(text_of(tree, name))
+        outer = outer.parent
+    return ""
+
+
+def is_class(node: Node) -> bool:
+    """Whether a node declares a class, an interface or a struct."""
+    return _CLASS.search(node.type) is not None
+
+
+def class_named(text: str) -> str:
+    """The name of the class that a type is, without what may stand around it."""
+    text = _OPTIONAL.sub("", _BEFORE.sub("", text.strip().strip("'\""))).strip()
+    wrapped = _WRAPPED.fullmatch(text)
+    if wrapped:
+        return class_named(_arguments(wrapped[1])[0])
+    generic = _GENERIC.fullmatch(text)
+    head = generic[1] if generic else text
+    return re.split(r"[.:]", head)[-1] if re.fullmatch(r"[\w.:]+", head) else ""
+
+
+def element_of(text: str, *, is_loop: bool = False) -> str:
+    """The type of what is in a container; of a map that of its values, or of its keys in a loop."""
+    text = _OPTIONAL.sub("", _BEFORE.sub("", text.strip().strip("'\""))).strip()
+    listed = (
+        re.fullmatch(r"(.+)\[\]", text)
+        or re.fullmatch(r"\[\w*\](.+)", text)
+        or re.fullmatch(r"\[([^;\[\]]+)(?:;.*)?\]", text)
+        or re.fullmatch(r"map\[\w+\](.+)", text)
+    )
+    if listed:
+        return listed[1]
+    generic = _GENERIC.fullmatch(text)
+    if generic is None:
+        return ""
+    parts = _arguments(generic[2])
+    if len(parts) > 1 and not _MAPS.search(generic[1]):
+        return parts[0] if parts[1] == "..." else ""
+    return parts[0] if is_loop else parts[-1]
+
+
+def _arguments(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "[<(") - (character in "]>)")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+class ExpressionTypes:
+    """Those of one text."""
+
+    def __init__(self, tree: SyntaxTree) -> None:
+        self._tree = tree
+        self._references: dict[str, dict[int, Reference]] = {}
+        self._known: dict[int, str] = {}
+
+    def references(self, name: str) -> dict[int, Reference]:
+        """The places of a name, by their starts."""
+        if name not in self._references:
+            found = references(self._tree, name)
+            self._references[name] = {one.start: one for one in found}
+        return self._references[name]
+
+    def class_of(self, node: Node | None) -> str:
+        """The name of an expression's class; empty where the text does not tell."""
+        return class_named(self.of(node))
+
+    def of(self, node: Node | None, steps: int = 0) -> str:
+        """The type of an expression, as it is written; empty where the text does not tell."""
+        if node is None or steps > MOST_STEPS:
+            return ""
+        if node.id not in self._known:
+            self._known[node.id] = ""
+            self._known[node.id] = self._read(node, steps + 1)
+        return self._known[node.id]
+
+    def _read(self, node: Node, steps: int) -> str:
+        kind, text = node.type, text_of(self._tree, node)
+        if text in ("this", "self", "cls"):
+            return class_around(self._tree, node)
+        if "identifier" in kind and node.child_count == 0:
+            return self._of_variable(node, text, steps)
+        if re.search(r"^(?:new|object_creation|composite|struct)_", kind):
+            made = next((one for field in ("constructor", "type", "name")
+                         if (one := node.child_by_field_name(field))), None)  # fmt: skip
+            return text_of(self._tree, made)
+        if "call" in kind or "invocation" in kind:
+            return self._of_call(node, steps)
+        if kind in _WITHOUT_DOT:
+            name, before = _member(node), _receiver(node)
+            owner = class_named(self.of(before, steps))
+            return self.of_member(owner, text_of(self._tree, name), steps) if owner else ""
+        if kind in ("subscript", "subscript_expression", "index_expression", "array_access",
+                    "element_access_expression"):  # fmt: skip
+            return element_of(self.of(node.named_children[0], steps))
+        if kind in ("as_expression", "satisfies_expression", "cast_expression", "type_assertion"):
+            last = node.child_by_field_name("type") or node.named_children[-1]
+            return text_of(self._tree, last)
+        if kind in ("list", "array"):
+            inner = self.of(node.named_children[0], steps) if node.named_children else ""
+            return f"list[{inner}]" if inner else ""
+        is_around = "parenthesized" in kind or re.match(
+            r"await|reference_|unary_|pointer_|non_null|try_expression|with_expression|expression_list",
+            kind,
+        )
+        return self.of(node.named_children[-1], steps) if is_around and node.named_children else ""
+
+    def _of_variable(self, node: Node, name: str, steps: int) -> str:
+        places = self.references(name)
+        here = places.get(self._tree.index(node.start_byte))
+        if here is None or here.scope is None:
+            return ""
+        if here.use is NameUse.MEMBER:
+            return self.of_member(class_around(self._tree, node), name, steps)
+        types = {
+            self._declared(declared, steps)
+            for one in places.values()
+            if one.declares and one.scope == here.scope and not one.is_foreign
+            and (declared := self._tree.node(one.start, one.end)) is not None
+        }  # fmt: skip
+        return types.pop() if len(types) == 1 else ""
+
+    def of_member(self, owner: str, name: str, steps: int = 0) -> str:
+        """The type of a field, or what a method returns."""
+        for one in self.references(name).values():
+            node = self._tree.node(one.start, one.end) if one.declares else None
+            if node is None or one.use is not NameUse.MEMBER:
+                continue
+            if class_around(self._tree, node) == owner and (found := self._declared(node, steps)):
+                return owner if found in ("Self", "this") else found
+        return ""
+
+    def _of_call(self, node: Node, steps: int) -> str:
+        called = next((one for field in ("function", "name", "macro")
+                       if (one := node.child_by_field_name(field))), None)  # fmt: skip
+        if called is None:
+            return ""
+        text = text_of(self._tree, called)
+        name = re.split(r"\W+", text)[-1]
+        before = _receiver(called if _receiver(called) is not None else node)
+        path = called.child_by_field_name("path")
+        arguments = node.child_by_field_name("arguments")
+        given = arguments.named_children if arguments is not None else []
+        if path is not None:
+            owner = class_named(text_of(self._tree, path))
+            owner = class_around(self._tree, node) if owner == "Self" else owner
+            made = self.of_member(owner, name, steps)
+            return made or (owner if name in ("new", "default") else "")
+        is_same = _SAME.fullmatch(name) is not None
+        if (is_same or _ELEMENT.fullmatch(name)) and (before or given):
+            held = self.of(before if before is not None else given[0], steps)
+            if is_same:
+                return held
+            return element_of(held) or held if _GENERIC.fullmatch(held) or "[" in held else ""
+        if before is not None:
+            if name == "values":
+                return f"list[{element_of(self.of(before, steps))}]"
+            owner = class_named(self.of(before, steps))
+            return self.of_member(owner, name, steps) if owner else ""
+        if name == "new" and given and self._tree.grammar == "go":
+            return text_of(self._tree, given[0])
+        here = self.references(name).get(self._tree.index(called.start_byte))
+        scope = here.scope if here is not None else None
+        for place in self.references(name).values():
+            given_at = self._tree.node(place.start, place.end)
+            if not place.declares or place.scope != scope or given_at is None:
+                continue
+            if place.is_foreign or (given_at.parent and _CLASS.search(given_at.parent.type)):
+                return name if name[:1].isupper() else ""
+            return self._declared(given_at, steps)
+        return ""
+
+    def _declared(self, node: Node, steps: int) -> str:
+        """The type that a declaration gives the name at a node."""
+        inner, outer, place = node, node.parent, 0
+        for _ in range(6):
+            if outer is None or _CLASS.search(outer.type):
+                return ""
+            around = outer.parent if outer.type == "variable_declarator" else None
+            for field in ("return_type", "result", "returns", "type"):
+                annotation = outer.child_by_field_name(field)
+                if annotation is None and around is not None:
+                    annotation = around.child_by_field_name(field)
+                text = text_of(self._tree, annotation)
+                if annotation is not None and annotation != inner and text not in _UNKNOWN:
+                    return _BEFORE.sub("", text)
+            if re.search(r"pattern_list|^expression_list$|tuple_pattern", outer.type):
+                place = outer.named_children.index(inner)
+                several = outer.named_child_count > 1
+            else:
+                several = "list" in inner.type and inner.named_child_count > 1
+            value = outer.child_by_field_name("value") or outer.child_by_field_name("right")
+            if value is None and outer.type == "variable_declarator" and outer.child_count > 2:
+                value = outer.children[-1]
+            if value is not None and value != inner and inner.type != "object_pattern":
+                if _LOOPS.match(outer.type):
+                    return self._of_loop(value, place if several else -1, steps)
+                return self._assigned(value, place if several else -1, steps)
+            if re.search(r"parameters$|^lambda_expression$|^arrow_function$", outer.type):
+                return self._of_lambda(outer, steps)
+            if re.search(r"(?:statement|definition|declaration|function_item)$", outer.type):
+                return ""
+            inner, outer = outer, outer.parent
+        return ""
+
+    def _assigned(self, value: Node, place: int, steps: int) -> str:
+        if place >= 0 and "list" in value.type and value.named_child_count > 1:
+            return self.of(value.named_children[place], steps)
+        found = self.of(value, steps)
+        if found.startswith("("):
+            parts = _arguments(found[1:-1])
+            return parts[max(place, 0)] if place < len(parts) else ""
+        return found if place < 0 else ""
+
+    def _of_loop(self, value: Node, place: int, steps: int) -> str:
+        called = text_of(self._tree, value.child_by_field_name("function"))
+        arguments = value.child_by_field_name("arguments")
+        if called == "enumerate" and arguments is not None and place == 1:
+            return element_of(self.of(arguments.named_children[0], steps), is_loop=True)
+        if called.endswith(".items") and place >= 0:
+            function = value.child_by_field_name("function")
+            held = self.of(_receiver(function) if function is not None else None, steps)
+            return element_of(held, is_loop=place == 0)
+        if self._tree.grammar == "go":
+            return element_of(self.of(value, steps)) if place == 1 else ""
+        return element_of(self.of(value, steps), is_loop=True) if place < 0 else ""
+
+    def _of_lambda(self, parameters: Node, steps: int) -> str:
+        """The type of the parameter of a lambda that is called on the elements of a container."""
+        function = parameters.parent if parameters.type.endswith("parameters") else parameters
+        outer = function.parent if function is not None else None
+        for _ in range(2):
+            if outer is not None and "argument" in outer.type:
+                outer = outer.parent
+        called = outer.child_by_field_name("function") if outer is not None else None
+        before = _receiver(called) if called is not None else None
+        if before is None and outer is not None and outer.type == "method_invocation":
+            before = _receiver(outer)
+        return element_of(self.of(before, steps), is_loop=True)
+
+
+def _receiver(member: Node) -> Node | None:
+    """What stands before the dot of a member."""
+    if member.type not in _WITHOUT_DOT:
+        return None
+    return next((one for field in _OBJECTS if (one := member.child_by_field_name(field))), None)
+
+
+def _member(node: Node) -> Node | None:
+    """The name behind the dot."""
+    fields = ("attribute", "property", "field", "name")
+    return next((one for field in fields if (one := node.child_by_field_name(field))), None)
+
+
+def receiver_of(name: Node) -> Node | None:
+    """What stands before the dot of the member that a name is; None without a dot."""
+    outer = name.parent
+    if outer is None or _member(outer) != name:
+        return None
+    return _receiver(outer)

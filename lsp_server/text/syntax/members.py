@@ -1,0 +1,281 @@
+"""Where a member of a class is meant, told by the types of what stands before the dot, and by those
+of the literals and calls that give fields their values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lsp_server.text.syntax.expression_types import (
+    ExpressionTypes,
+    class_around,
+    class_named,
+    element_of,
+    is_class,
+    receiver_of,
+)
+from lsp_server.text.syntax.name_uses import NameUse, Reference, text_of
+from lsp_server.text.syntax.tree import SyntaxTree
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+READ = {"python", "javascript", "typescript", "tsx", "go", "java", "csharp", "rust"}
+"""Grammars whose expressions are understood."""
+_BASES = re.compile(r"super|extends|implements|heritage|base_list|argument_list")
+_SCRIPTS = {"javascript", "typescript", "tsx"}
+_OUTSIDE = {"go", "rust", "c", "cpp"}
+"""Languages whose methods stand outside of the class."""
+_NO_CLASS = re.compile(r"string|number|integer|float|template|regex|^(?:true|false|null|none)$")
+_FUNCTION = re.compile(r"function|method|lambda|closure|constructor_d")
+
+
+@dataclass(frozen=True, slots=True)
+class MemberPlaces:
+    """The places of a name, as far as they are about one class."""
+
+    owner: str
+    meant: tuple[Reference, ...]
+    """Those of the class's member."""
+    unclear: tuple[Reference, ...]
+    """Those that may be another one's."""
+
+
+class Members:
+    """The members of a text's classes."""
+
+    def __init__(self, tree: SyntaxTree) -> None:
+        self._tree = tree
+        self._types = ExpressionTypes(tree)
+
+    def places(self, name: str, owner: str, *, is_argument: bool = False) -> MemberPlaces:
+        """The places of a member of the class ``owner``; a class and those that it inherits the
+        member from are one. is_argument: the class is in another file, where calls of it give the
+        member by its name."""
+        references = self._types.references(name)
+        declaring = {
+            class_around(self._tree, node)
+            for one in references.values()
+            if one.declares and one.use is NameUse.MEMBER
+            and (node := self._tree.node(one.start, one.end)) is not None
+        }  # fmt: skip
+        root = self._root(owner, declaring)
+        meant, unclear = [], []
+        for one in references.values():
+            node = self._tree.node(one.start, one.end)
+            if node is None:
+                continue
+            found = self._class(one, node, owner)
+            if is_argument and one.use is NameUse.KEY and self._called(node) == owner:
+                found = owner
+            if found is None:
+                unclear.append(one)
+            elif found and self._root(found, declaring) == root:
+                meant.append(self._as_member(one, node, name))
+        return MemberPlaces(owner, tuple(meant), tuple(unclear))
+
+    def _as_member(self, one: Reference, node: Node, name: str) -> Reference:
+        """A place as a rename of the member writes it: ``{ name }`` becomes ``{ new: name }``."""
+        if not _is_short(one, node, name):
+            return one
+        member = replace(one, use=NameUse.MEMBER, declares=False)
+        return replace(member, before="", after=f": {name}")
+
+    def _class(self, one: Reference, node: Node, owner: str) -> str | None:
+        """The class whose member a place is; empty where it is none, None where that is unclear."""
+        if one.use is NameUse.MEMBER:
+            before = receiver_of(node)
+            path = node.parent.child_by_field_name("path") if node.parent is not None else None
+            if (one.declares and before is None) or (before is None and path is None):
+                return class_around(self._tree, node)
+            return self._of_receiver(before or path, owner)
+        is_short = _is_short(one, node, text_of(self._tree, node))
+        if one.use is not NameUse.KEY and not is_short:
+            return ""
+        return self._of_key(one, node, owner)
+
+    def _of_receiver(self, before: Node | None, owner: str) -> str | None:
+        assert before is not None
+        text = text_of(self._tree, before)
+        if text in ("Self", "super", "base") or text.startswith("super("):
+            return class_around(self._tree, before)
+        is_named = text == owner and not any(
+            one.declares and not one.is_foreign for one in self._types.references(text).values()
+        )
+        if is_named or self._class_node(text) is not None:
+            return text
+        here = self._types.references(text).get(self._tree.index(before.start_byte))
+        is_class = here is not None and here.scope is None and text[:1].isupper()
+        if found := self._types.class_of(before) or (text if is_class else ""):
+            return found
+        return "" if self._is_foreign(before, owner) else None
+
+    def _is_foreign(self, before: Node, owner: str) -> bool:
+        """Whether something has a type that another file gives, or members that a class has not."""
+        if _NO_CLASS.search(before.type):
+            return True
+        first = before
+        while first.named_children and "literal" not in first.type:
+            first = first.named_children[0]
+        name = text_of(self._tree, first)
+        places = self._types.references(name) if name.isidentifier() else {}
+        here = places.get(self._tree.index(first.start_byte))
+        given = [one for one in places.values()
+                 if one.declares and here is not None and one.scope == here.scope]  # fmt: skip
+        if given and all(one.is_foreign for one in given):
+            return True
+        node = self._class_node(owner)
+        if first != before or node is None or self._tree.grammar in _OUTSIDE or here is None:
+            return False
+        words = set(re.findall(r"\w+", text_of(self._tree, node)))
+        scope = here.scope
+        text = self._tree.text[scope.start : scope.end] if scope is not None else ""
+        used = re.findall(rf"(?<![\w.]){re.escape(name)}\s*(?:\?\.|\.)\s*(\w+)", text)
+        return not set(used) <= words and not self._bases(owner, known=False)
+
+    # Literals and calls
+
+    def _of_key(self, one: Reference, node: Node, owner: str) -> str | None:
+        """The class whose field gets a value by its name."""
+        tree = self._tree
+        if tree.grammar == "python":
+            if one.scope is not None:
+                return self._called(node) if one.scope.is_class else ""
+            call = node.parent.parent.parent if node.parent and node.parent.parent else None
+            called = call.child_by_field_name("function") if call is not None else None
+            arguments = call.child_by_field_name("arguments") if call is not None else None
+            if re.fullmatch(r"(?:\w+\.)?replace", text_of(tree, called)) and arguments is not None:
+                first = arguments.named_children[0]
+                return self._types.class_of(first) or None
+            return ""
+        literal = node.parent
+        while literal is not None and not re.search(
+            r"^object(?:_pattern)?$|literal_value|struct_(?:expression|pattern)|initializer_expression"
+            r"|with_expression|statement|attribute|argument",
+            literal.type,
+        ):
+            literal = literal.parent
+        if literal is None:
+            return ""
+        if literal.type.startswith("struct_"):
+            named = literal.child_by_field_name("name") or literal.child_by_field_name("type")
+            text = text_of(tree, named)
+            return class_around(tree, literal) if text == "Self" else class_named(text)
+        if literal.type in ("literal_value", "object", "object_pattern"):
+            found = class_named(self._expected(literal))
+            if found:
+                return found
+            return None if self._may_be(literal, owner) else ""
+        if literal.type == "initializer_expression" and literal.parent is not None:
+            return class_named(text_of(tree, literal.parent.child_by_field_name("type")))
+        if literal.type == "with_expression":
+            return self._types.class_of(literal.named_children[0]) or None
+        return ""
+
+    def _called(self, key: Node) -> str:
+        """The name of what is called with an argument by its name."""
+        call: Node | None = key
+        while call is not None and call.child_by_field_name("arguments") is None:
+            call = call.parent
+        called = call.child_by_field_name("function") if call is not None else None
+        return text_of(self._tree, called).split(".")[-1]
+
+    def _may_be(self, literal: Node, owner: str) -> bool:
+        """Whether a literal without a type may be one of a class: it has no other keys."""
+        node = self._class_node(owner)
+        if node is None or "class" in node.type:
+            return self._tree.grammar == "go"
+        words = set(re.findall(r"\w+", text_of(self._tree, node)))
+        keys = (one.child_by_field_name("key") or one for one in literal.named_children)
+        return all(text_of(self._tree, one) in words for one in keys if "comment" not in one.type)
+
+    def _expected(self, node: Node, steps: int = 0) -> str:
+        """The type that stands where a literal is."""
+        tree, outer = self._tree, node.parent
+        if outer is None or steps > 6:
+            return ""
+        if node.type == "object_pattern":
+            value = outer.child_by_field_name("value") or outer.child_by_field_name("right")
+            annotation = outer.child_by_field_name("type")
+            if annotation is not None or value is None:
+                return text_of(tree, annotation)
+            held = self._types.of(value)
+            return element_of(held, is_loop=True) if outer.type.startswith("for") else held
+        annotation = outer.child_by_field_name("type")
+        if annotation is not None and annotation != node:
+            return text_of(tree, annotation)
+        if outer.type in ("as_expression", "satisfies_expression"):
+            return text_of(tree, outer.named_children[-1])
+        if outer.type in ("array", "literal_value") or (
+            outer.type == "literal_element" and outer.parent is not None
+        ):
+            is_keyed = outer.parent is not None and outer.parent.type == "keyed_element"
+            around = outer.parent if outer.type == "literal_element" else outer
+            around = around.parent if is_keyed and around is not None else around
+            return element_of(self._expected(around, steps + 1)) if around is not None else ""
+        if outer.type == "pair" and outer.parent is not None:
+            owner = class_named(self._expected(outer.parent, steps + 1))
+            key = text_of(tree, outer.child_by_field_name("key"))
+            return self._types.of_member(owner, key) if owner else ""
+        if outer.type == "assignment_expression":
+            return self._types.of(outer.child_by_field_name("left"))
+        if outer.type == "arguments" and outer.parent is not None:
+            return self._parameter(outer.parent, outer.named_children.index(node))
+        if outer.type in ("return_statement", "arrow_function"):
+            function: Node | None = outer
+            while function is not None and not _FUNCTION.search(function.type):
+                function = function.parent
+            result = function.child_by_field_name("return_type") if function is not None else None
+            return text_of(tree, result)
+        return self._expected(outer, steps + 1) if "parenthesized" in outer.type else ""
+
+    def _parameter(self, call: Node, number: int) -> str:
+        """The type of a parameter of the function that a call names, where the file has it."""
+        called = call.child_by_field_name("function")
+        name = text_of(self._tree, called).split(".")[-1]
+        declared = [one for one in self._types.references(name).values() if one.declares]
+        node = self._tree.node(declared[0].start, declared[0].end) if len(declared) == 1 else None
+        function = node.parent if node is not None else None
+        value = function.child_by_field_name("value") if function is not None else None
+        parameters = (value or function).child_by_field_name("parameters") if function else None
+        if parameters is None or number >= parameters.named_child_count:
+            return ""
+        return text_of(self._tree, parameters.named_children[number].child_by_field_name("type"))
+
+    # Classes
+
+    def _class_node(self, name: str) -> Node | None:
+        for one in self._types.references(name).values() if name.isidentifier() else ():
+            node = self._tree.node(one.start, one.end) if one.declares else None
+            if node is not None and node.parent is not None and is_class(node.parent):
+                return node.parent
+        return None
+
+    def _bases(self, name: str, *, known: bool = True) -> list[str]:
+        """The classes that one is derived from: those of the file, or the others."""
+        node = self._class_node(name)
+        found = []
+        for child in node.children if node is not None else ():
+            if _BASES.search(child.type):
+                found += re.findall(r"[^\W\d]\w*", text_of(self._tree, child))
+        found = [one for one in found if one not in ("extends", "implements", "object")]
+        return [one for one in found if (self._class_node(one) is not None) == known]
+
+    def _root(self, name: str, declaring: set[str]) -> str:
+        """The first class of a line of descent that declares a member."""
+        root, left, seen = name if name in declaring else "", [name], {name}
+        while left:
+            for base in self._bases(left.pop(0)):
+                if base not in seen:
+                    seen.add(base)
+                    left.append(base)
+                    root = base if base in declaring else root
+        return root or f"{name}?"
+
+
+def _is_short(one: Reference, node: Node, name: str) -> bool:
+    """Whether a place is a key and a variable at once: ``{ name }``."""
+    return one.use is NameUse.VARIABLE and one.before == f"{name}: " and "shorthand" in (
+        node.type + (node.parent.type if node.parent is not None else "")
+    )  # fmt: skip
