@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,27 +20,56 @@ if TYPE_CHECKING:
 
     Cells = NDArray[np.int64]
 
-LINE = 100
-"""A line of code that is added and that the file has nowhere. All costs count in hundredths."""
-AGAIN = 200
-"""A line of code that is added although the file has it."""
-SIGNS, SIGNS_AGAIN = 60, 80
-"""A line without a word, such as a closing bracket."""
-BLANK, BLANK_AGAIN = 20, 30
+ADDED_AT_ALL, LINE, AGAIN, SIGNS, BLANK = 30, 12, 25, 10, 4
+"""What it costs that lines are added in a row, and for each: a line of code that the file has
+nowhere, one that it has, one without a word, an empty one."""
 SPACING = 10
 """A line that differs from the file's in its white space."""
-GONE, GONE_BLANK, GONE_AT_ALL = 30, 10, 40
-"""A line of the file that goes, and what it costs besides that any go there."""
-GONE_OF_MANY, GONE_MANY = 5, 200
+GONE_AT_ALL, GONE, GONE_BLANK = 40, 12, 4
+"""What it costs that lines of the file go in a row, and for each."""
+GONE_MANY, GONE_OF_MANY = 160, 2
 """The same of a long run of lines."""
-NO_ANCHOR = 150
-"""The first or last line of a hunk is no line of the file."""
+GONE_AT_END = 60
+"""What it costs besides that the first or last lines of the file go."""
+NO_ANCHOR, KNOWN_NO_ANCHOR = 250, 400
+"""The first or last line of a hunk is no line of the file; or it is one, elsewhere."""
+WEAK_ANCHOR = 100
+"""Only empty lines or brackets at a border of a hunk are lines of the file."""
+KNOWN_BY_WEAK_ANCHOR = 50
+"""And beside them stands a line that is one of the file, elsewhere."""
+LOOSE_BLANK = 130
+"""An empty line at the border of a hunk is none of the file."""
+DEFINED_TWICE = 120
+"""A definition is added of which the file has one of that name."""
+CHANGED = 400
+"""A first or last line in place of one that is wholly different; one that is more alike costs less
+by that much."""
+CHANGED_INSIDE = 0.1
+"""The share of that for lines that are neither the first nor the last."""
+LEAST_ALIKE = 0.5
+ALIKE_AS_PART = 0.6
+"""So alike are two lines of which one has all words of the other."""
+SAME_NAME = 30
+"""A line that defines what the file's line defines."""
 OUT_OF_SCOPE = 150
 """A hunk stands behind the block that the line above it opens, and is indented as if in it."""
 _SHIFT = 24
 _PLACE = (1 << _SHIFT) - 1
 _NEVER = 1 << 30
 _WORD = re.compile(r"\w")
+_WORDS = re.compile(r"\w+|[^\w\s]")
+_DEFINITION = re.compile(
+    r"\s*\(?(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|virtual|"
+    r"override|inline|unsafe|extern)\s+)*"
+    r"(?:def|class|function\*?|func|fn|sub|interface|struct|enum|trait|module|method|proc|defun|"
+    r"impl)\b\s*(?:\([^)]*\)\s*)?(?P<name>[\w$]+)"
+)
+_METHOD = re.compile(
+    r"\s*(?:[\w<>\[\],.*&]+\s+)*(?!(?:if|for|while|switch|catch|with|return|elif|"
+    r"else)\b)(?P<name>[\w$]+)"
+    r"\s*\([^()]*\)[^(){};=]*\{\s*$"
+)
+"""As Java, C and JavaScript write them."""
 _GOES_ON = re.compile(r"[)\]]|\}.*\{\s*$")
 
 
@@ -84,6 +114,46 @@ class FileLines:
         """The number of lines that are equal, -1 where there is none."""
         return self._raw.get(line.rstrip(), -1)
 
+    def alike(self, line: str, share: float) -> Cells:
+        """What it costs to have a line in place of each line of the file that is like it; a share
+        of that."""
+        all_numbers, all_lines = self._word_table
+        numbers = [self._words.get(word, -1) for word in set(_WORDS.findall(line))]
+        size = len(self.lines)
+        shared = np.bincount(all_lines[np.isin(all_numbers, numbers)], minlength=size)
+        counts = np.bincount(all_lines, minlength=size)
+        alike = 2.0 * shared / np.maximum(len(numbers) + counts, 1)
+        held = (shared == np.minimum(len(numbers), counts)) & (shared > 1)
+        alike = np.where(held, np.maximum(alike, ALIKE_AS_PART), alike)
+        costs = np.where(alike >= LEAST_ALIKE, np.rint(share * CHANGED * (1.0 - alike)), _NEVER)
+        return costs.astype(np.int64)
+
+    @cached_property
+    def _words(self) -> dict[str, int]:
+        return {}
+
+    @cached_property
+    def _word_table(self) -> tuple[Cells, Cells]:
+        numbers: list[int] = []
+        lines: list[int] = []
+        for at, line in enumerate(self.lines):
+            words = set(_WORDS.findall(line))
+            numbers += [self._words.setdefault(word, len(self._words)) for word in words]
+            lines += [at] * len(words)
+        return np.array(numbers, np.int64), np.array(lines, np.int64)
+
+    def defining(self, name: str) -> list[int]:
+        """The lines that define a name."""
+        return self._definitions.get(name, [])
+
+    @cached_property
+    def _definitions(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for number, line in enumerate(self.lines):
+            if name := defined_name(line):
+                found.setdefault(name, []).append(number)
+        return found
+
     def block_end(self, line: int) -> int:
         """Where the block ends that a line opens: at the next one that is no deeper."""
         below = self._may_end[line + 1 :] & (self._depths[line + 1 :] <= self._depths[line])
@@ -93,6 +163,12 @@ class FileLines:
 def spacing_aside(line: str) -> str:
     """A line with one blank for each run of them, and none around."""
     return " ".join(line.split())
+
+
+def defined_name(line: str) -> str:
+    """What a line begins to define, such as a function; nothing where it defines nothing."""
+    found = _DEFINITION.match(line) or _METHOD.match(line)
+    return found["name"] if found else ""
 
 
 def depth(line: str) -> int:
@@ -106,18 +182,20 @@ def alignments(
     *,
     open_top: bool,
     open_end: bool,
+    is_whole: bool = False,
     within: int,
 ) -> list[Alignment]:
     """The best alignment, and of others the best for each line at which a hunk can start or end
     otherwise, as long as they cost at most ``within`` more; the cheapest first.
 
-    open_top, open_end: no place holder stands above the first hunk, or below the last.
+    open_top, open_end: no place holder stands above the first hunk, or below the last. is_whole:
+    the hunk stands at the file's end then.
     """
     count, size = len(hunks), len(file.lines)
-    costs = [[_Costs(file, line) for line in hunk] for hunk in hunks]
+    costs = [_costs_of(file, hunk) for hunk in hunks]
     borders = zip(costs, hunks, hunks[1:], strict=False)
     blocks = [_blocks(file, *border) for border in borders]
-    forward = _Pass(file.gone, costs, blocks, (open_top, open_end))
+    forward = _Pass(file.gone, costs, blocks, (open_top, open_end), is_whole)
     backward = forward.flipped()
     found: dict[tuple[Region, ...], int] = {}
     least = int(_cost(forward.behind[-1]).min())
@@ -140,6 +218,18 @@ def _flipped(regions: Sequence[Region], size: int) -> Iterator[Region]:
     return (Region(size - one.end, size - one.start) for one in reversed(regions))
 
 
+def _costs_of(file: FileLines, hunk: Sequence[str]) -> list[_Costs]:
+    """The costs of a hunk's lines; those that are none of the file's may be changed ones."""
+    code = [number for number, line in enumerate(hunk) if line.strip()]
+    costs = [_Costs(file, line) for line in hunk]
+    for number in code:
+        if not costs[number].is_known and not costs[number].is_weak:
+            share = 1.0 if number in (0, len(hunk) - 1) else CHANGED_INSIDE
+            alike = file.alike(hunk[number], share)
+            costs[number].instead = np.minimum(costs[number].instead, alike)
+    return costs
+
+
 class _Costs:
     """What a line of a snippet costs."""
 
@@ -147,17 +237,21 @@ class _Costs:
         number = file.number(line)
         self.instead = np.full(len(file.lines), _NEVER, np.int64)
         """In place of each line of the file."""
-        if number >= 0:
+        self.is_known = number >= 0
+        if self.is_known:
             self.instead[file.numbers == number] = SPACING
             self.instead[file.raw_numbers == file.raw_number(line)] = 0
+        self.is_weak = _WORD.search(line) is None
+        """Whether it is empty, or brackets alone, and stands all over the file."""
         self.is_blank = not line.strip()
-        is_known = number >= 0
-        self.added = AGAIN if is_known else LINE
+        self.added = AGAIN if self.is_known else LINE
         """As a further line."""
-        if self.is_blank:
-            self.added = BLANK_AGAIN if is_known else BLANK
-        elif not _WORD.search(line):
-            self.added = SIGNS_AGAIN if is_known else SIGNS
+        if self.is_weak:
+            self.added = BLANK if self.is_blank else SIGNS
+        name = defined_name(line)
+        for at in file.defining(name) if name else ():
+            self.added = DEFINED_TWICE
+            self.instead[at] = min(self.instead[at], SAME_NAME)
 
 
 def _blocks(
@@ -182,12 +276,15 @@ class _Pass:
         costs: Sequence[Sequence[_Costs]],
         blocks: Sequence[Sequence[Region]],
         is_open: tuple[bool, bool],
+        is_whole: bool,
         is_backward: bool = False,
     ) -> None:
         self.gone = gone
         self.costs = costs
         self.blocks = blocks
         self.is_open = is_open
+        self.gone_at_end = (0 if is_whole else GONE_AT_END) << _SHIFT
+        self.is_whole = is_whole
         self.is_backward = is_backward
         size = len(gone) - 1
         self.places = np.arange(size + 1, dtype=np.int64)
@@ -196,6 +293,8 @@ class _Pass:
         self.behind: list[Cells] = []
         """By where a hunk ends: the cost up to there, and where it starts."""
         gap = np.zeros(size + 1, np.int64)
+        if is_whole and is_open[0]:
+            gap[1:] = _NEVER << _SHIFT
         for number, hunk in enumerate(costs):
             if number:
                 gap = self._gap(_cost(self.behind[-1]), blocks[number - 1])
@@ -212,7 +311,9 @@ class _Pass:
             [Region(size - one.end, size - one.start) for one in border] for border in self.blocks
         ]
         costs = [hunk[::-1] for hunk in self.costs[::-1]]
-        return _Pass(gone, costs, blocks[::-1], self.is_open[::-1], not self.is_backward)
+        return _Pass(
+            gone, costs, blocks[::-1], self.is_open[::-1], self.is_whole, not self.is_backward
+        )
 
     def until(self, number: int, end: int) -> list[Region]:
         """The regions of the hunks up to one that ends there."""
@@ -258,35 +359,58 @@ class _Pass:
         Lines above the first that is one of the file, and those below the last, are put in beside
         it; they replace nothing, unless the file begins or ends with them.
         """
-        above = cells
-        """The costs as long as no line was one of the file."""
-        inner = np.full_like(cells, _NEVER << _SHIFT)
-        """The same behind such a line, and of a line that is one."""
-        below, matched = inner, inner
-        """The same if no further line is one."""
-        has_code = [not line.is_blank for line in hunk]
+        never = np.full_like(cells, _NEVER << _SHIFT)
+        at_all, weak_anchor = ADDED_AT_ALL << _SHIFT, WEAK_ANCHOR << _SHIFT
+        head, tail = _no_anchor(hunk) << _SHIFT, _no_anchor(hunk[::-1]) << _SHIFT
+        strong = [number for number, line in enumerate(hunk) if not line.is_weak]
+        # The costs where no line was one of the file yet, and where no further one is.
+        above, below = cells, never
+        # Where only weak lines were; where lines were that are not weak, and since then all; where
+        # weak ones were since lines were added or went; and where the last line is added.
+        weak, clean, mended, added = never, never, never, never
         for number, line in enumerate(hunk):
-            added = line.added << _SHIFT
-            no_anchor = (NO_ANCHOR if any(has_code[number:]) else 0) << _SHIFT
-            below = np.minimum(below, matched + no_anchor) + added
-            inner = self._with_lines_gone(inner)
-            from_above = above + ((NO_ANCHOR if any(has_code[:number]) else 0) << _SHIFT)
-            if is_first and number and self.is_open[0]:
-                top = np.full_like(cells, _NEVER << _SHIFT)
+            is_loose = bool(strong) and strong[0] < number
+            is_open = bool(strong) and strong[-1] >= number
+            start = above + head if is_loose else above
+            top = never
+            if is_first and self.is_open[0]:
+                top = never.copy()
                 top[0] = above[0]
-                from_above = np.minimum(from_above, np.minimum(top, self._with_lines_gone(top)))
-            instead = line.instead[::-1] if self.is_backward else line.instead
-            best = np.minimum(inner, from_above)
-            matched = np.full_like(cells, _NEVER << _SHIFT)
-            matched[1:] = best[:-1] + (instead << _SHIFT)
-            inner = np.minimum(inner + added, matched)
-            above = above + added
-        no_anchor = (NO_ANCHOR if any(has_code) else 0) << _SHIFT
-        ends = np.minimum(np.minimum(matched, below), above + 2 * no_anchor)
+                top = self._with_lines_gone(top) + self.gone_at_end
+            inner = self._with_lines_gone(_least(clean, mended, added, weak + weak_anchor))
+            if is_open:
+                below = np.minimum(below, _least(clean, mended, weak + weak_anchor) + at_all + tail)
+            else:
+                below = np.minimum(below, _least(clean, mended + weak_anchor, weak) + at_all)
+            last = _border(line) if line is hunk[-1] else 0
+            below = below + ((line.added + last) << _SHIFT)
+            # A line of context that is added although the file has it, next to a weak one.
+            again = (KNOWN_BY_WEAK_ANCHOR << _SHIFT) if line.is_known else 0
+            begins = strong[:1] == [number] and not (is_first and self.is_open[0])
+            from_weak = weak + weak_anchor + (again if begins else 0)
+            inner_added = self._with_lines_gone(_least(clean, mended, added, from_weak))
+            added = np.minimum(added, inner_added + at_all) + (line.added << _SHIFT)
+            if strong[-1:] == [number] and not (is_last and self.is_open[1]):
+                added = added + again
+            instead = (line.instead[::-1] if self.is_backward else line.instead) << _SHIFT
+            if line.is_weak:
+                weak = _matched(weak if is_loose else _least(weak, start), instead)
+                mended = _matched(_least(inner, top, start if is_loose else never), instead)
+                clean = _matched(clean, instead)
+            else:
+                clean = _matched(_least(weak, inner, top, start), instead)
+                weak = mended = never
+            first = 0 if number else ADDED_AT_ALL + _border(line)
+            above = above + ((line.added + first) << _SHIFT)
+        ends = _least(clean, weak, mended + weak_anchor, below, above + head + tail)
         if is_last and self.is_open[1]:
-            ends[-1] = min(ends[-1], self._with_lines_gone(inner)[-1], above[-1] + no_anchor)
+            inner = _least(clean, mended, added, weak + weak_anchor)
+            gone = int(self._with_lines_gone(inner)[-1]) + self.gone_at_end
+            ends[-1] = min(ends[-1], inner[-1], gone, above[-1] + head)
         if is_first and self.is_open[0]:
-            ends[0] = min(ends[0], above[0] + no_anchor)
+            ends[0] = min(ends[0], above[0] + tail)
+        if is_last and self.is_open[1] and self.is_whole:
+            ends[:-1] = _NEVER << _SHIFT
         return ends
 
     def _with_lines_gone(self, cells: Cells) -> Cells:
@@ -295,6 +419,32 @@ class _Pass:
         fewer = np.minimum.accumulate(cells - few) + few + (GONE_AT_ALL << _SHIFT)
         more = np.minimum.accumulate(cells - many) + many + (GONE_MANY << _SHIFT)
         return np.minimum(cells, np.minimum(fewer, more))
+
+
+def _matched(cells: Cells, instead: Cells) -> Cells:
+    """The costs one line on, where a line is one of the file."""
+    found = np.full_like(cells, _NEVER << _SHIFT)
+    found[1:] = cells[:-1] + instead
+    return found
+
+
+def _least(first: Cells, *others: Cells) -> Cells:
+    for other in others:
+        first = np.minimum(first, other)
+    return first
+
+
+def _no_anchor(hunk: Sequence[_Costs]) -> int:
+    """What it costs that the first line of a hunk which is not weak is added."""
+    known = next((line.is_known for line in hunk if not line.is_weak), None)
+    return {None: 0, True: KNOWN_NO_ANCHOR, False: NO_ANCHOR}[known]
+
+
+def _border(line: _Costs) -> int:
+    """What it costs besides that a weak line at the border of a hunk is added."""
+    if line.is_blank:
+        return LOOSE_BLANK
+    return WEAK_ANCHOR if line.is_weak and line.is_known else 0
 
 
 def _cost(cells: Cells) -> Cells:

@@ -1,0 +1,76 @@
+"""A file as lines without their ends, and how it is put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lsp_server.tasks.apply.placing import Lines, Span
+from lsp_server.text.documents.document import line_end, split_lines, with_line_feeds
+
+_MARK = "\ufeff"
+
+
+@dataclass(frozen=True)
+class FileText:
+    """``ends``: how each line ends, the last one perhaps with nothing; ``mark``: a byte order mark,
+    or nothing."""
+
+    lines: Lines
+    ends: tuple[str, ...]
+    mark: str
+
+    @classmethod
+    def of(cls, text: str) -> FileText:
+        """Take a text apart."""
+        mark = _MARK if text.startswith(_MARK) else ""
+        lines = split_lines(text[len(mark) :])
+        if not lines[-1]:
+            lines.pop()
+        ends = tuple(line_end(line) for line in lines)
+        bare = (line[: len(line) - len(end)] for line, end in zip(lines, ends, strict=True))
+        return cls(tuple(bare), ends, mark)
+
+    @property
+    def end(self) -> str:
+        """How its lines end, most of them."""
+        counted = [end for end in self.ends if end]
+        return max(dict.fromkeys(counted), key=counted.count, default="\n")
+
+    @property
+    def _is_ended(self) -> bool:
+        return not self.ends or bool(self.ends[-1])
+
+    def joined(self, lines: Sequence[str]) -> str:
+        """Lines as the whole file."""
+        return self.mark + self.end.join(lines) + (self.end if self._is_ended else "")
+
+    def replaced(self, spans: Sequence[Span], news: Sequence[Sequence[str]]) -> str:
+        """The file with lines in place of others; what stays is as it was."""
+        pieces = [self.mark]
+        place = 0
+        for (start, end), new in zip(spans, news, strict=True):
+            old = self.lines[start:end]
+            head = _common(old, new)
+            tail = _common(old[head:][::-1], new[head:][::-1])
+            pieces += self._kept(place, start + head)
+            pieces += [line + self.end for line in new[head : len(new) - tail]]
+            place = end - tail
+        pieces += self._kept(place, len(self.lines))
+        text = "".join(pieces)
+        return text if self._is_ended else text.removesuffix(self.end)
+
+    def _kept(self, start: int, end: int) -> list[str]:
+        kept = zip(self.lines[start:end], self.ends[start:end], strict=True)
+        return [line + (ending or self.end) for line, ending in kept]
+
+
+def _common(old: Sequence[str], new: Sequence[str]) -> int:
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((n for n, (one, other) in pairs if one != other), min(len(old), len(new)))
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text without their ends, a byte order mark left out."""
+    lines = with_line_feeds(text.removeprefix(_MARK)).split("\n")
+    return lines if lines[-1] else lines[:-1]

@@ -1,0 +1,91 @@
+"""Writes the hunks of a snippet as they stand in the file: with the file's own lines where they are
+the same, and as deep as the file is."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+Span = tuple[int, int]
+"""Lines of the file, from 0, the end exclusive."""
+Lines = tuple[str, ...]
+
+
+def placed(hunks: Sequence[Lines], olds: Sequence[Sequence[str]]) -> tuple[Lines, ...] | None:
+    """The hunks in place of old lines. Where all lines that are the same are indented otherwise by
+    one width, all hunks are indented as the file is. None where it is not clear how deep."""
+    same = [_same(hunk, old) for hunk, old in zip(hunks, olds, strict=True)]
+    shifts = [
+        {_shift(hunk[number], line) for number, line in pairs.items() if line.strip()}
+        for hunk, pairs in zip(hunks, same, strict=True)
+    ]
+    every = set[tuple[str, str]]().union(*shifts)
+    if len(every) == 1 and every != {("", "")}:
+        ((more, less),) = every
+        moved = [_moved(hunk, pairs, more, less) for hunk, pairs in zip(hunks, same, strict=True)]
+        return None if None in moved else tuple(tuple(one or ()) for one in moved)
+    if any(own and ("", "") not in own for own in shifts):
+        return None
+    return tuple(
+        tuple(_kept(pairs.get(number, line), line) for number, line in enumerate(hunk))
+        for hunk, pairs in zip(hunks, same, strict=True)
+    )
+
+
+def _same(hunk: Sequence[str], old: Sequence[str]) -> Mapping[int, str]:
+    """Of the lines of a hunk that are old ones but for white space around: those."""
+    texts = [line.strip() for line in old], [line.strip() for line in hunk]
+    blocks = difflib.SequenceMatcher(None, *texts, autojunk=False).get_matching_blocks()
+    return {one.b + n: old[one.a + n] for one in blocks for n in range(one.size)}
+
+
+def _kept(old: str, new: str) -> str:
+    return old if old.rstrip() == new.rstrip() else new
+
+
+def _moved(hunk: Sequence[str], same: Mapping[int, str], more: str, less: str) -> list[str] | None:
+    made: list[str] = []
+    for number, line in enumerate(hunk):
+        if number in same or not line.strip():
+            made.append(same.get(number, line))
+        elif line.startswith(less):
+            made.append(more + line[len(less) :])
+        else:
+            return None
+    return made
+
+
+def _shift(new: str, old: str) -> tuple[str, str]:
+    """What stands more before an old line than before the new one, and what less."""
+    wanted, found = old[: len(old) - len(old.lstrip())], new[: len(new) - len(new.lstrip())]
+    if wanted.endswith(found):
+        return wanted[: len(wanted) - len(found)], ""
+    if found.endswith(wanted):
+        return "", found[: len(found) - len(wanted)]
+    return wanted, found
+
+
+def joined(
+    lines: Sequence[str], regions: Sequence[Span], news: Sequence[Lines]
+) -> tuple[tuple[Span, ...], tuple[Lines, ...]]:
+    """Regions and their new lines where empty lines at a border are those of the file, and of the
+    snippet only what it has more."""
+    spans: list[Span] = []
+    texts: list[Lines] = []
+    place = 0
+    for number, ((start, end), new) in enumerate(zip(regions, news, strict=True)):
+        following = regions[number + 1][0] if number + 1 < len(regions) else len(lines)
+        lead, tail = blank(new), blank(new[::-1])
+        head = start + min(lead, blank(lines[start:end]))
+        foot = end - min(tail, blank(lines[head:end][::-1]))
+        above = head - start + blank(lines[place:start][::-1])
+        below = end - foot + blank(lines[end:following])
+        spans.append((head, foot))
+        texts.append(("",) * (lead - above) + new[lead : len(new) - tail] + ("",) * (tail - below))
+        place = foot
+    return tuple(spans), tuple(texts)
+
+
+def blank(lines: Sequence[str]) -> int:
+    """How many lines are empty before the first that is not."""
+    return next((n for n, line in enumerate(lines) if line.strip()), len(lines))

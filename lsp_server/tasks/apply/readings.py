@@ -1,0 +1,172 @@
+"""Reads a snippet in every way that may be meant, and tells whether one is far ahead of the others.
+
+A cost says how far a reading is from what the file and the snippet have in common. A reading in
+which a part of the snippet does nothing, or repeats what stands beside it, is doubted: it has to be
+further ahead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lsp_server.tasks.apply.alignment import Alignment, FileLines, alignments, defined_name, depth
+from lsp_server.tasks.apply.placing import Lines, Span, joined, placed
+from lsp_server.tasks.apply.snippet import SnippetHunks
+
+MARGIN = 60
+"""A reading stands where every other one costs so much more (the units of ``alignment.py``)."""
+DOUBTFUL = 250
+"""How much more that has to be where the reading is doubted."""
+NEXT_TO_TOP = 100
+"""And where the snippet begins without a place holder, though it ends with one, and with no
+definition, and the other reading has it begin with the file."""
+ELSEWHERE = 40
+"""And where a hunk stands at another place in the other reading."""
+NEAR = 20
+"""So many lines around a hunk are looked at for what it repeats."""
+_VALUE = re.compile(r"\s*(?P<name>\w+)\s*(?::[^=]+)?=(?!=)")
+
+
+@dataclass(frozen=True, eq=False)
+class WholeReading:
+    """``lines``: the whole file as a snippet is read. ``spans`` and ``news``: for each hunk the
+    lines that it replaces, and what stands there."""
+
+    cost: int
+    spans: tuple[Span, ...]
+    news: tuple[Lines, ...]
+    lines: Lines
+    doubted: frozenset[int]
+    """The hunks that change nothing, or repeat what the file has."""
+    is_indented: bool
+    """Whether it is clear how deep the hunks are."""
+
+
+def best_readings(
+    lines: Lines, snippet: SnippetHunks, *, is_whole: bool = False
+) -> tuple[WholeReading, list[WholeReading]]:
+    """The cheapest reading, and those that it is not far enough ahead of, but for those that make
+    the same text of the file.
+
+    is_whole: what stands at an end without a place holder is the end of the file.
+    """
+    hunks = [hunk.lines for hunk in snippet.hunks]
+    aligned = alignments(
+        FileLines(lines),
+        hunks,
+        open_top=snippet.open_top,
+        open_end=snippet.open_end,
+        is_whole=is_whole,
+        within=MARGIN + DOUBTFUL,
+    )
+    counts = Counter(line.strip() for line in lines)
+    best = _whole(lines, hunks, aligned[0], counts)
+    rivals = []
+    for one in aligned[1:]:
+        least = _lead(lines, snippet, best, one.regions)
+        if one.cost - best.cost >= (MARGIN + DOUBTFUL if best.doubted else least):
+            continue
+        rival = _whole(lines, hunks, one, counts)
+        lead = MARGIN + DOUBTFUL if best.doubted - rival.doubted else least
+        if rival.lines != best.lines and rival.cost - best.cost < lead:
+            rivals.append(rival)
+    return best, rivals
+
+
+def _whole(
+    lines: Lines, hunks: Sequence[Lines], aligned: Alignment, counts: Mapping[str, int]
+) -> WholeReading:
+    news = placed(hunks, [lines[start:end] for start, end in aligned.regions])
+    spans, texts = joined(lines, aligned.regions, news or tuple(hunks))
+    made: list[str] = []
+    place = 0
+    for (start, end), new in zip(spans, texts, strict=True):
+        made += [*lines[place:start], *new]
+        place = end
+    made += lines[place:]
+    doubted = frozenset(_doubted(lines, hunks, spans, texts, counts))
+    return WholeReading(aligned.cost, spans, texts, tuple(made), doubted, news is not None)
+
+
+def _doubted(
+    lines: Lines,
+    hunks: Sequence[Lines],
+    spans: Sequence[Span],
+    news: Sequence[Lines],
+    counts: Mapping[str, int],
+) -> Iterator[int]:
+    """The hunks that change nothing and are no header of a definition, and those that repeat a line
+    of the file which stands there once, near by, and stays."""
+    for number, ((start, end), new) in enumerate(zip(spans, news, strict=True)):
+        old = lines[start:end]
+        is_header = len(hunks[number]) == 1 and defined_name(hunks[number][0])
+        if old == new:
+            if not is_header:
+                yield number
+            continue
+        again = {line.strip() for line in new if line not in old and counts.get(line.strip()) == 1}
+        above = spans[number - 1][1] if number else 0
+        below = spans[number + 1][0] if number + 1 < len(spans) else len(lines)
+        near = [*lines[max(above, start - NEAR) : start], *lines[end : min(below, end + NEAR)]]
+        if any(line.strip() in again for line in near if line.strip()):
+            yield number
+
+
+def _lead(lines: Lines, snippet: SnippetHunks, best: WholeReading, regions: Sequence[Span]) -> int:
+    """How much more another reading has to cost."""
+    if _leaves_unused(lines, best, regions):
+        return MARGIN + DOUBTFUL
+    first = next(line for line in snippet.hunks[0].lines if line.strip())
+    is_beginning = snippet.open_top and not snippet.open_end and not defined_name(first)
+    if is_beginning and not regions[0][0] and best.spans[0][0]:
+        return MARGIN + NEXT_TO_TOP
+    pairs = zip(best.spans, regions, strict=True)
+    if any(own[1] <= other[0] or other[1] <= own[0] for own, other in pairs):
+        return MARGIN + ELSEWHERE
+    return MARGIN
+
+
+def _leaves_unused(lines: Lines, best: WholeReading, regions: Sequence[Span]) -> bool:
+    """Whether the best reading keeps a definition without a use of it, which another takes away."""
+    taken = {n for start, end in regions for n in range(start, end)}
+    taken -= {n for start, end in best.spans for n in range(start, end)}
+    names = {_name(lines[number]) for number in taken} - {""}
+    return any(_uses(name, lines) > 1 and _uses(name, best.lines) == 1 for name in names)
+
+
+def _name(line: str) -> str:
+    found = None if depth(line) else _VALUE.match(line)
+    return defined_name(line) or (found["name"] if found else "")
+
+
+def _uses(name: str, lines: Sequence[str]) -> int:
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    return sum(1 for line in lines if name in line and word.search(line))
+
+
+def repeats_definition(lines: Lines, reading: WholeReading, language: str | None) -> bool:
+    """Whether a definition stands more often in a reading than in the file, which has it: the same
+    line in the same scope or, in Python, the same name without a decorator."""
+    by_name = language is not None and language.startswith("python")
+    before, after = _definitions(lines, by_name), _definitions(reading.lines, by_name)
+    return any(0 < before[key] < count for key, count in after.items())
+
+
+def _definitions(lines: Sequence[str], by_name: bool) -> Counter[tuple[str, ...]]:
+    found: Counter[tuple[str, ...]] = Counter()
+    scope: list[tuple[int, str]] = []
+    above = ""
+    for line in lines:
+        if name := defined_name(line):
+            while scope and scope[-1][0] >= depth(line):
+                scope.pop()
+            key = name if by_name else line.strip()
+            if not above.startswith("@"):
+                path = (*(one for _, one in scope), key)
+                found[path] += 1
+            scope.append((depth(line), key))
+        above = line.strip() or above
+    return found
