@@ -21,6 +21,11 @@ def is_macos() -> bool:
     return sys.platform == "darwin"
 
 
+def is_macos_on_arm() -> bool:
+    """macOS on a processor of Apple's, in a process that is not emulated there."""
+    return is_macos() and os.uname().machine == "arm64"
+
+
 def is_windows() -> bool:
     """Windows itself."""
     return sys.platform == "win32"

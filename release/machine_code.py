@@ -55,7 +55,7 @@ def add_machine_code(wheel: Path, kept: Path, levels: list[str] | None = None) -
 
 def compile_levels(installation: Path, kept: Path, wanted: list[str] | None) -> None:
     """Compile what an installation has for some levels, by default for all, where it was not."""
-    from accel.native.levels import LEVELS, level_here
+    from accel.native.levels import LEVELS, X86_LEVELS, level_here
     from accel.native.machine_code import PYTHON, pack
     from operating_system.machine import cores
 
@@ -63,7 +63,7 @@ def compile_levels(installation: Path, kept: Path, wanted: list[str] | None) -> 
     assert here is not None, "this needs Linux and a processor with AVX2"
     left = [
         name
-        for name in (LEVELS if wanted is None else wanted)
+        for name in (X86_LEVELS if wanted is None else wanted)
         if not [*kept.glob(f"{name}.{PYTHON}.*")]
     ]
     with tempfile.TemporaryDirectory() as scratch:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import platform
 
 from accel import torch_extra
-from operating_system.system import is_macos, is_windows
+from operating_system.system import is_macos, is_macos_on_arm, is_windows
 
 
 def is_on_cpu(device: str, *, is_gguf: bool = False) -> bool:
@@ -22,7 +21,7 @@ def _may_have_accelerator() -> bool:
     if not torch_extra.is_installed():
         return False
     if is_macos():
-        return platform.machine() == "arm64"
+        return is_macos_on_arm()
     try:
         ctypes.CDLL("nvcuda.dll" if is_windows() else "libcuda.so.1")
     except OSError:

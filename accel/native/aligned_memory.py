@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-LINE = 64
+from operating_system.system import is_macos_on_arm
+
+LINE = 128 if is_macos_on_arm() else 64
 """Bytes of a line."""
 
 

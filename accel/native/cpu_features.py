@@ -6,6 +6,7 @@ import llvmlite.binding as llvm
 from numba.core import config
 
 from accel.errors import InvalidEnvironment
+from operating_system.system import is_macos_on_arm
 
 
 def check_features() -> None:
@@ -31,6 +32,13 @@ def _features() -> set[str]:
 FEATURES = _features()
 """As LLVM names them."""
 
-FIRST_LEVEL = (48 if "avxvnni" in FEATURES else 32) << 10
-"""Bytes of a core's first level of caches for data, or fewer: it is part of what is compiled, so it
-follows from features alone."""
+
+def _first_level_kilobytes() -> int:
+    if "dotprod" in FEATURES:
+        return 128 if is_macos_on_arm() else 64
+    return 48 if "avxvnni" in FEATURES else 32
+
+
+FIRST_LEVEL = _first_level_kilobytes() << 10
+"""Bytes of a fast core's first level of caches for data, or fewer: it is part of what is compiled,
+so it follows from the system and from features alone."""

@@ -12,16 +12,17 @@ import os
 from typing import NamedTuple
 
 from accel.native.processor import processor
-from operating_system.system import is_linux_on_x86
 
 CPU_NAME, CPU_FEATURES = "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"
 
 _AVX2 = "+sse4.2,+popcnt,+avx,+f16c,+avx2,+fma,+bmi,+bmi2,+lzcnt,+movbe,+cx16"
 _VNNI = f"{_AVX2},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+avx512vnni"
+_DOTPROD = "+neon,+fp-armv8,+crc,+lse,+rdm,+fullfp16,+rcpc,+dotprod"
 
 _AVX2_FLAGS = "sse4_2 popcnt avx f16c avx2 fma bmi1 bmi2 abm movbe cx16 aes pclmulqdq"
 _CLIENT_FLAGS = "adx gfni vaes vpclmulqdq sha_ni avx_vnni"
 _VNNI_FLAGS = f"{_AVX2_FLAGS} adx avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni"
+_DOTPROD_FLAGS = "fp asimd crc32 atomics asimdrdm fphp asimdhp lrcpc asimddp"
 
 
 class Level(NamedTuple):
@@ -38,29 +39,42 @@ class Level(NamedTuple):
         return {CPU_NAME: self.cpu, CPU_FEATURES: self.features}
 
 
-LEVELS = {
-    name: Level(cpu, features, frozenset(flags.split()))
-    for name, cpu, features, flags in (
-        ("avx512-vnni", "cascadelake", _VNNI, _VNNI_FLAGS),
-        ("avx-vnni", "alderlake", f"{_AVX2},+avxvnni", f"{_AVX2_FLAGS} {_CLIENT_FLAGS}"),
-        ("avx2", "haswell", _AVX2, _AVX2_FLAGS),
-    )
+X86_LEVELS = {
+    "avx512-vnni": Level("cascadelake", _VNNI, frozenset(_VNNI_FLAGS.split())),
+    "avx-vnni": Level(
+        "alderlake", f"{_AVX2},+avxvnni", frozenset(f"{_AVX2_FLAGS} {_CLIENT_FLAGS}".split())
+    ),
+    "avx2": Level("haswell", _AVX2, frozenset(_AVX2_FLAGS.split())),
 }
 """From the fastest to what laptops have had since 2013."""
 
+ARM_LEVELS = {
+    "neon-i8mm": Level(
+        "neoverse-n1", f"{_DOTPROD},+i8mm", frozenset(f"{_DOTPROD_FLAGS} i8mm".split())
+    ),
+    "neon-dotprod": Level("neoverse-n1", _DOTPROD, frozenset(_DOTPROD_FLAGS.split())),
+}
+"""From the fastest to what phones, servers and Macs have had since 2020."""
+
+LEVELS = X86_LEVELS | ARM_LEVELS
+
+_OF_MACHINES = {
+    "x86_64": X86_LEVELS,
+    **dict.fromkeys(("aarch64", "arm64", "ARM64"), ARM_LEVELS),
+}
+"""As Linux, macOS and Windows call them. An emulated system may be told of flags of another."""
+
 
 def level_here(described: str = "") -> str | None:
-    """The name of the fastest level that the processor at hand has, None for other systems and
-    processors: code is compiled for these as they are. described: another one, as ``processor``
-    describes it."""
-    if not is_linux_on_x86():
-        return None
-    lines = (line.partition(":") for line in (described or processor()).splitlines())
-    flags = next((set(rest.split()) for name, _, rest in lines if name.strip() == "flags"), set())
-    for name, level in LEVELS.items():
-        if level.flags <= flags:
-            return name
-    return None
+    """The name of the fastest level that the processor at hand has, None for other processors, and
+    for x86 on other systems than Linux: code is compiled for these as they are. described: another
+    one, as ``processor`` describes it."""
+    described = described or processor()
+    lines = (line.partition(":") for line in described.splitlines())
+    told = [rest for name, _, rest in lines if name.strip() in ("flags", "Features")]
+    flags = set(" ".join(told).split())
+    levels = _OF_MACHINES.get(described.split()[0], {})
+    return next((name for name, level in levels.items() if level.flags <= flags), None)
 
 
 def use_level() -> None:

@@ -19,22 +19,58 @@ _LINES = {
 }
 """Those of Linux that stay the same, on x86 and on Arm."""
 
+_WITH_DOT_PRODUCTS = "fp asimd crc32 atomics asimdrdm fphp asimdhp lrcpc asimddp"
+"""What Macs and machines for Windows have that have dot products of bytes, in Linux's words."""
+
+_DOT_PRODUCTS, _I8MM = 43, 66
+"""Windows's numbers: PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE, PF_ARM_V82_I8MM_INSTRUCTIONS_AVAILABLE.
+A Windows older than the second says no."""
+
 
 @cache
 def processor(file: Path = Path("/proc/cpuinfo")) -> str:
-    """The first processor: its model and its features, in the words of the system."""
+    """The first processor: its machine, its model and its features, in the words of the system;
+    features of Arm in Linux's, on every system."""
     import platform
-    import subprocess
 
     if is_linux():
         first = file.read_text("utf-8", "replace").split("\n\n")[0] if file.is_file() else ""
         lines = [line for line in first.splitlines() if line.split(":")[0].strip() in _LINES]
         return "\n".join([platform.machine(), *lines])
     if is_macos():
-        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        answer = subprocess.run(command, capture_output=True, text=True, check=False)
-        return f"{platform.machine()} {answer.stdout.strip()}"
-    return f"{platform.machine()} {platform.processor()}"
+        model, has_products, has_i8mm = _asked_of_macos()
+    else:
+        model = platform.processor()
+        has_products, has_i8mm = map(_windows_has, (_DOT_PRODUCTS, _I8MM))
+    described = f"{platform.machine()} {model}"
+    if not has_products:
+        return described
+    return f"{described}\nFeatures: {_WITH_DOT_PRODUCTS}{' i8mm' if has_i8mm else ''}"
+
+
+def _asked_of_macos() -> tuple[str, bool, bool]:
+    """The model, and whether it has dot products and i8mm. Where a name is not known (Intel's have
+    none of them, nor has macOS 11) the others are answered."""
+    import subprocess
+
+    names = (
+        "machdep.cpu.brand_string",
+        *(f"hw.optional.arm.FEAT_{f}" for f in ("DotProd", "I8MM")),
+    )
+    told = subprocess.run(["sysctl", *names], capture_output=True, text=True, check=False).stdout
+    answers = dict(line.split(": ", 1) for line in told.splitlines() if ": " in line)
+    model, *found = (answers.get(name, "") for name in names)
+    return model.strip(), found[0] == "1", found[1] == "1"
+
+
+def _windows_has(feature: int) -> bool:
+    """Whether Windows on Arm says so, to a Python that is not emulated there."""
+    import ctypes
+    import sysconfig
+
+    if sysconfig.get_platform() != "win-arm64":
+        return False
+    return bool(ctypes.__dict__["windll"].kernel32.IsProcessorFeaturePresent(feature))
 
 
 def compiled_for() -> list[str]:

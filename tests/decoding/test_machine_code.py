@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 import tarfile
@@ -11,7 +12,7 @@ import llvmlite.binding as llvm
 import pytest
 from numba.core.caching import UserProvidedCacheLocator
 
-from accel.native.levels import LEVELS, level_here, level_in_use
+from accel.native.levels import LEVELS, X86_LEVELS, level_here, level_in_use
 from accel.native.machine_code import folder_of, pack, unpack
 from accel.native.processor import processor
 
@@ -26,12 +27,51 @@ PROCESSORS = {
 }  # fmt: skip
 """The level of each, and what it has besides what Haswell has."""
 
+ARM_PROCESSORS = {
+    "Raspberry Pi 4": (None, ""),
+    "Raspberry Pi 5": ("neon-dotprod", "atomics fphp asimdhp asimdrdm lrcpc dcpop asimddp"),
+    "Graviton 1": (None, ""),
+    "Graviton 2": ("neon-dotprod", "atomics fphp asimdhp asimdrdm lrcpc dcpop asimddp ssbs"),
+    "Graviton 3": ("neon-i8mm", "atomics fphp asimdhp asimdrdm lrcpc asimddp sve i8mm bf16"),
+    "Graviton 4": ("neon-i8mm", "atomics fphp asimdhp asimdrdm lrcpc asimddp sve2 svei8mm i8mm"),
+    "Ampere Altra": ("neon-dotprod", "atomics fphp asimdhp asimdrdm lrcpc dcpop asimddp ssbs"),
+    "ThunderX2": (None, "atomics asimdrdm"),
+    "A64FX": (None, "atomics fphp asimdhp asimdrdm fcma dcpop sve"),
+    "Neoverse V1 whose i8mm a hypervisor hides": (
+        "neon-dotprod", "atomics fphp asimdhp asimdrdm lrcpc asimddp sve svei8mm"
+    ),
+    "Apple M1 in Linux": ("neon-dotprod", "atomics fphp asimdhp asimdrdm lrcpc asimddp sha3"),
+}  # fmt: skip
+"""The same of Arm, besides what all of 64 bits have."""
+
 on_linux = pytest.mark.skipif(
-    sys.platform != "linux" or level_here() is None, reason="levels are those of Linux on x86"
+    sys.platform != "linux" or level_here() is None, reason="this processor has no level"
 )
+on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="another family")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the file is Linux's")
+@pytest.mark.parametrize("name", ARM_PROCESSORS)
+def test_a_processor_of_arm_has_a_level(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    level, features = ARM_PROCESSORS[name]
+    file = tmp_path / "cpuinfo"
+    file.write_text(f"processor\t: 0\nFeatures\t: fp asimd evtstrm crc32 cpuid {features}\n")
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    assert level_here(processor(file)) == level
+
+
+@pytest.mark.parametrize("machine", ["aarch64", "riscv64", "armv7l"])
+def test_an_emulated_processor_has_no_level_of_its_hosts(machine: str) -> None:
+    """QEMU shows the file of the system that it runs on."""
+    flags = " ".join(LEVELS["avx512-vnni"].flags)
+    assert level_here(f"{machine}\nflags\t\t: {flags}") is None
+    assert level_here(f"x86_64\nflags\t\t: {flags}") == "avx512-vnni"
 
 
 @on_linux
+@on_x86
 @pytest.mark.parametrize("name", PROCESSORS)
 def test_a_processor_has_the_fastest_level_of_which_it_has_all(name: str, tmp_path: Path) -> None:
     level, flags = PROCESSORS[name]
@@ -45,10 +85,11 @@ def test_a_processor_has_the_fastest_level_of_which_it_has_all(name: str, tmp_pa
 
 
 @on_linux
+@on_x86
 def test_linux_and_llvm_mean_the_same_by_their_names() -> None:
     """What a level of this processor asks for is there by both."""
     here = {name for name, has in llvm.get_host_cpu_features().items() if has}
-    names = list(LEVELS)
+    names = list(X86_LEVELS)
     chosen = level_here()
     assert chosen is not None
     wider = [

@@ -11,7 +11,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import pytest
 
-from accel.native.levels import CPU_FEATURES, LEVELS
+from accel.native.levels import CPU_FEATURES, LEVELS, X86_LEVELS
 from accel.native.processor import processor
 
 FOLDER = Path(__file__).parent
@@ -20,7 +20,7 @@ _AVX512 = ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
 PROCESSORS = {
     "ivybridge": "+sse4.2,+popcnt,+avx,+f16c",
     "skylake-avx512": LEVELS["avx2"].features + _AVX512,
-    **{level.cpu: level.features for level in LEVELS.values()},
+    **{level.cpu: level.features for level in X86_LEVELS.values()},
 }
 """Those of the levels, and others, by LLVM's names, and the features that kernels ask for. Without
 F16C, which those before ivybridge lack, numbers of 16 bits are not computed."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import re
+from collections import Counter
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -12,6 +14,7 @@ from slow_weights import random_blocks
 
 from accel.models.cpu.quantised.activations import Q8_BYTES, empty_q8, quantise_rows
 from accel.models.cpu.quantised.dot_instruction import Avx512Vnni, AvxVnni
+from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.quantised.packed_layouts import (
     BLOCK,
@@ -23,6 +26,7 @@ from accel.models.cpu.quantised.packed_layouts import (
 from accel.models.cpu.quantised.portable import Portable
 from accel.models.cpu.quantised.registers import InstructionSet
 from accel.models.cpu.quantised.tile import Arguments, write_tile
+from accel.native.levels import ARM_LEVELS
 
 I64 = ir.IntType(64)
 
@@ -40,11 +44,13 @@ def tile(layout: PackedLayout, rows: int, machine: InstructionSet) -> str:
     return str(module)
 
 
-def machine_for(processor: str) -> llvm.TargetMachine:
+def machine_for(
+    processor: str, features: str = "", triple: str = "x86_64-unknown-linux-gnu"
+) -> llvm.TargetMachine:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
-    made: llvm.TargetMachine = target.create_target_machine(cpu=processor, opt=3)
+    target = llvm.Target.from_triple(triple)
+    made: llvm.TargetMachine = target.create_target_machine(cpu=processor, features=features, opt=3)
     return made
 
 
@@ -69,6 +75,50 @@ def test_each_form_is_multiplied_by_dot_products(
     spilled = [line for line in lines if "(%rsp)" in line and "vmov" in line]
     # Sums of floats are written to memory where there are few registers, weights nowhere.
     assert len(spilled) <= machine.rows * (1 if machine.lanes == COLUMNS else 10)
+
+
+def loop_of(assembly: str) -> list[list[str]]:
+    """The words of the instructions of the innermost loop, which a branch at its end repeats.
+    Apple's names of vectors' instructions come without their kind."""
+    lines = [line.split("//")[0].split(";")[0].split() for line in assembly.splitlines()]
+    labels = {words[0][:-1]: at for at, words in enumerate(lines) if words and words[0][-1] == ":"}
+    first, last = max(
+        (labels[words[-1]], at)
+        for at, words in enumerate(lines)
+        if words and labels.get(words[-1], at) < at
+    )
+    inside = (words for words in lines[first + 1 : last + 1] if words and words[0][0] != ".")
+    return [[name if name[:2] == "b." else name.split(".")[0], *rest] for name, *rest in inside]
+
+
+@pytest.mark.parametrize("triple", ["aarch64-unknown-linux-gnu", "arm64-apple-macosx12"])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4])
+@pytest.mark.parametrize("layout", PACKED_LAYOUTS, ids=str)
+@pytest.mark.parametrize("level", ARM_LEVELS)
+def test_each_form_is_multiplied_by_dot_products_of_arm(
+    level: str, layout: PackedLayout, rows: int, triple: str
+) -> None:
+    """Wherever this runs: LLVM writes for Arm, too."""
+    machine, instruction = INSTRUCTION_SETS[level], {"neon-i8mm": "usdot"}.get(level, "sdot")
+    module = llvm.parse_assembly(tile(layout, rows, machine))
+    target = machine_for(ARM_LEVELS[level].cpu, ARM_LEVELS[level].features, triple)
+    loop = loop_of(target.emit_assembly(module))
+    found = Counter(name for name, *_ in loop)
+    registers = rows * COLUMNS // machine.lanes
+    assert found[instruction] == 8 * registers
+    of_row = [words[-1] for words in loop if words[0] == instruction]
+    assert all(re.search(r"\[\d\]$", word) for word in of_row), "it spreads a word by itself"
+    assert found["scvtf"] == found["fmul"] == layout.parts * registers
+    assert found["fmla"] == (layout.parts + layout.has_minimum) * registers
+    # Anything else that works on a number alone, or puts one into a vector, is a slow way.
+    vectors = {"ldr", "ldp", "ldur", "ld1r", "str", "stp", "mov", "movi", "prfm", "fcvtl", "dup"}
+    bits = {"and", "eor", "orr", "ushr", "shl", "usra", "sli", "sri", "bic", "bif", "bit"}
+    counting = {"add", "sub", "subs", "cmp", "b.lt", "b.ne", "mvni"}
+    most = {instruction, "scvtf", "fmul", "fmla", "fcvtl2"}
+    assert set(found) <= vectors | bits | counting | most
+    assert not [words for words in loop if words[0] in bits and words[1][0] != "v"]
+    moved = [words for words in loop if words[0] in ("mov", "dup") and words[1][0] == "v"]
+    assert not [words for words in moved if words[-1][0] in "wx"]
 
 
 class WideRegisters(Portable):

@@ -18,7 +18,7 @@ from typing import Any
 from rich.text import Text
 
 from accel.errors import HOW_TO_CHOOSE
-from accel.native.processor import processor
+from accel.native.levels import ARM_LEVELS, level_here
 from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.commands.cli.terminal import terminal
 from lsp_server.models.choices import choices_file, read_choices
@@ -138,15 +138,11 @@ def _package(name: str) -> Finding:
 
 
 def _processor() -> Finding:
-    fast = {"amx_bf16", "avx512_bf16"}
-    flags = _processor_flags()
-    found = f"{cores()} cores, {', '.join(sorted(fast & flags)) or 'no bf16 instructions'}"
-    return Finding("processor", found)
-
-
-def _processor_flags() -> set[str]:
-    lines = processor().splitlines()
-    return set(next((line for line in lines if line.startswith("flags")), "").split())
+    level = level_here()
+    told = ", which was tried on an emulated processor alone" if level in ARM_LEVELS else ""
+    return Finding(
+        "processor", f"{cores()} cores, code for {level or 'this processor alone'}{told}"
+    )
 
 
 def _memory() -> Finding:

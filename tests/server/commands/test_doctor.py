@@ -31,7 +31,7 @@ def test_free_memory_is_found_without_sysconf(
         monkeypatch.setattr(os, "sysconf", unknown)
     else:
         monkeypatch.delattr(os, "sysconf")
-    monkeypatch.setattr(doctor_command, "_processor_flags", set)
+    monkeypatch.setattr(doctor_command, "level_here", lambda: None)
     finding = found("free memory", str(tmp_path / "nothing"))
     assert finding.found.endswith(" GiB")
     assert not finding.fatal

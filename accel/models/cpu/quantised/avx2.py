@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from accel.models.cpu.quantised.registers import (
+    InstructionSet,
     Sum,
     bytes_of,
     in_order,
@@ -69,7 +70,7 @@ class _Sum:
         return self._wide
 
 
-class Avx2:
+class Avx2(InstructionSet):
     """The instruction set."""
 
     features = frozenset({"avx2", "fma", "f16c"})

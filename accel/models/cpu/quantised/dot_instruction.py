@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from accel.models.cpu.quantised.avx2 import Avx2
-from accel.models.cpu.quantised.registers import Sum, in_order, same, splat, words_of
+from accel.models.cpu.quantised.registers import (
+    InstructionSet,
+    Sum,
+    in_order,
+    same,
+    splat,
+    words_of,
+)
 from accel.native.simd import call
 
 
@@ -23,7 +30,7 @@ class _Sum:
         return self._total
 
 
-class DotInstruction:
+class DotInstruction(InstructionSet):
     """An instruction set. name: LLVM's of the instruction; keeps_order: where there are so few
     registers that ``in_order`` helps."""
 

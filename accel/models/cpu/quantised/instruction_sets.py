@@ -7,6 +7,7 @@ import os
 from accel.errors import InvalidRequest
 from accel.models.cpu.quantised.avx2 import Avx2
 from accel.models.cpu.quantised.dot_instruction import Avx512Vnni, AvxVnni
+from accel.models.cpu.quantised.neon import NeonDotprod, NeonI8mm
 from accel.models.cpu.quantised.portable import Portable
 from accel.models.cpu.quantised.registers import InstructionSet
 from accel.native.cpu_features import FEATURES
@@ -16,6 +17,8 @@ INSTRUCTION_SETS: dict[str, InstructionSet] = {
     "avx512-vnni": Avx512Vnni(),
     "avx-vnni": AvxVnni(),
     "avx2": Avx2(),
+    "neon-i8mm": NeonI8mm(),
+    "neon-dotprod": NeonDotprod(),
     "portable": Portable(),
 }
 """From the fastest to the one that every processor has."""

@@ -15,6 +15,7 @@ from accel.models.cpu.quantised import (
     avx2,
     dot_instruction,
     instruction_sets,
+    neon,
     packed_layouts,
     portable,
     registers,
@@ -95,7 +96,7 @@ def _tile(
 
 _PARTS = (
     *(activations, avx2, dot_instruction, packed_layouts, instruction_sets),
-    *(simd, memory, portable, registers, tile),
+    *(simd, memory, neon, portable, registers, tile),
 )
 
 

@@ -25,11 +25,15 @@ class Sum(Protocol):
 class InstructionSet(Protocol):
     """How a kind of processor multiplies small whole numbers. features: as LLVM names them, that it
     takes; lanes: int32 of a register; rows: of a tile, whose dot products with a group of columns
-    stand in registers."""
+    stand in registers; words_at_once: of a row, loaded together where the dot product itself
+    spreads one of them; shifts_bytes: whether it can, so that no bits of a neighbour are cut off
+    behind a shift."""
 
     features: frozenset[str]
     lanes: int
     rows: int
+    words_at_once: int = 1
+    shifts_bytes: bool = False
 
     def prepared(self, builder: Any, weights: Any, bits: int) -> Any:
         """A register of weights as ``Sum.add`` takes it, made once for all rows."""

@@ -8,7 +8,14 @@ from llvmlite import ir
 
 from accel.models.cpu.quantised.activations import CORRECTIONS, Q8_BYTES, SCALE, SUM
 from accel.models.cpu.quantised.packed_layouts import COLUMNS, PLANE, SCALES, WORDS, PackedLayout
-from accel.models.cpu.quantised.registers import InstructionSet, Sum, splat, words_of
+from accel.models.cpu.quantised.registers import (
+    InstructionSet,
+    Sum,
+    bytes_of,
+    same,
+    splat,
+    words_of,
+)
 from accel.native.aligned_memory import LINE
 from accel.native.simd import F32, I32, I64, call, prefetch
 
@@ -32,8 +39,11 @@ class _Place:
         return self._builder.bitcast(place, kind.as_pointer())
 
 
-def _weights(builder: Any, layout: PackedLayout, codes: _Place, register: int, lanes: int) -> Any:
+def _weights(
+    builder: Any, layout: PackedLayout, codes: _Place, register: int, machine: InstructionSet
+) -> Any:
     """A function that gives a word of a block, for the columns of a register, with all bits."""
+    lanes = machine.lanes
     kind, first = words_of(lanes), 4 * lanes * register
     planes: dict[int, Any] = {}
 
@@ -45,6 +55,10 @@ def _weights(builder: Any, layout: PackedLayout, codes: _Place, register: int, l
     def bits_at(register: Any, from_bit: int, to_bit: int, count: int) -> Any:
         """``count`` bits of every byte, moved."""
         move = abs(to_bit - from_bit)
+        if machine.shifts_bytes and from_bit + count == 8 and not to_bit:
+            in_bytes = builder.bitcast(register, bytes_of(lanes))
+            moved = builder.lshr(in_bytes, same(bytes_of(lanes), move))
+            return builder.bitcast(moved, kind)
         if move:
             shift = builder.shl if to_bit > from_bit else builder.lshr
             register = shift(register, ir.Constant(kind, [move] * lanes))
@@ -84,7 +98,7 @@ class _Block:
         self._scales, self._codes = scales, codes
         lanes = machine.lanes
         self._lanes, self._floats = lanes, ir.VectorType(F32, lanes)
-        self._words = [_weights(builder, layout, codes, each, lanes) for each in registers]
+        self._words = [_weights(builder, layout, codes, each, machine) for each in registers]
 
     def fetch_later(self) -> None:
         """Ask for codes that are read later."""
@@ -127,10 +141,20 @@ class _Block:
         for word in range(part * count, (part + 1) * count):
             weights = [self._machine.prepared(builder, of(word), bits) for of in self._words]
             for q8_block, row_dots in zip(self._q8, dots, strict=True):
-                values = splat(builder, q8_block.load(4 * word, I32), self._lanes)
+                values = self._values(q8_block, word)
                 for dot, given in zip(row_dots, weights, strict=True):
                     dot.add(given, values)
         return dots
+
+    def _values(self, q8_block: _Place, word: int) -> Any:
+        """A word of a row in all lanes."""
+        together = self._machine.words_at_once
+        if together == 1:
+            return splat(self._builder, q8_block.load(4 * word, I32), self._lanes)
+        first = word - word % together
+        loaded = q8_block.load(4 * first, words_of(together))
+        order = ir.Constant(words_of(self._lanes), [word - first] * self._lanes)
+        return self._builder.shuffle_vector(loaded, loaded, order)
 
     def _with_minimum(self, sums: Any) -> Any:
         least = [self._factor(self._layout.parts, register) for register in self._registers]
