@@ -10,8 +10,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from operating_system.system import is_macos_on_arm
 
-LINE = 128 if is_macos_on_arm() else 64
-"""Bytes of a line."""
+
+def line_bytes() -> int:
+    """Of a line of this system's caches."""
+    return 128 if is_macos_on_arm() else 64
+
+
+LINE = line_bytes()
 
 
 def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:

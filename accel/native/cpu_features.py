@@ -33,12 +33,12 @@ FEATURES = _features()
 """As LLVM names them."""
 
 
-def _first_level_kilobytes() -> int:
-    if "dotprod" in FEATURES:
-        return 128 if is_macos_on_arm() else 64
-    return 48 if "avxvnni" in FEATURES else 32
+def first_level(features: set[str]) -> int:
+    """Bytes of a fast core's first level of caches for data, or fewer: it is part of what is
+    compiled, so it follows from the system and from features alone."""
+    if "dotprod" in features:
+        return (128 if is_macos_on_arm() else 64) << 10
+    return (48 if "avxvnni" in features else 32) << 10
 
 
-FIRST_LEVEL = _first_level_kilobytes() << 10
-"""Bytes of a fast core's first level of caches for data, or fewer: it is part of what is compiled,
-so it follows from the system and from features alone."""
+FIRST_LEVEL = first_level(FEATURES)
