@@ -64,6 +64,7 @@ def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> 
         ls.editing.follow(document.uri, edit)
         edits.append(edit)
     document.version = params.text_document.version
+    ls.screen.changed(document.uri)
     if ls.settings.next_edits.enabled:
         ls.next_edits.changed(document, edits)
     ls.feed_buffer(document.uri)
@@ -84,6 +85,7 @@ def _close(ls: RedraftServer, uri: str) -> None:
     ls.completion.close(uri)
     ls.offers.close(uri)
     ls.next_edits.closed(uri)
+    ls.screen.changed(uri)
     ls.drop_buffer(uri)
     ls.secrets.closed(uri)
     ls.documents.close(uri)

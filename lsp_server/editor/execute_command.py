@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
@@ -26,6 +27,7 @@ from lsp_server.editor.protocol.capabilities import (
     NEXT_EDIT_ACCEPTED,
     NEXT_EDIT_REJECTED,
     REGISTER_REPOSITORY,
+    SNOOZE,
     UNREGISTER_REPOSITORY,
     USE_MODEL,
 )
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from lsp_server.editor.server import RedraftServer
 
 STREAM_EVERY_S = 0.05
+LONGEST_SNOOZE_MINUTES = 24 * 60
 
 
 async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> Any:
@@ -49,7 +52,9 @@ async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> 
     if params.command == "redraft.reindex":
         return _reindex(ls)
     if params.command in ("redraft.pause", "redraft.resume"):
-        return _pause(ls, params.command == "redraft.pause")
+        return _pause(ls, "by command" if params.command == "redraft.pause" else "")
+    if params.command == SNOOZE:
+        return _snooze(ls, first)
     if params.command == "redraft.runEdit":
         return await _run_edit(ls, first, params.work_done_token)
     if params.command == "redraft.accepted":
@@ -131,11 +136,23 @@ def _reindex(ls: RedraftServer) -> None:
         ls.hub.indexer.reindex(folder)
 
 
-def _pause(ls: RedraftServer, paused: bool) -> None:
+def _pause(ls: RedraftServer, paused: str) -> None:
+    if ls.snooze is not None:
+        ls.snooze.cancel()
     ls.paused = paused
     if paused:
         ls.completion.close_all()
     ls.status.changed()
+
+
+def _snooze(ls: RedraftServer, argument: dict[str, Any]) -> None:
+    """``redraft.snooze`` with ``{minutes}``: nothing is suggested for so long."""
+    minutes = argument.get("minutes")
+    if not isinstance(minutes, int | float) or not 0 < minutes <= LONGEST_SNOOZE_MINUTES:
+        raise RedraftError(f"{SNOOZE} needs the minutes, at most {LONGEST_SNOOZE_MINUTES:,}")
+    end = datetime.now() + timedelta(minutes=minutes)
+    _pause(ls, f"until {end:%H:%M}")
+    ls.snooze = asyncio.get_running_loop().call_later(minutes * 60, _pause, ls, "")
 
 
 async def _run_edit(ls: RedraftServer, params: dict[str, Any], token: Any) -> dict[str, Any]:

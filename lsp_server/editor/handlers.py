@@ -23,6 +23,7 @@ from lsp_server.editor.next_edits.lsp import (
 from lsp_server.editor.notices.status import status_message
 from lsp_server.editor.protocol.capabilities import server_capabilities
 from lsp_server.editor.protocol.client_features import ClientFeatures
+from lsp_server.editor.screen import NEXT_EDIT_FIRST
 from lsp_server.models.listed import listed_models
 from lsp_server.models.manifest import edits_of
 from lsp_server.shared.errors import EditRefused, RedraftError
@@ -89,7 +90,7 @@ async def inline_completion(
     invoked = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
     selected = params.context.selected_completion_info
     cursor = cursor_at(ls, document, params.position, selected, invoked)
-    answer = await _answer(ls, cursor)
+    answer = await _answer(ls, cursor, params.position)
     if answer is None:
         return None
     return inline_items(cursor, answer.texts, ls.offers.show(cursor.ask, answer.texts))
@@ -108,13 +109,23 @@ async def completion(
     return menu_items(cursor, answer.texts, ls.features, offer)
 
 
-async def _answer(ls: RedraftServer, cursor: Cursor) -> Answer | None:
-    """Texts for a cursor; what it took and why there are none goes into the status."""
+async def _answer(
+    ls: RedraftServer, cursor: Cursor, at: types.Position | None = None
+) -> Answer | None:
+    """Texts for a cursor; what it took and why there are none goes into the status. ``at``: where
+    they are to be ghost text."""
     from lsp_server.editor.completion.provider import Answer
 
     started = time.monotonic()
-    reason = inactive_reason(ls, ls.documents.get(cursor.ask.document))
+    document = ls.documents.get(cursor.ask.document)
+    reason = inactive_reason(ls, document)
+    if not reason and at is not None and not cursor.ask.invoked:
+        reason = ls.screen.held_back(document.uri)
     answer = Answer(reason=reason) if reason else await ls.completion.complete(cursor.ask)
+    if answer is not None and answer.texts and at is not None:
+        place = document.position(at.line, at.character, ls.features.encoding)
+        if not await ls.screen.shows_suggestion(document, place, is_asked_for=cursor.ask.invoked):
+            answer = Answer(reason=NEXT_EDIT_FIRST)
     if answer is not None:
         took_s = time.monotonic() - started
         ls.protocol.measurements.answered(ls.protocol.msg_id, answer.without_model, took_s)

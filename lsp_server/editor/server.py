@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from lsp_server.editor.notices.status import Condition, Performance, StatusRepor
 from lsp_server.editor.protocol.client_features import ClientFeatures
 from lsp_server.editor.protocol.jsonrpc import RedraftProtocol
 from lsp_server.editor.protocol.progress import Progress
+from lsp_server.editor.screen import Screen
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.key import Purpose
 from lsp_server.index.client import WorkspaceState
@@ -75,7 +77,9 @@ class RedraftServer(LanguageServer):
         """The settings as the client sent them."""
         self.environment: dict[str, str] = {}
         """What the environment of the client's front says of a server, see ``with_own_server``."""
-        self.paused = False
+        self.paused = ""
+        """Until when the user wants nothing, as one says it; empty where he wants suggestions."""
+        self.snooze: asyncio.TimerHandle | None = None
         self.ended = False
         self.performance = Performance()
         self.last_reason = ""
@@ -105,6 +109,7 @@ class RedraftServer(LanguageServer):
             self._tell_next_edits,
             hub.functions,
         )
+        self.screen = Screen(self.next_edits, lambda: self.settings.screen)
         self.indexing = IndexingProgress(
             self.protocol,
             self._indexed_folders,
@@ -155,6 +160,8 @@ class RedraftServer(LanguageServer):
 
     def release(self) -> None:
         """Stop the client's work and let go of what it had open."""
+        if self.snooze is not None:
+            self.snooze.cancel()
         self.completion.close_all()
         self.editing.close_all()
         self.status.stop()

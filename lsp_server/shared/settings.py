@@ -189,6 +189,24 @@ class NextEditSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ScreenSettings:
+    """When anything is shown while one types, suggestion or next edit."""
+
+    idle_ms: int = option(
+        0,
+        "Nothing is shown before so many milliseconds have passed without a key.",
+        low=0,
+        high=60_000,
+    )
+    only_asked: bool = option(
+        False,
+        "Show nothing until a key asks for it: that of the editor for a suggestion, that of "
+        "*Show Next Edit* (`:RedraftNextEdit`) for a next edit. What is shown goes with the next "
+        "key. (No editor tells when a key is let go, so nothing can be shown while one is held.)",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class IndexSettings:
     """The datastore of the workspace, from which drafts are made."""
 
@@ -248,6 +266,7 @@ class Settings:
     completion: CompletionSettings = field(default_factory=CompletionSettings)
     edit: EditSettings = field(default_factory=EditSettings)
     next_edits: NextEditSettings = field(default_factory=NextEditSettings)
+    screen: ScreenSettings = field(default_factory=ScreenSettings)
     index: IndexSettings = field(default_factory=IndexSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
     log: LogSettings = field(default_factory=LogSettings)

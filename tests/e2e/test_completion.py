@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from .client import Driver, inline, status
+from .client import Driver, inline, status, wait_until
 
 TEXT = """from shapes import Rectangle, scale
 
@@ -149,6 +151,34 @@ def test_pause_and_resume(connect: Connect, workspace: Path) -> None:
     assert driver.request("redraft/status", {})["state"] == "paused"
     driver.request("workspace/executeCommand", {"command": "redraft.resume"})
     assert ask(driver, uri)
+
+
+def test_nothing_is_suggested_for_so_many_minutes(connect: Connect, workspace: Path) -> None:
+    driver, uri = connect(), uri_of(workspace, "snooze.py")
+    driver.open(uri, TEXT)
+
+    def snooze(minutes: object) -> dict[str, Any]:
+        told = {"command": "redraft.snooze", "arguments": [{"uri": uri, "minutes": minutes}]}
+        return driver.answer(driver.start("workspace/executeCommand", told))
+
+    for wrong in (None, 0, -1, "10", 100_000):
+        assert "needs the minutes" in snooze(wrong)["error"]["message"]
+    snooze(60)
+    assert ask(driver, uri) == []
+    said = driver.request("redraft/status", {})
+    assert said["state"] == "paused"
+    assert re.fullmatch(r"paused until \d\d:\d\d", said["message"])
+    snooze(0.001)
+    wait_until(lambda: driver.request("redraft/status", {})["state"] != "paused")
+    assert ask(driver, uri)
+
+
+def test_nothing_comes_before_a_key_asks_for_it(connect: Connect, workspace: Path) -> None:
+    settings = {"settings": {"screen": {"onlyAsked": True}}}
+    driver, uri = connect(initializationOptions=settings), uri_of(workspace, "asked.py")
+    driver.open(uri, TEXT)
+    assert ask(driver, uri) == []
+    assert ask(driver, uri, kind=1)
 
 
 def test_settings_are_pulled_reported_and_live(connect: Connect, workspace: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .client import Driver, profile
+from .client import Driver, inline, profile, wait_until
 
 Connect = Callable[..., Driver]
 TEXT = "def total(prices):\n    kept = prices\n    return sum(prices) + len(kept)\n"
@@ -90,6 +90,41 @@ def test_they_are_switched_off_by_a_setting(connect: Connect, workspace: Path) -
     driver.open(uri, TEXT)
     changed(driver, uri, 2, 0, (10, 16), "amounts")
     assert driver.request("redraft/nextEdit", asked(uri, 0, 17)) == {"edits": []}
+
+
+SIZES = """from shapes import Rectangle, scale
+
+
+def double(rectangle):
+    width = rectangle.width * 2
+    height = rectangle.hei
+"""
+
+
+def test_ghost_text_waits_for_the_next_edits_of_a_client_that_draws_them(
+    connect: Connect, workspace: Path
+) -> None:
+    def suggested(driver: Driver, end: int, kind: int = 2) -> list[Any]:
+        found = driver.request("textDocument/inlineCompletion", inline(uri, 5, end, kind))
+        return list(found["items"])
+
+    for draws in (False, True):
+        driver = connect(initializationOptions={"settings": {"completion": {"gate": "off"}}})
+        uri = (workspace / f"sizes_{draws}.py").as_uri()
+        driver.open(uri, SIZES)
+        end = len("    height = rectangle.hei")
+        wait_until(lambda: bool(suggested(driver, end)))  # noqa: B023
+        if draws:
+            driver.request("redraft/nextEdit", asked(uri, 5, end))
+        changed(driver, uri, 2, 3, (11, 20), "rectangles")
+        assert bool(suggested(driver, end)) is not draws
+        assert suggested(driver, end, kind=1)
+        changed(driver, uri, 3, 4, (12, 21), "rectangles")
+        assert bool(suggested(driver, end)) is not draws
+        changed(driver, uri, 4, 5, (13, 22), "rectangles")
+        assert bool(suggested(driver, end + 1)) is not draws, "none is left, and no key was typed"
+        changed(driver, uri, 5, 5, (end + 1, end + 1), "g")
+        assert suggested(driver, end + 2)
 
 
 HOST = 'host_name = "localhost"\n'

@@ -261,10 +261,14 @@ class Window:
         self.keys(*["ArrowRight"] * (column - 1))
         self.wait_cursor(line, column)
 
+    def cursor(self) -> str:
+        """Where the cursor is, as the status bar says it."""
+        item = self.page.locator(".statusbar-item", has_text=re.compile(r"^Ln \d+, Col"))
+        return str(item.first.inner_text()) if item.count() else ""
+
     def cursor_line(self) -> int:
         """Line of the cursor, 1-based."""
-        item = self.page.locator(".statusbar-item", has_text=re.compile(r"^Ln \d+, Col"))
-        found = re.search(r"Ln (\d+)", item.first.inner_text() if item.count() else "")
+        found = re.search(r"Ln (\d+)", self.cursor())
         return int(found[1]) if found else 0
 
     def wait_cursor(self, line: int, column: int) -> None:

@@ -230,10 +230,15 @@ CANCEL_BY_TYPING = """
 _G.requests = {}
 vim.api.nvim_create_autocmd('LspRequest', {
   callback = function(event)
-    local request = event.data.request
+    local request, id = event.data.request, event.data.request_id
     if request.method ~= 'redraft/nextEdit' then return end
-    table.insert(_G.requests, request.type)
-    if #_G.requests == 1 then vim.api.nvim_feedkeys('2', 'n', false) end
+    -- On a busy machine one may have been sent before the name was whole.
+    local is_whole = vim.api.nvim_get_current_line():find('amounts', 1, true)
+    if is_whole and not _G.first and request.type == 'pending' then
+      _G.first = id
+      vim.api.nvim_feedkeys('2', 'n', false)
+    end
+    if id == _G.first then table.insert(_G.requests, request.type) end
   end,
 })
 """

@@ -39,6 +39,15 @@ SETTINGS = {
     "redraft.context.crossFile": False,
 }
 
+AS_INSTALLED = {
+    "editor.quickSuggestions": {"other": "on", "comments": "off", "strings": "off"},
+    "editor.suggestOnTriggerCharacters": True,
+    "editor.autoClosingBrackets": "languageDefined",
+    "editor.autoClosingQuotes": "languageDefined",
+    "redraft.context.crossFile": True,
+}
+"""What the settings above switch off, as VS Code has it."""
+
 # Of the machine with the server's side, in a browser. What PATH is there, the user's shell says,
 # and a busy machine takes its time.
 MACHINE_SETTINGS = {"application.shellEnvironmentResolutionTimeout": 120}

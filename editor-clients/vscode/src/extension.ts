@@ -11,7 +11,7 @@ import { Edits } from "./edits";
 import { PrivateEnvironment } from "./environment";
 import { InstructionBox } from "./instruction";
 import { showLog } from "./log";
-import { showMenu } from "./menu";
+import { chooseMinutes, showMenu } from "./menu";
 import { chooseModel } from "./model";
 import type { NextEdit } from "./nextEdit";
 import { NextEdits } from "./nextEdits";
@@ -63,6 +63,7 @@ class Extension implements vscode.Disposable {
       "redraft.showStatus": () => this.showStatus(),
       "redraft.pauseHere": () => this.ask("redraft.pause"),
       "redraft.resumeHere": () => this.ask("redraft.resume"),
+      "redraft.snoozeHere": () => this.snooze(),
       "redraft.reindexWorkspace": () => this.ask("redraft.reindex"),
       "redraft.allowThisFile": () => this.ask("redraft.allowFile"),
       "redraft.holdBackThisFile": () => this.ask("redraft.holdBackFile"),
@@ -156,14 +157,19 @@ class Extension implements vscode.Disposable {
     void this.compareVersions(client);
   }
 
+  private async snooze(): Promise<void> {
+    const minutes = await chooseMinutes();
+    if (minutes !== undefined) await this.ask("redraft.snooze", { minutes });
+  }
+
   /** Runs a command of the server on the document in front. */
-  private async ask(command: string): Promise<void> {
+  private async ask(command: string, given: object = {}): Promise<void> {
     if (this.client?.state !== State.Running) {
       await this.showStatus();
       return;
     }
     const document = vscode.window.activeTextEditor?.document.uri;
-    const values = document ? [{ uri: this.client.code2ProtocolConverter.asUri(document) }] : [];
+    const values = [document ? { uri: this.client.code2ProtocolConverter.asUri(document), ...given } : given];
     await this.client.sendRequest("workspace/executeCommand", { command, arguments: values });
     await this.status.refresh();
   }

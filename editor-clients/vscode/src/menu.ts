@@ -9,14 +9,23 @@ interface Entry extends vscode.QuickPickItem {
   values?: unknown[];
 }
 
+/** For how long nothing is to be suggested. */
+export async function chooseMinutes(): Promise<number | undefined> {
+  const choices = [5, 10, 30, 60].map((minutes) => ({ label: `${minutes} minutes`, minutes }));
+  const chosen = await vscode.window.showQuickPick(choices, { title: "Redraft: nothing is suggested for" });
+  return chosen?.minutes;
+}
+
 export async function showMenu({ state, summary, heldBack }: StatusItem): Promise<void> {
   const pause: Entry =
     state === "paused"
       ? { label: "$(debug-start) Resume here", command: "redraft.resumeHere" }
       : { label: "$(debug-pause) Pause here", command: "redraft.pauseHere" };
+  const snooze: Entry = { label: "$(bell-slash) Snooze…", command: "redraft.snoozeHere" };
   const entries: Entry[] = [
     { label: "$(edit) Edit with instruction…", command: "redraft.editWithInstruction" },
     pause,
+    ...(state === "paused" ? [] : [snooze]),
     ...(heldBack
       ? [{ label: "$(unlock) Allow this file, which is held back", command: "redraft.allowThisFile" }]
       : []),

@@ -8,13 +8,17 @@ import { State } from "vscode-languageclient/node";
 import type { LanguageClient } from "vscode-languageclient/node";
 
 import { DOCUMENTS } from "./client";
-import { shiftHunks } from "./hunks";
+import { sameText, shiftHunks } from "./hunks";
 import { afterTyping, insertionOf, lastLine, nameOf, nearest, type NextEdit, placeBehind } from "./nextEdit";
 import { NextEditMarks } from "./nextEditMarks";
 import { inlineEditShown, nextEditRequest, nextEditsChanged } from "./protocol";
 import { asRange } from "./session";
 
 const DEBOUNCE_MS = 150;
+/** A model may be asked behind the last one of a chain, and a key must not wait for that. */
+const LONGEST_WAIT_MS = 300;
+
+const NOTHING_DRAWN = { oldText: "", hasText: false, isGhost: false, isTyped: false, drawnFor: undefined };
 
 type Suggestions = vscode.InlineCompletionItem[] | vscode.InlineCompletionList | null | undefined;
 
@@ -56,6 +60,8 @@ export class NextEdits implements vscode.Disposable {
   private isOffered = false;
   /** One is being taken: the others stay, and the next key waits for it. */
   private accepting: Promise<unknown> | undefined;
+  /** One was taken or jumped to, and the next one is asked for: a key that comes meanwhile takes nothing. */
+  private isAwaited = false;
   private readonly contexts = new Map<string, boolean>();
   private readonly marks: NextEditMarks;
   private readonly listeners: vscode.Disposable[];
@@ -121,6 +127,7 @@ export class NextEdits implements vscode.Disposable {
   async take(): Promise<void> {
     await this.accepting;
     const shown = this.currentlyShown;
+    if (!shown && this.isAwaited) return;
     if (!shown) {
       this.hide();
       await vscode.commands.executeCommand("tab");
@@ -144,7 +151,7 @@ export class NextEdits implements vscode.Disposable {
   async taken(one: NextEdit): Promise<void> {
     this.decided.add(nameOf(one));
     this.tell("redraft.nextEdit.accepted", one);
-    await this.refresh(false);
+    await this.goOn(false);
   }
 
   /** Sends the next edit away for good. */
@@ -201,6 +208,15 @@ export class NextEdits implements vscode.Disposable {
     if (this.timer === undefined && !this.request) void this.refresh(this.shown?.isAskedFor ?? false);
   }
 
+  /** Asks for the next one of a chain, to which the key belongs for a moment. */
+  private async goOn(isAskedFor: boolean): Promise<void> {
+    this.isAwaited = true;
+    this.setContext("redraft.nextEditShown", true);
+    await Promise.race([this.refresh(isAskedFor), new Promise((done) => setTimeout(done, LONGEST_WAIT_MS))]);
+    this.isAwaited = false;
+    if (!this.shown?.drawnFor) this.setContext("redraft.nextEditShown", false);
+  }
+
   /** Asks the server and shows what it proposes. True when there is something. */
   private async refresh(isAskedFor: boolean): Promise<boolean> {
     this.cancel();
@@ -215,18 +231,27 @@ export class NextEdits implements vscode.Disposable {
     const position = client.code2ProtocolConverter.asPosition(editor.selection.active);
     const request = new vscode.CancellationTokenSource();
     this.request = request;
-    const answer = await client.sendRequest(nextEditRequest, { textDocument, position }, request.token).catch(() => null);
+    const asked = isAskedFor || this.isAwaited || this.shown !== undefined;
+    const answer = await client
+      .sendRequest(nextEditRequest, { textDocument, position, asked }, request.token)
+      .catch(() => null);
     if (this.request !== request) return false;
     this.request = undefined;
     if (vscode.window.activeTextEditor !== editor || document.version !== version) return false;
-    this.hide();
     const edits = (answer?.edits ?? []).filter((one) => !this.decided.has(nameOf(one)));
     const isOutdated = edits.some(
       ({ textDocument: { uri, version: of } }) => uri === textDocument.uri && of !== version,
     );
-    if (edits.length === 0 || isOutdated || this.isReviewed(document)) return false;
-    const nothing = { oldText: "", hasText: false, isGhost: false, isTyped: false };
-    this.shown = { editor, uri: textDocument.uri, version, edits, isAskedFor, ...nothing };
+    if (edits.length === 0 || isOutdated || this.isReviewed(document)) {
+      this.hide();
+      return false;
+    }
+    if (this.shown?.editor !== editor) this.hide();
+    if (answer?.first) void vscode.commands.executeCommand("hideSuggestWidget");
+    // What is drawn already stays as it is.
+    const { oldText, hasText, isGhost, isTyped, drawnFor } = this.shown ?? NOTHING_DRAWN;
+    const drawn = { oldText, hasText, isGhost, isTyped, ...(drawnFor === undefined ? {} : { drawnFor }) };
+    this.shown = { editor, uri: textDocument.uri, version, edits, isAskedFor, ...drawn };
     this.draw();
     return true;
   }
@@ -392,7 +417,7 @@ export class NextEdits implements vscode.Disposable {
       const end = editor.document.validatePosition(new vscode.Position(line, character));
       editor.selection = new vscode.Selection(end, end);
     }
-    await this.refresh(false);
+    await this.goOn(false);
   }
 
   private forget(shown: Shown, one: NextEdit): void {
@@ -409,10 +434,23 @@ export class NextEdits implements vscode.Disposable {
     if (event.contentChanges.length === 0) return;
     const shown = this.shown;
     if (shown?.editor.document === event.document) {
-      if (this.accepting) this.followAccepted(shown, event);
+      if (this.accepting || this.isTakenAsGhost(shown, event)) this.followAccepted(shown, event);
       else if (!this.followTyping(shown, event)) this.hide();
     }
     if (event.document === vscode.window.activeTextEditor?.document) this.askSoon();
+  }
+
+  /** Whether the editor itself took the one that it shows. */
+  private isTakenAsGhost(shown: Shown, { document, contentChanges }: vscode.TextDocumentChangeEvent): boolean {
+    const one = shown.current;
+    const [change] = contentChanges;
+    if (!change || contentChanges.length > 1 || !shown.isGhost || typeof one?.text !== "string") return false;
+    const { start } = one.range;
+    const now = document.getText(asRange({ start, end: placeBehind(start, one.text) }));
+    const grown = change.text.length - change.rangeLength;
+    if (grown !== one.text.length - shown.oldText.length || !sameText(now, one.text)) return false;
+    this.forget(shown, one);
+    return true;
   }
 
   /** The next ones are there at once. */
@@ -454,7 +492,7 @@ export class NextEdits implements vscode.Disposable {
     if (!editor) return;
     const isWanted = this.wantedIn === editor.document.uri.toString();
     this.wantedIn = undefined;
-    if (isWanted) void this.refresh(true);
+    if (isWanted) void this.goOn(true);
     else this.askSoon();
   }
 }

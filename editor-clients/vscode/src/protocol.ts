@@ -118,8 +118,10 @@ export const modelsRequest = new RequestType<object, Models, void>("redraft/mode
 export const chooseModelNotification = new NotificationType<object>("redraft/chooseModel");
 /** What follows from the last change; null when a newer request came. */
 export const nextEditRequest = new RequestType<
-  { textDocument: TextDocumentIdentifier; position: Position },
-  { edits: NextEdit[] } | null,
+  // `asked`: a key of the user asks for it.
+  { textDocument: TextDocumentIdentifier; position: Position; asked: boolean },
+  // `first`: they come before a list of completions that opened by itself.
+  { edits: NextEdit[]; first?: boolean } | null,
   void
 >("redraft/nextEdit");
 /** More next edits are known of a document than the last answer had. */

@@ -53,7 +53,7 @@ def switched_off_reason(server: RedraftServer, document: Document) -> str:
     if not settings.enabled:
         return "switched off by the setting redraft.enabled"
     if server.paused:
-        return "paused by command; redraft.resume ends it"
+        return f"paused {server.paused}; redraft.resume ends it"
     if not language_enabled(settings, document.language):
         return f"switched off for {document.language} by the setting redraft.languages"
     if not folder_enabled(settings, place.absolute or place.folder):

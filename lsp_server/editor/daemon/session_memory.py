@@ -10,6 +10,7 @@ from lsp_server.text.documents.document import Document
 Message = dict[str, Any]
 
 AGAIN = "redraft-again-"
+_PAUSES = ("redraft.pause", "redraft.snooze")
 """Ids of requests that are repeated; their answers are not for the editor."""
 
 
@@ -58,7 +59,7 @@ class SessionMemory:
             self._settings = message
         elif method == "workspace/didChangeWorkspaceFolders":
             self._folders.append(message)
-        elif method == "workspace/executeCommand" and params["command"] == "redraft.pause":
+        elif method == "workspace/executeCommand" and params["command"] in _PAUSES:
             self._paused = message
         elif method == "workspace/executeCommand" and params["command"] == "redraft.resume":
             self._paused = None

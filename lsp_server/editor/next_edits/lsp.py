@@ -16,17 +16,23 @@ if TYPE_CHECKING:
 
 
 async def next_edit(ls: RedraftServer, params: Any) -> dict[str, Any] | None:
-    """``redraft/nextEdit`` with ``{textDocument, position}``: null when a newer request came, else
-    ``{edits}``, those of the document first, from the cursor on.
+    """``redraft/nextEdit`` with ``{textDocument, position, asked?}``: null when a newer request
+    came, else ``{edits, first?}``, those of the document first, from the cursor on. A client draws
+    them behind what else is at the cursor, ghost text or a menu of completions that opened by
+    itself, unless they come ``first``. ``asked``: by the user's key.
 
     Each is ``{number, textDocument: {uri, version}, range, text, title, command}``; ``text`` is
     null where the user is only led to a place, ``version`` where the document is not open.
     """
     document, position = _place(ls, params)
-    found = await _found(ls, document, position)
+    is_asked_for = params.get("asked") is True
+    found = await _found(ls, document, position, is_asked_for=is_asked_for)
     if found is None:
         return None
-    return {"edits": [_as_json(ls, one) for one in found]}
+    edits = [_as_json(ls, one) for one in found]
+    if not edits or not ls.screen.shows_next_edit(document, position):
+        return {"edits": edits}
+    return {"edits": edits, "first": await ls.next_edits.settled()}
 
 
 async def copilot_inline_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
@@ -35,7 +41,8 @@ async def copilot_inline_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
     document, position = _place(ls, params)
     found = await _found(ls, document, position) or []
     here = [one for one in found if one.uri == document.uri and one.new_text is not None]
-    return {"edits": [_as_json(ls, one) for one in here]}
+    is_shown = bool(here) and ls.screen.shows_next_edit(document, position)
+    return {"edits": [_as_json(ls, one) for one in here] if is_shown else []}
 
 
 def inline_edit_shown(ls: RedraftServer, params: Any) -> None:
@@ -60,9 +67,12 @@ def run_next_edit_command(ls: RedraftServer, command: str, argument: dict[str, A
 
 
 async def _found(
-    ls: RedraftServer, document: Document, position: Position
+    ls: RedraftServer, document: Document, position: Position, *, is_asked_for: bool = False
 ) -> list[Suggestion] | None:
     if not ls.settings.next_edits.enabled or switched_off_reason(ls, document):
+        return []
+    ls.screen.draws_next_edits = True
+    if not await ls.screen.is_time(is_asked_for=is_asked_for):
         return []
     return await ls.next_edits.next_edits(document, position)
 

@@ -93,6 +93,8 @@ class NextEditProvider:
         self._dismissed: set[tuple[str, str, str | None]] = set()
         self._settling: asyncio.Task[None] | None = None
         self._search: asyncio.Task[None] | None = None
+        self._elsewhere: tuple[Elsewhere, RecordedEdit] | None = None
+        """What is looked for in other files once the user pauses."""
         self._functions = functions
         self._given_up = ""
         """Why the last edit was not looked at."""
@@ -104,6 +106,12 @@ class NextEditProvider:
         self._taken_places = TakenPlaces()
         self._taken_texts: deque[tuple[str, str, str]] = deque(maxlen=32)
         """What was taken of the model's: document, old and new text."""
+        self._settled: set[tuple[str, str, str | None]] = set()
+        """What the history settled at last."""
+        self._is_news = False
+        """Whether the last change led to it."""
+        self.goes_on = False
+        """Whether the last change took a next edit, or typed the beginning of one."""
         self.shown = 0
         self.accepted = 0
         self.rejected = 0
@@ -122,6 +130,7 @@ class NextEditProvider:
         self._flight.stop()
         if self._settling is not None and self._settling.cancel():
             self._made_for = None, 0.0
+        self._elsewhere = None
         taken = self._taken(document, edits)
         self._pending = [one for one in self._pending if one not in taken]
         self._taken_texts += [
@@ -143,6 +152,8 @@ class NextEditProvider:
             # The model has not seen what was typed, unless that is what it proposed.
             self._pending = [one for one in self._pending if not one.is_of_model or one.is_typed]
         self._pending = [one for one in self._pending if not one.region.touched]
+        self.goes_on = bool(taken) or any(one.is_typed for one in self._pending)
+        self._is_news = self._is_news and self.goes_on
         for one in self._pending:
             if one.is_typed and one.is_of_model and self.history.last is not None:
                 one.source = self.history.last
@@ -231,10 +242,11 @@ class NextEditProvider:
                 await asyncio.sleep(left)
                 if self._flight.newest is not mine:
                     return None
-        self._renew()
-        # A cancelled request does not end them: the next one waits for them, too.
-        if self._settling is not None and not self._settling.done():
-            await asyncio.wait([self._settling])
+        await self.settled()
+        if self._elsewhere is not None:
+            self._search = asyncio.create_task(self._look_elsewhere(*self._elsewhere))
+            self._elsewhere = None
+        # A cancelled request does not end it: the next one waits for it, too.
         if self._search is not None and not self._search.done():
             await asyncio.wait([self._search])
         await self._look_at_files()
@@ -250,6 +262,14 @@ class NextEditProvider:
                     return None
             self._drop_invalid()
         return sorted(self._pending, key=lambda one: _order(one, document.uri, cursor))
+
+    async def settled(self) -> bool:
+        """Whether the last change led to next edits that need no model and wait for the user."""
+        self._renew()
+        # A cancelled request does not end it: the next one waits for it, too.
+        if self._settling is not None and not self._settling.done():
+            await asyncio.wait([self._settling])
+        return self._is_news and any(not one.is_of_model for one in self._pending)
 
     async def _look_at_files(self) -> None:
         """What a proposal is for in a file that is not open may have been written meanwhile."""
@@ -476,8 +496,10 @@ class NextEditProvider:
             self._pending = []
             self._flight.stop()
         self._add(made)
-        if found.elsewhere is not None:
-            self._search = asyncio.create_task(self._look_elsewhere(found.elsewhere, last))
+        settled = {(one.uri, one.title, one.new_text) for one in made}
+        self._is_news = settled != self._settled
+        self._settled = settled
+        self._elsewhere = (found.elsewhere, last) if found.elsewhere is not None else None
 
     async def _compute(
         self,

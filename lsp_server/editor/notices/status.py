@@ -58,7 +58,8 @@ class Condition:
     """Everything that the status is made from."""
 
     enabled: bool
-    paused: bool
+    paused: str
+    """Until when, as one says it; empty where it is not."""
     engine: EngineInterface
     edit_engine: EngineInterface
     """The same where both have one model."""
@@ -153,7 +154,7 @@ def _state(condition: Condition) -> tuple[str, str]:
     if not condition.enabled:
         return "inactive", "switched off by the setting redraft.enabled"
     if condition.paused:
-        return "paused", "paused by command"
+        return "paused", f"paused {condition.paused}"
     if engine.state == "failed":
         return "error", engine.message
     if condition.inactive:

@@ -20,11 +20,14 @@ UNREGISTER_REPOSITORY = "redraft.unregisterRepository"
 NEXT_EDIT_ACCEPTED = "redraft.nextEdit.accepted"
 NEXT_EDIT_REJECTED = "redraft.nextEdit.rejected"
 """What became of a next edit: ``{number}``."""
+SNOOZE = "redraft.snooze"
+"""The user wants nothing for a while: ``{minutes}``."""
 COMMANDS = [
     "redraft.reindex",
     "redraft.status",
     "redraft.pause",
     "redraft.resume",
+    SNOOZE,
     RUN_EDIT,
     "redraft.accepted",
     ALLOW_FILE,

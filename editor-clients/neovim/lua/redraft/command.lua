@@ -14,13 +14,14 @@ end
 
 --- Runs a command of the server on the buffer in front and shows how things stand afterwards.
 ---@param command string
+---@param given? table<string, any>
 ---@return fun()
-local function of_server(command)
+local function of_server(command, given)
   return function()
     local owner = client.required()
     if owner then
-      local uri = vim.uri_from_bufnr(0)
-      client.execute(owner, command, { { uri = uri } }, function()
+      local argument = vim.tbl_extend('force', { uri = vim.uri_from_bufnr(0) }, given or {})
+      client.execute(owner, command, { argument }, function()
         require('redraft.status').ask(function() end)
       end)
     end
@@ -57,6 +58,10 @@ M.actions = {
   reindex = of_server('redraft.reindex'),
   pause = of_server('redraft.pause'),
   resume = of_server('redraft.resume'),
+  snooze = function(call)
+    local minutes = tonumber(call.fargs[2] or 10)
+    of_server('redraft.snooze', { minutes = minutes })()
+  end,
   allow = of_server('redraft.allowFile'),
   hold_back = of_server('redraft.holdBackFile'),
   share = of_server('redraft.registerRepository'),

@@ -63,6 +63,10 @@ end
 function M.dismiss()
   local visible = M.visible()
   drawing().dismiss()
+  if visible then
+    -- A next edit may have waited behind it.
+    require('redraft.next_edits').more(vim.uri_from_bufnr(0))
+  end
   return visible
 end
 

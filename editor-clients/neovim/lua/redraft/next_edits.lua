@@ -10,6 +10,7 @@ local text = require('redraft.text')
 local M = {}
 
 local DEBOUNCE_MS = 150
+local LONGEST_WAIT_MS = 300
 
 ---@type redraft.ShownNextEdits?
 local shown
@@ -23,6 +24,8 @@ local decided = {}
 local announced = {}
 ---@type integer? a buffer whose next edit the user asked to see
 local wanted_in
+---@type fun()? gives the keys back that belong to a chain while its next one is asked for
+local stop_waiting
 local timer = assert(vim.uv.new_timer())
 
 --- A server that was started again counts anew.
@@ -48,6 +51,14 @@ local function is_quiet(owner)
   return vim.tbl_get(settings or {}, 'nextEdits', 'display') == 'sign'
 end
 
+local function end_wait()
+  if stop_waiting then
+    local stop = stop_waiting
+    stop_waiting = nil
+    stop()
+  end
+end
+
 --- Takes the next edit off the screen and gives the keys back.
 function M.hide()
   if shown then
@@ -60,6 +71,7 @@ end
 
 local function cancel()
   timer:stop()
+  end_wait()
   if running then
     local former = running
     running = nil
@@ -131,7 +143,7 @@ local function action(name, key)
   return function()
     if is_current() and not is_taken_up() then
       M[name]()
-    else
+    elseif not stop_waiting then
       M.hide()
       require('redraft.temporary_keys').press(key)
     end
@@ -186,7 +198,8 @@ end
 
 ---@param bufnr integer
 ---@param is_asked_for boolean by the user: shown in full, and the user is told when there is none
-local function ask(bufnr, is_asked_for)
+---@param by_key? boolean a key of the user led to it
+local function ask(bufnr, is_asked_for, by_key)
   cancel()
   local owner = client.of_buffer(bufnr)
   if not owner or vim.api.nvim_get_current_buf() ~= bufnr then
@@ -194,6 +207,7 @@ local function ask(bufnr, is_asked_for)
   end
   local tick = vim.api.nvim_buf_get_changedtick(bufnr)
   local position = vim.lsp.util.make_position_params(0, owner.offset_encoding)
+  position.asked = is_asked_for or by_key or shown ~= nil
   local request = { client = owner, bufnr = bufnr, tick = tick }
   running, asked_ticks[bufnr] = request, tick
   request.id = client.request(owner, 'redraft/nextEdit', position, function(err, result)
@@ -201,6 +215,7 @@ local function ask(bufnr, is_asked_for)
       return
     end
     running = nil
+    end_wait()
     if vim.api.nvim_get_current_buf() ~= bufnr or vim.api.nvim_buf_get_changedtick(bufnr) ~= tick then
       return
     end
@@ -220,6 +235,23 @@ local function ask(bufnr, is_asked_for)
       vim.notify('redraft: ' .. (err and err.message or 'no next edit'))
     end
   end, bufnr)
+end
+
+--- Asks for the next one of a chain. Until it is there the keys do nothing, for a moment at most: behind the last one
+--- a model may be asked.
+---@param bufnr integer
+---@param is_asked_for boolean
+local function go_on(bufnr, is_asked_for)
+  ask(bufnr, is_asked_for, true)
+  if running and running.bufnr == bufnr then
+    local stop = map_keys(bufnr)
+    stop_waiting = stop
+    vim.defer_fn(function()
+      if stop_waiting == stop then
+        end_wait()
+      end
+    end, LONGEST_WAIT_MS)
+  end
 end
 
 --- Asks when nothing happens for a while, unless the user is about to take something else.
@@ -306,7 +338,7 @@ local function accept(one, hunk)
     -- What is typed next is an undo step of its own.
     vim.bo[bufnr].undolevels = vim.bo[bufnr].undolevels
   end
-  ask(bufnr, false)
+  go_on(bufnr, false)
 end
 
 --- Goes to the next edit where the cursor is elsewhere, shows it where only its sign is shown, else takes it.
@@ -352,7 +384,7 @@ end
 function M.entered(bufnr)
   if wanted_in == bufnr then
     wanted_in = nil
-    ask(bufnr, true)
+    go_on(bufnr, true)
   else
     ask_soon(bufnr)
   end
@@ -375,15 +407,25 @@ local function moved()
   end
 end
 
---- A completion may have come, and wins.
+--- A completion may have come, and wins; or one that was in the way has gone.
+local function completed()
+  local bufnr = vim.api.nvim_get_current_buf()
+  local is_asked = asked_ticks[bufnr] == vim.api.nvim_buf_get_changedtick(bufnr)
+  if shown then
+    moved()
+  elseif not is_asked and not running and not timer:is_active() then
+    ask_soon(bufnr)
+  end
+end
+
 local function watch_completions()
   local group = vim.api.nvim_create_augroup('redraft.next_edits', { clear = true })
   vim.api.nvim_create_autocmd('LspRequest', {
     group = group,
     callback = function(event)
       local request = event.data.request
-      if shown and request.type == 'complete' and request.method == 'textDocument/inlineCompletion' then
-        vim.schedule(moved)
+      if request.type == 'complete' and request.method == 'textDocument/inlineCompletion' then
+        vim.schedule(completed)
       end
     end,
   })

@@ -61,7 +61,7 @@ def test_an_index_that_is_built_is_told_with_its_files(done: int, total: int, to
         edit_engine=engine,
         workspaces=[workspace],
         enabled=True,
-        paused=False,
+        paused="",
         inactive="",
     )
     assert _state(condition) == ("indexing", told)

@@ -1,0 +1,102 @@
+"""Decides what the user of one client sees at a cursor, so that one key never has two meanings.
+
+What syntax settles comes first where the last change led to it, then ghost text, then a next edit
+of a model. What was shown first for a text stays until the text changes. While a chain of next
+edits goes on, the key belongs to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from lsp_server.shared.settings import ScreenSettings
+from lsp_server.text.documents.document import Document, Position
+
+NEXT_EDIT_FIRST = "a next edit comes first here"
+ONLY_ASKED = "nothing comes before a key asks for it: the setting redraft.screen.onlyAsked"
+
+
+class SettledEdits(Protocol):
+    """The next edits of the client."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the last change took a next edit, or typed the beginning of one."""
+
+    def settled(self) -> Awaitable[bool]:
+        """Whether the last change led to next edits that need no model and wait for the user."""
+
+
+class Screen:
+    """What one client shows. Not thread-safe: the event loop owns it."""
+
+    def __init__(
+        self,
+        next_edits: SettledEdits,
+        settings: Callable[[], ScreenSettings] = ScreenSettings,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._next_edits = next_edits
+        self._settings = settings
+        self._clock = clock
+        self._changed_s = -math.inf
+        """When a text was last changed."""
+        self.draws_next_edits = False
+        """Whether the client asked for any. From one that draws none nothing is held back."""
+        self._suggested: dict[str, Position] = {}
+        """Where ghost text was shown for the text of a document as it is."""
+        self._proposed: set[str] = set()
+        """Documents in which a next edit was shown for the text as it is."""
+
+    def changed(self, uri: str) -> None:
+        """The text of a document is another one, or it was closed."""
+        self._changed_s = self._clock()
+        self._suggested.pop(uri, None)
+        self._proposed.discard(uri)
+
+    async def is_time(self, *, is_asked_for: bool) -> bool:
+        """Whether anything may come by the user's settings; waits until no key has come for as
+        long as he wants."""
+        settings = self._settings()
+        if is_asked_for:
+            return True
+        if settings.only_asked:
+            return False
+        while (left := self._changed_s + settings.idle_ms / 1000 - self._clock()) > 0:
+            await asyncio.sleep(left)
+        return True
+
+    def held_back(self, uri: str) -> str:
+        """Why ghost text that nobody asked for may not come in a document, as far as that is known
+        at once; empty where it may."""
+        if self._settings().only_asked:
+            return ONLY_ASKED
+        is_taken = self._next_edits.goes_on or uri in self._proposed
+        return NEXT_EDIT_FIRST if self.draws_next_edits and is_taken else ""
+
+    async def shows_suggestion(
+        self, document: Document, position: Position, *, is_asked_for: bool
+    ) -> bool:
+        """Whether ghost text may come at a place. If so, it counts as shown there."""
+        version = document.version
+        if not is_asked_for:
+            is_settled = self.draws_next_edits and await self._next_edits.settled()
+            is_time = await self.is_time(is_asked_for=False)
+            if is_settled or not is_time or self.held_back(document.uri):
+                return False
+        if document.version != version:
+            return False
+        self._suggested[document.uri] = position
+        return True
+
+    def shows_next_edit(self, document: Document, position: Position) -> bool:
+        """Whether next edits may come while the cursor is at a place. If so, they count as shown;
+        else they wait behind ghost text."""
+        if self._suggested.get(document.uri) == position:
+            return False
+        self._proposed.add(document.uri)
+        return True

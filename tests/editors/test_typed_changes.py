@@ -1,0 +1,147 @@
+"""Changes that a person begins by hand and carries to their end by Tab alone: in VS Code and Neovim
+with the settings that they are installed with, by no other key, to the file that is wanted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Browser
+from code_server import CodeServer
+from drive_neovim import Neovim
+from drive_vscode import Window
+from installed import Installed, Server
+from projects import make_project
+from typed_changes import FILES, TypedChange, carry_on_by_tabs, typed_changes
+from vscode_settings import AS_INSTALLED
+from waiting import wait_for
+
+pytestmark = pytest.mark.editors
+
+CHANGES = {one.name: one for one in typed_changes()}
+KEY_S = 0.035
+"""Between two keys."""
+
+# Keys of suggestions are the user's to name: Tab, as the plugin's own page has it.
+NEOVIM_SETUP = """
+vim.api.nvim_create_autocmd('FileType', { command = 'setlocal indentkeys&' })
+require('redraft').setup({ cmd = COMMAND, keymaps = { accept = '<Tab>' } })
+"""
+
+on_each = pytest.mark.parametrize("name", CHANGES)
+
+
+def _file(folder: Path, change: TypedChange, number: str) -> Path:
+    """Where a test has the text of its own; other files of the folder know nothing of it."""
+    path = folder / f"{number}{Path(change.file).suffix}"
+    path.write_text(change.before, encoding="utf-8")
+    return path
+
+
+# Neovim
+
+
+@pytest.fixture(scope="module", params=["0.12", "0.10"])
+def shared_neovim(
+    request: pytest.FixtureRequest,
+    installed: Installed,
+    server: Server,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Neovim]:
+    """One Neovim that draws ghost text itself, one for which the plugin does."""
+    folder = tmp_path_factory.mktemp("typing") / "neovim"
+    editor = Neovim(installed.neovim_of(request.param), folder, server, NEOVIM_SETUP)
+    yield editor
+    editor.close()
+
+
+def _neovim_screen(editor: Neovim) -> tuple[Any, Any]:
+    new, old = editor.marks("redraft.added"), editor.marks("redraft.hunks")
+    hints = [mark for mark in editor.marks("redraft.next_edit") if mark[2]]
+    shown = (new, old, hints, editor.ghost())
+    return any(shown) and shown, (editor.lines, editor.rpc.current.window.cursor)
+
+
+@pytest.mark.parametrize("mode", ["normal", "insert"])
+@on_each
+def test_tab_alone_carries_a_change_to_its_end_in_neovim(
+    shared_neovim: Neovim, tmp_path: Path, name: str, mode: str
+) -> None:
+    editor, change = shared_neovim, CHANGES[name]
+    path = _file(make_project(tmp_path / "project"), change, "typed")
+    editor.open(path)
+    for typing in change.typings:
+        editor.keys("<Esc>")
+        wait_for(lambda: editor.rpc.api.get_mode()["mode"] == "n", "normal mode")
+        byte = len(change.before.splitlines()[typing.line - 1][: typing.column - 1].encode())
+        editor.lua("vim.api.nvim_win_set_cursor(0, { ... })", typing.line, byte)
+        at_end = byte == len(editor.lines[typing.line - 1].encode())
+        editor.keys(f"c{typing.length}l" if typing.length else "a" if at_end else "i")
+        for character in typing.text:
+            editor.type(character)
+            time.sleep(KEY_S)
+        if mode == "normal":
+            editor.keys("<Esc>")
+        # A person looks at what was typed before going on elsewhere.
+        time.sleep(0.6)
+    carry_on_by_tabs(lambda: _neovim_screen(editor), lambda: editor.keys("<Tab>"))
+    text = editor.text + "\n"
+    editor.keys("<Esc>")
+    editor.rpc.command("bwipeout!")
+    assert text == change.wanted
+
+
+# VS Code
+
+
+@pytest.fixture(scope="module")
+def window_as_installed(
+    installed: Installed,
+    server: Server,
+    browser: Browser,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Window]:
+    """A window with the settings that VS Code has when it was just installed."""
+    started = CodeServer(installed, server, tmp_path_factory.mktemp("as-installed"), **AS_INSTALLED)
+    folder = make_project(tmp_path_factory.mktemp("typing") / "project")
+    for number, change in enumerate(CHANGES.values()):
+        _file(folder, change, f"typed{number}")
+    yield Window(started, browser, folder)
+    started.close()
+
+
+def _vscode_screen(window: Window) -> tuple[Any, Any]:
+    shown = (window.next_edit(), window.struck_out(), window.ghost())
+    return any(shown) and shown, (window.lines(), window.cursor())
+
+
+@on_each
+def test_tab_alone_carries_a_change_to_its_end_in_vscode(
+    window_as_installed: Window, tmp_path: Path, name: str, failed: Callable[[], bool]
+) -> None:
+    window, change = window_as_installed, CHANGES[name]
+    file = f"typed{list(CHANGES).index(name)}{Path(FILES[change.language]).suffix}"
+    window.open(file)
+    window.wait(lambda: any(window.lines()), "text of the file")
+    for typing in change.typings:
+        window.go_to_line(typing.line)
+        window.keys(*["ArrowRight"] * (typing.column - 1))
+        window.keys(*["Shift+ArrowRight"] * typing.length)
+        window.type(typing.text)
+        window.page.wait_for_timeout(600)
+
+    def look() -> tuple[Any, Any]:
+        window.page.wait_for_timeout(40)
+        return _vscode_screen(window)
+
+    try:
+        carry_on_by_tabs(look, lambda: window.keys("Tab"))
+        text = window.saved(file).decode()
+        if text != change.wanted:
+            window.picture(tmp_path / "other.png")
+    finally:
+        window.close_editors()
+    assert text == change.wanted
