@@ -39,6 +39,10 @@ class TextTokenizer:
         )
         return [np.array(encoding.ids, np.int32) for encoding in encodings]
 
+    def decode(self, tokens: NDArray[np.int32]) -> str:
+        """The text of token ids, int32 [n]."""
+        return str(self._tokenizer.decode(tokens.tolist(), skip_special_tokens=False))
+
     def encode_with_starts(self, text: str) -> Encoding:
         """Token ids of one text and where they lie in it."""
         encoding = self._tokenizer.encode(well_formed(text), add_special_tokens=False)

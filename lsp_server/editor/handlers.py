@@ -228,6 +228,16 @@ async def edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
     return await run_edit_request(ls, params)
 
 
+def unsaved(ls: RedraftServer, params: Any) -> bool:
+    """``redraft/unsaved``: whether another editor has a file open that reads otherwise than the
+    ``text`` on the disk."""
+    if not isinstance(params, dict) or not {"path", "text"} <= set(params):
+        raise RedraftError("expected path and text")
+    path, text = str(params["path"]), str(params["text"])
+    others = (client for client in ls.hub.clients if client is not ls)
+    return any(client.has_unsaved(path, text) for client in others)
+
+
 def prepare_edit(ls: RedraftServer, params: Any) -> None:
     """``redraft/prepareEdit``: the user opened the box for the instruction."""
     ls.editing.prefill(edit_request(ls, {"instruction": "edit", **params}))
@@ -270,6 +280,7 @@ def register(ls: RedraftServer) -> None:
         types.WINDOW_WORK_DONE_PROGRESS_CANCEL: cancel_progress,
         "redraft/edit": edit,
         "redraft/prepareEdit": prepare_edit,
+        "redraft/unsaved": unsaved,
         "redraft/cursor": cursor_shown,
         "redraft/nextEdit": next_edit,
         "textDocument/copilotInlineEdit": copilot_inline_edit,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +43,7 @@ from lsp_server.shared.processes.background import in_background
 from lsp_server.shared.processes.log import set_level
 from lsp_server.shared.settings import Settings, read_settings, with_own_server
 from lsp_server.shared.version import VERSION
-from lsp_server.text.documents.document import Document, Documents
+from lsp_server.text.documents.document import Document, Documents, with_line_feeds
 from lsp_server.text.documents.ignored_paths import IgnoredPaths
 from lsp_server.text.documents.secret_documents import SecretDocuments
 from lsp_server.text.documents.workspace_folders import Folders
@@ -279,6 +280,20 @@ class RedraftServer(LanguageServer):
         """Open documents that are held back, by URI, each with the reason."""
         reasons = {one.uri: self.secrets.withheld_reason(one) for one in self.documents}
         return {uri: reason for uri, reason in reasons.items() if reason}
+
+    def has_unsaved(self, path: str, text: str) -> bool:
+        """Whether a file that holds ``text`` is open here with another one. ``path``: without
+        links, as the operating system has it."""
+
+        def is_here(uri: str) -> bool:
+            return os.path.realpath(self.folders.place(uri).absolute) == path
+
+        # What the file of an open notebook would hold is not known.
+        return any(map(is_here, self.documents.notebooks)) or any(
+            is_here(one.uri) and with_line_feeds(one.text) != with_line_feeds(text)
+            for one in self.documents
+            if _is_file(one.uri)
+        )
 
     def _indexed_folders(self) -> list[WorkspaceState]:
         """How far the datastores of the client's folders are."""

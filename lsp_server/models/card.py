@@ -25,10 +25,10 @@ class Speed:
 class ModelCard:
     """A model. also: its further names; paths: all its paths, none where it is to be fetched;
     store: the first that has it; bits: of a weight, on average; nbytes: of all files, 0 where
-    unknown; does: of ``fim``, ``left``, ``edit``, ``next-edit``; kv_bytes: of one token, in 16
-    bits; content: the same for the same bytes, and for some others; terms: what its licence does
-    not allow; purpose: what it is good for; problem: why it cannot be opened; speed: None where
-    unknown."""
+    unknown; does: of ``fim``, ``left``, ``edit``, ``next-edit``, ``apply``; kv_bytes: of one token,
+    in 16 bits; content: the same for the same bytes, and for some others; terms: what its licence
+    does not allow; purpose: what it is good for; problem: why it cannot be opened; speed: None
+    where unknown."""
 
     name: str = ""
     also: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from accel.files.file_identity import sample
 from accel.files.model_path import weights_files
 from accel.models.model_file import ModelFile, model_file
 from lsp_server.models.card import ModelCard
+from lsp_server.tasks.apply.formats import apply_format
 
 _MARKED = 1 << 18
 """Bytes at the start and the end of a file by which it is known again."""
@@ -35,11 +36,13 @@ def describe(path: Path) -> ModelCard:
 
 def _from_header(card: ModelCard, found: ModelFile) -> ModelCard:
     parameters, nbytes = found.parameters, found.nbytes
+    merges = apply_format(found.title) is not None
     does = {
         "fim": found.fills,
         "left": True,
-        "edit": found.has_template,
+        "edit": found.has_template and not merges,
         "next-edit": _NEXT_EDITS.search(found.title) is not None,
+        "apply": merges,
     }
     return replace(
         card,

@@ -21,6 +21,7 @@ WORDS = {
     "left": "goes on from the left",
     "edit": "edits",
     "next-edit": "next edits",
+    "apply": "puts snippets into files",
 }
 """What a model does, as people read it."""
 

@@ -102,8 +102,8 @@ def _recommendation(choice: ModelCard, does: str) -> Recommendation:
 
 
 def _completes(does: tuple[str, ...]) -> bool:
-    """Models of next edits have the tokens to fill in the middle, and have forgotten how."""
-    return "fim" in does and "next-edit" not in does
+    """Models of one task have the tokens to fill in the middle, and have forgotten how."""
+    return "fim" in does and not {"next-edit", "apply"}.intersection(does)
 
 
 def _quick(speed: Speed) -> bool:

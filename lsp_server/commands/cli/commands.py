@@ -54,6 +54,7 @@ COMMANDS: dict[str, Command] = {
     "complete": Command("lsp_server.commands.cli.complete", "print one completion"),
     "edit": Command("lsp_server.commands.cli.edit", "rewrite lines of a file by an instruction"),
     "apply": Command("lsp_server.commands.cli.apply", "put a snippet into the file that it is of"),
+    "mcp": Command("lsp_server.commands.cli.mcp", "tools for coding agents, on stdin and stdout"),
     "demo": Command("lsp_server.commands.cli.demo", "watch the server complete and edit real code"),
     "doctor": Command(
         "lsp_server.commands.cli.doctor", "check the installation and say what to mend"

@@ -25,7 +25,7 @@ from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.printable import say
 from lsp_server.shared.settings import Settings
-from lsp_server.text.documents.document import line_end, split_lines
+from lsp_server.text.documents.line_ranges import offsets_of_lines
 from lsp_server.text.documents.secret_documents import file_reason, withheld_warning
 from lsp_server.text.syntax.languages import language_of_path
 
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     text = read_text(path)
     if not text:
         raise RedraftError(f"{args.file} is empty; there is nothing to edit")
-    start, end = _offsets(text, args.lines, args.file)
+    start, end = offsets_of_lines(text, args.lines, str(args.file))
     job = _job(args, path, workspace, text, start, end)
     console = terminal(stderr=True)
     where = EditedPart(text, start, end, job.language, job.path)
@@ -139,24 +139,6 @@ def _generated(
 def report(diff: str, text: str, result: JobResult, *, written: bool) -> dict[str, Any]:
     """The JSON form of an edit."""
     return {"diff": diff, "text": text, **cost_of(result), "written": written}
-
-
-def _offsets(text: str, lines: str, path: Path) -> tuple[int, int]:
-    """Code points of whole lines ``A:B``, from 1, without the end of the last one."""
-    first_text, _, last_text = lines.partition(":")
-    try:
-        first, last = int(first_text), int(last_text or first_text)
-    except ValueError:
-        raise RedraftError(
-            f"--lines {lines!r} is not a range; give first:last, as in 3:17"
-        ) from None
-    every = split_lines(text)
-    count = len(every) - (not every[-1] and len(every) > 1)
-    if not 1 <= first <= last <= count:
-        raise RedraftError(f"--lines {lines} is outside of {path}, which has {count} lines")
-    start = sum(len(line) for line in every[: first - 1])
-    end = start + sum(len(line) for line in every[first - 1 : last])
-    return start, end - len(line_end(every[last - 1]))
 
 
 def _job(

@@ -112,7 +112,7 @@ def _input(question: str) -> str:
 def _is_for_this_machine(model: OfferedModel) -> bool:
     """Whether a model that can be fetched is worth a line: ``redraft models get`` lists all."""
     quick = model.speed is not None and model.speed.tokens_per_s >= FEWEST_TOKENS_OF_EDITS_PER_S
-    return quick and "next-edit" not in model.does and model.fits()
+    return quick and not {"next-edit", "apply"}.intersection(model.does) and model.fits()
 
 
 def _machine() -> dict[str, Any]:

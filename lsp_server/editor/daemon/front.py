@@ -48,7 +48,7 @@ def serve() -> int:
     started = time.monotonic()
     path = socket_path()
     try:
-        connection = connect(path, _hello(), start=True)
+        connection = connect(path, lsp_hello(), start=True)
     except DaemonUnavailable as error:
         say(f"redraft: {error}", file=sys.stderr, flush=True)
         _wait_for_editor(started + SHORTEST_LIFE_S - time.monotonic())
@@ -134,7 +134,7 @@ class Front:
             self._say_what_happened(wait_s)
             time.sleep(wait_s)
             with contextlib.suppress(DaemonUnavailable, OSError):
-                connection = connect(self._path, _hello(), start=True)
+                connection = connect(self._path, lsp_hello(), start=True)
                 assert connection is not None
                 with self._lock:
                     for message in self._memory.replay():
@@ -172,7 +172,8 @@ class Front:
                 view = view[os.write(1, view) :]
 
 
-def _hello() -> dict[str, Any]:
+def lsp_hello() -> dict[str, Any]:
+    """What the daemon is told by whoever speaks LSP with it."""
     return {"command": "lsp", "server": server_environment()}
 
 

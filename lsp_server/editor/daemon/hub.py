@@ -35,7 +35,7 @@ BUSY_POLL_S = 0.5
 UNWANTED_S = 60.0
 """An engine that no client's settings ask for any more is kept so long."""
 _SHOWN_OF_WORKSPACE = (
-    *("folder", "state", "message", "files", "tokens"),
+    *("folder", "model", "state", "message", "files", "tokens"),
     *("store", "bytes", "common", "common_bytes"),
 )
 
@@ -49,6 +49,7 @@ class Client(Protocol):
     def withheld_documents(self) -> dict[str, str]: ...
     def allowance_changed(self, uri: str) -> None: ...
     def choices_changed(self) -> None: ...
+    def has_unsaved(self, path: str, text: str) -> bool: ...
 
 
 class Hub:

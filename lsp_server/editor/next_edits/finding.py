@@ -57,7 +57,7 @@ class Elsewhere:
         for file in importing_files(
             folder, module, self.name, opened, self.owner, is_argument=is_argument
         ):
-            edits = list(_renamed_in(file, self.rename)) if self.rename is not None else []
+            edits = list(renamed_in(file, self.rename)) if self.rename is not None else []
             if self.signature is not None and self.owner:
                 calls = calls_of_method(file.tree, self.signature, alone=False)
                 edits += calls_to_change(self.signature, file.tree, calls)
@@ -132,7 +132,7 @@ def refuse_large(document: Document) -> None:
         )
 
 
-def _renamed_in(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
+def renamed_in(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
     """The places of a file that uses a renamed name; none where the new name is in use."""
     scopes = {one.scope for one in file.places if one.scope is not None}
     taken = references(file.tree, rename.new)

@@ -77,6 +77,11 @@ def importing_files(
                 yield ImportingFile(path, text, tree, places)
 
 
+def looks_into_others(module: str) -> bool:
+    """Whether it is known what other files make of a file's names."""
+    return grammar_of("", module) in _ENDINGS
+
+
 def imports_name(tree: SyntaxTree, path: str, module: str, name: str) -> bool:
     """Whether the file at ``path`` uses ``name`` of the Python file ``module``."""
     return next(_python_places(tree, path, module, name), None) is not None

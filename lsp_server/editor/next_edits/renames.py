@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.words import WordChange, changed_word, refuse_many
+from lsp_server.shared.errors import EditRefused
 from lsp_server.text.syntax.expression_types import class_around, receiver_of
 from lsp_server.text.syntax.keywords import is_keyword
 from lsp_server.text.syntax.members import READ, Members
@@ -93,24 +94,54 @@ def rename_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
         return None
     start = edit.start_offset()
     changed = tuple(start + at for at, _ in change.places)
-    names = references(before, change.old)
+    rename = _rename(before, change.old, change.new, changed)
+    if rename is None:
+        return None
+    places = tuple(one for one in rename.places if one.start not in changed)
+    return replace(rename, places=places, shift=Shift(changed, len(change.new) - len(change.old)))
+
+
+def rename_at(tree: SyntaxTree, start: int, end: int, old: str, new: str) -> Rename:
+    """The rename of what ``old`` means between two characters of a text. Raises EditRefused where
+    that is not clear, or where the new name would collide."""
+    if not _NAME.fullmatch(new) or is_keyword(new, tree.grammar):
+        raise EditRefused(f"{new[:40]} cannot be a name here; choose another one")
+    names = references(tree, old)
+    there = {one.scope for one in names if start <= one.start < end}
+    if len(there) != 1:
+        what = "means more than one thing" if there else "is not a name"
+        raise EditRefused(f"{old[:40]} {what} in that line; name a line that gives it")
+    given = [one for one in names if one.declares and one.scope in there]
+    if any(one.is_foreign for one in given):
+        raise EditRefused(f"{old} comes from another file; rename it where it is given")
+    rename = _rename(tree, old, new, tuple(one.start for one in given)) if given else None
+    if rename is None:
+        raise EditRefused(
+            f"the text does not tell all that {old} means there, or {new} is in use; choose "
+            "another name, or edit it by hand"
+        )
+    return rename
+
+
+def _rename(before: SyntaxTree, old: str, new: str, changed: tuple[int, ...]) -> Rename | None:
+    """The rename of what is declared at some places, of which all are told; None where it is not
+    clear what else is meant, or where the new name would collide."""
+    names = references(before, old)
     given = next((one for one in names if one.start in changed and one.declares), None)
     if given is not None and given.use is NameUse.MEMBER and before.grammar in READ:
-        meant = _members_meant(before, change, changed, given)
+        meant = _members_meant(before, old, new, changed, given)
     else:
         meant = same_meaning(before, names, changed)
-        others = references(before, change.new) if meant else []
+        others = references(before, new) if meant else []
         meant = [] if any(_collides(one, meant[0]) for one in others) else meant
     if not meant:
         return None
-    places = tuple(one for one in meant if one.start not in changed)
-    shift = Shift(changed, len(change.new) - len(change.old))
-    node = before.node(min(changed), min(changed) + len(change.old))
+    node = before.node(min(changed), min(changed) + len(old))
     is_member = meant[0].use is NameUse.MEMBER
     owner = class_around(before, node) if is_member and node is not None else ""
     is_global = node is not None and is_given(before, node)
     is_argument = bool(owner) and given is not None and given.receiver is None
-    return Rename(change.old, change.new, places, shift, is_global, owner, is_argument)
+    return Rename(old, new, tuple(meant), Shift((), 0), is_global, owner, is_argument)
 
 
 def is_given(tree: SyntaxTree, name: Node) -> bool:
@@ -128,7 +159,7 @@ def is_given(tree: SyntaxTree, name: Node) -> bool:
 
 
 def _members_meant(
-    before: SyntaxTree, change: WordChange, changed: tuple[int, ...], given: Reference
+    before: SyntaxTree, old: str, new: str, changed: tuple[int, ...], given: Reference
 ) -> list[Reference]:
     """All places of a member of a class; none where one of them may be another class's, or the
     class has a member of the new name."""
@@ -137,13 +168,13 @@ def _members_meant(
     if not owner:
         return []
     members = Members(before)
-    found = members.places(change.old, owner)
+    found = members.places(old, owner)
     declared = [one for one in found.meant if one.declares and one.receiver is None]
     is_again = before.grammar != "python" and len(declared) > len(changed)
     first = next((one for one in found.meant if one.declares), given)
     if found.unclear or first.start not in changed or is_again:
         return []
-    return [] if any(one.declares for one in members.places(change.new, owner).meant) else [
+    return [] if any(one.declares for one in members.places(new, owner).meant) else [
         *found.meant
     ]  # fmt: skip
 

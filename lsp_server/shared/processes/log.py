@@ -34,7 +34,7 @@ class _PrivateFile(logging.handlers.RotatingFileHandler):
 
 
 def start_log(name: str, level: str = "info") -> Path:
-    """Send this process's log records to ``NAME.log``; returns its path. The loggers of pygls stay
+    """Send this process's log records to ``NAME.log``; returns its path. Loggers of protocols stay
     silent: they print whole messages, and messages hold source text."""
     # A full disk costs log lines, not the process: nothing is printed for one that is not written.
     logging.raiseExceptions = False
@@ -55,7 +55,8 @@ def start_log(name: str, level: str = "info") -> Path:
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     set_level(level)
-    logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)
+    for protocol in ("pygls", "mcp"):
+        logging.getLogger(protocol).setLevel(logging.CRITICAL + 1)
     return path
 
 

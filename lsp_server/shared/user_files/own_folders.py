@@ -33,7 +33,7 @@ _KINDS = {
 }
 """What a user calls an entry of our folders; any other is of its folder's kind."""
 
-_LOGS = ("daemon", "engine", "indexer", "children", "http-server", "in-process")
+_LOGS = ("daemon", "engine", "indexer", "children", "http-server", "mcp")
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,7 @@ class CrossFile:
         texts = (
             (path, self._decode(tokens)) for path, tokens in similar_places(files, query, job.path)
         )
-        return [ContextSnippet(path, _whole_lines(text)) for path, text in texts]
+        return [ContextSnippet(path, whole_lines(text)) for path, text in texts]
 
     def _candidates(
         self,
@@ -264,6 +264,7 @@ def _import_part(head: str) -> str:
     return "\n".join(line for line in head.split("\n") if any(word in line for word in words))
 
 
-def _whole_lines(text: str) -> str:
+def whole_lines(text: str) -> str:
+    """A stretch of a text without the parts of lines at its ends, where it has whole ones."""
     first, last = text.find("\n") + 1, text.rfind("\n")
     return text[first:last] if 0 < first < last else text

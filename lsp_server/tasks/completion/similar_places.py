@@ -22,11 +22,11 @@ LEAST_SCORE = 3.0
 
 
 def similar_places(
-    files: IndexedFiles, query: NDArray[np.int32], without: str
+    files: IndexedFiles, query: NDArray[np.int32], without: str, most: int = MOST_PLACES
 ) -> list[tuple[str, NDArray[np.int32]]]:
-    """Path and tokens (int32, about :data:`PLACE_TOKENS`) of the places most like ``query``, int32
-    [n]: one of each file but ``without``. Shared runs of tokens count the more the longer and the
-    rarer they are."""
+    """Path and tokens (int32, about :data:`PLACE_TOKENS`) of the ``most`` places most like
+    ``query``, int32 [n]: one of each file but ``without``. Shared runs of tokens count the more the
+    longer and the rarer they are."""
     scores: defaultdict[str, float] = defaultdict(float)
     shared: dict[str, list[tuple[NDArray[np.int32], float]]] = {}
     for end in range(SHORTEST_MATCH, len(query) + 1, EVERY):
@@ -48,7 +48,7 @@ def similar_places(
         key=lambda pair: (-pair[0], pair[1]),
     )
     places = []
-    for _, path in best[:MOST_PLACES]:
+    for _, path in best[:most]:
         tokens = files.tokens(path)
         if tokens is not None:
             places.append((path, _best_place(tokens, shared[path])))

@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from lsp_server.shared.contract.engine import EngineInterface
+from lsp_server.team.http_server.apply import apply_routes
 from lsp_server.team.http_server.chat import chat_routes
 from lsp_server.team.http_server.editor_routes import EditorRoutes, Repositories
 from lsp_server.team.http_server.errors import (
@@ -75,6 +76,7 @@ def app(
             *EditorRoutes(engine, limits, repositories).routes,
             *completion_routes(engine, limits),
             *chat_routes(engine, limits),
+            *apply_routes(engine, limits),
             *infill_routes(engine, limits),
             *model_routes(engine),
             *more_routes,

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from starlette.requests import Request
 from starlette.routing import BaseRoute
 
 from lsp_server.shared.contract.engine import EngineInterface
-from lsp_server.shared.contract.jobs import GenerateJob, Span
+from lsp_server.shared.contract.jobs import GenerateJob, JobResult, Span, unchanged
+from lsp_server.team.http_server.apply import apply_for, message_of
 from lsp_server.team.http_server.errors import invalid
 from lsp_server.team.http_server.fields import Fields
 from lsp_server.team.http_server.generation_fields import (
@@ -27,7 +29,23 @@ MOST_MESSAGES = 256
 
 
 def chat_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
-    return [openai_route("/v1/chat/completions", engine, limits, _jobs, ChatEvents)]
+    """The second path is that of clients whose base is ``/v1/apply``, as Relace has it."""
+    return [
+        openai_route(path, engine, limits, _jobs, ChatEvents, _applied)
+        for path in ("/v1/chat/completions", "/v1/apply/chat/completions")
+    ]
+
+
+async def _applied(
+    engine: EngineInterface, jobs: list[GenerateJob], request: Request
+) -> JobResult | None:
+    """The answer to a chat that is nothing but a file and a snippet; None for any other."""
+    asked = message_of(jobs[0].messages or []) if len(jobs) == 1 else None
+    if asked is None:
+        return None
+    applied = await apply_for(engine, asked, request)
+    written = replace(applied.results[0], text=applied.text) if applied.results else None
+    return written or unchanged(applied.text)
 
 
 class ChatEvents(OpenAiEvents):

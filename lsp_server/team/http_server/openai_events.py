@@ -6,10 +6,11 @@ Source: OpenAI's API reference, Completions and Chat Completions.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ClassVar
 
 from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -28,9 +29,11 @@ from lsp_server.team.http_server.generation_fields import batch_of, choices_of
 from lsp_server.team.http_server.known_fields import refuse_the_rest
 from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.model_names import model_name
+from lsp_server.team.http_server.streaming import EVENT_HEADERS
 from lsp_server.team.http_server.usage import finish_reason, usage
 
 DONE = b"data: [DONE]\n\n"
+KnownAnswer = Callable[[EngineInterface, list[GenerateJob], Request], Awaitable[JobResult | None]]
 
 
 class OpenAiEvents(GenerationEvents):
@@ -88,6 +91,14 @@ class OpenAiEvents(GenerationEvents):
         named = {**self.head, "object": self.whole_object}
         return {**named, "choices": choices, "usage": usage(results, self._choices)}
 
+    def at_once(self, result: JobResult, stream: bool) -> Response:
+        """The response to a request of which the one answer is known."""
+        piece = AnswerPiece(result.text)
+        if not stream:
+            return JSONResponse(self.whole([self.choice(0, piece, result)], [result]))
+        content = self.piece(0, piece) + self.end(0, result) + self.close([result])
+        return Response(content, headers=EVENT_HEADERS)
+
     def _chunk(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
         return data({**self.head, "object": self.chunk_object, "choices": choices, **more})
 
@@ -104,8 +115,10 @@ def openai_route(
     limits: RequestLimits,
     jobs_of: Callable[[Fields], list[GenerateJob]],
     events_of: type[OpenAiEvents],
+    known: KnownAnswer | None = None,
 ) -> Route:
-    """A route that answers in one, or streams. ``jobs_of``: a job for each prompt."""
+    """A route that answers in one, or streams. ``jobs_of``: a job for each prompt; ``known``: says
+    what the answer is where that is not left to the model."""
 
     async def generate(request: Request) -> ASGIApp:
         fields = Fields(await read_json(request, limits.body_bytes))
@@ -114,6 +127,9 @@ def openai_route(
         stream = fields.flag("stream")
         events = events_of(model_name(engine), jobs, choices, stream and _include_usage(fields))
         refuse_the_rest(fields)
+        answer = await known(engine, jobs, request) if known is not None else None
+        if answer is not None:
+            return events.at_once(answer, stream)
         return generation_response(engine, jobs, events, stream, len(prompts))
 
     return Route(path, generate, methods=["POST"])

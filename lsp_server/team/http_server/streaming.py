@@ -16,11 +16,13 @@ from lsp_server.shared.contract.jobs import Span
 from lsp_server.team.http_server.errors import ClientLeft, NoAnswer, RequestRefused, refusal_of
 from lsp_server.team.http_server.metrics import note_result
 
-HEAD = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),
-]
+EVENT_HEADERS = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-store",
+    "x-accel-buffering": "no",
+}
+
+_HEAD = [(name.encode(), value.encode()) for name, value in EVENT_HEADERS.items()]
 
 Begin = Callable[[OnSpans], Call]
 """Starts a request to the engine."""
@@ -101,7 +103,7 @@ class StreamedCalls:
         if not self._started:
             # With the first news: on Ray every message by itself costs as much as a forward.
             self._started = True
-            await send({"type": "http.response.start", "status": 200, "headers": HEAD})
+            await send({"type": "http.response.start", "status": 200, "headers": _HEAD})
         await send({"type": "http.response.body", "body": data, "more_body": not is_last})
 
 

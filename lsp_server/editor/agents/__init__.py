@@ -1,0 +1,1 @@
+"""Tools for coding agents, over the Model Context Protocol: they edit files of a workspace."""

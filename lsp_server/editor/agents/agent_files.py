@@ -1,0 +1,214 @@
+"""The files that agents read and write: those of some folders, and none that is held back.
+
+A file is opened from its folder's descriptor without following a link, and judged before anything
+is said of its text. Several files are written together or not at all, each only as it was read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+
+from lsp_server.editor.daemon.address import make_private, private_folder
+from lsp_server.shared.errors import RedraftError
+from operating_system.file_lock import LockFile
+from operating_system.file_systems import holds, path_below
+from operating_system.files_inside import FileInside, Replacement, read_inside
+from repo_index.files import FileRules
+from repo_index.secret_paths import secret_path
+from repo_index.secrets import secret_content
+
+MOST_BYTES = 4 << 20
+LOCK_WAIT_S = 10.0
+_GIT = {".git", "git~1"}
+"""The second is what Windows calls the first, too."""
+_MARK = "\ufeff"
+
+
+class FileRefused(RedraftError):
+    """A file that agents may not have, or that cannot be written; the message quotes none of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFile:
+    """A file as it was read. ``path``: below ``folder``, with slashes."""
+
+    folder: Path
+    path: str
+    inside: FileInside
+
+    @property
+    def place(self) -> Path:
+        """Where it lies."""
+        return self.folder / self.path
+
+    @property
+    def text(self) -> str:
+        """Its text as an editor has it: without a byte order mark, with its own line ends."""
+        return self.inside.data.decode("utf-8").removeprefix(_MARK)
+
+    def bytes_of(self, text: str) -> bytes:
+        """What the file holds where it reads ``text``."""
+        marked = self.inside.data.startswith(_MARK.encode())
+        return (_MARK * marked + text).encode("utf-8", "replace")
+
+
+class AgentFiles:
+    """The folders that agents may edit in."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        """Raises FileRefused for what is not a folder."""
+        if missing := [folder for folder in folders if not folder.is_dir()]:
+            raise FileRefused(f"{missing[0]} is not a folder; give another with --workspace")
+        self.folders = [folder.resolve() for folder in folders]
+        self._names = [Path(os.path.abspath(folder)) for folder in folders]
+        self._rules: dict[Path, FileRules] = {}
+        self._roots: list[Path] | None = None
+        """What a client narrows them to; None: to nothing."""
+
+    def narrowed(self, roots: Sequence[Path] | None) -> AgentFiles:
+        """The same folders, as far as they lie in one of a client's roots."""
+        narrowed = copy(self)
+        narrowed._roots = None if roots is None else [root.resolve() for root in roots]
+        return narrowed
+
+    def read(self, name: str) -> AgentFile:
+        """A file by its path: absolute, or in one of the folders. Raises FileRefused."""
+        folder, path = self._found(name)
+        if reason := self._reason(folder, path):
+            raise FileRefused(f"{path} is not for agents ({reason}); edit it yourself")
+        try:
+            inside = read_inside(folder, path, MOST_BYTES + 1)
+        except FileNotFoundError:
+            raise FileRefused(f"there is no file {path}; name one that exists") from None
+        except OSError as error:
+            why = f"{error.strerror or error}; links are not followed"
+            raise FileRefused(f"{path} cannot be read ({why})") from None
+        if reason := _reason_inside(inside):
+            raise FileRefused(f"{path} is not for agents ({reason}); edit it yourself")
+        return AgentFile(folder, path, inside)
+
+    def _found(self, name: str) -> tuple[Path, str]:
+        """The folder and the path in it, whichever side of a link the folder is named by."""
+        if "\0" in name or not name.strip():
+            raise FileRefused("the path is empty; name a file of the workspace")
+        given = [Path(name)] if os.path.isabs(name) else [one / name for one in self.folders]
+        found = [
+            (folder, path)
+            for place in (os.path.normpath(one) for one in given)
+            for folder, also in zip(self.folders, self._names, strict=True)
+            if (path := path_below(folder, place) or path_below(also, place))
+        ]
+        found = [one for one in found if self._is_allowed(*one)]
+        if not found:
+            raise FileRefused(f"{name} is outside of the folders that agents may edit: {self}")
+        return next((one for one in found if os.path.lexists(one[0] / one[1])), found[0])
+
+    def _is_allowed(self, folder: Path, path: str) -> bool:
+        place = str(folder / path)
+        return self._roots is None or any(holds(str(root), place) for root in self._roots)
+
+    def __str__(self) -> str:
+        if self._roots is None:
+            return ", ".join(map(str, self.folders))
+        both = [
+            str(max(root, folder, key=lambda one: len(one.parts)))
+            for root in self._roots
+            for folder in self.folders
+            if holds(str(root), str(folder)) or holds(str(folder), str(root))
+        ]
+        return ", ".join(both) or "none, as the client's roots say"
+
+    def _reason(self, folder: Path, path: str) -> str:
+        """Why a path is not for agents."""
+        if any(part.casefold().rstrip(" .") in _GIT for part in path.split("/")):
+            return "git's own"
+        if reason := secret_path(str(folder / path)):
+            return reason
+        if folder not in self._rules:
+            self._rules[folder] = FileRules(folder)
+        return self._rules[folder].ignored(path)
+
+
+def _reason_inside(inside: FileInside) -> str:
+    """Why a file that was read is not for agents."""
+    if inside.status.st_nlink > 1:
+        return "it has hard links: another name may be outside of the folder"
+    if len(inside.data) > MOST_BYTES:
+        return f"larger than {MOST_BYTES >> 20} MB"
+    try:
+        text = inside.data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "not UTF-8 text"
+    if "\0" in text:
+        return "binary"
+    return secret_content(text, compiled=False)
+
+
+Change = tuple[AgentFile, str]
+"""A file as it was read, and what it shall read."""
+
+
+def replace_all(changes: Sequence[Change]) -> None:
+    """Have all of the files read what they shall, or none. Raises FileRefused where one changed
+    since it was read, or cannot be written: then all are as they were."""
+    committed: list[Replacement] = []
+    try:
+        with ExitStack() as held:
+            held.enter_context(_locked([file for file, _ in changes]))
+            replacements = [
+                held.enter_context(closing(_replacement(file, text))) for file, text in changes
+            ]
+            for replacement in replacements:
+                replacement.check()
+            try:
+                for replacement in replacements:
+                    replacement.commit()
+                    committed.append(replacement)
+            except OSError:
+                _undo(committed)
+                raise
+    except OSError as error:
+        raise FileRefused(
+            f"{error.strerror or error}; nothing was written, read it again"
+        ) from None
+
+
+def _undo(committed: list[Replacement]) -> None:
+    try:
+        for replacement in reversed(committed):
+            replacement.undo()
+    except OSError as error:
+        raise FileRefused(f"{error}; a part of the edit is written, look at the files") from None
+
+
+def _replacement(file: AgentFile, text: str) -> Replacement:
+    return Replacement(file.folder, file.path, file.inside, file.bytes_of(text))
+
+
+@contextmanager
+def _locked(files: Sequence[AgentFile]) -> Iterator[None]:
+    """No other process of this user writes these files for an agent meanwhile."""
+    folder = private_folder() / "edits"
+    make_private(folder)
+    slots = {
+        hashlib.sha256(str(file.place).encode("utf-8", "surrogateescape")).digest()[0]
+        for file in files
+    }
+    held: list[LockFile] = []
+    try:
+        # In one order, so that no two wait for each other.
+        for slot in sorted(slots):
+            lock = LockFile(folder / f"{slot:02x}.lock")
+            if not lock.acquire(LOCK_WAIT_S):
+                raise FileRefused("another edit of the file is under way; try again")
+            held.append(lock)
+        yield
+    finally:
+        for lock in reversed(held):
+            lock.release()

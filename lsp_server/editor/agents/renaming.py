@@ -1,0 +1,65 @@
+"""Renames what a name means, in its file and in those that use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from lsp_server.editor.agents.agent_files import AgentFile, AgentFiles, Change
+from lsp_server.editor.editing.hunks import apply_hunks
+from lsp_server.editor.next_edits.finding import LARGEST_TEXT, renamed_in
+from lsp_server.editor.next_edits.importers import importing_files, looks_into_others
+from lsp_server.editor.next_edits.renames import Rename, rename_at
+from lsp_server.editor.next_edits.words import refuse_many
+from lsp_server.shared.errors import EditRefused
+from lsp_server.text.documents.line_ranges import offsets_of_lines
+from lsp_server.text.syntax.languages import language_of_path
+from lsp_server.text.syntax.tree import SyntaxTree
+from lsp_server.text.text_edit import TextEdit
+
+
+def renamed(
+    files: AgentFiles, file: AgentFile, line: int, old: str, new: str
+) -> tuple[list[Change], str]:
+    """What changes where ``old`` of a line, from 1, is called ``new``, and what is to be said of
+    it. Reads the disk. Raises RedraftError where it is not clear what is meant, where the new name
+    is in use, or where a file that has to change is not for agents."""
+    text = file.text
+    if len(text) > LARGEST_TEXT:
+        raise EditRefused(f"{file.path} has more than {LARGEST_TEXT:,} characters")
+    refuse_many(text, old, new)
+    tree = SyntaxTree.of(text, language_of_path(file.path), file.path)
+    if tree is None:
+        raise EditRefused(f"no grammar is known for {file.path}; edit it by a snippet")
+    start, end = offsets_of_lines(text, str(line), file.path)
+    rename = rename_at(tree, start, end, old, new)
+    changes = [(file, apply_hunks(text, _in_order(rename.edits())))]
+    if not rename.is_global:
+        return changes, ""
+    changes += _elsewhere(files, file, rename)
+    if not looks_into_others(file.path):
+        return changes, "other files were not looked at"
+    if rename.owner:
+        return changes, f"{old} of what may be no {rename.owner} stays in other files"
+    return changes, ""
+
+
+def _elsewhere(files: AgentFiles, module: AgentFile, rename: Rename) -> Iterator[Change]:
+    find = partial(
+        importing_files,
+        *(module.folder, module.path, rename.old),
+        owner=rename.owner,
+        is_argument=rename.is_argument,
+    )
+    for found in find({}):
+        file = files.read(str(module.folder / found.path))
+        # The index reads other line ends than there are.
+        same = found if file.text == found.text else next(find({found.path: file.text}))
+        hunks = _in_order(tuple(renamed_in(same, rename)))
+        if not hunks:
+            raise EditRefused(f"{rename.new} is in use in {file.path}; choose another name")
+        yield file, apply_hunks(file.text, hunks)
+
+
+def _in_order(edits: tuple[TextEdit[int], ...]) -> list[TextEdit[int]]:
+    return sorted(edits, key=lambda one: one.start)

@@ -1,0 +1,255 @@
+"""What agents ask for: edits of files, each as a preview or written, and places that are alike.
+
+A file's text is data: nothing in it is carried out. What is told of a file, in an answer or in a
+refusal, is told of files that agents may have alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict, defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from lsp_server.editor.agents.agent_files import AgentFile, AgentFiles, Change, replace_all
+from lsp_server.editor.agents.daemon_session import DaemonSession
+from lsp_server.editor.agents.renaming import renamed
+from lsp_server.editor.agents.similar import SimilarPlaces
+from lsp_server.editor.editing.hunks import unified_diff
+from lsp_server.shared.errors import EditRefused, RedraftError
+from lsp_server.tasks.apply.merge import apply_snippet
+from lsp_server.text.documents.document import line_end, split_lines, with_line_feeds
+from lsp_server.text.documents.line_ranges import offsets_of_lines
+from lsp_server.text.syntax.languages import language_of_path
+
+MOST_PREVIEWS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class SnippetOf:
+    """A snippet, and the file that it is of."""
+
+    path: str
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Edit:
+    preview: bool = False
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyEdit(_Edit):
+    """A snippet that is put into its file, and others into theirs: all of them, or none."""
+
+    path: str
+    snippet: str
+    instruction: str = ""
+    others: list[SnippetOf] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditFile(_Edit):
+    """Lines of a file that the model rewrites by an instruction."""
+
+    path: str
+    instruction: str
+    lines: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameSymbol(_Edit):
+    """A name at a line of a file that is called otherwise, wherever it is meant."""
+
+    path: str
+    line: int
+    name: str
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindSimilar:
+    """A text that others are compared with."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEdit:
+    """What files become. ``how``: ``exact``, or ``model`` where one wrote it; ``note``: what should
+    be known of it."""
+
+    changes: tuple[Change, ...]
+    how: str = "exact"
+    note: str = ""
+
+    @property
+    def diff(self) -> str:
+        """All of it as one unified diff."""
+        return "".join(unified_diff(file.text, text, file.path) for file, text in self.changes)
+
+    @property
+    def hash(self) -> str:
+        """Of the files as they are and as they become."""
+        digest = hashlib.sha256()
+        for file, text in self.changes:
+            for part in (str(file.place).encode(), file.inside.data, file.bytes_of(text)):
+                digest.update(hashlib.sha256(part).digest())
+        return digest.hexdigest()[:32]
+
+
+class AgentTools:
+    """The tools of one client. For one event loop."""
+
+    def __init__(self, files: AgentFiles, daemon: DaemonSession) -> None:
+        self._files, self._daemon = files, daemon
+        self._similar = SimilarPlaces()
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """One edit of a file is made at a time."""
+        self._previews: OrderedDict[str, PlannedEdit] = OrderedDict()
+
+    async def apply_edit(self, asked: ApplyEdit, files: AgentFiles) -> dict[str, Any]:
+        """Put snippets into their files. Raises RedraftError."""
+        snippets = [SnippetOf(asked.path, asked.snippet), *asked.others]
+
+        async def plan(found: Sequence[AgentFile]) -> PlannedEdit:
+            merged = []
+            for file, one in zip(found, snippets, strict=True):
+                language = language_of_path(file.path)
+                merge = await asyncio.to_thread(apply_snippet, file.text, one.snippet, language)
+                merged.append((file, merge.text))
+            return PlannedEdit(tuple(merged))
+
+        return await self._edited(asked, [one.path for one in snippets], files, plan)
+
+    async def edit_file(self, asked: EditFile, files: AgentFiles) -> dict[str, Any]:
+        """Have the model rewrite lines. Raises RedraftError."""
+
+        async def plan(found: Sequence[AgentFile]) -> PlannedEdit:
+            (file,) = found
+            return await self._rewritten(file, asked)
+
+        return await self._edited(asked, [asked.path], files, plan)
+
+    async def rename_symbol(self, asked: RenameSymbol, files: AgentFiles) -> dict[str, Any]:
+        """Rename what a name means at a line. Raises RedraftError."""
+
+        async def plan(found: Sequence[AgentFile]) -> PlannedEdit:
+            (file,) = found
+            changes, note = await asyncio.to_thread(
+                renamed, files, file, asked.line, asked.name, asked.new_name
+            )
+            return PlannedEdit(tuple(changes), note=note)
+
+        return await self._edited(asked, [asked.path], files, plan)
+
+    async def find_similar(self, asked: FindSimilar, files: AgentFiles) -> dict[str, Any]:
+        """The places that are most like a text. Raises RedraftError."""
+        # The daemon indexes what a client has open.
+        await self._daemon.join()
+        places, notes = [], []
+        for folder in files.folders:
+            found, note = await asyncio.to_thread(self._similar.find, folder, asked.text)
+            notes.append(note)
+            for place in found:
+                try:
+                    file = files.read(str(place.folder / place.path))
+                except RedraftError:
+                    continue
+                text = place.text.strip("\n")
+                if first := _line_of(text, with_line_feeds(file.text)):
+                    lines = f"{first}:{first + text.count(chr(10))}"
+                    places.append({"path": file.path, "lines": lines, "text": text})
+        return {"places": places, "note": "; ".join(filter(None, notes))}
+
+    # Making an edit
+
+    async def _edited(
+        self,
+        asked: _Edit,
+        paths: Sequence[str],
+        files: AgentFiles,
+        plan: Callable[[Sequence[AgentFile]], Awaitable[PlannedEdit]],
+    ) -> dict[str, Any]:
+        """Plan an edit, or take one that was previewed, and write it where that is wanted."""
+        found = [files.read(path) for path in paths]
+        if len({file.place for file in found}) < len(found):
+            raise EditRefused("a file is named twice; put its changes into one snippet")
+        async with AsyncExitStack() as held:
+            for place in sorted(str(file.place) for file in found):
+                await held.enter_async_context(self._locks[place])
+            # An edit that was made meanwhile counts.
+            found = [files.read(path) for path in paths]
+            for file in found:
+                await self._refuse_unsaved(file)
+            edit = self._previewed(asked.hash, found) if asked.hash else await plan(found)
+            for file, _ in edit.changes:
+                await self._refuse_unsaved(file)
+            answer = {"diff": edit.diff, "how": edit.how, "note": edit.note}
+            if asked.preview:
+                self._keep(edit)
+                return {**answer, "written": False, "hash": edit.hash}
+            changes = [(file, text) for file, text in edit.changes if text != file.text]
+            if changes:
+                await asyncio.to_thread(replace_all, changes)
+            return {**answer, "written": bool(changes), "hash": edit.hash}
+
+    def _keep(self, edit: PlannedEdit) -> None:
+        self._previews[edit.hash] = edit
+        while len(self._previews) > MOST_PREVIEWS:
+            self._previews.popitem(last=False)
+
+    def _previewed(self, known: str, found: Sequence[AgentFile]) -> PlannedEdit:
+        edit = self._previews.get(known)
+        if edit is None:
+            raise EditRefused("there is no such preview any more; ask for it again")
+        places = [file.place for file, _ in edit.changes]
+        if places[: len(found)] != [file.place for file in found]:
+            raise EditRefused("that preview is of another file; give its own hash")
+        return edit
+
+    async def _refuse_unsaved(self, file: AgentFile) -> None:
+        known = {"path": str(file.place), "text": file.text}
+        if await self._daemon.request("redraft/unsaved", known):
+            raise EditRefused(
+                f"{file.path} has unsaved changes in an editor; have it saved there, then try again"
+            )
+
+    async def _rewritten(self, file: AgentFile, asked: EditFile) -> PlannedEdit:
+        text = file.text
+        start, end = offsets_of_lines(text, asked.lines, file.path)
+        first, _, last = asked.lines.partition(":")
+        uri = file.place.as_uri()
+        document = {"uri": uri, "languageId": language_of_path(file.path), "version": 1}
+        await self._daemon.notify(
+            "textDocument/didOpen", {"textDocument": {**document, "text": text}}
+        )
+        try:
+            line = split_lines(text)[int(last or first) - 1]
+            units = len(line.removesuffix(line_end(line)).encode("utf-16-le")) // 2
+            answer = await self._daemon.request(
+                "redraft/edit",
+                {
+                    "textDocument": {"uri": uri, "version": 1},
+                    "range": {
+                        "start": {"line": int(first) - 1, "character": 0},
+                        "end": {"line": int(last or first) - 1, "character": units},
+                    },
+                    "instruction": asked.instruction,
+                },
+            )
+        finally:
+            await self._daemon.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+        if answer["hunks"]:
+            text = text[:start] + answer["text"] + text[end:]
+        return PlannedEdit(((file, text),), "model", answer["warning"])
+
+
+def _line_of(part: str, text: str) -> int:
+    """The number of the line where a part of a text begins, from 1; 0 where there is none."""
+    at = text.find(part)
+    return text.count("\n", 0, at) + 1 if part and at >= 0 else 0

@@ -1,0 +1,143 @@
+"""``POST /v1/apply``: a coding agent's snippet is put into a file, exactly or not at all. Where
+that is not clear, a model is asked that was made for it.
+
+Sources: Relace's API reference, Instant Apply (``/v1/code/apply``, ``initial_code`` or
+``initialCode``), and Morph's, Apply (a chat whose message holds ``<code>`` and ``<update>``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from lsp_server.shared.contract.codec import to_json
+from lsp_server.shared.contract.engine import EngineInterface
+from lsp_server.shared.contract.jobs import JobResult
+from lsp_server.tasks.apply.formats import apply_format, apply_job, text_of_answer
+from lsp_server.tasks.apply.merge import AmbiguousSnippet, apply_snippet
+from lsp_server.team.http_server.bodies import read_json
+from lsp_server.team.http_server.errors import RequestRefused, invalid
+from lsp_server.team.http_server.fields import Fields
+from lsp_server.team.http_server.generation import data, owned
+from lsp_server.team.http_server.generation_fields import priority_of
+from lsp_server.team.http_server.limits import RequestLimits
+from lsp_server.team.http_server.metrics import note_result
+from lsp_server.team.http_server.model_names import model_name
+from lsp_server.team.http_server.openai_events import DONE
+from lsp_server.team.http_server.streaming import EVENT_HEADERS, answered
+from lsp_server.team.http_server.usage import usage
+
+_MESSAGE = re.compile(
+    r"\s*(?:<instructions?>(?P<instruction>.*?)</instructions?>)?\s*"
+    r"<code>(?P<code>.*)</code>\s*<update>(?P<update>.*)</update>\s*",
+    re.DOTALL,
+)
+_BORDER = re.compile(r"</code>\s*<update>")
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyRequest:
+    """A file, and a snippet to put into it. ``asks_model``: one may be asked."""
+
+    code: str
+    snippet: str
+    language: str | None = None
+    asks_model: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The file as it becomes. ``how``: ``exact`` or ``model``; ``results``: what a model wrote."""
+
+    text: str
+    how: str
+    results: tuple[JobResult, ...] = ()
+
+
+class SnippetRefused(RequestRefused):
+    """A snippet fits several places of its file, or none: 422 with the places."""
+
+    def __init__(self, error: AmbiguousSnippet) -> None:
+        super().__init__(422, str(error), "ambiguous_snippet")
+        self._places = to_json(error.readings)
+
+    @property
+    def body(self) -> dict[str, dict[str, Any]]:
+        """With the lines of each place, and what would stand there."""
+        return {"error": {**super().body["error"], "places": self._places}}
+
+
+def apply_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
+    async def apply(request: Request) -> Response:
+        fields = Fields(await read_json(request, limits.body_bytes))
+        asked, stream = _asked(fields), fields.flag("stream")
+        fields.end()
+        applied = await apply_for(engine, asked, request)
+        answer = {
+            "merged_code": applied.text,
+            "mergedCode": applied.text,
+            "how": applied.how,
+            "usage": usage(applied.results),
+        }
+        if stream:
+            return Response(data(answer) + DONE, headers=EVENT_HEADERS)
+        return JSONResponse(answer)
+
+    return [Route(path, apply, methods=["POST"]) for path in ("/v1/apply", "/v1/code/apply")]
+
+
+def message_of(messages: Sequence[tuple[str, str]]) -> ApplyRequest | None:
+    """What a chat asks for that is nothing but a file and a snippet; None for any other chat."""
+    asked = [text for role, text in messages if role != "system"]
+    found = _MESSAGE.fullmatch(asked[0]) if len(asked) == 1 else None
+    if found is None or len(_BORDER.findall(asked[0])) != 1:
+        return None
+    return ApplyRequest(found["code"], found["update"])
+
+
+async def apply_for(engine: EngineInterface, asked: ApplyRequest, request: Request) -> Applied:
+    """Put a snippet into its file. Raises SnippetRefused, or as every request to the engine."""
+    try:
+        merge = await asyncio.to_thread(apply_snippet, asked.code, asked.snippet, asked.language)
+    except AmbiguousSnippet as error:
+        made_for_it = apply_format(model_name(engine)) if asked.asks_model else None
+        if made_for_it is None:
+            raise SnippetRefused(error) from None
+        job = owned(apply_job(made_for_it, asked.code, asked.snippet), request)
+        call = engine.ask(job, job.owner, None, priority_of(job))
+        (result,) = await answered([call], request.receive)
+        note_result(request.scope, result)
+        text = text_of_answer(made_for_it, result, asked.code, asked.snippet, asked.language)
+        if text is None:
+            raise SnippetRefused(error) from None
+        return Applied(text, "model", (result,))
+    return Applied(merge.text, merge.how)
+
+
+def _asked(fields: Fields) -> ApplyRequest:
+    _spelt(fields, "instruction", "instructions", "")
+    model = fields.take("model", True)
+    if not isinstance(model, bool | str):
+        raise invalid("model is a name, or false where none is to be asked")
+    return ApplyRequest(
+        _spelt(fields, "initial_code", "initialCode"),
+        _spelt(fields, "edit_snippet", "editSnippet"),
+        fields.text("language", "") or None,
+        model is not False,
+    )
+
+
+def _spelt(fields: Fields, name: str, other: str, default: str | None = None) -> str:
+    """A text by one of two names. Raises RequestRefused where it has two values, or none."""
+    if fields.has(name) and fields.has(other) and fields.take(name) != fields.take(other):
+        raise invalid(f"{name} and {other} differ; send one of them")
+    used = other if fields.has(other) and not fields.has(name) else name
+    fields.take(other)
+    return fields.text(used) if default is None else fields.text(used, default)
