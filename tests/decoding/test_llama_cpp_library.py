@@ -12,7 +12,7 @@ from gguf_models import random_module, save_gguf
 
 from accel.errors import UnsupportedModel
 from accel.model_options import ModelOptions
-from accel.models.llama_cpp import places, process
+from accel.models.llama_cpp import library_files, process
 from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, MODEL_LAYOUTS, Layout, fitting
 from accel.models.llama_cpp.library_files import VARIABLE, find_library, has_package
 from accel.models.llama_cpp.model import LlamaCppModel
@@ -24,19 +24,19 @@ from lsp_server.commands.cli import doctor
 def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (VARIABLE, "HOMEBREW_PREFIX", "CONDA_PREFIX"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(places, "_BREW", ())
+    monkeypatch.setattr(library_files, "_BREW", ())
 
 
 def in_folder(folder: Path) -> Path:
     folder.mkdir(parents=True)
-    path = folder / places.library_names()[0]
+    path = folder / library_files.library_names()[0]
     path.write_bytes(b"")
     return path
 
 
 def test_a_library_is_found_by_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's own comes first, then that of the package, of Homebrew, of conda."""
-    monkeypatch.setattr(places, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(library_files, "PACKAGE", "no_such_package")
     assert find_library() is None
     conda = in_folder(tmp_path / "conda" / "lib")
     monkeypatch.setenv("CONDA_PREFIX", str(tmp_path / "conda"))
@@ -157,7 +157,7 @@ def has_compiler() -> bool:
 def test_a_library_without_our_functions_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, library = tmp_path / "foreign.c", tmp_path / places.library_names()[0]
+    source, library = tmp_path / "foreign.c", tmp_path / library_files.library_names()[0]
     source.write_text(FOREIGN, "ascii")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     assert ctypes.CDLL(str(library)).llama_context_default_params
