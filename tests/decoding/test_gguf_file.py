@@ -15,7 +15,7 @@ from gguf_writer import header_of, stored, write_gguf, write_parts
 from seeds import Amount
 
 from accel.errors import AccelError, BrokenModel, ModelNotFound, UnsupportedModel
-from accel.files.gguf import file
+from accel.files.gguf import file, header
 from accel.files.gguf.dequantise import can_be_read, dequantise
 from accel.files.gguf.file import GgufFile
 from accel.files.gguf.header import read_header
@@ -80,6 +80,20 @@ def test_a_header_is_read_once_until_the_file_changes(
     with GgufFile(path) as changed:
         assert changed.metadata.text("general.name") == "other"
     assert len(read) == 2
+
+
+@pytest.mark.parametrize("piece", [1, 2, 7, 64])
+def test_a_header_that_arrives_in_pieces_is_the_same(
+    piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["", "a", "bc", "", "d", "x" * 70, "y"]
+    path = write_gguf(tmp_path / "m.gguf", {**METADATA, "own.words": words}, TENSORS)
+    monkeypatch.setattr(header, "_START", 8)
+    monkeypatch.setattr(header, "_PIECE", piece)
+    with path.open("rb", buffering=0) as stream:
+        metadata, tensors = read_header(stream, path, path.stat().st_size)
+    assert metadata.texts("own.words") == words
+    assert [tensor.name for tensor in tensors] == list(TENSORS)
 
 
 def test_the_header_of_a_file_that_was_just_written_is_read_again(tmp_path: Path) -> None:

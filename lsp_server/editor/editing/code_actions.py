@@ -28,6 +28,8 @@ from lsp_server.text.syntax.roles import Role
 from lsp_server.text.syntax.tree import SyntaxTree
 
 MAX_FIXES = 3
+LONGEST_PARSED = 100_000
+"""Characters. In a longer document whatever looks like a comment is taken for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,8 @@ def _is_other_text(document: Document, line: int, comment: InstructionComment) -
         return False
     text = document.lines[line]
     mark = len(text) - len(text[comment.start :].lstrip())
+    if len(document.text) > LONGEST_PARSED:
+        return False
     tree = SyntaxTree.of(document.text, document.language)
     offset = document.offset(Position(line, mark))
     return tree is not None and tree.role_at(offset) is not Role.COMMENT

@@ -320,7 +320,7 @@ def _refuse_no_name(
     if is_keyword(wording.new, tree.grammar):
         raise refusal
     before, start = tree, where.start
-    if tree.grammar not in MARKUP:
+    if tree.grammar not in MARKUP and len(where.code) < len(where.text):
         part = SyntaxTree.of(where.code, where.language, where.path)
         if part is not None and not part.has_errors:
             # The part is read as well alone, which is quicker.

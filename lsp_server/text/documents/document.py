@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import struct
 import uuid
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -106,9 +107,13 @@ def _split_surrogates(text: str) -> str:
 
 def _join_surrogates(text: str) -> str:
     """Pairs of surrogates as the characters they mean; lone ones stay."""
-    if text.isascii() or _SURROGATE.search(text) is None:
+    if text.isascii():
         return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return text
 
 
 class Document:
@@ -122,9 +127,9 @@ class Document:
         """Of this opening alone: a document that is opened again is another one, whatever its
         version says."""
         self.is_open = True
-        self.lines = split_lines(_join_surrogates(text))
-        self._text: str | None = None
-        self._starts: list[int] | None = None
+        self._text: str | None = _join_surrogates(text)
+        self.lines = split_lines(self._text)
+        self._starts: array[int] | None = None
 
     @property
     def text(self) -> str:
@@ -159,10 +164,10 @@ class Document:
         line = bisect_right(starts, offset, 0, len(self.lines)) - 1
         return Position(line, min(offset - starts[line], len(self.lines[line])))
 
-    def _line_starts(self) -> list[int]:
+    def _line_starts(self) -> array[int]:
         """Code points before each line, and before the end; counted once per version."""
         if self._starts is None:
-            self._starts = list(accumulate(map(len, self.lines), initial=0))
+            self._starts = array("q", accumulate(map(len, self.lines), initial=0))
         return self._starts
 
     def between(self, start: Position, end: Position) -> str:
@@ -184,8 +189,8 @@ class Document:
     def replace_all(self, text: str) -> TextEdit[Position]:
         """The client sent the full text."""
         edit = TextEdit(Position(0, 0), self.end(), text)
-        self.lines = split_lines(_join_surrogates(text))
-        self._text = self._starts = None
+        self._text, self._starts = _join_surrogates(text), None
+        self.lines = split_lines(self._text)
         return edit
 
     def change(

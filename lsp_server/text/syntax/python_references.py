@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lsp_server.text.syntax.tree import SyntaxTree
 
 _BLOCKS = {"for_statement", "with_statement", "except_clause"}
+_CLASS = re.compile(r"\bclass\s+(\w+)")
 _NO_ANNOTATION = {"Literal", "Annotated"}
 
 
@@ -68,6 +69,7 @@ class PythonMembers:
     def __init__(self, tree: SyntaxTree, names: list[Occurrence]) -> None:
         self._tree = tree
         self._names = names
+        self._class_names = set(_CLASS.findall(tree.text))
         self._first_parameters: dict[Scope, str] = {}
         self._places: dict[str, dict[int, Occurrence]] = {}
         self._classes: dict[tuple[str, Scope | None], Scope | None] = {}
@@ -102,6 +104,8 @@ class PythonMembers:
         if before is None:
             return None
         word = text_of(self._tree, before)
+        if word not in self._class_names:
+            return None
         place = self._occurrences(word).get(self._tree.index(before.start_byte))
         meant = place.scope if place is not None else None
         if (word, meant) not in self._classes:

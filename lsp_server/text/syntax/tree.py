@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _OPAQUE = re.compile(r"[\s()\[\]{};,=+*/<>|\"]")
 """A leaf with such characters holds more than a name: the grammar does not look inside."""
 
+_SIGIL = re.compile(r"^\W+")
 _WORD = re.compile(r"[^\W\d]\w*")
 
 _SOFT = re.compile(r"identifier|(?:^|_)name$")
@@ -49,6 +50,8 @@ class SyntaxTree:
         self.grammar = grammar
         self._tree = tree
         self._offsets = offsets
+        self._known: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
+        """Identifiers that were looked for, by name and range."""
 
     @classmethod
     def of(cls, text: str, language_id: str, path: str = "") -> SyntaxTree | None:
@@ -100,7 +103,12 @@ class SyntaxTree:
     ) -> list[tuple[int, int]]:
         """Where ``name`` occurs as an identifier between two offsets: in code, whole, without a
         sigil, and not a keyword. Where the grammar leaves code unread, words count."""
-        end = len(self.text) if end is None else end
+        key = (name, start, len(self.text) if end is None else end)
+        if key not in self._known:
+            self._known[key] = self._identifiers(*key)
+        return self._known[key]
+
+    def _identifiers(self, name: str, start: int, end: int) -> list[tuple[int, int]]:
         word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
         found = [at.span() for at in word.finditer(self.text, start, end)] if name else []
         if not found:
@@ -163,7 +171,7 @@ class SyntaxTree:
         if not node.is_named or not may_be_identifier(node.type):
             return False
         text = self.text[offsets.index(node.start_byte) : offsets.index(node.end_byte)]
-        return bool(_OPAQUE.search(text)) or _bare(text) == _bare(name)
+        return text == name or bool(_OPAQUE.search(text)) or _bare(text) == _bare(name)
 
     def _marks(self, start: int, end: int) -> list[tuple[int, int, Role]]:
         """Nodes with a role that touch the range; outer ones before inner ones."""
@@ -257,4 +265,4 @@ def _has_leaf_at(node: Node, byte: int) -> bool:
 
 def _bare(name: str) -> str:
     """A name without the sigil before it."""
-    return re.sub(r"^\W+", "", name)
+    return _SIGIL.sub("", name)
