@@ -115,6 +115,7 @@ def _accepted(ls: RedraftServer, argument: dict[str, Any]) -> None:
     document = ls.documents.find(taken[0].document) if taken is not None else None
     if taken is not None and document is not None and not ls.secrets.withheld_reason(document):
         ask, text = taken
+        ls.next_edits.history.suggested(document)
         # Nothing else is written from a text that counts for itself alone.
         known = ask if ls.counts_elsewhere(document) else replace(ask, workspace="")
         ls.completion.accepted(known, text)

@@ -1,7 +1,8 @@
 """The user's recent edits in all documents. Neighbouring changes are joined to one edit.
 
-Only what is typed counts. A formatter, a checkout or a pasted block says nothing of what comes
-next, and what was undone was never meant. The history lives as long as the editor's session.
+A formatter, a checkout or a pasted block says nothing of what comes next, and what was undone was
+never meant. What was pasted or suggested within lines counts, and its edit says so. The history
+lives as long as the editor's session.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from lsp_server.text.documents.document import Document, Position
 from lsp_server.text.syntax.tree import SyntaxTree
@@ -24,10 +26,14 @@ PAUSE_S = 1.0
 BULK_LINES = 8
 BULK_CHARACTERS = 200
 """One change of more is no typing."""
+PASTED_CHARACTERS = 20
+"""One change that inserts more, or several lines with text, was pasted, whoever types."""
 LARGEST_CHARACTERS = 6_000
 """An edit of more text than this is left out."""
 LONGEST_HISTORY = 32
 
+Origin = Literal["typed", "pasted", "suggested"]
+"""How an edit was made: key by key, at once, or by taking a suggestion."""
 _numbers = itertools.count()
 
 
@@ -45,6 +51,8 @@ class RecordedEdit:
     new: list[str]
     changed_s: float
     """When it was last changed, by the history's clock."""
+    origin: Origin = "typed"
+    """Of the part that was not typed, where there is one."""
     number: int = field(default_factory=lambda: next(_numbers))
     """It changes with what the edit is, and not when it moves."""
 
@@ -183,21 +191,35 @@ class EditHistory:
         self.forget(document.uri)
         self._lines[document.uri] = document, list(document.lines)
 
-    def changed(self, document: Document, edits: list[TextEdit[Position]]) -> None:
-        """One notification changed a document by ``edits``; it reads as it does behind them."""
+    def changed(
+        self,
+        document: Document,
+        edits: list[TextEdit[Position]],
+        origin: Origin = "typed",
+    ) -> None:
+        """One notification changed a document by ``edits``; it reads as it does behind them.
+        ``origin``: what is known of how it was made."""
         change = self._read(document, edits)
         if change is None:
             return
+        if origin == "typed" and any(map(_is_pasted, edits)):
+            origin = "pasted"
         is_typed = not change.is_bulk and not _apart(edits) and self._may_be_read(document)
         goes_on = self._word.touches(edits[0])
         self._word = _Word.typed(document, edits[0])
-        if is_typed and self._joined(document, change, goes_on):
+        if is_typed and self._joined(document, change, goes_on, origin):
             return
         undone = self._undone(document, change)
         self._move(document, change)
         self._joins = is_typed and not undone
         if is_typed and not undone:
-            self._add(RecordedEdit(document, change.line, change.old, change.new, self._clock()))
+            lines = change.line, change.old, change.new
+            self._add(RecordedEdit(document, *lines, self._clock(), origin))
+
+    def suggested(self, document: Document) -> None:
+        """What was just changed in a document was a suggestion that the user took."""
+        if self.last is not None and self.last.document is document:
+            self.last.origin = "suggested"
 
     def accepted(self, document: Document, edits: list[TextEdit[Position]]) -> None:
         """A change as a next edit proposed it: it begins nothing of its own. The edit that it
@@ -254,7 +276,7 @@ class EditHistory:
         else:
             self._edits.append(edit)
 
-    def _joined(self, document: Document, change: _Change, goes_on: bool) -> bool:
+    def _joined(self, document: Document, change: _Change, goes_on: bool, origin: Origin) -> bool:
         """Whether a change went into the last edit. goes_on: it changes the word of that."""
         last = self.last
         if last is None or not self._joins or last.document is not document:
@@ -268,7 +290,9 @@ class EditHistory:
         joined = _union(last, change, document.lines)
         self._edits.pop()
         self._move(document, change)
-        self._add(RecordedEdit(document, *joined, self._clock()))
+        if origin == "typed":
+            origin = last.origin
+        self._add(RecordedEdit(document, *joined, self._clock(), origin))
         return True
 
     def _undone(self, document: Document, change: _Change) -> bool:
@@ -293,6 +317,11 @@ class EditHistory:
             left.append(edit)
         if len(left) != len(self._edits):
             self._edits = deque(left, LONGEST_HISTORY)
+
+
+def _is_pasted(edit: TextEdit[Position]) -> bool:
+    lines = [line for line in edit.text.splitlines() if line.strip()]
+    return len(lines) > 1 or len(edit.text.strip()) > PASTED_CHARACTERS
 
 
 def _apart(edits: list[TextEdit[Position]]) -> bool:

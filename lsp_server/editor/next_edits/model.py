@@ -18,6 +18,7 @@ from lsp_server.editor.next_edits.prompts import (
     holds_marks,
     prompt_pieces,
 )
+from lsp_server.editor.next_edits.removals import refused_removals
 from lsp_server.editor.next_edits.rules import does_not_parse, refusal
 from lsp_server.editor.next_edits.window_hunks import (
     all_hunks,
@@ -98,6 +99,10 @@ class WindowRequest:
         return refusal(
             *(self.window, hunk, self.recent, self.document), is_elsewhere=self.is_elsewhere
         )
+
+    def refused_removals(self, hunks: Sequence[TextEdit[int]]) -> list[tuple[TextEdit[int], str]]:
+        """Those of the changes together that take away what has to stay, and why."""
+        return refused_removals(self.window, hunks, self.recent, self.document)
 
     def job(self) -> GenerateJob:
         """What the engine is asked."""
@@ -277,6 +282,8 @@ class NextEditModel:
                 self.reason = reason
             else:
                 left.append((one, likely))
+        for removal, self.reason in request.refused_removals([hunk for hunk, _ in left]):
+            left = [one for one in left if one[0] is not removal]
         if left and (problem := self._problem(request, [hunk for hunk, _ in left])):
             self.reason = f"the text would not parse ({problem})"
             return ConfidentChanges([])

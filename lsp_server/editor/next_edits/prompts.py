@@ -25,6 +25,7 @@ def prompt_pieces(window: Window, fmt: NextEditFormat) -> list[Piece]:
     edits: list[Piece] = []
     for number, edit in enumerate(window.edits):
         edits += [(fmt.between_edits, False)] if number and fmt.between_edits else []
+        edits += [(fmt.suggested, False)] if edit.is_suggested and fmt.suggested else []
         edits += _filled(fmt.edit, _fields_of(edit))
     before: list[Piece] = [(_text(window.before), True)]
     if fmt.file_start and window.at_start:

@@ -141,7 +141,7 @@ class NextEditProvider:
             self.history.accepted(document, edits)
         else:
             # What a model wrote and the user took is an edit like his own.
-            self.history.changed(document, edits)
+            self.history.changed(document, edits, "suggested" if taken else "typed")
         self._taken_places.changed(document, edits, taken)
         if before is not None and before not in set(self.history):
             self._taken_places.went_on(before, self.history.last)

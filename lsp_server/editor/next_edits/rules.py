@@ -50,19 +50,10 @@ def refusal(
         return "it adds too many lines"
     if _repeats(text, hunk):
         return "it repeats itself"
-    if not new.strip() and "\n" in old and not _follows(old, recent):
-        return "it deletes lines that no edit has to do with"
     for edit in recent:
         if edit.document is document and (reason := _against(window, hunk, edit)):
             return reason
     return ""
-
-
-def _follows(deleted: str, recent: Sequence[RecordedEdit]) -> bool:
-    """Whether lines hold a word that an edit took away, so that they may go, too: small models
-    skip lines, and are sure of it."""
-    words = set(_words([deleted]))
-    return any(words & (set(_words(edit.old)) - set(_words(edit.new))) for edit in recent)
 
 
 def does_not_parse(

@@ -29,6 +29,8 @@ class RecentEdit:
     """The first of its lines, 0-based."""
     old: tuple[str, ...]
     new: tuple[str, ...]
+    is_suggested: bool = False
+    """Whether a suggestion that the user took made it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,8 @@ def _shown_edit(edit: RecordedEdit, path: str, fmt: NextEditFormat) -> RecentEdi
     if edit.end + fmt.edit_context >= len(lines) and below and not below[-1]:
         below.pop()
     old, new = ([shown_line(one) for one in part] for part in (edit.old, edit.new))
-    return RecentEdit(path, edit.line - len(above), (*above, *old, *below), (*above, *new, *below))
+    before, after = (*above, *old, *below), (*above, *new, *below)
+    return RecentEdit(path, edit.line - len(above), before, after, edit.origin == "suggested")
 
 
 def replacements(recent: Sequence[RecordedEdit]) -> list[tuple[str, str]]:

@@ -42,6 +42,8 @@ class NextEditFormat:
     prompt: str
     edit: str
     between_edits: str = ""
+    suggested: str = ""
+    """Stands before an edit that a suggestion made."""
     most_edits: int = 3
     edit_context: int = 1
     """Unchanged lines on each side of an edit."""
@@ -185,6 +187,7 @@ ZETA_2 = replace(
     ),
     edit="--- a/{path}\n+++ b/{path}\n{hunk}",
     between_edits="",
+    suggested="// User accepted prediction:\n",
     cursor="<|user_cursor|>",
     answer="conflict",
     opens="",

@@ -18,6 +18,11 @@ SCANNED_CHARACTERS = 60_000
 """Of a long file only so much is looked through: it costs milliseconds."""
 
 
+def is_heading(line: str) -> bool:
+    """Whether a line begins a definition, or gives a constant its value."""
+    return _HEADING.match(line) is not None
+
+
 def outline(text: str, budget: int, names: Iterable[str] = ()) -> str:
     """At most ``budget`` characters: the whole text when it fits, else its definitions, those of
     ``names`` first, in the order of the file."""

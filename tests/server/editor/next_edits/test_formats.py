@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -154,6 +155,18 @@ def prompt_of(fmt: NextEditFormat, typing: bool = True) -> str:
 )
 def test_prompts_are_exact(name: str, typing: bool, wanted: str) -> None:
     assert prompt_of(FORMATS[name], typing) == wanted
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_prompts_of_zeta_2_say_what_a_suggestion_made(name: str) -> None:
+    fmt = FORMATS[name]
+    window = shown(fmt)
+    taken = replace(window, edits=tuple(replace(one, is_suggested=True) for one in window.edits))
+    before, after = (
+        "".join(text for text, _ in prompt_pieces(one, fmt)) for one in (window, taken)
+    )
+    marked = before.replace("--- a/shapes.py", "// User accepted prediction:\n--- a/shapes.py")
+    assert after == (marked if name.startswith("zeta-2") else before)
 
 
 ANSWERS = {

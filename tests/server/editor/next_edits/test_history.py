@@ -160,3 +160,48 @@ def test_a_change_costs_little_in_a_large_document() -> None:
     history.changed(document, [edit])
     assert len(history) == 1
     assert compared < 20
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        ("x", "typed"),
+        ("amount", "typed"),
+        ("()", "typed"),
+        ("\n        pass", "typed"),
+        ("return sum(prices)", "typed"),
+        ("return sum(prices) * tax_rate", "pasted"),
+        ("    a = 1\n    b = 2\n", "pasted"),
+        ("if x:\n    y = 2", "pasted"),
+        ("reveal_type_of_everything()", "pasted"),
+    ],
+)
+def test_the_history_says_what_was_not_typed(text: str, origin: str) -> None:
+    typist = Typist()
+    document = typist.open(TEXT)
+    typist.change(document, (8, 0), (8, 0), text)
+    (edit,) = typist.history
+    assert edit.origin == origin
+    typist.history.suggested(document)
+    assert edit.origin == "suggested"
+
+
+def test_what_is_typed_on_behind_a_suggestion_is_still_a_suggestion() -> None:
+    typist = Typist()
+    document = typist.open(TEXT)
+    typist.change(document, (8, 0), (8, 0), "total(x)")
+    typist.history.suggested(document)
+    typist.change(document, (8, 8), (8, 8), ".y")
+    (edit,) = typist.history
+    assert (edit.new_text, edit.origin) == ("total(x).y\n", "suggested")
+    typist.now_s += 60
+    typist.change(document, (16, 0), (16, 0), "z")
+    assert [one.origin for one in typist.history] == ["typed", "suggested"]
+
+
+def test_a_suggestion_in_another_document_changes_nothing() -> None:
+    typist = Typist()
+    document, other = typist.open(TEXT), typist.open(TEXT, uri="file:///other.py")
+    typist.change(document, (8, 0), (8, 0), "total")
+    typist.history.suggested(other)
+    assert [one.origin for one in typist.history] == ["typed"]

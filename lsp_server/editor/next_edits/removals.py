@@ -1,0 +1,153 @@
+"""What an answer takes away of a window, and which of it may go: small models skip lines, and are
+sure of it."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from lsp_server.editor.next_edits.history import RecordedEdit
+from lsp_server.editor.next_edits.windows import Window
+from lsp_server.text.documents.document import Document
+from lsp_server.text.syntax.outline import is_heading
+from lsp_server.text.text_edit import TextEdit
+
+MOST_REMOVED = 3
+"""Lines that the user did not touch and that an answer may take away."""
+LAST_EDITS = 5
+"""A deletion is named in one of so many."""
+_IMPORT = re.compile(
+    r"(?:import\b|from\s+\S+\s+import\b|#\s*include\b|use\s+[\w:]+|using\s+[\w.]+\s*;|require\b)"
+    r"|.*=\s*require\s*\("
+)
+_BLOCK = re.compile(
+    r"(?!(?:if|for|while|switch|else|try|catch|do|return|with|using|lock|match|unless|until)\b)"
+    r"(?:[^=;(]*\w\s*\(.*\)[^;=()]*\{|(?:export\s+)?(?:const|let|var)\s+\w+\s*=.*=>.*)$"
+)
+"""The first line of a method, or a function that a name is given to, in languages with braces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What a change of a window takes away of lines that the user did not touch, and what it
+    brings: lines without the blanks around them."""
+
+    hunk: TextEdit[int]
+    gone: Counter[str]
+    came: Counter[str]
+    text: str
+    """What the change deletes where it brings nothing; else empty."""
+
+    @classmethod
+    def of(
+        cls, window: Window, hunk: TextEdit[int], recent: Sequence[RecordedEdit], document: Document
+    ) -> Removal:
+        """Of one change. recent: edits of all documents; document: that of the window."""
+        text = window.text
+        start = text.rfind("\n", 0, hunk.start) + 1
+        # Up to the end of the line in which the change ends, unless it ends with a line.
+        is_whole = hunk.start == start and text[: hunk.end].endswith("\n")
+        end = hunk.end if is_whole else text.find("\n", hunk.end) + 1
+        touched = {
+            number - window.first
+            for edit in recent
+            if edit.document is document
+            for number in range(edit.line, edit.end)
+        }
+        first = text.count("\n", 0, start)
+        old = [
+            line
+            for number, line in enumerate(text[start:end].split("\n"), first)
+            if number not in touched
+        ]
+        new = text[start : hunk.start] + hunk.text + text[hunk.end : end]
+        before, after = _counted(old), _counted(new.split("\n"))
+        deleted = "" if hunk.text.strip() else text[hunk.start : hunk.end]
+        return cls(hunk, before - after, after - before, deleted)
+
+
+def refused_removals(
+    window: Window,
+    hunks: Iterable[TextEdit[int]],
+    recent: Sequence[RecordedEdit],
+    document: Document,
+) -> list[tuple[TextEdit[int], str]]:
+    """Those of the changes that take away what has to stay, and why, in words: definitions,
+    imports and more than a few lines that the user did not touch, unless the text moved, and what
+    no edit names. recent: the edits of all documents, the latest first."""
+    left = [Removal.of(window, hunk, recent, document) for hunk in hunks]
+    refused: list[tuple[TextEdit[int], str]] = []
+    while found := _first_refused(left, recent, window.language):
+        # What it would have brought does not come, either.
+        left.remove(found[0])
+        refused.append((found[0].hunk, found[1]))
+    return refused
+
+
+def _first_refused(
+    removals: Sequence[Removal], recent: Sequence[RecordedEdit], language: str
+) -> tuple[Removal, str] | None:
+    came = sum((one.came for one in removals), Counter[str]())
+    for edit in recent:
+        came += _counted(edit.new) - _counted(edit.old)
+    is_typed = not recent or recent[0].origin == "typed"
+    names = _taken_away(recent[:LAST_EDITS])
+    total = 0
+    for one in removals:
+        gone = one.gone - came
+        fewer = max(gone.total() - one.came.total(), 0)
+        total += fewer
+        reason = ""
+        if fewer and not is_typed:
+            reason = "it deletes lines behind an edit that was not typed"
+        elif _count(gone, _is_definition) > _count(one.came, _is_definition):
+            reason = "it deletes a definition"
+        elif _count(gone, _is_import) > _count(one.came, _is_import):
+            reason = "it deletes an import"
+        elif total > MOST_REMOVED:
+            reason = f"it deletes more than {MOST_REMOVED} lines"
+        elif one.text.strip() and gone and not _is_named(one, gone, names):
+            reason = "it deletes what no edit has to do with"
+        if reason:
+            return one, reason
+    return None
+
+
+def _is_named(removal: Removal, gone: Counter[str], names: set[str]) -> bool:
+    """Whether each line that goes, or the part of a line, holds a word that an edit took away."""
+    parts = list(gone) if "\n" in removal.text else [removal.text]
+    # A brace or a comma has no name.
+    return all(not (words := set(_words(part))) or names & words for part in parts)
+
+
+def _taken_away(edits: Iterable[RecordedEdit]) -> set[str]:
+    """The names that edits took away."""
+    return {
+        word
+        for edit in edits
+        for word in Counter(_words(edit.old_text)) - Counter(_words(edit.new_text))
+        if len(word) > 1 and not keyword.iskeyword(word)
+    }
+
+
+def _is_definition(line: str) -> bool:
+    return is_heading(line) or _BLOCK.match(line) is not None
+
+
+def _is_import(line: str) -> bool:
+    return _IMPORT.match(line) is not None
+
+
+def _count(lines: Counter[str], is_so: Callable[[str], bool]) -> int:
+    return sum(number for line, number in lines.items() if is_so(line))
+
+
+def _counted(lines: Iterable[str]) -> Counter[str]:
+    return Counter(stripped for line in lines if (stripped := line.strip()))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
