@@ -183,7 +183,9 @@ def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types
         return []
     _place(ls, document, params.range.end)
     only = [getattr(kind, "value", kind) for kind in params.context.only or []]
-    where = ActionContext(document, params.range, list(params.context.diagnostics), only)
+    is_unasked = params.context.trigger_kind == types.CodeActionTriggerKind.Automatic
+    diagnostics = list(params.context.diagnostics)
+    where = ActionContext(document, params.range, diagnostics, only, is_unasked)
     return code_actions(
         where,
         ls.features,

@@ -21,6 +21,7 @@ from lsp_server.editor.daemon.hub import Hub
 from lsp_server.editor.editing.provider import EditProvider
 from lsp_server.editor.next_edits.model import NextEditModel
 from lsp_server.editor.next_edits.provider import NextEditProvider
+from lsp_server.editor.notices.edit_help import EditHelp
 from lsp_server.editor.notices.first_start import offer_models, tell_once
 from lsp_server.editor.notices.indexing_progress import IndexingProgress
 from lsp_server.editor.notices.model_notice import ModelNotice
@@ -98,7 +99,8 @@ class RedraftServer(LanguageServer):
         )
         self.offers = Offers(hub.acceptance)
         self.editing = EditProvider(
-            self.client_name, lambda: self.settings, self.edit_engine, hub.functions
+            *(self.client_name, lambda: self.settings, self.edit_engine, hub.functions),
+            what_helps=EditHelp(self),
         )
         self.next_edits = NextEditProvider(
             self.documents,

@@ -17,6 +17,9 @@ from lsp_server.tasks.apply.formats import apply_format
 _MARKED = 1 << 18
 """Bytes at the start and the end of a file by which it is known again."""
 _NEXT_EDITS = re.compile(r"zeta|sweep-next-edit|instinct", re.IGNORECASE)
+"""They have the tokens to fill in the middle, and have forgotten how."""
+_OURS = re.compile(r"redraft-(?:smollm2|default)", re.IGNORECASE)
+"""They know both."""
 
 
 def describe(path: Path) -> ModelCard:
@@ -37,11 +40,12 @@ def describe(path: Path) -> ModelCard:
 def _from_header(card: ModelCard, found: ModelFile) -> ModelCard:
     parameters, nbytes = found.parameters, found.nbytes
     merges = apply_format(found.title) is not None
+    is_for_next_edits = _NEXT_EDITS.search(found.title) is not None
     does = {
-        "fim": found.fills,
+        "fim": found.fills and not is_for_next_edits and not merges,
         "left": True,
         "edit": found.has_template and not merges,
-        "next-edit": _NEXT_EDITS.search(found.title) is not None,
+        "next-edit": is_for_next_edits or _OURS.search(found.title) is not None,
         "apply": merges,
     }
     return replace(

@@ -81,6 +81,16 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
+class EditFigure:
+    """What somebody published of a model's edits by instruction. percent: of the cases of the test
+    that it did right, with its weights as published; test: in words; source: an address."""
+
+    percent: float
+    test: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A file that is fetched. path: in its repository or package; nbytes: 0 where only the hub
     knows."""
@@ -100,7 +110,8 @@ class OfferedModel(ModelCard):
     """A model that can be fetched: its card, as the manifest has it, and how it is fetched. file:
     its name on this machine, of several the first; sha256: of the file; origin: where it lies;
     base: None where it is fetched as it is; split: all files where there are several; edits: the
-    ready-made instructions that it carries out, empty where it is a model for any."""
+    ready-made instructions that it carries out, empty where it is a model for any; edit_figure:
+    how well it edits, where that is published."""
 
     file: str
     sha256: str
@@ -108,6 +119,7 @@ class OfferedModel(ModelCard):
     base: Base | None = None
     split: tuple[Part, ...] = ()
     edits: tuple[str, ...] = ()
+    edit_figure: EditFigure | None = None
 
     @property
     def source(self) -> str:
@@ -206,7 +218,12 @@ def _model(entry: dict[str, Any]) -> OfferedModel:
         purpose=str(entry.get("purpose") or ""),
         terms=str(entry.get("terms") or ""),
         edits=tuple(map(str, entry.get("edits") or ())),
+        edit_figure=_edit_figure(entry["edit_figure"]) if "edit_figure" in entry else None,
     )
+
+
+def _edit_figure(entry: dict[str, Any]) -> EditFigure:
+    return EditFigure(float(entry["percent"]), str(entry["test"]), str(entry["source"]))
 
 
 def _base(entry: dict[str, Any]) -> Base:

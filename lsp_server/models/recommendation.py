@@ -87,7 +87,7 @@ def _is_default(choice: ModelCard) -> bool:
 
 def _suits(choice: ModelCard) -> bool:
     quick = choice.speed is not None and _quick(choice.speed)
-    return quick and _completes(choice.does) and choice.fits()
+    return quick and "fim" in choice.does and choice.fits()
 
 
 def _recommendation(choice: ModelCard, does: str) -> Recommendation:
@@ -99,11 +99,6 @@ def _recommendation(choice: ModelCard, does: str) -> Recommendation:
     else:
         reason = _reason(choice.speed, does)
     return Recommendation(choice.name, choice.path, reason, fetch=not choice.path)
-
-
-def _completes(does: tuple[str, ...]) -> bool:
-    """Models of one task have the tokens to fill in the middle, and have forgotten how."""
-    return "fim" in does and not {"next-edit", "apply"}.intersection(does)
 
 
 def _quick(speed: Speed) -> bool:

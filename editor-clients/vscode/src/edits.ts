@@ -174,7 +174,10 @@ export class Edits implements vscode.Disposable {
       try {
         const result = await request;
         session.finish(result);
-        if (result.warning) void vscode.window.showWarningMessage(`Redraft: ${result.warning}`);
+        const told = result.warning ?? "";
+        const nothing = result.hunks.length === 0 ? told || "the model proposes no change" : "";
+        if (nothing) void vscode.window.showInformationMessage(`Redraft: ${nothing}`);
+        else if (told) void vscode.window.showWarningMessage(`Redraft: ${told}`);
       } catch (error) {
         await session.closePreview();
         if (!isCancelled(error)) void vscode.window.showErrorMessage(`Redraft: ${messageOf(error)}`);
@@ -182,7 +185,6 @@ export class Edits implements vscode.Disposable {
       }
       if (session.isOpen && session.pending.length === 0) {
         await session.closePreview();
-        void vscode.window.showInformationMessage("Redraft: the model proposes no change.");
       }
     });
   }

@@ -11,18 +11,19 @@ from lsp_server.commands.cli.model_arguments import add_model_arguments, model_o
 from lsp_server.commands.cli.output import add_json_argument, cost_of, show_notes, write_json
 from lsp_server.commands.cli.source_file import read_text, replace_text, workspace_of
 from lsp_server.commands.cli.terminal import terminal, write_result
-from lsp_server.editor.editing.checks import checked_text, doubt_about
+from lsp_server.editor.editing.checks import UNCHANGED, checked_text, doubt_about
 from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editor.editing.renames import (
     EditedPart,
     doubt_about_rename,
     rename_changes,
 )
+from lsp_server.models.better_editor import better_editor
 from lsp_server.models.choices import read_choices
 from lsp_server.models.used import WRITTEN_MODEL, used_models
 from lsp_server.shared.contract.jobs import MOST_ENTROPY_K, EditJob, JobResult, unchanged
 from lsp_server.shared.contract.options import EngineOptions
-from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.errors import EditRefused, RedraftError
 from lsp_server.shared.printable import say
 from lsp_server.shared.settings import Settings
 from lsp_server.text.documents.line_ranges import offsets_of_lines
@@ -98,9 +99,15 @@ def run(args: argparse.Namespace) -> int:
         show_notes(console, [doubt_about_rename(renamed, where)])
     else:
         result = _generated(args, job, workspace, console)
-        # What is written at once is not previewed.
-        new = checked_text(job.selection, result, job.language, job.instruction, strict=args.write)
-        show_notes(console, [doubt_about(job.selection, new, job.language, job.instruction)])
+        about = job.language, job.instruction
+        try:
+            # What is written at once is not previewed.
+            new = checked_text(job.selection, result, *about, strict=args.write, around=text)
+        except EditRefused as error:
+            raise EditRefused(_with_help(str(error), args.model)) from None
+        show_notes(console, [doubt_about(job.selection, new, *about, around=text)])
+        if new == job.selection:
+            show_notes(console, [_with_help(UNCHANGED, args.model)])
     edited = text[:start] + new + text[end:]
     diff = unified_diff(text, edited, job.path)
     if args.write and edited != text:
@@ -109,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
         write_json(args.json, report(diff, new, result, written=args.write and edited != text))
     else:
         write_result(diff)
-        _tell(console, result, bool(diff))
+        _tell(console, result)
     return 0
 
 
@@ -176,9 +183,13 @@ def _job(
     )
 
 
-def _tell(console: Console, result: JobResult, changed: bool) -> None:
-    if not changed:
-        console.print("the model left the lines as they are", style="dim")
+def _with_help(message: str, model: str) -> str:
+    """A message about a model's answer, and the model that would help."""
+    better = better_editor(model)
+    return f"{message}. {better.advice}" if better is not None else message
+
+
+def _tell(console: Console, result: JobResult) -> None:
     rate = result.tokens / result.seconds if result.seconds else 0.0
     console.print(
         f"{result.tokens} tokens, {result.forwards} forwards, {result.seconds * 1e3:.0f} ms "

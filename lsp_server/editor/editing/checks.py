@@ -8,19 +8,28 @@ import json
 import re
 import warnings
 
+from lsp_server.editor.editing.much_new_text import brings_much_new_text
 from lsp_server.editor.editing.scope_of_instruction import changes_more
 from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.editing.indentation import first_indent
 from lsp_server.text.documents.document import with_line_feeds
 
+UNCHANGED = "the model left the lines as they are; rephrase the instruction"
+
 
 def checked_text(
-    old: str, result: JobResult, language: str, instruction: str = "", *, strict: bool = True
+    old: str,
+    result: JobResult,
+    language: str,
+    instruction: str = "",
+    *,
+    strict: bool = True,
+    around: str = "",
 ) -> str:
     """The text that ``old`` becomes, which is the result's. ``language`` as in the protocol
-    (``python``). ``strict``: what is in doubt is refused, too. Raises EditRefused with the
-    reason."""
+    (``python``). ``strict``: what is in doubt is refused, too, see ``doubt_about``. Raises
+    EditRefused with the reason."""
     if result.stopped_by == "cancelled":
         raise EditRefused("the edit was stopped")
     if result.stopped_by == "length":
@@ -31,7 +40,7 @@ def checked_text(
         raise EditRefused("the model repeated itself and was stopped; select fewer lines")
     if old.strip() and not result.text.strip():
         raise EditRefused("the model answered with nothing; rephrase the instruction")
-    if strict and (doubt := doubt_about(old, result.text, language, instruction)):
+    if strict and (doubt := doubt_about(old, result.text, language, instruction, around)):
         raise EditRefused(f"{doubt}; edit again")
     return result.text
 
@@ -42,14 +51,17 @@ def refuse_unparsed(old: str, new: str, language: str) -> None:
         raise EditRefused(f"the model's answer does not parse ({problem}); edit again")
 
 
-def doubt_about(old: str, new: str, language: str, instruction: str) -> str:
-    """Why an answer may not be what was asked for: it does not parse where ``old`` did, or changes
-    more than the instruction is about. Empty for nothing."""
+def doubt_about(old: str, new: str, language: str, instruction: str, around: str = "") -> str:
+    """Why an answer may not be what was asked for: it does not parse where ``old`` did, changes
+    more than the instruction is about, or brings much of which ``around``, the text that ``old`` is
+    a part of, knows nothing. Empty for nothing."""
     before, after = _as_parsed(old), _as_parsed(new)
     if problem := new_problem(before, after, language):
         return f"the model's answer does not parse ({problem})"
     if changes_more(instruction, before, after, language):
         return "the model's answer changes more than it was asked to"
+    if brings_much_new_text(before, after, instruction, around):
+        return "the model's answer brings much that was not asked for"
     return ""
 
 

@@ -40,6 +40,19 @@ class ActionContext:
     range: types.Range
     diagnostics: list[types.Diagnostic]
     only: list[str]
+    is_unasked: bool = False
+    """The editor asks at every cursor, to draw a light bulb."""
+
+    @property
+    def is_cursor(self) -> bool:
+        """Nothing is selected."""
+        return self.range.start == self.range.end
+
+    @property
+    def code(self) -> str:
+        """The lines of the range."""
+        end = self.range.end.line + (self.range.end.character > 0)
+        return "".join(self.document.lines[self.range.start.line : end])
 
 
 def code_actions(
@@ -60,7 +73,8 @@ def code_actions(
     if features.generated_tag:
         for action in actions:
             action.tags = [types.CodeActionTag.LlmGenerated]
-    if (withheld or allowed) and _wanted(where, types.CodeActionKind.RefactorRewrite):
+    is_shown = not (where.is_unasked and where.is_cursor)
+    if (withheld or allowed) and is_shown and _wanted(where, types.CodeActionKind.RefactorRewrite):
         actions.append(_allowance(where, allowed))
     return actions
 
@@ -85,18 +99,21 @@ def _edits(
     done: Collection[str],
 ) -> list[types.CodeAction]:
     actions: list[types.CodeAction] = []
-    if withheld and where.range.start == where.range.end:
+    if withheld and where.is_cursor:
         return actions
     if _wanted(where, types.CodeActionKind.RefactorRewrite):
-        if features.edit_command:
+        # A light bulb at every cursor would say nothing.
+        if features.edit_command and not (where.is_unasked and where.is_cursor):
             actions.append(_ask_for_instruction(where))
         if settings.instruction_comments and not withheld:
             actions += _comments(where)
-        if settings.presets and where.range.start != where.range.end:
+        if settings.presets and not where.is_cursor:
             actions += [
-                _ready_made(where, f"Redraft: {preset.title}", preset.instruction)
+                _ready_made(
+                    where, f"Redraft: {preset.title or preset.instruction}", preset.instruction
+                )
                 for preset in presets_for(
-                    where.document.language, settings.preset_instructions, done
+                    where.document.language, settings.preset_instructions, done, where.code
                 )
             ]
     if not withheld and not done and _wanted(where, types.CodeActionKind.QuickFix):

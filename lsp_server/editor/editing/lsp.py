@@ -104,7 +104,7 @@ def edit_answer(server: RedraftServer, document: Document, edit: EditResult) -> 
 def refuse_nothing(edit: EditResult) -> None:
     """Raises EditRefused where nothing changes: an empty edit is not applied."""
     if not edit.changes:
-        raise EditRefused("the edit changes nothing; rephrase the instruction")
+        raise EditRefused(edit.warning or "the edit changes nothing; rephrase the instruction")
 
 
 def statistics(result: JobResult) -> dict[str, Any]:

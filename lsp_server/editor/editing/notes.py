@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lsp_server.editor.editing.hunks import apply_hunks, line_by_line, minimal_hunks
+from lsp_server.editor.editing.much_new_text import brings_much_new_text
 from lsp_server.editor.editing.scope_of_instruction import changes_more
 from lsp_server.text.text_edit import TextEdit
 
@@ -12,14 +13,19 @@ ONLY_WHITE_SPACE = "only white space"
 NOT_IN_INSTRUCTION = "not part of the instruction"
 
 
-def noted_hunks(old: str, new: str, instruction: str, language: str) -> list[TextEdit[int]]:
-    """What turns ``old`` into ``new``, with notes."""
+def noted_hunks(
+    old: str, new: str, instruction: str, language: str, around: str = ""
+) -> list[TextEdit[int]]:
+    """What turns ``old`` into ``new``, with notes. ``around``: the text that ``old`` is a part
+    of."""
     hunks = [one for hunk in minimal_hunks(old, new) for one in line_by_line(old, hunk)]
-    return [replace(one, note=_note(old, one, instruction, language)) for one in hunks]
+    return [replace(one, note=_note(old, one, instruction, language, around)) for one in hunks]
 
 
-def _note(old: str, hunk: TextEdit[int], instruction: str, language: str) -> str:
+def _note(old: str, hunk: TextEdit[int], instruction: str, language: str, around: str) -> str:
     if "".join(old[hunk.start : hunk.end].split()) == "".join(hunk.text.split()):
         return ONLY_WHITE_SPACE
     alone = apply_hunks(old, [hunk])
-    return NOT_IN_INSTRUCTION if changes_more(instruction, old, alone, language) else ""
+    is_more = changes_more(instruction, old, alone, language)
+    is_more = is_more or brings_much_new_text(old, alone, instruction, around)
+    return NOT_IN_INSTRUCTION if is_more else ""

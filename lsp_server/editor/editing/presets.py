@@ -1,36 +1,47 @@
-"""Ready-made instructions, offered as code actions."""
+"""Ready-made instructions, offered as code actions where they fit the code."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+
+from lsp_server.editor.editing.selected_python import SelectedPython
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """An instruction with a title; ``languages`` empty for all."""
+    """An instruction, which is its title, too; ``languages`` empty for all; ``fits``: whether
+    there is something to do for it in a piece of Python."""
 
-    title: str
     instruction: str
     languages: tuple[str, ...] = ()
+    title: str = ""
+    fits: Callable[[SelectedPython], bool] = lambda _: True
 
 
+_PYTHON = ("python",)
 PRESETS: tuple[Preset, ...] = (
-    Preset("add a docstring", "add a docstring", ("python",)),
-    Preset("add type hints", "add type hints", ("python",)),
-    Preset("simplify", "simplify the code without changing what it does"),
-    Preset("remove comments", "remove comments", ("python",)),
-    Preset("remove the docstring", "remove the docstring", ("python",)),
-    Preset("remove type hints", "remove type hints", ("python",)),
-    Preset("use f-strings", "use f-strings", ("python",)),
-    Preset("use double quotes", "use double quotes", ("python",)),
+    Preset("add a docstring", _PYTHON, fits=lambda code: code.lacks_docstring),
+    Preset("add type hints", _PYTHON, fits=lambda code: code.lacks_hints),
+    Preset("simplify the code without changing what it does", title="simplify"),
+    Preset("remove comments", _PYTHON, fits=lambda code: code.has_comment),
+    Preset("remove the docstring", _PYTHON, fits=lambda code: code.has_docstring),
+    Preset("remove type hints", _PYTHON, fits=lambda code: code.has_hints),
+    Preset("use f-strings", _PYTHON, fits=lambda code: code.has_formatting),
+    Preset("use double quotes", _PYTHON, fits=lambda code: code.has_single_quotes),
 )
 LONGEST_TITLE = 60
 
 
-def presets_for(language: str, own: Sequence[str], done: Collection[str] = ()) -> list[Preset]:
+def presets_for(
+    language: str, own: Sequence[str], done: Collection[str] = (), code: str = ""
+) -> list[Preset]:
     """What to offer in a language: the user's ``own`` instructions, then those of ours that are
-    ``done`` by the model, all where nothing is said of it."""
-    mine = [Preset(text.strip()[:LONGEST_TITLE], text.strip()) for text in own if text.strip()]
+    ``done`` by the model, all where nothing is said of it, and that fit the selected ``code``."""
+    mine = [
+        Preset(text.strip(), title=text.strip()[:LONGEST_TITLE]) for text in own if text.strip()
+    ]
+    selected = SelectedPython.of(code) if language == "python" else None
     ours = (one for one in PRESETS if not one.languages or language in one.languages)
-    return [*mine, *(one for one in ours if not done or one.instruction in done)]
+    fitting = (one for one in ours if selected is None or one.fits(selected))
+    return [*mine, *(one for one in fitting if not done or one.instruction in done)]

@@ -4,12 +4,17 @@ edit whose region was touched meanwhile is refused; nothing typed is ever overwr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from lsp_server.editor.editing.checks import checked_text, doubt_about, refuse_unparsed
+from lsp_server.editor.editing.checks import (
+    UNCHANGED,
+    checked_text,
+    doubt_about,
+    refuse_unparsed,
+)
 from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editor.editing.instruction_comments import comment_span, without_span
 from lsp_server.editor.editing.notes import noted_hunks
@@ -100,6 +105,12 @@ class PendingEdit:
 
 OnText = Callable[[str, int], None]
 """Called with the text so far and its tokens."""
+Help = Callable[[str], Awaitable[str]]
+"""Says of a model that did not make an edit what would help; empty for nothing."""
+
+
+async def _no_help(_model: str) -> str:
+    return ""
 
 
 class EditProvider:
@@ -111,9 +122,11 @@ class EditProvider:
         settings: Callable[[], Settings],
         engine: Callable[[], EngineInterface],
         functions: FunctionProcess | None = None,
+        what_helps: Help = _no_help,
     ) -> None:
         """``functions``: where renames in larger texts are computed; without it, here."""
         self._functions = functions
+        self._what_helps = what_helps
         self._client = client
         self._settings = settings
         self._engine = engine
@@ -172,7 +185,21 @@ class EditProvider:
             )
         if region.touched or document.between(region.start, region.end) != pending.selection:
             raise StaleDocument("the lines changed while they were being edited; edit again")
-        return self._fitted(pending, result)
+        if pending.renamed is not None:
+            return self._fitted(pending, result)
+        try:
+            edit = self._fitted(pending, result)
+        except EditRefused as error:
+            raise EditRefused(await self._with_help(str(error))) from None
+        if not edit.changes and not edit.warning:
+            edit.warning = await self._with_help(UNCHANGED)
+        return edit
+
+    async def _with_help(self, message: str) -> str:
+        """A message about a model's answer, and what would help."""
+        status = self._engine().status
+        found = "" if status.server else await self._what_helps(status.model)
+        return f"{message}. {found[:1].upper()}{found[1:]}" if found else message
 
     async def edit(self, request: EditRequest, on_text: OnText | None = None) -> EditResult:
         """Begin and finish an edit."""
@@ -256,7 +283,7 @@ class EditProvider:
             wanted = checked_text(job.selection, result, language, instruction, strict=False)
             if self._is_default() or asks_for_rename(instruction, job.selection):
                 refuse_unparsed(job.selection, wanted, language)
-            doubt = doubt_about(job.selection, wanted, language, instruction)
+            doubt = doubt_about(job.selection, wanted, language, instruction, before)
         after = before[:base] + wanted + before[base + len(pending.selection) :]
         return EditResult(
             version=document.version,
@@ -278,7 +305,8 @@ class EditProvider:
         if pending.renamed is not None:
             noted = pending.renamed
         else:
-            noted = noted_hunks(code, wanted, pending.job.instruction, document.language)
+            instruction = pending.job.instruction
+            noted = noted_hunks(code, wanted, instruction, document.language, document.text)
         return [
             TextEdit(
                 document.position_at(base + hunk.start),

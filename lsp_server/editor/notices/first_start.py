@@ -9,6 +9,7 @@ from lsp_server.editor.notices.asking import pressed
 from lsp_server.editor.protocol.progress import Progress
 from lsp_server.models.choices import write_choice
 from lsp_server.models.fetching_process import fetch_in_process
+from lsp_server.models.manifest import DEFAULT
 from lsp_server.models.progress import COMPILING
 from lsp_server.shared.errors import RedraftError
 
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     from lsp_server.editor.protocol.client_features import ClientFeatures
     from lsp_server.editor.protocol.jsonrpc import RedraftProtocol
 
-FETCH = "Fetch the Default (98 MB)"
-CHOOSE = "Choose One of This Machine"
+FETCH = "Fetch the Default"
+CHOOSE = "Choose…"
 NOT_NOW = "Not Now"
 QUESTION = (
     "Redraft completes and edits code with a model on this machine, and none is chosen. "
-    "The default is SmolLM2-135M with an adapter for code (Apache-2.0)."
+    "Fetch the default, SmolLM2-135M with an adapter for code (98 MB, Apache-2.0), or choose one?"
 )
 
 
@@ -53,7 +54,7 @@ async def offer_models(editor: OfferedEditor) -> None:
         return
     question.answer(title or "closed")
     if title == FETCH:
-        await fetch_default_model(editor)
+        await fetch_model(editor, DEFAULT, "completion")
     elif title == CHOOSE and editor.features.choose_model:
         editor.protocol.tell("redraft/chooseModel", {})
     elif title == CHOOSE:
@@ -62,10 +63,10 @@ async def offer_models(editor: OfferedEditor) -> None:
         )
 
 
-async def fetch_default_model(editor: OfferedEditor) -> None:
-    """Fetch it, show how far that is, and choose it for all editors that name none."""
+async def fetch_model(editor: OfferedEditor, name: str, purpose: str) -> None:
+    """Fetch a model, show how far that is, and choose it for all editors that name none."""
     progress = Progress(editor.protocol, None, editor.features.work_done_progress)
-    await progress.begin("Redraft: fetching the default model")
+    await progress.begin(f"Redraft: fetching the model {name}")
 
     def report(step: str, done: int, total: int) -> None:
         if step == COMPILING:
@@ -75,8 +76,8 @@ async def fetch_default_model(editor: OfferedEditor) -> None:
         progress.report(step + size, 100 * done // total if total else None)
 
     try:
-        path = await fetch_in_process(report=report)
-        write_choice("completion", str(path))
+        path = await fetch_in_process(name, report)
+        write_choice(purpose, str(path))
     except RedraftError as error:
         editor.show_warning(f"Redraft: {error}")
         return

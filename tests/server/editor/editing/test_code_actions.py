@@ -34,7 +34,10 @@ def offered(first: int, last: int, text: str = TEXT, **more: Any) -> list[types.
     settings = EditSettings(preset_instructions=more.pop("own", []))
     document = Document("file:///a.py", language, 3, text)
     span = types.Range(types.Position(first, 0), types.Position(last, 0))
-    where = ActionContext(document, span, more.pop("diagnostics", []), more.pop("only", []))
+    where = ActionContext(
+        *(document, span, more.pop("diagnostics", []), more.pop("only", [])),
+        is_unasked=more.pop("is_unasked", False),
+    )
     given = {name: more.pop(name, False) for name in ("withheld", "allowed")}
     done = more.pop("done", ())
     return code_actions(where, ClientFeatures(**more), settings, done=done, **given)
@@ -44,12 +47,67 @@ def test_what_a_models_card_names_is_offered_and_nothing_else() -> None:
     problem = types.Diagnostic(types.Range(types.Position(5, 0), types.Position(5, 3)), "unused")
     known = edits_of(DEFAULT_FILE)
     assert known
-    found = offered(5, 6, done=known, own=["sort the lines"], diagnostics=[problem])
+    has_all = 'def f(a: int) -> int:\n    """Nothing."""\n    return a  # back\n'
+    found = offered(0, 3, has_all, done=known, own=["sort the lines"], diagnostics=[problem])
     titles = {one.title.removeprefix("Redraft: ") for one in found}
     assert titles == {*known, "sort the lines"}
-    of_any = offered(5, 6, done=edits_of("other.gguf"), diagnostics=[problem])
+    of_any = offered(0, 3, has_all, done=edits_of("other.gguf"), diagnostics=[problem])
     assert len(of_any) > len(found)
     assert any(one.kind == types.CodeActionKind.QuickFix for one in of_any)
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        ("def f(a):\n    return a\n", {"add a docstring", "add type hints"}),
+        ("def f(a: int) -> int:\n    return a\n", {"add a docstring", "remove type hints"}),
+        (
+            "def f(a: int):\n    return a\n",
+            {"add a docstring", "add type hints", "remove type hints"},
+        ),
+        ('def f():\n    """Nothing."""\n', {"remove the docstring", "add type hints"}),
+        (
+            "    def f(self) -> None:\n        self.a = 1\n",
+            {"add a docstring", "remove type hints"},
+        ),
+        ("    def f(self):\n", {"add a docstring", "add type hints"}),
+        (
+            "def f(*a, **b) -> None: ...\n",
+            {"add a docstring", "add type hints", "remove type hints"},
+        ),
+        ("class A:\n    a = 1\n", {"add a docstring"}),
+        ("async def f(a):\n    await a\n", {"add a docstring", "add type hints"}),
+        ("x = 1  # one\n", {"remove comments"}),
+        ("x = '# none'\n", {"use double quotes"}),
+        ("    x: int = 1\n", {"remove type hints"}),
+        ('x = "%s" % y\n', {"use f-strings"}),
+        ('x = "{}".format(y)\n', {"use f-strings"}),
+        ('x = "a" + y + "b"\n', {"use f-strings"}),
+        ("x = a % b + c.format(d)\n", set()),
+        ('x = f"{y}"\n', set()),
+    ],
+)
+def test_ready_made_instructions_fit_the_selected_lines(code: str, wanted: set[str]) -> None:
+    found = {one.title.removeprefix("Redraft: ") for one in offered(0, code.count("\n"), code)}
+    assert found == {*wanted, "simplify"}
+
+
+def test_of_half_a_statement_nothing_is_known_and_all_is_offered() -> None:
+    found = {one.title.removeprefix("Redraft: ") for one in offered(0, 1, "    b, c]\n")}
+    assert {"remove the docstring", "add type hints", "simplify"} <= found
+
+
+def test_no_light_bulb_comes_at_every_cursor() -> None:
+    problem = types.Diagnostic(types.Range(types.Position(5, 0), types.Position(5, 3)), "unused")
+    for line in range(13):
+        if line != 3:
+            for given in ({}, {"withheld": True}, {"allowed": True}):
+                assert offered(line, line, edit_command=True, is_unasked=True, **given) == []
+            assert offered(line, line, edit_command=True), "who asks is answered"
+    assert len(offered(3, 3, edit_command=True, is_unasked=True)) == 1, "the comment's instruction"
+    fixes = offered(5, 5, edit_command=True, is_unasked=True, diagnostics=[problem])
+    assert [one.kind for one in fixes] == [types.CodeActionKind.QuickFix]
+    assert len(offered(5, 6, edit_command=True, is_unasked=True)) > 1, "lines are selected"
 
 
 def test_an_instruction_comment_is_about_the_statement_below_it() -> None:
@@ -184,9 +242,9 @@ def test_the_question_is_asked_only_where_the_client_can_ask() -> None:
 
 
 def test_ready_made_instructions_need_a_selection_and_fit_the_language() -> None:
-    titles = [one.title for one in offered(11, 12)]
+    titles = [one.title for one in offered(4, 10)]
     assert any("docstring" in title for title in titles)
-    assert all(one.kind == types.CodeActionKind.RefactorRewrite for one in offered(11, 12))
+    assert all(one.kind == types.CodeActionKind.RefactorRewrite for one in offered(4, 10))
 
 
 def test_problems_can_be_fixed() -> None:
@@ -223,9 +281,9 @@ def test_the_mark_of_generated_code_where_it_is_known() -> None:
 
 def test_ready_made_instructions_suit_the_language() -> None:
     def titles(**more: Any) -> set[str]:
-        return {one.title.removeprefix("Redraft: ") for one in offered(11, 12, **more)}
+        return {one.title.removeprefix("Redraft: ") for one in offered(4, 10, **more)}
 
-    assert {"add a docstring", "simplify", "remove comments"} <= titles()
+    assert titles() == {"add a docstring", "simplify", "add type hints"}
     assert titles(language="rust") == {"simplify"}
 
 

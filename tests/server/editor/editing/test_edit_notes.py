@@ -7,8 +7,10 @@ import asyncio
 import pytest
 from engine_stand_in import EngineStandIn
 
+from lsp_server.editor.editing.checks import doubt_about
 from lsp_server.editor.editing.hunks import apply_hunks, minimal_hunks
 from lsp_server.editor.editing.instruction_comments import comment_span, without_span
+from lsp_server.editor.editing.lsp import refuse_nothing
 from lsp_server.editor.editing.notes import NOT_IN_INSTRUCTION, ONLY_WHITE_SPACE, noted_hunks
 from lsp_server.editor.editing.provider import EditProvider, EditRequest, EditResult
 from lsp_server.models.manifest import DEFAULT, DEFAULT_FILE, read_manifest
@@ -155,3 +157,77 @@ def test_a_rename_needs_no_answer_of_a_model() -> None:
     edit, engine = edited(OLD, "nonsense", "rename prices to items")
     assert applied(OLD, edit) == OLD.replace("prices", "items")
     assert engine.jobs == []
+
+
+UNHELPED = "the model left the lines as they are; rephrase the instruction"
+
+
+async def names_a_model(model: str) -> str:
+    assert model == "/models/other.gguf"
+    return "another model does more"
+
+
+def edited_with_help(answer: str) -> EditResult:
+    document = Document("u", "python", 1, OLD)
+    engine = engine_of(answer, "/models/other.gguf")
+    provider = EditProvider("c", Settings, lambda: engine, what_helps=names_a_model)
+    request = EditRequest(document, "u.py", "", Position(0, 0), document.end(), "make it async")
+    return asyncio.run(provider.edit(request))
+
+
+def test_an_answer_that_changes_nothing_says_what_would_help() -> None:
+    edit, _ = edited(OLD, OLD, "make it async")
+    assert (edit.changes, edit.warning) == ([], UNHELPED)
+    with pytest.raises(EditRefused, match=UNHELPED):
+        refuse_nothing(edit)
+    edit = edited_with_help(OLD)
+    assert edit.warning == f"{UNHELPED}. Another model does more"
+    edit = edited_with_help(OLD.replace("def", "async def"))
+    assert (bool(edit.changes), edit.warning) == (True, "")
+
+
+def test_a_refusal_says_what_would_help() -> None:
+    with pytest.raises(EditRefused, match=r"rephrase the instruction\. Another model does more"):
+        edited_with_help("\n")
+
+
+RAMBLING = [
+    "class Verifier:\n"
+    + "".join(f"    def check_{one}(self, {one}): ...\n" for one in names.split())
+    for names in (
+        "alpha beta gamma delta epsilon zeta eta theta iota kappa mu nu xi omicron",
+        "north south east west up down left right front back inside outside here there",
+        "mars venus earth saturn pluto neptune moon sun comet star galaxy dust void light",
+        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen",
+        "red green blue white black grey pink brown olive navy teal lime cyan gold",
+    )
+]
+
+
+@pytest.mark.parametrize("text", RAMBLING)
+@pytest.mark.parametrize(
+    ("instruction", "is_doubtful"),
+    [
+        ("make it async", True),
+        ("use a set", True),
+        ("simplify the code without changing what it does", True),
+        ("write tests for it", False),
+        ("add a method for each name", False),
+        ("implement the class", False),
+    ],
+)
+def test_much_text_from_nowhere_that_was_not_asked_for_is_doubtful(
+    text: str, instruction: str, is_doubtful: bool
+) -> None:
+    new = f"{OLD}\n{text}"
+    doubt = doubt_about(OLD, new, "python", instruction, OLD)
+    assert ("much that was not asked for" in doubt) is is_doubtful
+    notes = [one.note for one in noted_hunks(OLD, new, instruction, "python", OLD)]
+    assert (NOT_IN_INSTRUCTION in notes) is is_doubtful
+    assert doubt_about(OLD, new, "python", instruction, f"{OLD}\n{text.upper()}") == "", (
+        "known text"
+    )
+    few = f"{OLD}\n{''.join(text.splitlines(keepends=True)[:5])}"
+    assert doubt_about(OLD, few, "python", instruction, OLD) == "", "a few lines"
+    edit, _ = edited(OLD, new, instruction)
+    assert bool(edit.warning) is is_doubtful

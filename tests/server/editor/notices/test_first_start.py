@@ -60,7 +60,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_default_is_fetched_with_progress_and_chosen(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fetched(report: Any) -> Path:
+    async def fetched(name: str, report: Any) -> Path:
+        assert name == "default"
         report("fetching", 49_000_000, 98_000_000)
         return home / "default.gguf"
 
@@ -79,7 +80,7 @@ def test_the_default_is_fetched_with_progress_and_chosen(
 def test_a_fetch_that_fails_is_told_and_nothing_is_chosen(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def failed(report: Any) -> Path:
+    async def failed(name: str, report: Any) -> Path:
         raise RedraftError("the index does not answer; try again")
 
     monkeypatch.setattr(first_start, "fetch_in_process", failed)
