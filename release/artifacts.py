@@ -78,7 +78,7 @@ def write_neovim_tree(file: Path, version: str, server: Path) -> None:
     entries = {
         str(one.relative_to(plugin)): one.read_bytes()
         for one in names
-        if one.is_file() and one.name[0] != "."
+        if one.is_file() and one.name[0] != "." and one.name != "tags"
     }
     text = entries["README.md"].decode("utf-8")
     for picture in re.findall(r"\]\(\.\./(media/[^)]+)\)", text):

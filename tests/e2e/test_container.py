@@ -56,7 +56,9 @@ def test_it_names_what_there_is(container: Any) -> None:
     editor = container["customizations"]["vscode"]
     assert editor["extensions"] == [f"{manifest['publisher']}.{manifest['name']}"]
     (setting,) = editor["settings"]
-    assert manifest["contributes"]["configuration"]["properties"][setting]["scope"] == "machine"
+    sections = manifest["contributes"]["configuration"]
+    (described,) = (one["properties"][setting] for one in sections if setting in one["properties"])
+    assert described["scope"] == "machine"
     makefile = (REPOSITORY / "Makefile").read_text("utf-8")
     assert container["postCreateCommand"] == "make .venv/.ready"
     assert "VENV := .venv\n" in makefile

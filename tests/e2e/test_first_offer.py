@@ -25,7 +25,7 @@ def messages(editor: Driver) -> list[str]:
 
 def joined(environment: dict[str, str], name: str = "vscode", **options: bool) -> Driver:
     editor = Driver(environment)
-    editor.chosen = {"title": "Choose One of This Machine"}
+    editor.chosen = {"title": "Choose…"}
     editor.initialize(profile(name), redraft=options)
     return editor
 
@@ -38,7 +38,7 @@ def test_the_first_start_offers_a_model_once(environment: dict[str, str], first:
     editors = [joined(environment)]
     try:
         told = editors[0].request("redraft/status", {})
-        assert (told["state"], told["message"]) == ("error", "no model is chosen")
+        assert (told["state"], told["message"]) == ("inactive", "no model is chosen")
         assert "redraft models get default" in told["remedy"]
         told = editors[0].wait_for(lambda message: message["method"] == "window/showMessage")
         assert "redraft models get default" in told["params"]["message"]
@@ -48,10 +48,11 @@ def test_the_first_start_offers_a_model_once(environment: dict[str, str], first:
         editors[1].wait_for(lambda message: message["method"] == "redraft/chooseModel")
         (offer,) = offers(editors[1])
         assert "none is chosen" in offer["message"]
+        assert "98 MB" in offer["message"]
         titles = [one["title"] for one in offer["actions"]]
-        assert titles == ["Fetch the Default (98 MB)", "Choose One of This Machine", "Not Now"]
+        assert titles == ["Fetch the Default", "Choose…", "Not Now"]
         wait_until(kept.is_file)
-        assert json.loads(kept.read_text()) == {"answer": "Choose One of This Machine"}
+        assert json.loads(kept.read_text()) == {"answer": "Choose…"}
         editors.append(joined(environment, chooseModel=True))
         editors[2].request("redraft/status", {})
         assert offers(editors[2]) == []

@@ -44,7 +44,7 @@ def redraft(python: Path, *arguments: object) -> subprocess.CompletedProcess[str
 def completion(python: Path, model: Path, file: Path, *options: str) -> str:
     """The text of a completion at the end of ``return``."""
     told = redraft(
-        python, "complete", file, "--line", 1, "--character", 11, "--model", model,
+        python, "complete", file, "--line", 2, "--character", 12, "--model", model,
         "--threads", "1", "--backend", "own", "--json", *options,
     )  # fmt: skip
     assert told.returncode == 0, told.stderr
@@ -92,7 +92,7 @@ def test_another_model_says_what_to_install(kind: str, python: Path, tmp_path: P
         (folder / "tokenizer.json").rename(folder / "tokenizer.model")
     else:
         model = save(folder, kind)
-    at = file, "--line", 1, "--character", 11, "--model", model, "--backend", "own"
+    at = file, "--line", 2, "--character", 12, "--model", model, "--backend", "own"
     line = refusal(python, "complete", *at)
     assert str(model) in line
     assert line.endswith(INSTALL)
@@ -101,7 +101,7 @@ def test_another_model_says_what_to_install(kind: str, python: Path, tmp_path: P
 def test_what_else_needs_torch_says_so(python: Path, tmp_path: Path) -> None:
     file = tmp_path / "area.py"
     file.write_text(CODE, "utf-8")
-    at = file, "--line", 1, "--character", 11, "--model", SMALL_MODEL, "--device", "cuda"
+    at = file, "--line", 2, "--character", 12, "--model", SMALL_MODEL, "--device", "cuda"
     assert refusal(python, "complete", *at).endswith(INSTALL)
 
 

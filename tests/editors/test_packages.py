@@ -85,14 +85,15 @@ def test_every_module_loads_and_the_help_has_its_tags(
     loaded = "\n".join(
         f"require('{name.removesuffix('.init')}')" for name in modules if not name.endswith("types")
     )
-    shutil.copytree(PLUGIN / "doc", tmp_path / "doc")
+    for folder in ("doc", "plugin"):
+        shutil.copytree(PLUGIN / folder, tmp_path / folder)
+    (tmp_path / "doc/tags").unlink(missing_ok=True)
     script = tmp_path / "load.lua"
     script.write_text(
         f"vim.opt.runtimepath:prepend('{PLUGIN}')\n{loaded}\n"
-        "vim.cmd.runtime('plugin/redraft.lua')\n"
+        f"vim.cmd.source('{tmp_path}/plugin/redraft.lua')\n"
         "assert(vim.fn.exists(':Redraft') == 2)\n"
         f"assert(loadfile('{PLUGIN}/lsp/redraft.lua'))\n"
-        f"vim.cmd.helptags('{tmp_path}/doc')\n"
         f"vim.opt.runtimepath:append('{tmp_path}')\n"
         "for _, tag in ipairs({ 'redraft', 'redraft-setup', ':Redraft', 'RedraftStatus' }) do\n"
         "  vim.cmd.help(tag)\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
 from installed import CLIENTS, ROOT
 
@@ -20,10 +21,28 @@ def test_manifest_and_page_have_the_servers_settings() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def settings_of(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The settings of all groups."""
+    return {
+        name: one
+        for section in manifest["contributes"]["configuration"]
+        for name, one in section["properties"].items()
+    }
+
+
+def test_settings_are_in_groups_in_an_order() -> None:
+    sections = json.loads(MANIFEST.read_text(encoding="utf-8"))["contributes"]["configuration"]
+    assert [section["order"] for section in sections] == [*range(len(sections))]
+    assert len({section["title"] for section in sections}) == len(sections) > 5
+    for section in sections:
+        orders = [one["order"] for one in section["properties"].values()]
+        assert orders == [*range(len(orders))]
+
+
 def test_untrusted_folders_choose_no_paths() -> None:
     manifest = json.loads(MANIFEST.read_text(encoding="utf-8"))
     restricted = manifest["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
-    properties = manifest["contributes"]["configuration"]["properties"]
+    properties = settings_of(manifest)
     assert set(restricted) <= set(properties)
     models = {name for name in properties if name.endswith((".path", ".model", ".draftModel"))}
     assert len(models) == 6
@@ -33,7 +52,7 @@ def test_untrusted_folders_choose_no_paths() -> None:
 
 def test_no_workspace_sets_a_server_and_no_file_holds_its_key() -> None:
     manifest = json.loads(MANIFEST.read_text(encoding="utf-8"))
-    properties = manifest["contributes"]["configuration"]["properties"]
+    properties = settings_of(manifest)
     own = {name: one["scope"] for name, one in properties.items() if ".server." in name}
     assert "redraft.server.url" in own
     assert set(own.values()) == {"machine"}

@@ -40,7 +40,7 @@ CODE = (
     "def area(width, height):\n    return width * height\n\n\ndef volume(width, height, depth):\n"
 )
 TYPED = "    return "
-FETCH = "Fetch the Default (98 MB)"
+FETCH = "Fetch the Default"
 CHOOSE_FIRST = "vim.ui.select = function(items, _, chosen) chosen(items[1]) end"
 """In Neovim a message with buttons is a list: the default model is its first entry."""
 

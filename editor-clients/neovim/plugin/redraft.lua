@@ -3,6 +3,12 @@ if vim.g.loaded_redraft then
 end
 vim.g.loaded_redraft = true
 
+-- Plugin managers make the tags of the help; a folder that was merely put on the runtime path has none.
+local doc = vim.fn.fnamemodify(debug.getinfo(1, 'S').source:sub(2), ':p:h:h') .. '/doc'
+if vim.fn.getftime(doc .. '/tags') < vim.fn.getftime(doc .. '/redraft.txt') then
+  pcall(vim.cmd.helptags, doc)
+end
+
 vim.api.nvim_create_user_command('Redraft', function(call)
   require('redraft.command').run(call)
 end, {

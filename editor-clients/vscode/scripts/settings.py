@@ -16,6 +16,17 @@ from lsp_server.shared.settings import Settings, camel_case
 FOLDER = Path(__file__).resolve().parent.parent
 MANIFEST = FOLDER / "package.json"
 CLIENT_ONLY = ("redraft.serverPath", "redraft.trace.server")
+SECTIONS = {
+    "Redraft": ("enabled", "languages", "folders", "serverPath"),
+    "Model": ("model",),
+    "Suggestions": ("completion",),
+    "Next Edits": ("nextEdits",),
+    "Edits with Instruction": ("edit",),
+    "Index and Context": ("index", "context"),
+    "A Team's Server": ("server",),
+    "Log": ("log", "trace"),
+}
+"""The groups of the settings' page, and the first words of what stands in each."""
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 
@@ -32,6 +43,26 @@ def properties(kind: type[Any] = Settings, path: str = "redraft") -> dict[str, A
             # Secrets are kept in the editor's secret storage and never stand in a file.
             found[name] = _property(item, hints[item.name], getattr(defaults, item.name))
     return found
+
+
+def sections(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The settings in groups, in the order in which the page shows them."""
+    by_word: dict[str, dict[str, Any]] = {}
+    for name, described in found.items():
+        by_word.setdefault(name.split(".")[1], {})[name] = described
+    return [
+        {
+            "title": title,
+            "order": order,
+            "properties": {
+                name: {**described, "order": place}
+                for place, (name, described) in enumerate(
+                    setting for word in words for setting in by_word.pop(word).items()
+                )
+            },
+        }
+        for order, (title, words) in enumerate(SECTIONS.items())
+    ]
 
 
 def _property(item: dataclasses.Field[Any], hint: Any, default: Any) -> dict[str, Any]:
@@ -61,9 +92,13 @@ def _type(hint: Any) -> dict[str, Any]:
 def manifest_text() -> str:
     """package.json as it should be."""
     manifest = json.loads(MANIFEST.read_text(encoding="utf-8"))
-    configuration = manifest["contributes"]["configuration"]
-    own = {name: configuration["properties"][name] for name in CLIENT_ONLY}
-    configuration["properties"] = own | properties()
+    before = {
+        name: described
+        for section in manifest["contributes"]["configuration"]
+        for name, described in section["properties"].items()
+    }
+    found = {name: before[name] for name in CLIENT_ONLY} | properties()
+    manifest["contributes"]["configuration"] = sections(found)
     return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -12,6 +12,8 @@ import { runVisibly } from "./terminal";
 
 const run = promisify(execFile);
 
+/** Of the server and what it needs, as the release check measures it. */
+const INSTALLED_SIZE = "600 MB";
 const DECLINED = "redraft.declinedInstallation";
 
 export class PrivateEnvironment {
@@ -42,20 +44,23 @@ export class PrivateEnvironment {
   async offer(question: string): Promise<boolean> {
     const { version } = await this.pinned();
     if (this.context.globalState.get(DECLINED) === version) return false;
-    const detail = `Redraft ${version} comes with this extension; what it needs is fetched from the Python Package Index.`;
-    const answer = await vscode.window.showInformationMessage(
-      `${question} ${detail}`,
-      "Install",
-      "Install from a File…",
-      "Choose a Path",
-      "Not Now",
-    );
+    const needed = `what it needs (${INSTALLED_SIZE} once installed) is fetched from the Python Package Index`;
+    const detail = `Redraft ${version} comes with this extension; ${needed}.`;
+    const answer = await vscode.window.showInformationMessage(`${question} ${detail}`, "Install", "Other Ways…", "Not Now");
     if (answer === "Install") return this.install();
-    if (answer === "Install from a File…") return this.installFromFile();
-    if (answer === "Choose a Path") {
+    if (answer === "Other Ways…") return this.offerOtherWays();
+    if (answer === "Not Now") await this.context.globalState.update(DECLINED, version);
+    return false;
+  }
+
+  private async offerOtherWays(): Promise<boolean> {
+    const fromFile = { label: "Install from a file…", detail: "What `install.py download` wrote on a machine with a network" };
+    const byPath = { label: "Choose the path of a server…", detail: "One that is installed already" };
+    const chosen = await vscode.window.showQuickPick([fromFile, byPath], { title: "Redraft's server" });
+    if (chosen === fromFile) return this.installFromFile();
+    if (chosen === byPath) {
       await vscode.commands.executeCommand("workbench.action.openSettings", "redraft.serverPath");
     }
-    if (answer === "Not Now") await this.context.globalState.update(DECLINED, version);
     return false;
   }
 

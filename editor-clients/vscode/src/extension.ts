@@ -87,7 +87,8 @@ class Extension implements vscode.Disposable {
         await this.connect(this.command);
         return;
       }
-      this.status.show({ state: "error", message: "no server found", remedy: "click to install one or set its path" });
+      // Red is for what went wrong; nothing did.
+      this.status.show({ state: "inactive", message: "no server found", remedy: "click to install one or set its path" });
       const question = "Redraft's server was not found. Install it into a private Python environment of this extension?";
       if (await this.environment.offer(question)) await this.start();
     } catch (error) {

@@ -20,7 +20,7 @@ export async function chooseModel(client?: BaseLanguageClient, command?: string)
       run: () => vscode.commands.executeCommand("workbench.action.openSettings", "redraft.model.path"),
     },
   ];
-  const choices = found(client).then((listed) => [...choicesOf(listed, command), ...others]);
+  const choices = found(client).then((listed) => [...choicesOf(listed, client, command), ...others]);
   const chosen = await vscode.window.showQuickPick(choices, { title: "Redraft: which model shall run?" });
   await chosen?.run();
 }
@@ -36,13 +36,13 @@ async function found(client?: BaseLanguageClient): Promise<Models | undefined> {
 }
 
 /** What is here and can be opened, what can be fetched: the recommended one first. */
-function choicesOf(listed?: Models, command?: string): Choice[] {
+function choicesOf(listed?: Models, client?: BaseLanguageClient, command?: string): Choice[] {
   if (!listed) return [];
   const usable = listed.models.filter((model) => !model.problem && model.paths.length > 0);
   const best = listed.recommended;
   const choices = [
     ...usable.map((model) => ({ name: model.name, choice: choiceOf(model) })),
-    ...(command ? listed.offered.map((model) => ({ name: model.name, choice: offerOf(model, command) })) : []),
+    ...(command ? listed.offered.map((model) => ({ name: model.name, choice: offerOf(model, client, command) })) : []),
   ];
   const first = choices.filter((one) => one.name === best.name);
   for (const { choice } of first) {
@@ -61,15 +61,15 @@ function choiceOf(model: ModelCard): Choice {
   };
 }
 
-function offerOf(model: OfferedModel, command: string): Choice {
+function offerOf(model: OfferedModel, client: BaseLanguageClient | undefined, command: string): Choice {
   const bytes = model.fetched_bytes;
-  const size = bytes ? `${Math.round(bytes / 1e6).toString()} MB` : "what the hub says";
+  const size = bytes ? `${Math.round(bytes / 1e6).toString()} MB` : "the hub knows the size";
   const licence = model.terms ? `${model.licence}: ${model.terms}` : model.licence;
   return {
     label: `$(cloud-download) ${model.name}`,
-    description: `fetch ${size}, ${facts(model)}`,
+    description: bytes ? `fetch ${size}, ${facts(model)}` : `fetch, ${facts(model)}`,
     detail: model.purpose ? `for ${model.purpose}` : "",
-    run: () => fetchModel(command, model.name, size, licence),
+    run: () => fetchModel(model, `${size}, licence ${licence}`, client, command),
   };
 }
 
@@ -81,12 +81,20 @@ function facts(model: ModelCard): string {
   return parts.filter((part) => part).join(", ");
 }
 
-/** Asks, then fetches where the user sees how far it is. What was fetched is in the list afterwards. */
-async function fetchModel(command: string, name: string, size: string, licence: string): Promise<void> {
-  const question = `Fetch ${name} (${size}, licence ${licence})?`;
+/** Asks, fetches where the user sees how far it is, and chooses what came. */
+async function fetchModel(
+  model: OfferedModel,
+  about: string,
+  client: BaseLanguageClient | undefined,
+  command: string,
+): Promise<void> {
+  const question = `Fetch ${model.name} (${about})?`;
   if ((await vscode.window.showInformationMessage(question, { modal: true }, "Fetch")) !== "Fetch") return;
-  const code = await runVisibly("fetch a model", command, ["models", "get", name]);
-  if (code === 0) await vscode.commands.executeCommand("redraft.chooseModel");
+  if ((await runVisibly("fetch a model", command, ["models", "get", model.name])) !== 0) return;
+  const places = (await found(client))?.models.flatMap((one) => one.paths) ?? [];
+  const place = places.find((path) => path.split(/[\\/]/).pop() === model.file);
+  const isForNextEdits = model.does.includes("next-edit") && !model.does.includes("fim");
+  if (place) await setPath(place, isForNextEdits ? "nextEdits.model" : "model.path");
 }
 
 async function chooseFile(): Promise<void> {
@@ -109,10 +117,10 @@ async function chooseFolder(): Promise<void> {
 }
 
 /** Where the path is set now it is set anew, so that the choice counts. */
-async function setPath(path: string): Promise<void> {
+async function setPath(path: string, name = "model.path"): Promise<void> {
   const settings = vscode.workspace.getConfiguration("redraft");
-  const known = settings.inspect<string>("model.path");
+  const known = settings.inspect<string>(name);
   const target =
     known?.workspaceValue === undefined ? vscode.ConfigurationTarget.Global : vscode.ConfigurationTarget.Workspace;
-  await settings.update("model.path", path, target);
+  await settings.update(name, path, target);
 }

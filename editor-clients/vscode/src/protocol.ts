@@ -93,6 +93,8 @@ export interface ModelCard {
 /** A model that `redraft models get` can fetch. */
 export interface OfferedModel extends ModelCard {
   bytes: number;
+  /** Its name once it is here. */
+  file: string;
   /** What comes over the network, 0 where only the hub knows. */
   fetched_bytes: number;
 }

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="file to complete")
-    parser.add_argument("--line", type=int, required=True, help="line of the cursor, from 0")
+    parser.add_argument("--line", type=int, required=True, help="line of the cursor, from 1")
     parser.add_argument(
-        "--character", type=int, required=True, help="column of the cursor, from 0, in UTF-16 units"
+        "--character", type=int, required=True, help="column of the cursor, from 1, in UTF-16 units"
     )
     parser.add_argument("--max-tokens", type=int, default=64, help="stop after this many tokens")
     parser.add_argument("--single-line", action="store_true", help="stop at the line's end")
@@ -81,12 +81,12 @@ def _job(args: argparse.Namespace, path: Path, workspace: Path) -> CompletionJob
     if not text:
         raise RedraftError(f"{path} is empty; write the first words")
     document = Document(path.as_uri(), "", 0, text)
-    if not 0 <= args.line <= document.end().line or args.character < 0:
+    if not 1 <= args.line <= document.end().line + 1 or args.character < 1:
         raise RedraftError(
             f"line {args.line}, character {args.character} is outside of {path}, "
-            f"which has {document.end().line + 1} lines"
+            f"which has {document.end().line + 1} lines; both count from 1"
         )
-    offset = document.offset(document.position(args.line, args.character, "utf-16"))
+    offset = document.offset(document.position(args.line - 1, args.character - 1, "utf-16"))
     if reason := file_reason(args.file, text):
         raise RedraftError(f"{args.file} may hold secrets ({reason}) and is not read")
     inside = path.is_relative_to(workspace)

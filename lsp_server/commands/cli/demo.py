@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from lsp_server.commands.cli.fetch_and_compile import fetch_and_compile
+from lsp_server.commands.cli.first_choice import choose_if_none
 from lsp_server.commands.cli.progress import shown_progress
 from lsp_server.commands.cli.terminal import terminal
 from lsp_server.commands.demo import answers, show
@@ -75,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
     console.print()
     name = args.folder.resolve().name if args.folder else "the bakery"
     console.print(show.summary(name, shown))
+    if args.model == DEFAULT:
+        console.print(f"The model is here, {model}; {choose_if_none(Path(model))}.", soft_wrap=True)
     if args.json:
         args.json.write_text(json.dumps([asdict(one) for one in shown], indent=2), "utf-8")
     return 0

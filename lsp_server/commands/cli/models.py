@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lsp_server.commands.cli.fetch_and_compile import fetch_and_compile
+from lsp_server.commands.cli.first_choice import choose_if_none
 from lsp_server.commands.cli.output import add_json_argument, write_json
 from lsp_server.commands.cli.progress import (
     agree_to_licence,
@@ -84,6 +85,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help="a name of the list, or OWNER/NAME[:FILE or quantisation] of any GGUF file of "
         "Hugging Face",
+    )
+    get.add_argument(
+        "--for", dest="purpose", choices=PURPOSES, help="choose it for this, whatever was chosen"
     )
     get.add_argument(
         "--from", dest="source", type=Path, metavar="FILE", help="use this file, after checking it"
@@ -246,8 +250,7 @@ def _get(args: argparse.Namespace) -> int:
     if args.progress == "json":
         say(json.dumps({"file": str(file)}), flush=True)
     already = " is here already" if here else ""
-    chosen_by = f"`redraft models use {file.stem}` chooses it"
-    console.print(in_one_line(f"{file}{already}; {chosen_by}"))
+    console.print(in_one_line(f"{file}{already}; {choose_if_none(file, args.purpose)}"))
     return 0
 
 
@@ -269,6 +272,10 @@ def _about_offer(model: OfferedModel, free: int) -> list[str]:
         f"for {model.purpose or ', '.join(WORDS[word] for word in model.does)}",
         f"{size}, licence {model.licence}{terms}; {model.source}",
     ]
+    if (figure := model.edit_figure) is not None:
+        lines.append(
+            f"edits: {figure.percent:g} % of {figure.test}, as published ({figure.source})"
+        )
     if model.also:
         lines.append(f"also called {', '.join(model.also)}")
     if not model.fits(free):

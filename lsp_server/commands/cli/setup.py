@@ -81,28 +81,48 @@ def run(args: argparse.Namespace) -> int:
     place = next(found, 0)
     if not args.json:
         _show(console, report["machine"], options, place, best, for_edits)
-    option = (
-        options[place] if args.yes else None if args.json else _ask_option(options, place, _input)
-    )
+    option: ModelCard | None = None
+    if args.yes:
+        option = options[place]
+    elif not args.json and _can_answer():
+        option = _ask_option(options, place, _input)
+    elif not args.json:
+        option = _obvious(options, place, read_choices().completion, console)
     trial = None
     if option is not None:
         path = _fetched(option, console, None if args.yes else _input)
         trial = None if args.no_trial else _tried(path, console)
         report["trial"] = trial and asdict(trial)
         _choose(path, console)
-        if for_edits is not None and option is options[place]:
+        if for_edits is not None and option is options[place] and (args.yes or _can_answer()):
             _choose_for_edits(for_edits, [*models, *offered], console, None if args.yes else _input)
         report["chosen"] = models_document(models, read_choices(), offered)["chosen"]
     if args.json:
         write_json(args.json, report)
-    elif option is not None:
+    else:
         _show_snippets(console, _snippets(args.editor))
     return int(bool(trial and trial.problems))
 
 
+def _can_answer() -> bool:
+    return sys.stdin.isatty() or "REDRAFT_ASSUME_TERMINAL" in os.environ
+
+
+def _obvious(
+    options: Sequence[ModelCard], place: int, chosen: str, console: Console
+) -> ModelCard | None:
+    """What is taken where nobody can answer: the model that is chosen already stays, else the
+    recommended one where it is here. Nothing is fetched unasked."""
+    if chosen:
+        console.print(f"\n{chosen} stays chosen.", soft_wrap=True, highlight=False)
+    elif options[place].paths:
+        return options[place]
+    else:
+        console.print(f"\nNothing is chosen; `redraft setup --yes` fetches {options[place].name}.")
+    return None
+
+
 def _input(question: str) -> str:
-    if not sys.stdin.isatty() and "REDRAFT_ASSUME_TERMINAL" not in os.environ:
-        raise RedraftError("nobody can answer questions here; run it in a terminal, or with --yes")
     try:
         return input(printable(question)).strip()
     except EOFError:
@@ -112,7 +132,8 @@ def _input(question: str) -> str:
 def _is_for_this_machine(model: OfferedModel) -> bool:
     """Whether a model that can be fetched is worth a line: ``redraft models get`` lists all."""
     quick = model.speed is not None and model.speed.tokens_per_s >= FEWEST_TOKENS_OF_EDITS_PER_S
-    return quick and not {"next-edit", "apply"}.intersection(model.does) and model.fits()
+    does_one_thing = {"next-edit", "apply"}.intersection(model.does) and "fim" not in model.does
+    return quick and not does_one_thing and model.fits()
 
 
 def _machine() -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from accel.errors import NO_MODEL
 from lsp_server.index.client import WorkspaceState
 from lsp_server.models.used import UsedModel, UsedModels
 from lsp_server.shared.contract.engine import EngineInterface
@@ -89,7 +90,8 @@ def status_message(condition: Condition) -> dict[str, Any]:
     rounded = performance.tokens_per_forward
     completes, edits = condition.engine.status, condition.edit_engine.status
     engines = {condition.engine, condition.edit_engine}
-    remedy = _remedy_of_failure(condition) if state in ("error", "ready") else ""
+    has_remedy = state in ("error", "ready") or message == NO_MODEL
+    remedy = _remedy_of_failure(condition) if has_remedy else ""
     if state == "inactive" and condition.document in condition.withheld:
         remedy = _WITHHELD_REMEDY
     return {
@@ -156,7 +158,8 @@ def _state(condition: Condition) -> tuple[str, str]:
     if condition.paused:
         return "paused", f"paused {condition.paused}"
     if engine.state == "failed":
-        return "error", engine.message
+        # Nothing is wrong where nothing was chosen.
+        return "inactive" if engine.message == NO_MODEL else "error", engine.message
     if condition.inactive:
         return "inactive", condition.inactive
     if engine.state == "loading":

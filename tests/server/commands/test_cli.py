@@ -69,7 +69,7 @@ def test_wrong_use_is_told(words: list[str], capsys: pytest.CaptureFixture[str])
     ("words", "told"),
     [
         (["index", "no/such/folder"], "no/such/folder"),
-        (["complete", "no_such_file.py", "--line", "0", "--character", "0"], "no_such_file.py"),
+        (["complete", "no_such_file.py", "--line", "1", "--character", "1"], "no_such_file.py"),
     ],
 )
 def test_errors_of_the_world_are_one_line(words: list[str], told: str, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_errors_of_the_world_are_one_line(words: list[str], told: str, tmp_path:
 def test_complete_refuses_a_position_outside_the_file(tmp_path: Path) -> None:
     path = tmp_path / "short.py"
     path.write_text("x = 1\n", encoding="utf-8")
-    for line, character in ((7, 0), (-1, 0), (0, -1)):
+    for line, character in ((3, 1), (7, 1), (0, 1), (-1, 1), (1, 0), (1, -1)):
         ended = subprocess.run(
             [sys.executable, "-m", "lsp_server", "complete", str(path), f"--line={line}",
              f"--character={character}"],
@@ -104,7 +104,7 @@ def test_complete_refuses_a_position_outside_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ["complete", "--line=0", "--character=0"],
+        ["complete", "--line=1", "--character=1"],
         ["edit", "--lines=1:1", "--instruction=rename it"],
     ],
 )
@@ -122,14 +122,14 @@ def test_complete_says_of_an_empty_file_that_it_is_empty(
 ) -> None:
     path = tmp_path / "empty.py"
     path.write_bytes(b"")
-    assert main(["complete", str(path), "--line", "0", "--character", "0"]) == 1
+    assert main(["complete", str(path), "--line", "1", "--character", "1"]) == 1
     assert capsys.readouterr().err == f"redraft: {path} is empty; write the first words\n"
 
 
 def test_complete_takes_lone_carriage_returns_as_line_ends(tmp_path: Path) -> None:
     path = tmp_path / "old.py"
     path.write_bytes(b"def f(x):\r    return x\r\ny = f(\r")
-    arguments = ["complete", str(path), "--line", "2", "--character", "6"]
+    arguments = ["complete", str(path), "--line", "3", "--character", "7"]
     parser = argparse.ArgumentParser()
     complete_command.add_arguments(parser)
     job = complete_command._job(parser.parse_args(arguments[1:]), path, tmp_path)
@@ -143,7 +143,7 @@ def test_complete_reads_no_file_with_secrets(
 ) -> None:
     path = tmp_path / name
     path.write_text("key = 'ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z0K'\n")
-    assert main(["complete", str(path), "--line", "0", "--character", "0"]) == 1
+    assert main(["complete", str(path), "--line", "1", "--character", "1"]) == 1
     assert "may hold secrets" in capsys.readouterr().err
 
 

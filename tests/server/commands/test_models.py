@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint
 from lsp_server.commands.cli import models as command
+from lsp_server.commands.cli.first_choice import choose_if_none
 from lsp_server.commands.cli.main import main
 from lsp_server.models import catalogue
 from lsp_server.models.catalogue import find_model, known_models
@@ -265,6 +267,35 @@ def test_a_choice_is_kept_and_taken_back(weights: Path, home: Path) -> None:
     assert read_choices() == Choices(drafts=str(path))
     assert main(["models", "use", "small", "--for", "edits"]) == 0
     assert read_choices() == Choices(edits=str(path), drafts=str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "purpose"),
+    [
+        ("small.gguf", "completion"),
+        ("redraft-default-135m.gguf", "completion"),
+        ("qwen2.5-coder-1.5b-q8_0.gguf", "completion"),
+        ("sweep-next-edit-1.5b.q8_0.v2.gguf", "next-edits"),
+        ("zeta-2.1-q8_0.gguf", "next-edits"),
+    ],
+)
+def test_the_first_model_that_is_fetched_is_chosen_for_what_it_does(
+    name: str, purpose: str, weights: Path, home: Path
+) -> None:
+    file = placed(weights, home / name)
+    told = choose_if_none(file)
+    assert told.startswith(f"it is chosen for {purpose}, where nothing was")
+    assert getattr(read_choices(), purpose.replace("-", "_")) == str(file)
+    other = placed(weights, home / f"other-{name}")
+    wanted = " --for next-edits" if purpose == "next-edits" else ""
+    assert choose_if_none(other) == f"`redraft models use other-{file.stem}{wanted}` chooses it"
+    assert str(other) not in asdict(read_choices()).values()
+
+
+def test_a_fetched_file_that_is_no_model_is_not_chosen(home: Path) -> None:
+    (home / "text.gguf").write_bytes(b"no model")
+    assert choose_if_none(home / "text.gguf") == "`redraft models use text` chooses it"
+    assert read_choices() == Choices()
 
 
 @pytest.mark.parametrize("written", ["whole", "relative", "from home"])

@@ -103,8 +103,8 @@ def test_a_completion_is_the_same_with_all_of_them(tmp_path: Path) -> None:
         (tmp_path / ".numba_config.yaml").write_text(config)
         program = "import sys; from lsp_server.commands.cli.main import main; main()"
         done = subprocess.run(
-            [sys.executable, "-c", program, "complete", "code.py", "--line", "3", "--character",
-             "18", "--threads", "1"],
+            [sys.executable, "-c", program, "complete", "code.py", "--line", "4", "--character",
+             "19", "--threads", "1"],
             cwd=tmp_path, env={**plain(), **kept, "XDG_CONFIG_HOME": str(tmp_path), **more},
             capture_output=True, text=True, check=True,
         )  # fmt: skip

@@ -103,7 +103,7 @@ def test_no_command_loads_a_module_of_the_folder_it_is_started_in(play: Play) ->
 
 @pytest.mark.timeout(900)
 def test_commands_at_work_run_nothing_of_the_folder(play: Play) -> None:
-    place = ("code.txt", "--line", "3", "--character", "18")
+    place = ("code.txt", "--line", "4", "--character", "19")
     assert play.run("complete", *place, "--threads", "1")
     play.run("edit", "code.txt", "--lines", "1:4", "--instruction", "rename prices to items")
     play.run("index", ".")
@@ -228,7 +228,7 @@ def test_a_folder_on_pythonpath_gives_no_module(play: Play, where: str) -> None:
     given = where.format(folder=play.folder)
     play.run("models", "--json", PYTHONPATH=given)
     play.run("index", ".", PYTHONPATH=given)
-    place = ("code.txt", "--line", "3", "--character", "18", "--threads", "1")
+    place = ("code.txt", "--line", "4", "--character", "19", "--threads", "1")
     assert play.run("complete", *place, PYTHONPATH=given)
 
 
@@ -268,7 +268,7 @@ def test_an_installation_outside_of_pythons_own_folders_is_found(
     failed = subprocess.run([play.command, "models"], env=missing, capture_output=True, check=False)
     assert b"No module named 'lsp_server'" in failed.stderr
     play.run("models", "--json")
-    place = ("code.txt", "--line", "3", "--character", "18", "--threads", "1")
+    place = ("code.txt", "--line", "4", "--character", "19", "--threads", "1")
     assert play.run("complete", *place)
     test_an_editors_server_runs_nothing_of_the_folder(play)
 

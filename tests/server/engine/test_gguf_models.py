@@ -85,7 +85,7 @@ def test_a_folder_of_files_is_told_wherever_a_model_is_asked_for(
             refused(tmp_path)
     source = tmp_path / "a.py"
     source.write_text("x = 1\n")
-    place = [str(source), "--line", "0", "--character", "0"]
+    place = [str(source), "--line", "1", "--character", "1"]
     lines = [str(source), "--lines", "1:1", "--instruction", "add a docstring"]
     for command in (["complete", *place], ["edit", *lines], ["index", str(tmp_path)]):
         assert main([*command, "--model", str(tmp_path)]) == 1
@@ -217,7 +217,7 @@ def test_a_request_does_not_wait_while_llama_cpp_is_compared(
 def test_a_completion_on_the_command_line(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text("def f(a):\n    b = \n    return b\n", encoding="utf-8")
-    place = ["--line", "1", "--character", "8", "--model", str(model), "--backend", "own"]
+    place = ["--line", "2", "--character", "9", "--model", str(model), "--backend", "own"]
     done = subprocess.run(
         [sys.executable, "-m", "lsp_server", "complete", str(file), *place, "--kv-type", "int8"],
         capture_output=True,
