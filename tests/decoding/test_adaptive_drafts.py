@@ -4,6 +4,7 @@ file, the text stays plain decoding's, and right guesses save forwards."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,13 @@ from tiny_models import byte_tokenizer, numbers, open_engine, random_prompt, run
 from accel.batch import chain_batch
 from accel.draft_tree import DraftTree, Source
 from accel.drafting import default_drafter, drafter_of
-from accel.drafting.adaptive import LEAST_CHANCE, LIKELIEST, MOST_GUESSES, AdaptiveDrafter
+from accel.drafting.adaptive import (
+    LEAST_CHANCE,
+    LIKELIEST,
+    MOST_GUESSES,
+    AdaptiveDrafter,
+    likely_paths,
+)
 from accel.drafting.sdsat import SdsatDrafter
 from accel.engine import Engine
 from accel.files.adaptive_tokens import adaptive_file, save_adaptive_tokens
@@ -53,6 +60,25 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     assert isinstance(engine.model, CompiledLlama)
     assert len(engine.model.adaptive_tokens) == len(ALIKE)
     return engine
+
+
+def test_likely_paths_are_the_likeliest_of_all() -> None:
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        rows = []
+        for _ in range(int(random.integers(0, 4))):
+            chances = np.sort(random.random(3))[::-1].astype(np.float32)
+            rows.append((random.choice(100, 3, replace=False).astype(np.int32), chances))
+        every = [
+            float(np.prod([chances[way] for (_, chances), way in zip(rows, path, strict=False)]))
+            for depth in range(1, len(rows) + 1)
+            for path in product(range(3), repeat=depth)
+        ]
+        for most in (0, 1, 2, 5, 39, 100):
+            found = likely_paths(rows, most)
+            expected = sorted(every, reverse=True)[:most]
+            assert [chance for *_, chance in found] == pytest.approx(expected), f"seed {seed}"
+            assert all(parent < node for node, (parent, *_) in enumerate(found))
 
 
 def test_rows_of_adaptive_tokens_are_those_of_their_embeddings(engine: Engine) -> None:

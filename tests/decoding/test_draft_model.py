@@ -78,6 +78,20 @@ def test_drafts_are_the_small_models_own_greedy_text(target: Engine, other_folde
         context = np.concatenate([context, taken])
 
 
+def test_without_room_for_a_draft_nothing_is_computed(
+    target: Engine, other_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = open_engine(other_folder)
+    monkeypatch.setattr(other.model, "forward", lambda *_: pytest.fail("a forward"))
+    drafter = DraftModelDrafter(other, target.tokenizer.sha256)
+    context = np.arange(97, 117, dtype=np.int32)
+    drafter.begin(DraftRequest(context))
+    assert len(drafter.draft(0)) == 0
+    full = np.resize(context, other.max_positions - 1)
+    drafter.begin(DraftRequest(full))
+    assert len(drafter.draft(5)) == 0
+
+
 @for_each_seed(range(3))
 def test_edits_are_lossless_whatever_drafts(target: Engine, other_folder: Path, seed: int) -> None:
     other = open_engine(other_folder)

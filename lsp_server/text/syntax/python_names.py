@@ -143,6 +143,8 @@ def _use(node: Node) -> Use:
     if parent.type in direct:
         field, use = direct[parent.type]
         return use if parent.child_by_field_name(field) == node else Use.READ
+    if parent.type == "keyword_pattern" and parent.child(0) == node:
+        return Use.KEYWORD
     if parent.type in ("global_statement", "nonlocal_statement"):
         return Use.DECLARATION
     if parent.type in ("as_pattern_target", "delete_statement"):
@@ -163,7 +165,7 @@ def _use_in_path(node: Node, path: Node) -> Use:
         return Use.MODULE if outer.child_by_field_name("module_name") == path else Use.IMPORT
     if outer.type in ("aliased_import", "relative_import", "future_import_statement"):
         return Use.MODULE
-    if outer.type == "case_pattern" and path.child_count == 1:
+    if outer.type in ("case_pattern", "keyword_pattern") and path.child_count == 1:
         return Use.VARIABLE
     return Use.READ if is_first else Use.ATTRIBUTE
 

@@ -39,6 +39,8 @@ _OWN_THIS = re.compile(r"^(?:generator_)?function(?:_declaration|_expression)?$|
 _SCRIPTS = {"javascript", "typescript", "tsx"}
 _WITHOUT_NAMED = {*_SCRIPTS, "c", "cpp", "go", "java", "lua", "rust"}
 """Grammars in whose languages no argument is given by its name."""
+_METHOD_CALLS = {("java", "method_invocation"): "name", ("ruby", "call"): "method"}
+"""By grammar and node the field that names a method, where a variable of that name hides none."""
 _STYLES = {"css", "scss", "less"}
 _EXPRESSIONS = {"astro", "heex", "html", "svelte", "vue"}
 """Grammars that leave the expressions between tags unread."""
@@ -195,13 +197,16 @@ def _resolved(
         if place.declares:
             own = _declaring(tree, node, scopes)
             is_member = _declares_member(node, place, own)
+        elif use is NameUse.VARIABLE and _is_method_call(tree, node):
+            own, is_member = _meant(tree, scopes, set(), members)
+            use = NameUse.MEMBER
         elif use is NameUse.VARIABLE:
             own, is_member = _meant(tree, scopes, variables, members)
         else:
             is_member = False
         if is_member and own is not None:
             use, own = NameUse.MEMBER, classes.of(own)
-        elif use is NameUse.MEMBER:
+        elif place.use is NameUse.MEMBER:
             receiver, own = classes.owner(node, scopes)
         elif use is NameUse.KEY and tree.grammar not in _WITHOUT_NAMED:
             own = functions.with_argument(node, classes)
@@ -217,6 +222,15 @@ def _resolved(
             )
         )
     return found
+
+
+def _is_method_call(tree: SyntaxTree, node: Node) -> bool:
+    """Whether a name is called in a language whose methods and variables may have one name."""
+    parent = node.parent
+    field = _METHOD_CALLS.get((tree.grammar, parent.type if parent is not None else ""))
+    if parent is None or field is None or parent.child_by_field_name(field) != node:
+        return False
+    return parent.child_by_field_name("arguments") is not None
 
 
 def _is_import(place: Spelling) -> bool:
