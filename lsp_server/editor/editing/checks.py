@@ -12,7 +12,7 @@ from lsp_server.editor.editing.much_new_text import brings_much_new_text
 from lsp_server.editor.editing.scope_of_instruction import changes_more
 from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.shared.errors import EditRefused
-from lsp_server.tasks.editing.indentation import first_indent
+from lsp_server.tasks.indentation import first_indent
 from lsp_server.text.documents.document import with_line_feeds
 
 UNCHANGED = "the model left the lines as they are; rephrase the instruction"

@@ -12,7 +12,7 @@ from itertools import chain
 
 from lsp_server.shared.contract.jobs import MOST_TOKENS, GenerateJob, JobResult
 from lsp_server.tasks.apply.snippet import read_snippet
-from lsp_server.tasks.editing.indentation import with_end_of, with_start_of
+from lsp_server.tasks.indentation import with_end_of, with_start_of
 from lsp_server.tasks.task import CUT
 from lsp_server.text.documents.document import with_line_feeds
 

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from lsp_server.shared.errors import EditRefused
+from lsp_server.tasks.apply.definitions import assigned_name, defined_name
 from lsp_server.tasks.apply.file_text import FileText, lines_of
 from lsp_server.tasks.apply.placing import placed
 from lsp_server.tasks.apply.snippet import Hunk, SnippetHunks, read_snippet
-from lsp_server.tasks.editing.indentation import with_indents_of
+from lsp_server.tasks.indentation import with_indents_of
 
 if TYPE_CHECKING:
     from lsp_server.tasks.apply.readings import WholeReading
 
 SHOWN_CHARACTERS = 60
 MOST_SHOWN = 4
-MOST_PARSED = 8
-"""So many readings are looked at whether they parse."""
 MORE_CONTEXT = "send more of the lines around the change, as they are in the file"
 
 
@@ -58,7 +57,13 @@ def apply_snippet(original: str, snippet: str, language: str | None = None) -> M
     Raises AmbiguousSnippet where the snippet fits in several ways, or in none.
     """
     file = FileText.of(original)
-    parts = read_snippet(_indented(lines_of(snippet), file.lines), file.lines)
+    parts = read_snippet(_indented(lines_of(snippet), file.lines), file.lines, language or "python")
+    if parts.partly:
+        number = parts.partly[0]
+        raise AmbiguousSnippet(
+            f"line {number + 1} of the snippet ({_shown(parts.lines[number:])}) leaves out a part "
+            "of a line; send it whole, and what is left out as a comment on a line of its own"
+        )
     if not parts.hunks:
         raise AmbiguousSnippet("the snippet holds no lines of code; send the lines that change")
     if not any(line.strip() for line in file.lines):
@@ -75,12 +80,14 @@ def chosen_reading(
     # NumPy takes long to load, and a start does not wait for it.
     from lsp_server.tasks.apply.readings import best_readings, repeats_definition
 
-    best, rivals = best_readings(lines, parts, is_whole=is_whole)
-    _refuse_loose(lines, parts, best)
     parses = _parses(lines, language)
-    if parses:
-        able = [one for one in rivals[:MOST_PARSED] if _parses(one.lines, language)]
-        rivals = [*able, *rivals[MOST_PARSED:]]
+    best, rivals = best_readings(
+        lines,
+        parts,
+        is_whole=is_whole,
+        is_able=lambda made: not parses or _parses(made, language),
+    )
+    _refuse_loose(lines, parts, best)
     if rivals:
         raise _several(lines, parts, [best, *rivals])
     if not best.is_indented:
@@ -113,16 +120,24 @@ def _parses(lines: Sequence[str], language: str | None) -> bool:
 
 
 def _refuse_loose(lines: Sequence[str], parts: SnippetHunks, best: WholeReading) -> None:
-    """Raises AmbiguousSnippet where no line of a hunk is one of the file's, unless the hunk is the
-    file's new beginning or end."""
+    """Raises AmbiguousSnippet where no line of a hunk is one of the file's, with the same text or
+    another value, unless the hunk is the file's new beginning or end."""
     for number, hunk in enumerate(parts.hunks):
         start, end = best.spans[number]
         is_top = not number and parts.open_top and not start
         is_end = number + 1 == len(parts.hunks) and parts.open_end and end == len(lines)
-        if start == end and not (is_top or is_end):
+        old = {_meant(line) for line in lines[start:end]} - {""}
+        is_held = any(_meant(line) in old for line in hunk.lines)
+        is_put_in = start == end and (is_top or is_end)
+        if not is_held and not is_put_in:
             raise AmbiguousSnippet(
                 f"{_lines(hunk)} fit nowhere: no line of the file is like them; {MORE_CONTEXT}"
             )
+
+
+def _meant(line: str) -> str:
+    """What a line is about: what it defines or gives a value to, else all of it."""
+    return defined_name(line) or assigned_name(line) or line.strip()
 
 
 def _several(

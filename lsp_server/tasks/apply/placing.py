@@ -4,8 +4,12 @@ the same, and as deep as the file is."""
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 
+from lsp_server.tasks.apply.definitions import indentation
+
+_WORD = re.compile(r"\w")
 Span = tuple[int, int]
 """Lines of the file, from 0, the end exclusive."""
 Lines = tuple[str, ...]
@@ -33,9 +37,18 @@ def placed(hunks: Sequence[Lines], olds: Sequence[Sequence[str]]) -> tuple[Lines
 
 
 def _same(hunk: Sequence[str], old: Sequence[str]) -> Mapping[int, str]:
-    """Of the lines of a hunk that are old ones but for white space around: those."""
-    texts = [line.strip() for line in old], [line.strip() for line in hunk]
-    blocks = difflib.SequenceMatcher(None, *texts, autojunk=False).get_matching_blocks()
+    """Of the lines of a hunk that are old ones those: but for white space behind where any line of
+    code is, else but for that around."""
+    exact = _paired([line.rstrip() for line in hunk], [line.rstrip() for line in old], old)
+    loose = _paired([line.strip() for line in hunk], [line.strip() for line in old], old)
+    is_code = any(_WORD.search(line) for line in loose.values())
+    if any(_WORD.search(line) if is_code else line.strip() for line in exact.values()):
+        return exact
+    return loose
+
+
+def _paired(new: list[str], texts: list[str], old: Sequence[str]) -> Mapping[int, str]:
+    blocks = difflib.SequenceMatcher(None, texts, new, autojunk=False).get_matching_blocks()
     return {one.b + n: old[one.a + n] for one in blocks for n in range(one.size)}
 
 
@@ -57,7 +70,7 @@ def _moved(hunk: Sequence[str], same: Mapping[int, str], more: str, less: str) -
 
 def _shift(new: str, old: str) -> tuple[str, str]:
     """What stands more before an old line than before the new one, and what less."""
-    wanted, found = old[: len(old) - len(old.lstrip())], new[: len(new) - len(new.lstrip())]
+    wanted, found = indentation(old), indentation(new)
     if wanted.endswith(found):
         return wanted[: len(wanted) - len(found)], ""
     if found.endswith(wanted):

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lsp_server.tasks.apply.alignment import Alignment, FileLines, alignments, defined_name, depth
+from lsp_server.tasks.apply.alignment import Alignment, alignments
+from lsp_server.tasks.apply.definitions import assigned_name, defined_name, depth
+from lsp_server.tasks.apply.line_costs import FileLines
 from lsp_server.tasks.apply.placing import Lines, Span, joined, placed
 from lsp_server.tasks.apply.snippet import SnippetHunks
 
@@ -23,11 +25,14 @@ DOUBTFUL = 250
 NEXT_TO_TOP = 100
 """And where the snippet begins without a place holder, though it ends with one, and with no
 definition, and the other reading has it begin with the file."""
+EMPTY_LINES = 20
+"""How much more it has to cost where the other reading has more or fewer empty lines."""
 ELSEWHERE = 40
 """And where a hunk stands at another place in the other reading."""
 NEAR = 20
 """So many lines around a hunk are looked at for what it repeats."""
-_VALUE = re.compile(r"\s*(?P<name>\w+)\s*(?::[^=]+)?=(?!=)")
+MOST_TRIED = 8
+"""Of so many readings is asked whether they can be meant."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +51,17 @@ class WholeReading:
 
 
 def best_readings(
-    lines: Lines, snippet: SnippetHunks, *, is_whole: bool = False
+    lines: Lines,
+    snippet: SnippetHunks,
+    *,
+    is_whole: bool = False,
+    is_able: Callable[[Lines], bool] = lambda _: True,
 ) -> tuple[WholeReading, list[WholeReading]]:
     """The cheapest reading, and those that it is not far enough ahead of, but for those that make
     the same text of the file.
 
-    is_whole: what stands at an end without a place holder is the end of the file.
+    is_whole: what stands at an end without a place holder is the end of the file. is_able: whether
+    a text can be meant; the cheapest reading is one, or there is none that costs little more.
     """
     hunks = [hunk.lines for hunk in snippet.hunks]
     aligned = alignments(
@@ -59,20 +69,40 @@ def best_readings(
         hunks,
         open_top=snippet.open_top,
         open_end=snippet.open_end,
+        left_out=[snippet.depth_left_out(number) for number in range(len(hunks))],
         is_whole=is_whole,
-        within=MARGIN + DOUBTFUL,
+        within=2 * MARGIN + DOUBTFUL,
     )
     counts = Counter(line.strip() for line in lines)
-    best = _whole(lines, hunks, aligned[0], counts)
-    rivals = []
-    for one in aligned[1:]:
+    unable: list[Lines] = []
+
+    def can_be(reading: WholeReading) -> bool:
+        if reading.lines in unable or not is_able(reading.lines):
+            unable.append(reading.lines)
+            return False
+        return True
+
+    cheapest = [one for one in aligned if one.cost <= aligned[0].cost + 2 * MARGIN][:MOST_TRIED]
+    wholes = (_whole(lines, hunks, one, counts) for one in cheapest)
+    best = next((one for one in wholes if can_be(one)), None)
+    best = best or _whole(lines, hunks, aligned[0], counts)
+    rivals: list[WholeReading] = []
+    for one in aligned:
         least = _lead(lines, snippet, best, one.regions)
-        if one.cost - best.cost >= (MARGIN + DOUBTFUL if best.doubted else least):
+        if one.cost < best.cost or one.cost - best.cost >= (
+            MARGIN + DOUBTFUL if best.doubted else least
+        ):
             continue
         rival = _whole(lines, hunks, one, counts)
         lead = MARGIN + DOUBTFUL if best.doubted - rival.doubted else least
-        if rival.lines != best.lines and rival.cost - best.cost < lead:
+        if [*filter(str.strip, rival.lines)] == [*filter(str.strip, best.lines)]:
+            lead = EMPTY_LINES
+        if rival.lines == best.lines or rival.cost - best.cost >= lead:
+            continue
+        if len(unable) >= MOST_TRIED or can_be(rival):
             rivals.append(rival)
+        if len(rivals) == MOST_TRIED:
+            break
     return best, rivals
 
 
@@ -98,13 +128,14 @@ def _doubted(
     news: Sequence[Lines],
     counts: Mapping[str, int],
 ) -> Iterator[int]:
-    """The hunks that change nothing and are no header of a definition, and those that repeat a line
-    of the file which stands there once, near by, and stays."""
+    """The hunks that change nothing and are no header or end of a definition, and those that repeat
+    a line of the file which stands there once, near by, and stays."""
     for number, ((start, end), new) in enumerate(zip(spans, news, strict=True)):
         old = lines[start:end]
-        is_header = len(hunks[number]) == 1 and defined_name(hunks[number][0])
         if old == new:
-            if not is_header:
+            first = hunks[number][0]
+            is_frame = defined_name(first) or not re.search(r"\w", first)
+            if len(hunks[number]) > 1 or not is_frame:
                 yield number
             continue
         again = {line.strip() for line in new if line not in old and counts.get(line.strip()) == 1}
@@ -124,7 +155,7 @@ def _lead(lines: Lines, snippet: SnippetHunks, best: WholeReading, regions: Sequ
     if is_beginning and not regions[0][0] and best.spans[0][0]:
         return MARGIN + NEXT_TO_TOP
     pairs = zip(best.spans, regions, strict=True)
-    if any(own[1] <= other[0] or other[1] <= own[0] for own, other in pairs):
+    if any(own[1] < other[0] or other[1] < own[0] for own, other in pairs):
         return MARGIN + ELSEWHERE
     return MARGIN
 
@@ -138,8 +169,7 @@ def _leaves_unused(lines: Lines, best: WholeReading, regions: Sequence[Span]) ->
 
 
 def _name(line: str) -> str:
-    found = None if depth(line) else _VALUE.match(line)
-    return defined_name(line) or (found["name"] if found else "")
+    return defined_name(line) or ("" if depth(line) else assigned_name(line))
 
 
 def _uses(name: str, lines: Sequence[str]) -> int:

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lsp_server.tasks.editing.elided_code import place_holder
+from lsp_server.tasks.apply.definitions import defined_name, depth, indentation
+from lsp_server.tasks.apply.place_holders import ELLIPSIS, OF_CODE, is_bare, is_marked, said
+
+_SESSION = re.compile(r"\s*(?:>>>|In \[\d+\]:|\.{3}(?:\s|$))")
+_STUBS = re.compile(
+    r"stub|abstract|protocol|ellipsis|interface|overload|\.\.\.|…|placeholder|place holder|"
+    r"signature|"
+    r"declar|skeleton|remove the bod|empty|pyi|not implemented|todo",
+    re.IGNORECASE,
+)
+"""Instructions that ask for bodies of dots."""
+_DOTTED_BODY = re.compile(rf"(?P<head>\s*(?:async\s+)?(?:def|class)\b.*:)\s*{ELLIPSIS}\s*(?:#.*)?$")
+_NOTE = re.compile(r"(?:#|//|/\*|--|;;|%|<!--|\{#|\(\*)")
+"""Where a comment behind code may begin."""
+_ELIDED_BODY = re.compile(
+    rf"\{{\s*(?:(?://|/\*|#|--|\(\*)\s*)?{ELLIPSIS}(?![\w.])[^{{}},]*\}}\s*[;,)]*$"
+    rf"|[\[(]\s*/\*\s*{ELLIPSIS}[^*]*\*/\s*[\])]\s*[;,)]*$"
+)
+_DOTS = ("...", "…")
 
 
 class Hunk(NamedTuple):
@@ -16,42 +37,137 @@ class Hunk(NamedTuple):
 
 
 class SnippetHunks(NamedTuple):
-    """open_top, open_end: no place holder stands above the first hunk, or below the last."""
+    """What a snippet shows. ``lines``: all of it, without comments that say that a line stays."""
 
+    lines: tuple[str, ...]
     hunks: tuple[Hunk, ...]
+    holders: tuple[int, ...]
+    """The lines that stand for something left out."""
+    partly: tuple[int, ...]
+    """The lines that leave out a part of a line, such as a body between brackets."""
     open_top: bool
+    """No place holder stands above the first hunk."""
     open_end: bool
 
+    def depth_left_out(self, number: int) -> int | None:
+        """How deep the place holder below a hunk is; None where there is none."""
+        hunk = self.hunks[number]
+        last = hunk.first + len(hunk.lines)
+        return depth(self.lines[last]) if last in self.holders else None
 
-_DOTS = ("...", "…")
 
-
-def read_snippet(lines: Sequence[str], file: Sequence[str]) -> SnippetHunks:
-    """The hunks of a snippet. A line that the file has as often is no place holder."""
-    holders = {number for number in range(len(lines)) if _is_holder(lines, number, file)}
+def read_snippet(
+    lines: Sequence[str], file: Sequence[str], language: str = "", instruction: str = ""
+) -> SnippetHunks:
+    """The hunks of a snippet. A line that the file has as often is no place holder, nor is what the
+    instruction asks for."""
+    lines = _with_bodies_below(lines, file, instruction)
+    lines = _without_notes(lines, file)
+    holders: list[int] = []
+    partly: list[int] = []
+    known = Counter(line.strip() for line in file)
+    asked = " ".join(instruction.split()).lower()
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if not text or _is_of_session(lines, number):
+            continue
+        if known[text] > 0 and (text not in _DOTS or _follows(lines, number, file)):
+            known[text] -= 1
+            continue
+        if len(said(line)) > len("...") and said(line).lower() in asked:
+            continue
+        is_dots = is_bare(line) and not _is_code(lines, number, file, language, instruction)
+        if is_dots or is_marked(line):
+            holders.append(number)
+        elif _left_out_within(text):
+            partly.append(number)
     hunks: list[Hunk] = []
     first = 0
-    for number in [*sorted(holders), len(lines)]:
+    for number in [*holders, len(lines)]:
         if any(line.strip() for line in lines[first:number]):
             hunks.append(Hunk(first, tuple(lines[first:number])))
         first = number + 1
-    is_open = [
-        bool(hunks) and not any(number in holders for number in numbers)
-        for numbers in (
-            range(hunks[0].first if hunks else 0),
-            range(hunks[-1].first if hunks else 0, len(lines)),
-        )
-    ]
-    return SnippetHunks(tuple(hunks), is_open[0], is_open[1])
+    return SnippetHunks(
+        tuple(lines),
+        tuple(hunks),
+        tuple(holders),
+        tuple(partly),
+        bool(hunks) and not any(number < hunks[0].first for number in holders),
+        bool(hunks) and not any(number > hunks[-1].first for number in holders),
+    )
 
 
-def _is_holder(lines: Sequence[str], number: int, file: Sequence[str]) -> bool:
-    line = lines[number]
-    text = line.strip()
-    if not text or not place_holder(line):
+def _follows(lines: Sequence[str], number: int, file: Sequence[str]) -> bool:
+    """Whether a line of the file that is the same stands below the same line."""
+    text, above = lines[number].strip(), lines[number - 1].strip() if number else ""
+    pairs = itertools.pairwise(line.strip() for line in file)
+    return any(pair == (above, text) for pair in pairs)
+
+
+def _is_of_session(lines: Sequence[str], number: int) -> bool:
+    """Whether a line with dots goes on from the one above in a session with Python."""
+    if not lines[number].lstrip().startswith("..."):
         return False
-    known = [at for at, one in enumerate(file) if one.strip() == text]
-    if text not in _DOTS:
-        return not known
-    above = lines[number - 1].strip() if number else ""
-    return not any(at and file[at - 1].strip() == above for at in known)
+    above = itertools.takewhile(_SESSION.match, reversed(lines[:number]))
+    return any(not line.lstrip().startswith("...") for line in above)
+
+
+def _left_out_within(text: str) -> bool:
+    """Whether a body is left out in the line that begins it."""
+    if _ELIDED_BODY.search(text):
+        return True
+    found = _NOTE.search(text)
+    if found is None or not found.start():
+        return False
+    note = text[found.start() :]
+    is_dotted = re.search(ELLIPSIS, note) is not None and OF_CODE.search(note) is not None
+    return is_dotted and is_marked(note)
+
+
+def _is_code(
+    lines: Sequence[str], number: int, file: Sequence[str], language: str, instruction: str
+) -> bool:
+    """Whether dots on a line of their own are code: a body of Python, or one of several values."""
+    if lines[number].strip() not in _DOTS:
+        return False
+    before = next((line.rstrip() for line in reversed(lines[:number]) if line.strip()), "")
+    if before.endswith((",", "(", "[", "{")):
+        return before.strip() not in {line.strip() for line in file}
+    if not language.startswith("python") or not before.endswith((":", '"""', "'''")):
+        return False
+    return _STUBS.search(instruction) is not None or _is_new(before, file)
+
+
+def _is_new(line: str, file: Sequence[str]) -> bool:
+    name = defined_name(line)
+    return bool(name) and all(defined_name(one) != name for one in file)
+
+
+def _with_bodies_below(
+    lines: Sequence[str], file: Sequence[str], instruction: str
+) -> Sequence[str]:
+    """The lines with dots in place of a Python body on a line of their own, where the file has more
+    there."""
+    if _STUBS.search(instruction):
+        return lines
+    known = {line.strip() for line in file}
+    made: list[str] = []
+    for line in lines:
+        found = _DOTTED_BODY.match(line)
+        if found is None or line.strip() in known or _is_new(line, file):
+            made.append(line)
+        else:
+            made += [found["head"], indentation(line) + "    ..."]
+    return made
+
+
+def _without_notes(lines: Sequence[str], file: Sequence[str]) -> Sequence[str]:
+    """The lines without comments that say of a line of the file that it was not changed."""
+    known = {line.strip() for line in file if line.strip()}
+    made = []
+    for line in lines:
+        found = _NOTE.search(line) if line.strip() not in known else None
+        code = line[: found.start()].rstrip() if found else ""
+        is_note = found and code.strip() in known and is_marked(line[found.start() :].strip())
+        made.append(code if is_note else line)
+    return made

@@ -16,8 +16,8 @@ from lsp_server.tasks.editing.answer_blocks import (
     whole_block,
 )
 from lsp_server.tasks.editing.answer_diffs import is_diff, patched
-from lsp_server.tasks.editing.indentation import ABOUT_INDENTS, with_indents_of
 from lsp_server.tasks.editing.thinking import without_thinking
+from lsp_server.tasks.indentation import ABOUT_INDENTS, with_indents_of
 
 NO_CODE = "the model answered without code; ask again or use another model"
 STILL_THINKING = (

@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass, replace
 
 from lsp_server.shared.errors import EditRefused
-from lsp_server.tasks.editing.indentation import ABOUT_INDENTS
 from lsp_server.tasks.editing.shown_text import ShownLine, ShownText
+from lsp_server.tasks.indentation import ABOUT_INDENTS
 from lsp_server.text.documents.document import with_line_feeds
 from lsp_server.text.line_diff import opcodes
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.shared.contract.jobs import EditJob, JobResult
 from lsp_server.tasks.completion import stopping
 from lsp_server.tasks.editing.answers import code_of_answer
-from lsp_server.tasks.editing.indentation import with_end_of, with_indentation_of, with_start_of
 from lsp_server.tasks.editing.loop_watch import LoopWatch
 from lsp_server.tasks.editing.pieces import split_at_definitions
 from lsp_server.tasks.editing.shown_text import ShownText, readable
 from lsp_server.tasks.editing.splice import spliced
+from lsp_server.tasks.indentation import with_end_of, with_indentation_of, with_start_of
 from lsp_server.tasks.steps import Steps
 from lsp_server.tasks.task import CUT, EDIT_NODES, Cancelled, Task, TaskList, new_task
 from lsp_server.text.documents.document import line_end, split_lines

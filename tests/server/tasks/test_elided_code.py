@@ -7,23 +7,11 @@ import re
 
 import pytest
 from answer_texts import edited, fenced
-from text_cases import cases_of, lines_of
+from text_cases import cases_of
 
 from lsp_server.shared.errors import EditRefused
-from lsp_server.tasks.editing import elided_code
-from lsp_server.tasks.editing.elided_code import filled_in, place_holder
-
-
-@pytest.mark.parametrize("line", lines_of("answers/place_holders.txt"))
-def test_a_comment_in_any_syntax_may_stand_for_what_was_left_out(line: str) -> None:
-    assert place_holder(line)
-    assert place_holder(f"        {line}")
-
-
-@pytest.mark.parametrize("line", lines_of("answers/comments.txt"))
-def test_comments_that_say_something_are_none(line: str) -> None:
-    assert not place_holder(line)
-
+from lsp_server.tasks.apply.place_holders import place_holder
+from lsp_server.tasks.editing.elided_code import filled_in
 
 CASES = cases_of("answers/left_out.txt")
 
@@ -144,23 +132,3 @@ def test_no_other_text_comes_out_of_random_programs() -> None:
         filled += any(map(place_holder, answer))
         assert made.split() == "\n".join(new).split(), f"seed {number}"
     assert filled > 30
-
-
-@pytest.mark.parametrize(("spare", "is_compared"), [(0, True), (1, False)])
-def test_texts_are_compared_up_to_a_size(
-    spare: int, is_compared: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Four lines of the original by three of the answer."""
-    monkeypatch.setattr(elided_code, "MOST_CELLS", 12 - spare)
-    old = "first = 1\nsecond = 2\nthird = 3\nfourth = 4\n"
-    answer = "first = 10\n# ... existing code ...\nfourth = 4\n"
-    if is_compared:
-        assert elided_code.filled_in(answer, old, "python") == old.replace("= 1\n", "= 10\n")
-        return
-    with pytest.raises(EditRefused, match="left out"):
-        elided_code.filled_in(answer, old, "python")
-
-
-def test_five_words_behind_dots_are_a_place_holder_and_six_are_a_sentence() -> None:
-    assert elided_code.place_holder("# ... so other code goes on")
-    assert not elided_code.place_holder("# ... so other code goes on here")

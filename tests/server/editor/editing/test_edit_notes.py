@@ -17,9 +17,9 @@ from lsp_server.models.manifest import DEFAULT, DEFAULT_FILE, read_manifest
 from lsp_server.shared.contract.jobs import EditJob
 from lsp_server.shared.errors import EditRefused
 from lsp_server.shared.settings import Settings
-from lsp_server.tasks.editing.indentation import with_end_of
 from lsp_server.tasks.editing.shown_text import ShownText
 from lsp_server.tasks.editing.splice import spliced
+from lsp_server.tasks.indentation import with_end_of
 from lsp_server.text.documents.document import Document, Position
 from lsp_server.text.text_edit import TextEdit
 

@@ -1,0 +1,41 @@
+"""Which line defines what, by its words alone, and how deep lines are."""
+
+from __future__ import annotations
+
+import re
+
+_DEFINITION = re.compile(
+    r"\s*\(?(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|virtual|"
+    r"override|inline|unsafe|extern)\s+)*"
+    r"(?:def|class|function\*?|func|fn|sub|interface|struct|enum|trait|module|method|proc|defun|"
+    r"impl)\b\s*(?:\([^)]*\)\s*)?(?P<name>[\w$]+)"
+)
+_METHOD = re.compile(
+    r"\s*(?:[\w<>\[\],.*&]+\s+)*(?!(?:if|for|while|switch|catch|with|return|elif|"
+    r"else)\b)(?P<name>[\w$]+)"
+    r"\s*\([^()]*\)[^(){};=]*\{\s*$"
+)
+"""As Java, C and JavaScript write them."""
+_VALUE = re.compile(r"\s*(?P<name>[^=:(){}+*/|-]{1,60}?)\s*(?::?=(?![=>~])|:(?=\s))")
+
+
+def assigned_name(line: str) -> str:
+    """What a line gives a value to, such as a variable or a key; nothing where it gives none."""
+    found = _VALUE.match(line)
+    return found["name"].strip() if found else ""
+
+
+def defined_name(line: str) -> str:
+    """What a line begins to define, such as a function; nothing where it defines nothing."""
+    found = _DEFINITION.match(line) or _METHOD.match(line)
+    return found["name"] if found else ""
+
+
+def depth(line: str) -> int:
+    """The width of a line's indentation."""
+    return len(indentation(line).expandtabs(4))
+
+
+def indentation(line: str) -> str:
+    """The white space that a line begins with."""
+    return line[: len(line) - len(line.lstrip())]

@@ -1,0 +1,239 @@
+"""What it costs to have a hunk of a snippet in place of lines of a file: an edit distance over
+lines, by where the region of the file starts and ends.
+
+The rows are NumPy vectors over the file's lines, so that a cell costs nanoseconds. A cell holds a
+cost and, in its low bits, the line of the file that it comes from. Everything here counts the same
+from either end, since the costs are added up from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from lsp_server.tasks.apply.line_costs import (
+    ADDED_AT_ALL,
+    ALONE_AT_END,
+    GONE_AT_ALL,
+    GONE_AT_END,
+    GONE_MANY,
+    KNOWN_NO_ANCHOR,
+    LOOSE_BLANK,
+    NEVER,
+    NEW_NO_ANCHOR,
+    NO_ANCHOR,
+    NO_STRONG_LINE,
+    WEAK_ANCHOR,
+    LineCosts,
+)
+
+if TYPE_CHECKING:
+    from lsp_server.tasks.apply.line_costs import Cells
+
+SHIFT = 24
+PLACE = (1 << SHIFT) - 1
+UNTOUCHED, CUT, ANCHORED = range(3)
+"""Whether a line that is not weak was one of the file's (anchored), else whether lines went."""
+
+
+class FileEnds(NamedTuple):
+    """opens, closes: the hunk may stand at the beginning, at the end of the file, with no place
+    holder between; is_whole: it has to."""
+
+    opens: bool
+    closes: bool
+    is_whole: bool
+
+
+class HunkPass:
+    """The costs of one hunk, in the direction of the cells."""
+
+    def __init__(
+        self, hunk: Sequence[LineCosts], gone: tuple[Cells, Cells], ends: FileEnds, backward: bool
+    ) -> None:
+        self.hunk = hunk
+        self.few, self.many = gone[0] << SHIFT, gone[1] << SHIFT
+        self.ends = ends
+        self.is_backward = backward
+        strong = [number for number, line in enumerate(hunk) if not line.is_weak]
+        self.first_strong = strong[0] if strong else len(hunk)
+        self.last_strong = strong[-1] if strong else -1
+        self.head, self.tail = _no_anchor(hunk), _no_anchor(hunk[::-1])
+        self.new_head = _no_anchor(hunk, is_alone=True)
+        self.new_tail = _no_anchor(hunk[::-1], is_alone=True)
+        is_alone = not any(line.is_known or line.name for line in hunk if not line.is_weak)
+        self.alone = (ALONE_AT_END if is_alone else KNOWN_NO_ANCHOR) << SHIFT
+        self.last_border = _border(hunk[-1]) << SHIFT
+        self.no_strong = (NO_STRONG_LINE if strong else 0) << SHIFT
+        self.gone_at_end = (0 if ends.is_whole else GONE_AT_END) << SHIFT
+
+    def region_ends(self, starts: Cells) -> Cells:
+        """The costs by where the region ends, given those by where it starts.
+
+        Lines above the first that is one of the file, and those below the last, are put in beside
+        it; they replace nothing, unless the file begins or ends with them.
+        """
+        never = np.full_like(starts, NEVER << SHIFT)
+        weak_anchor = WEAK_ANCHOR << SHIFT
+        # No line was one of the file's yet; no further one is.
+        above, below = starts, never
+        # Weak lines alone; all lines since one that is not weak.
+        weak, clean = never, never
+        # A line that was, after some were added or went; the last one is added.
+        mended, added = [never] * 3, [never] * 3
+        for number, line in enumerate(self.hunk):
+            below = self._below(number, below, weak, clean, mended)
+            inner = self._with_lines_gone(weak + weak_anchor, clean, mended, added)
+            top = self._from_top(above, number)
+            start = above + self._head(number)
+            if self.ends.opens:
+                start[0] = above[0]
+            added = self._added(line, inner, added)
+            instead = (line.instead[::-1] if self.is_backward else line.instead) << SHIFT
+            is_loose = number > self.first_strong
+            begun = [*inner]
+            begun[CUT] = np.minimum(begun[CUT], top)
+            if is_loose or line.is_changed:
+                begins = start if is_loose else start + weak_anchor
+                begun[UNTOUCHED] = np.minimum(begun[UNTOUCHED], begins)
+            if self.ends.opens and number and line.is_weak:
+                begun[UNTOUCHED][0] = min(begun[UNTOUCHED][0], above[0])
+            if line.is_weak:
+                weak = _matched(weak if is_loose else np.minimum(weak, start), instead)
+                clean = _matched(clean, instead)
+                mended = [_matched(one, instead) for one in begun]
+            elif line.is_changed and 0 < number < len(self.hunk) - 1:
+                mended = [_matched(one, instead) for one in begun]
+                weak = clean = never
+            else:
+                clean = _matched(least(weak, start, *begun), instead)
+                weak, mended = never, [never] * 3
+            first = 0 if number else ADDED_AT_ALL + _border(line)
+            above = above + ((line.added + first) << SHIFT)
+            if not number and self.ends.opens and line.is_blank:
+                above[0] -= _border(line) << SHIFT
+        return self._ends(above, below, weak, clean, mended, added)
+
+    def _head(self, number: int) -> int:
+        """What it costs that the lines above one are added."""
+        if number <= self.first_strong:
+            return 0
+        return self.new_head if number > self.last_strong else self.head
+
+    def _below(
+        self, number: int, below: Cells, weak: Cells, clean: Cells, mended: list[Cells]
+    ) -> Cells:
+        """The costs where the line and all below it are added."""
+        line = self.hunk[number]
+        weak_anchor = WEAK_ANCHOR << SHIFT
+        untouched, cut = mended[UNTOUCHED], mended[CUT] + self.no_strong
+        if number > self.last_strong:
+            edge = 0
+            behind = least(untouched, cut, mended[ANCHORED]) + weak_anchor
+            behind = least(clean, weak, behind)
+        else:
+            edge = self.new_tail if number <= self.first_strong else self.tail
+            behind = least(clean, untouched, cut, mended[ANCHORED], weak + weak_anchor)
+        border = _border(line) if number == len(self.hunk) - 1 else 0
+        below = np.minimum(below, behind + ((ADDED_AT_ALL << SHIFT) + edge))
+        return below + ((line.added + border) << SHIFT)
+
+    def _added(self, line: LineCosts, inner: list[Cells], added: list[Cells]) -> list[Cells]:
+        """The costs where the line is added and others of the file follow."""
+        cost = line.added << SHIFT
+        return [
+            np.minimum(own, one + (ADDED_AT_ALL << SHIFT)) + cost
+            for own, one in zip(added, inner, strict=True)
+        ]
+
+    def _with_lines_gone(
+        self, weak: Cells, clean: Cells, mended: list[Cells], added: list[Cells]
+    ) -> list[Cells]:
+        """The costs of all states within a hunk, where lines of the file may have gone."""
+        untouched = least(weak, mended[UNTOUCHED], added[UNTOUCHED])
+        cut = least(mended[CUT], added[CUT], self._gone(untouched))
+        anchored = least(clean, mended[ANCHORED], added[ANCHORED])
+        return [
+            untouched,
+            np.minimum(cut, self._gone(cut)),
+            np.minimum(anchored, self._gone(anchored)),
+        ]
+
+    def _gone(self, cells: Cells) -> Cells:
+        few = np.minimum.accumulate(cells - self.few) + (self.few + (GONE_AT_ALL << SHIFT))
+        many = np.minimum.accumulate(cells - self.many) + (self.many + (GONE_MANY << SHIFT))
+        return np.minimum(few, many)
+
+    def _from_top(self, above: Cells, number: int) -> Cells:
+        """The costs where the hunk begins the file, and the first lines of that go."""
+        top = np.full_like(above, NEVER << SHIFT)
+        if not self.ends.opens:
+            return top
+        top[0] = above[0]
+        return self._gone(top) + (0 if number else self.gone_at_end)
+
+    def _ends(
+        self,
+        above: Cells,
+        below: Cells,
+        weak: Cells,
+        clean: Cells,
+        mended: list[Cells],
+        added: list[Cells],
+    ) -> Cells:
+        weak_anchor = WEAK_ANCHOR << SHIFT
+        loose = above + (self.new_head + self.new_tail + self.last_border)
+        mended_ends = least(mended[UNTOUCHED], mended[CUT] + self.no_strong, mended[ANCHORED])
+        found = least(clean, weak, below, loose, mended_ends + weak_anchor)
+        if self.ends.closes:
+            border = 0 if self.hunk[-1].is_blank else self.last_border
+            anchored = least(clean, mended[ANCHORED])
+            loose = least(weak + weak_anchor, mended[UNTOUCHED], mended[CUT]) + self.no_strong
+            gone = self._gone(least(anchored, loose)) + self.gone_at_end
+            loose = least(added[UNTOUCHED], added[CUT]) + self.no_strong
+            gone = np.minimum(gone, self._gone(least(added[ANCHORED], loose)) + border)
+            kept = least(added[ANCHORED], added[UNTOUCHED], added[CUT] + self.no_strong) + border
+            last = int(least(kept, gone)[-1])
+            found[-1] = min(found[-1], last, above[-1] + min(self.new_head, self.alone) + border)
+        if self.ends.opens:
+            alone = min(self.new_tail, self.alone) + self.last_border
+            found[0] = min(found[0], above[0] + alone)
+        if self.ends.closes and self.ends.is_whole:
+            found[:-1] = NEVER << SHIFT
+        return found
+
+
+def _matched(cells: Cells, instead: Cells) -> Cells:
+    """The costs one line on, where a line is one of the file."""
+    found = np.full_like(cells, NEVER << SHIFT)
+    found[1:] = cells[:-1] + instead
+    return found
+
+
+def least(first: Cells, *others: Cells) -> Cells:
+    """The least of several costs, cell by cell."""
+    for other in others:
+        first = np.minimum(first, other)
+    return first
+
+
+def _no_anchor(hunk: Sequence[LineCosts], *, is_alone: bool = False) -> int:
+    """What it costs that the first line of a hunk which is not weak is added; is_alone: as all
+    others are."""
+    first = next((line for line in hunk if not line.is_weak), None)
+    if first is None:
+        return 0
+    if first.is_known:
+        return KNOWN_NO_ANCHOR << SHIFT
+    lines = [line for line in hunk if not line.is_weak]
+    begins = any(line.is_new_definition for line in (lines[0], lines[-1]))
+    return (NEW_NO_ANCHOR if is_alone and begins else NO_ANCHOR) << SHIFT
+
+
+def _border(line: LineCosts) -> int:
+    """What it costs besides that a weak line at the border of a hunk is added."""
+    if line.is_blank:
+        return LOOSE_BLANK
+    return WEAK_ANCHOR if line.is_weak and line.is_known else 0

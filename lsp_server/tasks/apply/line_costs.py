@@ -1,0 +1,221 @@
+"""What single lines of a snippet cost against those of a file: in their place, or added.
+
+The units are such that a line of code which is added among others costs twelve.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lsp_server.tasks.apply.definitions import assigned_name, defined_name, depth
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Cells = NDArray[np.int64]
+
+ADDED_AT_ALL, LINE, AGAIN, SIGNS, BLANK = 30, 12, 25, 10, 4
+"""What it costs that lines are added in a row, and for each: a line of code that the file has
+nowhere, one that it has, one without a word, an empty one."""
+SPACING = 10
+"""A line that differs from the file's in its white space."""
+GONE_AT_ALL, GONE, GONE_BLANK = 40, 12, 4
+"""What it costs that lines of the file go in a row, and for each."""
+GONE_MANY, GONE_OF_MANY = 160, 2
+"""The same of a long run of lines."""
+NO_STRONG_LINE = 220
+"""Lines go, or are put in between, though all lines of the hunk that are the file's are weak."""
+GONE_AT_END = 60
+"""What it costs besides that the first or last lines of the file go."""
+NO_ANCHOR, KNOWN_NO_ANCHOR, NEW_NO_ANCHOR = 250, 400, 60
+"""The first or last line of a hunk is no line of the file; it is one, elsewhere; it begins a new
+definition."""
+ALONE_AT_END = 200
+"""And the hunk is put in above or below all lines of the file."""
+WEAK_ANCHOR = 100
+"""Only empty lines or brackets at a border of a hunk are lines of the file."""
+LOOSE_BLANK = 130
+"""An empty line at the border of a hunk is none of the file."""
+DEFINED_TWICE = 120
+"""A definition is added of which the file has one of that name."""
+CHANGED = 700
+"""A first or last line in place of one that is wholly different; one that is more alike costs less
+by that much."""
+CHANGED_INSIDE = 0.06
+"""The share of that for lines that are neither the first nor the last."""
+LEAST_ALIKE = 0.5
+ALIKE_IN_PART = 0.6
+"""So alike are two lines of which one has all words of the other, or that begin with one word."""
+SAME_NAME, SAME_KEY = 30, 60
+"""A line that defines what the file's line defines; a first or last one that gives it another
+value."""
+OUT_OF_SCOPE = 150
+"""A hunk stands behind the block that the line above it opens, and is indented as if in it."""
+OTHER_DEPTH = 60
+"""What is left out first is not as deep as the place holder for it."""
+NEVER = 1 << 30
+_WORD = re.compile(r"\w")
+_WORDS = re.compile(r"\w+|[^\w\s]")
+_FIRST_WORD = re.compile(r"\s*\w+")
+_GOES_ON = re.compile(r"[)\]]|\}.*\{\s*$")
+"""What begins a line at which no block ends."""
+
+
+class FileLines:
+    """The lines of a file, without their ends, as they are compared."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self._raw: dict[str, int] = {}
+        self._spaced: dict[str, int] = {}
+        raw = [self._raw.setdefault(line.rstrip(), len(self._raw)) for line in lines]
+        texts = [spacing_aside(line) for line in lines]
+        spaced = [self._spaced.setdefault(text, len(self._spaced)) for text in texts]
+        self.raw_numbers = np.array(raw, np.int64)
+        self.numbers = np.array(spaced, np.int64)
+        """The same of lines that are equal but for white space."""
+        self._is_blank = np.array([not text for text in texts], bool)
+        self._depths = np.array([depth(line) for line in lines], np.int64)
+        self._may_end = np.array([bool(one) and not _GOES_ON.match(one) for one in texts], bool)
+
+    @property
+    def gone(self) -> tuple[Cells, Cells]:
+        """What it costs that the first lines go, by their number: of a few lines, of many."""
+        costs = np.where(self._is_blank, GONE_BLANK, GONE)
+        few = np.concatenate((np.zeros(1, np.int64), np.cumsum(costs)))
+        return few, np.arange(len(self.lines) + 1, dtype=np.int64) * GONE_OF_MANY
+
+    def left_out(self, depth_left_out: int | None) -> Cells:
+        """What it costs that a place holder of a depth stands for what begins at each line."""
+        costs = np.zeros(len(self.lines) + 1, np.int64)
+        if depth_left_out is not None:
+            depths = np.append(self._depths, -1)
+            for number in range(len(self.lines) - 1, -1, -1):
+                if self._is_blank[number]:
+                    depths[number] = depths[number + 1]
+            costs[depths != depth_left_out] = OTHER_DEPTH
+        return costs
+
+    def number(self, line: str) -> int:
+        """The number of lines that are equal but for white space, -1 where there is none."""
+        return self._spaced.get(spacing_aside(line), -1)
+
+    def raw_number(self, line: str) -> int:
+        """The number of lines that are equal, -1 where there is none."""
+        return self._raw.get(line.rstrip(), -1)
+
+    def alike(self, line: str, share: float) -> Cells:
+        """What it costs to have a line in place of each line of the file that is like it; a share
+        of that."""
+        all_numbers, all_lines = self._word_table
+        numbers = [self._words.get(word, -1) for word in set(_WORDS.findall(line))]
+        size = len(self.lines)
+        shared = np.bincount(all_lines[np.isin(all_numbers, numbers)], minlength=size)
+        counts = np.bincount(all_lines, minlength=size)
+        alike = 2.0 * shared / np.maximum(len(numbers) + counts, 1)
+        held = (shared == np.minimum(len(numbers), counts)) & (shared > 1)
+        begun = self._beginnings == self._beginning_numbers.get(_beginning(line), -1)
+        alike = np.where(held | begun, np.maximum(alike, ALIKE_IN_PART), alike)
+        costs = np.where(alike >= LEAST_ALIKE, np.rint(share * CHANGED * (1.0 - alike)), NEVER)
+        return costs.astype(np.int64)
+
+    @cached_property
+    def _words(self) -> dict[str, int]:
+        return {}
+
+    @cached_property
+    def _beginning_numbers(self) -> dict[str, int]:
+        return {}
+
+    @cached_property
+    def _beginnings(self) -> Cells:
+        numbers = self._beginning_numbers
+        found = [numbers.setdefault(_beginning(line), len(numbers)) for line in self.lines]
+        return np.array(found, np.int64)
+
+    @cached_property
+    def _word_table(self) -> tuple[Cells, Cells]:
+        numbers: list[int] = []
+        lines: list[int] = []
+        for at, line in enumerate(self.lines):
+            words = set(_WORDS.findall(line))
+            numbers += [self._words.setdefault(word, len(self._words)) for word in words]
+            lines += [at] * len(words)
+        return np.array(numbers, np.int64), np.array(lines, np.int64)
+
+    def defining(self, name: str) -> list[int]:
+        """The lines that define a name."""
+        return self._definitions.get(name, [])
+
+    @cached_property
+    def _definitions(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for number, line in enumerate(self.lines):
+            if name := defined_name(line):
+                found.setdefault(name, []).append(number)
+        return found
+
+    def block_end(self, line: int) -> int:
+        """Where the block ends that a line opens: at the next one that is no deeper."""
+        below = self._may_end[line + 1 :] & (self._depths[line + 1 :] <= self._depths[line])
+        return line + 1 + int(below.argmax()) if below.any() else len(self.lines)
+
+
+def _beginning(line: str) -> str:
+    """A line's indentation and first word."""
+    found = _FIRST_WORD.match(line)
+    return found.group() if found else line
+
+
+def spacing_aside(line: str) -> str:
+    """A line with one blank for each run of them, and none around."""
+    return " ".join(line.split())
+
+
+def line_costs(file: FileLines, hunk: Sequence[str]) -> list[LineCosts]:
+    """The costs of a hunk's lines; those that are none of the file's may be changed ones."""
+    code = [number for number, line in enumerate(hunk) if line.strip()]
+    costs = [LineCosts(file, line) for line in hunk]
+    for number in code:
+        cost = costs[number]
+        if cost.is_changed:
+            share = 1.0 if number in (0, len(hunk) - 1) else CHANGED_INSIDE
+            alike = file.alike(hunk[number], share)
+            cost.instead = np.minimum(cost.instead, alike)
+            if share == 1.0 and (key := assigned_name(hunk[number])):
+                places = [n for n, line in enumerate(file.lines) if assigned_name(line) == key]
+                cost.instead[places] = np.minimum(cost.instead[places], SAME_KEY)
+    return costs
+
+
+class LineCosts:
+    """What a line of a snippet costs."""
+
+    def __init__(self, file: FileLines, line: str) -> None:
+        number = file.number(line)
+        self.instead = np.full(len(file.lines), NEVER, np.int64)
+        """In place of each line of the file."""
+        self.is_known = number >= 0
+        if self.is_known:
+            self.instead[file.numbers == number] = SPACING
+            self.instead[file.raw_numbers == file.raw_number(line)] = 0
+        self.is_exact = file.raw_number(line) >= 0
+        self.is_weak = _WORD.search(line) is None
+        """Whether it is empty, or brackets alone, and stands all over the file."""
+        self.is_blank = not line.strip()
+        self.added = AGAIN if self.is_known else LINE
+        """As a further line."""
+        if self.is_weak:
+            self.added = BLANK if self.is_blank else SIGNS
+        self.name = defined_name(line)
+        self.is_changed = not (self.is_known or self.is_weak or self.name)
+        """Whether it can be a line of the file only if that is changed."""
+        self.is_new_definition = bool(self.name) and not file.defining(self.name)
+        for at in file.defining(self.name) if self.name else ():
+            self.added = DEFINED_TWICE
+            self.instead[at] = min(self.instead[at], SAME_NAME)
