@@ -1,0 +1,170 @@
+"""``redraft mcp`` as coding agents start it, with the SDK's client, beside an editor of the same
+daemon."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .client import REPOSITORY, Driver, redraft, status
+from .conftest import SHAPES
+
+pytest.importorskip("mcp", reason="the extra mcp is not installed")
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+Connect = Callable[..., Driver]
+SNIPPET = """\
+# ... existing code ...
+    def area(self):
+        \"\"\"Area of the rectangle.\"\"\"
+        return abs(self.width * self.height)
+# ... existing code ...
+"""
+WRITTEN = SHAPES.replace("return self.width * self.height", "return abs(self.width * self.height)")
+
+
+def with_agent(
+    environment: dict[str, str],
+    folder: Path,
+    work: Callable[[Client], Awaitable[Any]],
+    mode: str = "auto",
+) -> Any:
+    """What ``work`` returns of a client whose server may edit in ``folder``."""
+    program, *arguments = redraft(environment)
+    server = StdioServerParameters(
+        command=program,
+        args=[*arguments, "mcp", "--workspace", str(folder)],
+        env=environment,
+        cwd=REPOSITORY,
+    )
+
+    async def run() -> Any:
+        async with Client(server, mode=mode) as client:
+            return await work(client)
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def folder(workspace: Path) -> Path:
+    """The workspace, as it is at the beginning of every test."""
+    (workspace / "shapes.py").write_text(SHAPES)
+    return workspace
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_snippet_is_written(
+    environment: dict[str, str], first: Driver, folder: Path, mode: str
+) -> None:
+    async def work(client: Client) -> None:
+        assert len((await client.list_tools()).tools) == 4
+        arguments = {"path": "shapes.py", "snippet": SNIPPET}
+        answer = await client.call_tool("apply_edit", arguments)
+        assert not answer.is_error, answer.content[0].text
+
+    with_agent(environment, folder, work, mode)
+    assert (folder / "shapes.py").read_text() == WRITTEN
+
+
+def test_the_daemon_of_the_editor_answers_with_its_model(
+    environment: dict[str, str], first: Driver, folder: Path
+) -> None:
+    before = status(environment)
+
+    async def work(client: Client) -> Any:
+        rename = {"path": "shapes.py", "line": 14, "name": "factor", "new_name": "by"}
+        renamed = await client.call_tool("rename_symbol", {**rename, "preview": True})
+        assert "+def scale(rectangle, by):" in renamed.content[0].text
+        arguments = {"path": "shapes.py", "lines": "9:11", "instruction": "remove the docstring"}
+        edited = await client.call_tool("edit_file", arguments)
+        return edited, status(environment)
+
+    edited, meanwhile = with_agent(environment, folder, work)
+    assert meanwhile["pid"] == before["pid"]
+    assert meanwhile["clients"] == before["clients"] + 1
+    assert len(meanwhile["engines"]) == len(before["engines"])
+    # A small model may fail at it, and the file is as it was then.
+    said = edited.structured_content
+    assert edited.is_error == ("refused" in said)
+    is_written = not edited.is_error and said["written"]
+    assert ((folder / "shapes.py").read_text() != SHAPES) == is_written
+    if not edited.is_error:
+        assert said["how"] == "model"
+
+
+def test_a_buffer_that_is_unsaved_in_an_editor_is_not_written_over(
+    environment: dict[str, str], connect: Connect, folder: Path
+) -> None:
+    editor = connect()
+    uri = (folder / "shapes.py").as_uri()
+    editor.open(uri, SHAPES)
+
+    async def work(client: Client) -> tuple[Any, Any]:
+        arguments = {"path": "shapes.py", "snippet": SNIPPET}
+        editor.insert(uri, 2, 0, 0, "# typed\n")
+        # The daemon has read it once it answers.
+        editor.request("redraft/status", {"textDocument": {"uri": uri}})
+        refused = await client.call_tool("apply_edit", arguments)
+        editor.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+        editor.request("redraft/status", None)
+        return refused, await client.call_tool("apply_edit", arguments)
+
+    refused, answer = with_agent(environment, folder, work)
+    assert refused.is_error
+    assert "unsaved changes in an editor" in refused.content[0].text
+    assert not answer.is_error, answer.content[0].text
+    assert (folder / "shapes.py").read_text() == WRITTEN
+
+
+def test_a_call_that_is_cancelled_stops_in_the_daemon(
+    environment: dict[str, str], first: Driver, folder: Path
+) -> None:
+    lines = "".join(f"def scale_{n}(value):\n    return value * {n}\n\n\n" for n in range(60))
+    (folder / "long.py").write_text(lines)
+
+    def queue() -> int:
+        return sum(engine["queue"] for engine in status(environment)["engines"])
+
+    async def work(client: Client) -> None:
+        arguments = {
+            "path": "long.py",
+            "lines": "1:200",
+            "instruction": "make every function return a list",
+        }
+        call = asyncio.ensure_future(client.call_tool("edit_file", arguments))
+        while not await asyncio.to_thread(queue):
+            assert not call.done(), call.result().content[0].text
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        while await asyncio.to_thread(queue):
+            await asyncio.sleep(0.05)
+        # The file is free again.
+        answer = await client.call_tool("apply_edit", {"path": "long.py", "snippet": lines})
+        assert not answer.is_error
+
+    with_agent(environment, folder, work)
+    assert (folder / "long.py").read_text() == lines
+
+
+def test_places_that_are_alike_come_from_the_index_of_the_daemon(
+    environment: dict[str, str], first: Driver, folder: Path
+) -> None:
+    wanted = "\n".join(SHAPES.split("\n")[13:18])
+
+    async def work(client: Client) -> Any:
+        while True:
+            answer = await client.call_tool("find_similar", {"text": wanted})
+            if not answer.is_error and answer.structured_content["places"]:
+                return answer.structured_content
+            await asyncio.sleep(0.2)
+
+    found = with_agent(environment, folder, work)
+    assert found["places"][0]["path"] == "shapes.py"
+    first_line, last_line = map(int, found["places"][0]["lines"].split(":"))
+    shown = SHAPES.split("\n")[first_line - 1 : last_line]
+    assert "\n".join(shown) == found["places"][0]["text"]
