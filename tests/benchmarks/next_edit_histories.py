@@ -249,7 +249,7 @@ def _times_given(source: str, name: str) -> int:
 
 
 def parameters(path: str, source: str, imported: set[str]) -> Iterator[TypedHistory]:
-    """Functions that no other file imports."""
+    """Functions that no other file imports, or calls as attributes of the module."""
     tree, lines = ast.parse(source), columns(source)
     names = Counter(node.name for node in functions(tree))
     for node in tree.body:
@@ -480,6 +480,9 @@ def main() -> None:
             for source in files.values()
             for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)
             for one in node.names
+        } | {
+            node.attr for source in files.values() for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.Attribute)
         }  # fmt: skip
         for path, source in files.items():
             in_file = [*renames(path, source), *literals(path, source)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import builtins
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
 MOST_EDITS = 8
 """Edits that are compared with the last one."""
+MOST_NAMES = 8
+"""Names of a pattern of which it is asked what they mean."""
+_BLANKS = re.compile(r"[ \t]*")
 _NAME = re.compile(r"[^\W\d]\w*")
 _CONSTANT = re.compile(r"(?:[\w]+\.)*[A-Z][A-Z0-9_]+")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -68,8 +72,6 @@ _OPERAND = re.compile(r"call|invocation|subscript|index_exp|^attribute$|member|f
                       r"|^arguments$|argument_list")  # fmt: skip
 _MODIFIER = re.compile(r"decorator|attribute|annotation|modifier")
 
-Scopes = frozenset[tuple[str, int] | None]
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -80,8 +82,6 @@ class Rule:
     """Its holes are those of the pattern; its text is that of an example."""
     example: RewrittenNode
     indent: str
-    names: dict[str, Scopes]
-    """The names that go, and what they mean where the example was."""
     siblings: tuple[str, int] | None = None
     """The node in which alone it holds, where the pattern says little."""
     by_role: bool = False
@@ -162,16 +162,16 @@ def _generalised(one: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
         if isinstance(template, Hole):
             template = Term("", level.new.text, level.new.start, (template,))
         pattern, template = _loosened(pattern, template)
-        rule = Rule(pattern, template, level, one.indent, {}, by_role=level.role == same.role != ())
+        rule = Rule(pattern, template, level, one.indent, by_role=level.role == same.role != ())
         if _is_sense_changed(rule):
             continue
         if _says_enough(rule):
-            return _with_names(rule, before)
+            return rule
         if level.parent == same.parent and _is_of_siblings(rule):
             last = rule
     if last is None:
         return None
-    return Rule(last.pattern, last.template, last.example, last.indent, {}, last.example.parent)
+    return Rule(last.pattern, last.template, last.example, last.indent, last.example.parent)
 
 
 def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
@@ -285,27 +285,8 @@ def _of_one(one: Rewrite, before: SyntaxTree, now: SyntaxTree) -> Rule | None:
         is_own = any(use.declares and not use.is_foreign for use in references(before, own))
         if was_used or not is_known or is_own:
             return None
-        rule = Rule(level.old, level.new, level, one.indent, {}, by_role=is_call)
-        return _with_names(rule, before)
+        return Rule(level.old, level.new, level, one.indent, by_role=is_call)
     return None
-
-
-def _with_names(rule: Rule, before: SyntaxTree) -> Rule:
-    old = rule.example.old
-    leaves = {
-        one.text for one in rule.pattern.leaves() if one.is_named and _NAME.fullmatch(one.text)
-    }
-    names = {one: _scopes(before, one, old.start, old.end) for one in sorted(leaves)[:8]}
-    return Rule(rule.pattern, rule.template, rule.example, rule.indent, names, None, rule.by_role)
-
-
-def _scopes(tree: SyntaxTree, name: str, start: int, end: int) -> Scopes:
-    """What a name means between two offsets."""
-    return frozenset(
-        (one.scope.kind, one.scope.start) if one.scope is not None else None
-        for one in references(tree, name)
-        if start <= one.start < end and one.use is not NameUse.KEY
-    )
 
 
 # Where it is applied
@@ -323,13 +304,30 @@ def _edits(
         if substitution is not None:
             term = term_of(now, node)
             found[term.start, term.end] = term, substitution, node
-    for name, scopes in rule.names.items():
-        meant = {(kind, at + (by if at > start else 0)) if place else None
-                 for place in scopes for kind, at in [place or ("", 0)]}  # fmt: skip
-        for span in list(found):
-            if _scopes(now, name, *span) != meant:
-                del found[span]
+    old = rule.example.old
+    leaves = {one.text for one in rule.pattern.leaves() if one.is_named}
+    for name in sorted(leaves)[:MOST_NAMES] if rule.siblings is None and found else ():
+        if _NAME.fullmatch(name):
+            meant = {
+                one and (one[0], one[1] + (by if one[1] > start else 0))
+                for one in _Meanings(before, name).between(old.start, old.end)
+            }
+            meanings = _Meanings(now, name)
+            found = {span: one for span, one in found.items() if meanings.between(*span) == meant}
     return _checked(rule, now, _outermost(rule, now, found))
+
+
+class _Meanings:
+    """What a name means in the parts of a text: the scopes that give it."""
+
+    def __init__(self, tree: SyntaxTree, name: str) -> None:
+        uses = [one for one in references(tree, name) if one.use is not NameUse.KEY]
+        self._starts = [one.start for one in uses]
+        self._scopes = [one.scope and (one.scope.kind, one.scope.start) for one in uses]
+
+    def between(self, start: int, end: int) -> set[tuple[str, int] | None]:
+        """The kinds and starts of the scopes; None where a name has none."""
+        return set(self._scopes[bisect_left(self._starts, start) : bisect_left(self._starts, end)])
 
 
 def _candidates(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[Node]:
@@ -337,7 +335,10 @@ def _candidates(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[No
     if rule.siblings is not None:
         yield from _siblings(rule, now, start, by)
         return
-    anchor = max((one.text for one in rule.pattern.leaves()), key=_weight)
+    anchor = min(
+        (one.text for one in rule.pattern.leaves()),
+        key=lambda text: (not re.search(r"\w", text), now.text.count(text)),
+    )
     refuse_many(now.text, anchor)
     seen = set()
     for at in whole(anchor).finditer(now.text):
@@ -349,17 +350,16 @@ def _candidates(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[No
             node = node.parent
 
 
-def _weight(text: str) -> tuple[bool, int]:
-    return re.search(r"\w", text) is not None and text not in _COMMON, len(text)
-
-
 def _siblings(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[Node]:
     """The nodes behind the examples in the same list or class, unless one was left out before."""
     assert rule.siblings is not None
     kind, at = rule.siblings
-    at += by if at > start else 0
-    parent = now.node(at, at + 1)
-    while parent is not None and (parent.type != kind or now.index(parent.start_byte) != at):
+    # The change may be the beginning of the list.
+    moved = at + by if at > start else at
+    parent = now.node(moved, moved + 1)
+    while parent is not None and not (
+        parent.type == kind and now.index(parent.start_byte) in (at, moved)
+    ):
         parent = parent.parent
     if parent is None:
         return
@@ -409,18 +409,20 @@ def _outermost(
 ) -> list[tuple[TextEdit[int], Node]]:
     """The replacement of each place; places within others are part of those."""
     made: dict[tuple[int, int], str] = {}
-    inner: set[tuple[int, int]] = set()
+    inner: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    around: list[tuple[int, int]] = []
+    for span in sorted(found, key=lambda one: (one[0], -one[1])):
+        while around and around[-1][1] <= span[0]:
+            around.pop()
+        if around:
+            inner.setdefault(around[-1], []).append(span)
+        around.append(span)
     for span in sorted(found, key=lambda one: one[1] - one[0]):
-        within = [one for one in made if span[0] <= one[0] and one[1] <= span[1] and one != span]
-        inner.update(within)
-        top = {
-            one: made[one]
-            for one in within
-            if not any(o != one and o[0] <= one[0] and one[1] <= o[1] for o in within)
-        }
-        made[span] = _instance(rule, now, found[span], top)
+        parts = {one: made[one] for one in inner.get(span, ())}
+        made[span] = _instance(rule, now, found[span], parts)
+    within = set(chain.from_iterable(inner.values()))
     return [(TextEdit(*span, text), found[span][2]) for span, text in sorted(made.items())
-            if span not in inner]  # fmt: skip
+            if span not in within]  # fmt: skip
 
 
 def _instance(
@@ -432,7 +434,7 @@ def _instance(
     """What a place becomes: the template with what stands in the pattern's holes."""
     term, substitution, node = place
     line = now.text.rfind("\n", 0, term.start) + 1
-    indent = re.match(r"[ \t]*", now.text[line:])
+    indent = _BLANKS.match(now.text, line)
     template, parts, at = rule.template, [], rule.template.start
 
     def literal(text: str) -> str:

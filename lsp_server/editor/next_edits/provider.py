@@ -58,7 +58,7 @@ not go on, its answer is there, or nearly, once the editor asks."""
 REST_S = 1.0
 """Other files are looked at after so long without a key."""
 
-SMALL_TEXT = 4_000
+SMALL_TEXT = 2_000
 """Characters of a text that is parsed several times within a moment."""
 
 _numbers = itertools.count(1)

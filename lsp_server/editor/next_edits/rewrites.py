@@ -21,11 +21,12 @@ LARGEST_NODE = 4_000
 """Characters of a node that is compared with others."""
 MOST_TOKENS = 2_000
 _TOKEN = re.compile(r"\d[\w.]*|\w+|\s+|[=!<>&|+*/%^~?-]+|.", re.DOTALL)
+_BLANKS = re.compile(r"[ \t]*")
 _MODIFIER = re.compile(r"decorator|attribute|annotation|modifier")
 _CALL = re.compile(r"^call$|call_expression|invocation")
 _STATEMENT = re.compile(r"(?:statement|declaration|definition|_item|directive|assignment)$")
 _ENDS = re.compile(r"(?:statement|block|module|program|definition|body)$")
-_TRANSPARENT = {"list", "tuple", "array", "parenthesized_expression"}
+_LISTS = {"list", "tuple", "array"}
 _NAMING = ("name", "key", "left", "function", "property", "field")
 
 
@@ -76,7 +77,7 @@ def rewrites(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[Re
             levels = tuple(_levels(before, now, hunks, some))
             if levels:
                 line = before.text.rfind("\n", 0, levels[-1].old.start) + 1
-                indent = re.match(r"[ \t]*", before.text[line:])
+                indent = _BLANKS.match(before.text, line)
                 found.append(Rewrite(levels, indent.group() if indent else ""))
     return found
 
@@ -93,6 +94,8 @@ def _hunks(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[_Hun
         if kind == "equal":
             continue
         a, b, c, d = starts[i], starts[j], ends[k], ends[m]
+        while a < b and c < d and before.text[a].isspace() and before.text[a] == now.text[c]:
+            a, c = a + 1, c + 1
         while a == b and now.text[c : c + 1].isspace() and before.text[a : a + 1] == now.text[c]:
             a, b, c, d = a + 1, b + 1, c + 1, d + 1
         while c == d and before.text[a : a + 1].isspace() and now.text[c : c + 1] == before.text[a]:
@@ -125,6 +128,8 @@ def _levels(
     ):
         # What comes behind a node may be its end.
         node = before.node(group[0].start - 1, group[0].start)
+    while node is not None and node.parent is not None and is_literal(node.parent):
+        node = node.parent
     while node is not None and (parent := node.parent) is not None:
         start, end = before.index(node.start_byte), before.index(node.end_byte)
         if end - start > LARGEST_NODE or is_body(node) or node.has_error:
@@ -207,9 +212,9 @@ def _names_around(tree: SyntaxTree, node: Node) -> tuple[str, ...]:
         elif "argument" in outer.type:
             if inner.child_by_field_name("name") is None:
                 names.append(str(outer.named_children.index(inner)))
-        elif "unary" in outer.type:
+        elif "unary" in outer.type or outer.type in _LISTS:
             names.append(outer.type)
-        elif outer.type not in _TRANSPARENT:
+        elif outer.type != "parenthesized_expression":
             names.append(outer.type)
             break
         inner, outer = outer, outer.parent

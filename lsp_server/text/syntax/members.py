@@ -48,6 +48,7 @@ class Members:
     def __init__(self, tree: SyntaxTree) -> None:
         self._tree = tree
         self._types = ExpressionTypes(tree)
+        self._nodes: dict[str, Node | None] = {}
 
     def places(self, name: str, owner: str, *, is_argument: bool = False) -> MemberPlaces:
         """The places of a member of the class ``owner``; a class and those that it inherits the
@@ -62,6 +63,7 @@ class Members:
         }  # fmt: skip
         root = self._root(owner, declaring)
         meant, unclear = [], []
+        roots: dict[str, str] = {}
         for one in references.values():
             node = self._tree.node(one.start, one.end)
             if node is None:
@@ -71,8 +73,11 @@ class Members:
                 found = owner
             if found is None:
                 unclear.append(one)
-            elif found and self._root(found, declaring) == root:
-                meant.append(self._as_member(one, node, name))
+            elif found:
+                if found not in roots:
+                    roots[found] = self._root(found, declaring)
+                if roots[found] == root:
+                    meant.append(self._as_member(one, node, name))
         return MemberPlaces(owner, tuple(meant), tuple(unclear))
 
     def _as_member(self, one: Reference, node: Node, name: str) -> Reference:
@@ -246,11 +251,12 @@ class Members:
     # Classes
 
     def _class_node(self, name: str) -> Node | None:
-        for one in self._types.references(name).values() if name.isidentifier() else ():
-            node = self._tree.node(one.start, one.end) if one.declares else None
-            if node is not None and node.parent is not None and is_class(node.parent):
-                return node.parent
-        return None
+        if name not in self._nodes:
+            places = self._types.references(name).values() if name.isidentifier() else ()
+            nodes = (self._tree.node(one.start, one.end) for one in places if one.declares)
+            around = (node.parent for node in nodes if node is not None)
+            self._nodes[name] = next((one for one in around if one and is_class(one)), None)
+        return self._nodes[name]
 
     def _bases(self, name: str, *, known: bool = True) -> list[str]:
         """The classes that one is derived from: those of the file, or the others."""
