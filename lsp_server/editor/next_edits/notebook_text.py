@@ -23,8 +23,8 @@ class NotebookText:
         self._cells = cells
         self._firsts = list(accumulate((len(cell.lines) for cell in cells), initial=0))
         """The line at which each cell begins."""
-        self.document = Document(edited.uri, edited.language, 0, "")
-        self.document.lines = [line for cell in cells for line in _whole_lines(cell)]
+        text = "".join(line for cell in cells for line in _whole_lines(cell))
+        self.document = Document(edited.uri, edited.language, 0, text)
 
     @classmethod
     def around(
