@@ -323,7 +323,8 @@ class _Meanings:
     def __init__(self, tree: SyntaxTree, name: str) -> None:
         uses = [one for one in references(tree, name) if one.use is not NameUse.KEY]
         self._starts = [one.start for one in uses]
-        self._scopes = [one.scope and (one.scope.kind, one.scope.start) for one in uses]
+        scopes = (one.scope for one in uses)
+        self._scopes = [(one.kind, one.start) if one is not None else None for one in scopes]
 
     def between(self, start: int, end: int) -> set[tuple[str, int] | None]:
         """The kinds and starts of the scopes; None where a name has none."""
