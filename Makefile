@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEVELOPMENT := $(VENV)/.development
 
-.PHONY: demo release release-check minutes test test-all test-bench test-long test-model test-editors lint format bench serve vsix clean
+.PHONY: demo release release-check minutes test test-all test-bench test-long test-model test-editors test-arm lint format bench serve vsix clean
 
 # The environment is made once and again whenever the dependencies change. Redraft runs without
 # torch; tests compare with it.
@@ -30,7 +30,7 @@ PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --dis
 $(BIN)/python -m pytest -m "$(2) and alone" $$(grep -rl --include='test_*.py' mark.alone tests)
 endef
 WORKERS ?= 3
-USUAL := not long and not editors and not model
+USUAL := not long and not editors and not model and not arm
 # What finds faults cheaply.
 test: $(DEVELOPMENT)
 	$(call run_tests,--ignore tests/benchmarks --ignore tests/editors --ignore tests/release,$(USUAL) and not slow)
@@ -54,6 +54,13 @@ test-model: $(DEVELOPMENT)
 
 test-editors: $(DEVELOPMENT)
 	tests/editors/run.sh
+
+# On an emulated Arm: needs Debian 12, its Python 3.11 and qemu-user-static. Code is compiled here, where it is quick.
+ARM ?= build/arm
+test-arm: $(DEVELOPMENT)
+	PYTHON=$(BIN)/python tests/arm/land.sh $(ARM)
+	$(BIN)/python -m tests.arm.cross_compile $(ARM)/compiled
+	REDRAFT_ARM=$(abspath $(ARM)) $(BIN)/python -m pytest -m arm tests/arm
 
 lint: $(DEVELOPMENT)
 	$(BIN)/ruff check .

@@ -2,8 +2,8 @@
 
 What the parts of a first start call is compiled for this processor, in order to learn the types
 that it is called with, and then by these types, without running, for every other level. So any
-processor compiles for all of them. It is compiled by the Python that runs this, for that version of
-Python. Run as a program this file does one of both.
+processor of x86 compiles for all of them, and for those of Arm. It is compiled by the Python that
+runs this, for that version of Python. Run as a program this file does one of both.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hashlib
 import importlib
 import os
 import pickle
+import platform
 import shutil
 import subprocess
 import sys
@@ -26,8 +27,14 @@ from typing import Any
 
 PACKAGES = ("accel", "repo_index")
 COMPILED = Path("accel", "native", "compiled")
-HAS_CODE = 'sys_platform == "linux" and platform_machine == "x86_64"'
-HAS_NO_CODE = 'sys_platform != "linux" or platform_machine != "x86_64"'
+HAS_CODE = (
+    'sys_platform == "linux" and (platform_machine == "x86_64" or platform_machine == "aarch64")'
+)
+HAS_NO_CODE = (
+    'sys_platform != "linux" or (platform_machine != "x86_64" and platform_machine != "aarch64")'
+)
+ARM_TRIPLE = "aarch64-unknown-linux-gnu"
+"""As LLVM calls a process there, which Numba compares."""
 DATE = (2020, 1, 1, 0, 0, 0)
 """All files are of it, as ``distributions.EPOCH`` says."""
 VOCABULARIES = (1 << 15, 1 << 17)
@@ -55,7 +62,7 @@ def add_machine_code(wheel: Path, kept: Path, levels: list[str] | None = None) -
 
 def compile_levels(installation: Path, kept: Path, wanted: list[str] | None) -> None:
     """Compile what an installation has for some levels, by default for all, where it was not."""
-    from accel.native.levels import LEVELS, X86_LEVELS, level_here
+    from accel.native.levels import LEVELS, level_here
     from accel.native.machine_code import PYTHON, pack
     from operating_system.machine import cores
 
@@ -63,7 +70,7 @@ def compile_levels(installation: Path, kept: Path, wanted: list[str] | None) -> 
     assert here is not None, "this needs Linux and a processor with AVX2"
     left = [
         name
-        for name in (X86_LEVELS if wanted is None else wanted)
+        for name in (LEVELS if wanted is None else wanted)
         if not [*kept.glob(f"{name}.{PYTHON}.*")]
     ]
     with tempfile.TemporaryDirectory() as scratch:
@@ -122,6 +129,10 @@ def record(file: Path) -> None:
 
 def compile_by_types(file: Path) -> None:
     """Compile without running what ``record`` ran."""
+    from accel.native.levels import ARM_LEVELS, level_in_use
+
+    if level_in_use() in ARM_LEVELS:
+        answer_as_arm()
     from numba import types
 
     from accel import precompile
@@ -133,6 +144,21 @@ def compile_by_types(file: Path) -> None:
             if not any(isinstance(kind, types.Literal) for kind in kinds):
                 function.compile(kinds)
     precompile.compile_products()
+
+
+def answer_as_arm() -> None:
+    """Have this process, on x86, compile for Linux on Arm. Numba must not be loaded yet.
+
+    LLVM writes for every processor, and Numba's code for a type is the same on both: what it asks
+    about this process is answered for another. What it compiles is kept, and cannot be called.
+    """
+    llvm: Any = importlib.import_module("llvmlite.binding")
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple(ARM_TRIPLE)
+    llvm.get_process_triple = llvm.get_default_triple = lambda: ARM_TRIPLE
+    llvm.Target.from_default_triple = lambda: target
+    platform.machine = lambda: "aarch64"
 
 
 def _functions() -> Iterator[tuple[str, str, Any]]:

@@ -9,8 +9,17 @@ from pathlib import Path
 
 import numba
 import pytest
+from packaging.requirements import Requirement
 
 from release.machine_code import add_machine_code
+
+MACHINES = (
+    *(("linux", machine, True) for machine in ("x86_64", "aarch64")),
+    *(("linux", machine, False) for machine in ("riscv64", "ppc64le", "s390x", "armv7l", "i686")),
+    *(("darwin", machine, False) for machine in ("arm64", "x86_64")),
+    *(("win32", machine, False) for machine in ("AMD64", "ARM64", "x86")),
+)
+"""Systems, what they call their machine, and whether the wheel has code for it."""
 
 METADATA = """Metadata-Version: 2.4
 Name: redraft
@@ -59,7 +68,15 @@ def test_on_linux_it_asks_for_the_numba_that_compiled_it(wheel: Path, tmp_path: 
     with zipfile.ZipFile(wheel) as files:
         text = files.read("redraft-1.0.dist-info/METADATA").decode()
     pinned, other = (line for line in text.splitlines() if "numba" in line)
-    of_linux = '; sys_platform == "linux" and platform_machine == "x86_64"'
-    assert pinned == f"Requires-Dist: numba=={numba.__version__}{of_linux}"
-    assert other.startswith("Requires-Dist: numba>=0.61; ")
+    with_code, without = (Requirement(one.partition(": ")[2]) for one in (pinned, other))
+    assert (str(with_code.specifier), str(without.specifier)) == (
+        f"=={numba.__version__}",
+        ">=0.61",
+    )
+    for system, machine, has_code in MACHINES:
+        at = {"sys_platform": system, "platform_machine": machine}
+        assert with_code.marker is not None
+        assert without.marker is not None
+        assert with_code.marker.evaluate(at) == has_code, at
+        assert without.marker.evaluate(at) != has_code, at
     assert text.endswith("# Redraft\n")
