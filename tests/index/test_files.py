@@ -19,6 +19,7 @@ from small_model import SMALL_MODEL
 
 from repo_index.files import FileRules, Limits
 from repo_index.indexer import Indexer
+from repo_index.reading import read_content
 from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
 
@@ -380,3 +381,9 @@ def test_nothing_of_a_workspace_is_run(tmp_path: Path) -> None:
     )
     assert done.stdout == b"[]\n"
     assert not marker.exists()
+
+
+def test_a_file_of_as_many_bytes_as_may_be_counts_and_one_more_does_not(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n" * 512)
+    assert read_content(tmp_path, "a.py", 3072, compiled=False).reason == ""
+    assert read_content(tmp_path, "a.py", 3071, compiled=False).reason == "larger than 2 KiB"

@@ -85,6 +85,15 @@ def test_line_by_line_makes_the_same_text() -> None:
     assert split, f"seed {seed}"
 
 
+def test_a_line_that_keeps_less_than_half_of_itself_is_not_divided() -> None:
+    for new, divided in (("x = 1234\ny = 2\n", True), ("x = 1 + f(0, g(1))\ny = 2\n", False)):
+        old = "x = 1\ny = 3\n"
+        hunk = TextEdit(0, len(old), new)
+        assert (len(line_by_line(old, hunk)) == 2) is divided, new
+        # The other way round it is the old line that keeps little.
+        assert (len(line_by_line(new, TextEdit(0, len(new), old))) == 2) is divided, new
+
+
 def test_a_diff_is_the_one_of_difflib() -> None:
     rng = random.Random(seed := random.randrange(1 << 30))
     print("seed", seed)
