@@ -59,6 +59,18 @@ def test_work_for_a_request_takes_the_place_of_all_other() -> None:
     play(scene)
 
 
+def test_work_for_the_next_request_takes_the_place_of_what_ran_ahead() -> None:
+    async def scene(flight: InFlight[Step]) -> None:
+        running, first, second = Step(), Step(), Step()
+        flight.run(running)
+        flight.run_ahead(first)
+        flight.run_ahead(second)
+        assert list(flight) == [running, second]
+        assert (running.cancelled, first.cancelled, second.cancelled) == (0, 1, 0)
+
+    play(scene)
+
+
 @pytest.mark.parametrize("what", ["begin", "stop", "close", "soon"])
 def test_what_would_begin_by_itself_does_not_once_something_else_comes(what: str) -> None:
     async def scene(flight: InFlight[Step]) -> None:

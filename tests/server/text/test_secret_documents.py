@@ -7,10 +7,12 @@ import random
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from planted_secrets import SECRET_PATHS, innocent_paths, schemes_of, token
 
+from lsp_server.text.documents import ignored_paths
 from lsp_server.text.documents.allowed_files import AllowedFiles
 from lsp_server.text.documents.document import Document
 from lsp_server.text.documents.ignored_paths import IgnoredPaths
@@ -198,3 +200,18 @@ def test_ignore_files_are_read_again_when_told(tmp_path: Path) -> None:
     ignored.forget()
     assert ".gitignore" in ignored.reason(place, [])
     assert ignored.reason(DocumentLocation("", "a.py", "/a.py"), ["*"]) == ""
+
+
+def test_ignore_files_are_looked_at_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(ignored_paths, "time", SimpleNamespace(monotonic=lambda: now))
+    ignored = IgnoredPaths()
+    location = DocumentLocation(str(tmp_path), "build/a.py", str(tmp_path / "build/a.py"))
+    for rules in ("build/\n", "", "a.py\nbuild/\n", "\n"):
+        before = ignored.reason(location, [])
+        (tmp_path / ".gitignore").write_text(rules)
+        assert ignored.reason(location, []) == before
+        now += ignored_paths.RECHECK_S + 0.1
+        assert bool(ignored.reason(location, [])) is bool(rules.strip())

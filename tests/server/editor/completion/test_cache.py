@@ -82,7 +82,8 @@ def test_the_newest_is_found_and_the_oldest_forgotten() -> None:
     cache = SuggestionCache()
     for number in range(ENTRIES_PER_DOCUMENT + 10):
         cache.add("d", PREFIX + f"{number}_", SUFFIX, "old", complete=True)
-    assert cache.find("d", PREFIX + "0_", SUFFIX) is None
+    assert cache.find("d", PREFIX + "9_", SUFFIX) is None
+    assert cache.find("d", PREFIX + "10_", SUFFIX) is not None
     cache.add("d", PREFIX + "20_", SUFFIX, "new", complete=True)
     found = cache.find("d", PREFIX + "20_", SUFFIX)
     assert found is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,6 +39,8 @@ class OtherServer(Server):
         self.routes = routes
         self.owner = owner
         self.takes_suffix = takes_suffix
+        self.facts: dict[str, Any] = {}
+        """What is said of each model."""
         self.models = ["qwen2.5-coder:1.5b", "other"]
         self.text = ["sum(", "prices)\n", "\n\ndef more():\n"]
         self.answer_text = ["Here:\n```python\n", "def total(rows):\n", "    return 1\n", "```\n"]
@@ -45,7 +48,7 @@ class OtherServer(Server):
 
     async def answer(self, path: str, body: Any, receive: Any, send: Send) -> None:
         if path == "/v1/models":
-            listed = [{"id": name, "owned_by": self.owner} for name in self.models]
+            listed = [{"id": name, "owned_by": self.owner, **self.facts} for name in self.models]
             await self.reply(send, {"object": "list", "data": listed})
         elif path not in self.routes:
             await self.reply(send, {"error": {"message": "no such path"}}, 404)
@@ -111,6 +114,21 @@ def test_llama_server_is_asked_by_infill() -> None:
         assert engine.status.server["drafted"] is False
         assert "undrafted" in engine.status.server_note
         assert engine.status.model == "qwen2.5-coder:1.5b"
+
+    with_engine(server, scene)
+
+
+def test_in_a_small_window_most_of_the_room_is_for_the_text_before_the_cursor() -> None:
+    server = OtherServer("/v1/completions")
+    server.facts = {"max_model_len": 2048}
+
+    async def scene(engine: RemoteEngine) -> None:
+        job = replace(completion(), prefix="x = 1\n" * 4000, suffix="y = 2\n" * 4000)
+        await engine.ask(job, "c").future
+        body = server.bodies("/v1/completions")[-1]
+        whole = len(body["prompt"]) + len(body["suffix"])
+        assert 0 < 2 * len(body["suffix"]) < len(body["prompt"])
+        assert whole < 8000
 
     with_engine(server, scene)
 
