@@ -16,10 +16,11 @@ from pathlib import Path
 
 from lsp_server.editor.daemon.address import make_private, private_folder
 from lsp_server.shared.errors import RedraftError
+from lsp_server.text.documents.ignored_paths import IgnoredPaths
+from lsp_server.text.documents.workspace_folders import DocumentLocation
 from operating_system.file_lock import LockFile
 from operating_system.file_systems import holds, path_below
 from operating_system.files_inside import FileInside, Replacement, read_inside
-from repo_index.files import FileRules
 from repo_index.secret_paths import secret_path
 from repo_index.secrets import secret_content
 
@@ -67,7 +68,7 @@ class AgentFiles:
             raise FileRefused(f"{missing[0]} is not a folder; give another with --workspace")
         self.folders = [folder.resolve() for folder in folders]
         self._names = [Path(os.path.abspath(folder)) for folder in folders]
-        self._rules: dict[Path, FileRules] = {}
+        self._ignored = IgnoredPaths()
         self._roots: list[Path] | None = None
         """What a client narrows them to; None: to nothing."""
 
@@ -130,9 +131,8 @@ class AgentFiles:
             return "git's own"
         if reason := secret_path(str(folder / path)):
             return reason
-        if folder not in self._rules:
-            self._rules[folder] = FileRules(folder)
-        return self._rules[folder].ignored(path)
+        place = DocumentLocation(str(folder), path, str(folder / path))
+        return self._ignored.reason(place, [])
 
 
 def _reason_inside(inside: FileInside) -> str:

@@ -6,15 +6,17 @@ Source: the model card of FastApply-1.5B-v1.0 (Kortix), *Inference template*.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from lsp_server.shared.contract.jobs import MOST_TOKENS, GenerateJob, JobResult
+from lsp_server.tasks.apply.merge import Reading
 from lsp_server.tasks.apply.snippet import read_snippet
 from lsp_server.tasks.indentation import with_end_of, with_start_of
 from lsp_server.tasks.task import CUT
 from lsp_server.text.documents.document import with_line_feeds
+from lsp_server.text.line_diff import opcodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,16 @@ def apply_job(made_for_it: ApplyFormat, code: str, snippet: str) -> GenerateJob:
 
 
 def text_of_answer(
-    made_for_it: ApplyFormat, result: JobResult, code: str, snippet: str, language: str | None
+    made_for_it: ApplyFormat,
+    result: JobResult,
+    code: str,
+    snippet: str,
+    language: str | None,
+    readings: Sequence[Reading] = (),
 ) -> str | None:
-    """The file of an answer. None where it is not whole, where a line of it is of neither the file
-    nor the snippet, where lines of the snippet are missing or torn apart, or where it does not
-    parse and the file did."""
+    """The file of an answer. None where it is not whole, where lines of the snippet are missing or
+    torn apart, where anything else changes, or where it does not parse and the file did.
+    ``readings``: where the snippet fits; a snippet of one hunk has to be put there."""
     found = re.fullmatch(
         rf"\s*{re.escape(made_for_it.opens)}(.*){re.escape(made_for_it.closes)}\s*",
         result.text,
@@ -87,15 +94,33 @@ def text_of_answer(
     hunks = list(_hunks(with_line_feeds(snippet).split("\n"), kept))
     if not hunks or not set(lines) <= {"", *kept, *chain.from_iterable(hunks)}:
         return None
-    place = 0
+    spans, place = [], 0
     for hunk in hunks:
         at = next((n for n in range(place, len(lines)) if lines[n : n + len(hunk)] == hunk), None)
         if at is None:
             return None
         place = at + len(hunk)
+        spans.append((at, place))
+    changes = [(start, end) for kind, *_, start, end in opcodes(kept, lines) if kind != "equal"]
+    # What is only left out leaves no line, so it has to be between two lines of the snippet.
+    if not all(
+        any(
+            first + (start == end) <= start and end <= last - (start == end)
+            for first, last in spans
+        )
+        for start, end in changes
+    ):
+        return None
+    if len(hunks) == 1 and readings and lines not in [_read(kept, one) for one in readings]:
+        return None
     if _parses(plain, language) and not _parses(text, language):
         return None
     return text.replace("\n", "\r\n") if "\r\n" in code else text
+
+
+def _read(file: list[str], reading: Reading) -> list[str]:
+    new = reading.text.split("\n")[:-1]
+    return [*file[: reading.first_line - 1], *new, *file[reading.last_line :]]
 
 
 def _parses(text: str, language: str | None) -> bool:

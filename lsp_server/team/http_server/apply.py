@@ -114,7 +114,9 @@ async def apply_for(engine: EngineInterface, asked: ApplyRequest, request: Reque
         call = engine.ask(job, job.owner, None, priority_of(job))
         (result,) = await answered([call], request.receive)
         note_result(request.scope, result)
-        text = text_of_answer(made_for_it, result, asked.code, asked.snippet, asked.language)
+        text = text_of_answer(
+            *(made_for_it, result, asked.code, asked.snippet, asked.language), error.readings
+        )
         if text is None:
             raise SnippetRefused(error) from None
         return Applied(text, "model", (result,))

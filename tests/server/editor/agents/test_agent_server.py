@@ -125,6 +125,8 @@ def test_roots_narrow_the_folders_and_may_change(workspace: Path, mode: str) -> 
         inside = await client.call_tool("apply_edit", apply_arguments(path="sub/shapes.py"))
         assert not inside.is_error, inside.content[0].text
         session.roots = [workspace.parent]
+        if mode == "legacy":
+            await client.send_roots_list_changed()
         answer = await client.call_tool("apply_edit", apply_arguments())
         assert not answer.is_error, answer.content[0].text
         session.roots = []

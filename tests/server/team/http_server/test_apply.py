@@ -21,9 +21,9 @@ from lsp_server.team.http_server.keys import Keys
 CODE = "def area(w, h):\n    return w * h\n\n\ndef edge(w, h):\n    return w + h\n\n\nprint(1)\n"
 SNIPPET = "# ... existing code ...\ndef edge(w, h):\n    return 2 * (w + h)\n\n\nprint(1)\n"
 MERGED = CODE.replace("w + h", "2 * (w + h)")
-TWICE = "a = 1\nb = 2\n" * 2
+TWICE = "a = 1\nb = 2\nd = 4\na = 1\nb = 2\n"
 FITS_TWICE = "...\na = 1\nc = 3\nb = 2\n...\n"
-ONE_READING = "a = 1\nc = 3\nb = 2\na = 1\nb = 2\n"
+ONE_READING = "a = 1\nc = 3\nb = 2\nd = 4\na = 1\nb = 2\n"
 CHAT = "<instruction>twice</instruction>\n<code>{}</code>\n<update>{}</update>"
 
 
@@ -67,7 +67,7 @@ def test_a_refusal_has_the_places(server: Served, asked_model: Any) -> None:
     error = answer.json()["error"]
     assert error["code"] == "ambiguous_snippet"
     assert "several places" in error["message"]
-    assert [place["first_line"] for place in error["places"]] == [1, 3]
+    assert [place["first_line"] for place in error["places"]] == [1, 4]
     assert all(place["text"] for place in error["places"])
 
 
@@ -118,7 +118,7 @@ def test_a_chat_that_is_not_clear_is_refused(server: Served) -> None:
     with pytest.raises(UnprocessableEntityError) as refused:
         client.chat.completions.create(model="m", messages=messages)
     body: Any = refused.value.body
-    assert [place["first_line"] for place in body["places"]] == [1, 3]
+    assert [place["first_line"] for place in body["places"]] == [1, 4]
 
 
 OTHER_CHATS = {
@@ -169,6 +169,14 @@ def test_a_model_that_was_made_for_it_is_asked(tmp_path: Path) -> None:
     assert job.prediction == f"<updated-code>{TWICE}</updated-code>"
 
 
+@pytest.mark.parametrize("place", [1, 4])
+def test_a_model_may_choose_among_the_places(tmp_path: Path, place: int) -> None:
+    lines = TWICE.splitlines(keepends=True)
+    chosen = "".join([*lines[:place], "c = 3\n", *lines[place:]])
+    answer, _ = asked_of(f"<updated-code>{chosen}</updated-code>", tmp_path)
+    assert answer.json()["merged_code"] == chosen
+
+
 def test_line_ends_of_the_file_are_kept(tmp_path: Path) -> None:
     code = TWICE.replace("\n", "\r\n")
     written = f"<updated-code>\n{ONE_READING}\n</updated-code>\n"
@@ -195,9 +203,12 @@ WRONG = {
     "nothing": "",
     "an empty file": "<updated-code></updated-code>",
     "the file as it is": f"<updated-code>{TWICE}</updated-code>",
-    "a line of its own": f"<updated-code>{ONE_READING}d = 4\n</updated-code>",
-    "a line spelt otherwise": "<updated-code>a = 1\nc = 3\nb =  2\na = 1\nb = 2\n</updated-code>",
-    "the snippet torn apart": "<updated-code>a = 1\nc = 3\na = 1\nb = 2\n</updated-code>",
+    "a line of its own": f"<updated-code>{ONE_READING}e = 5\n</updated-code>",
+    "a line spelt otherwise": f"<updated-code>{ONE_READING.replace('b =', 'b  =')}</updated-code>",
+    "the snippet torn apart": "<updated-code>a = 1\nc = 3\nd = 4\na = 1\nb = 2\n</updated-code>",
+    "a line of the file lost": "<updated-code>a = 1\nc = 3\nb = 2\na = 1\nb = 2\n</updated-code>",
+    "a line of the file twice": f"<updated-code>{ONE_READING}b = 2\n</updated-code>",
+    "nothing but the snippet": "<updated-code>a = 1\nc = 3\nb = 2\n</updated-code>",
     "a place holder left": f"<updated-code>...\n{ONE_READING}</updated-code>",
     "fences": f"<updated-code>```\n{ONE_READING}```\n</updated-code>",
     "two files": f"<updated-code>{TWICE}</updated-code><updated-code>{TWICE}</updated-code>",

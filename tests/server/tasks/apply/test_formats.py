@@ -1,0 +1,65 @@
+"""Which models merge snippets, and how they are asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from lsp_server.models.manifest import read_manifest
+from lsp_server.tasks.apply.formats import apply_format, apply_job
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("FastApply-1.5B-v1.0-Q8_0", "FastApply-7B-v1.0.Q5_K_M", "fast-apply-1.5b"),
+        *("Fast-Apply-1.5B-v1.0_GGUF", "FastApply 1.5B v1.0", "/models/fastapply.gguf"),
+    ],
+)
+def test_models_that_merge_are_known_by_their_names(name: str) -> None:
+    found = apply_format(name)
+    assert found is not None
+    assert found.name == "fast-apply"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("qwen2.5-coder-1.5b-instruct-q8_0", "sweep-next-edit-1.5b", "zeta-2", "breakfast-7b"),
+        *("SmolLM2-135M-Instruct.Q4_1", "apply-yourself", "fast", ""),
+    ],
+)
+def test_others_are_not(name: str) -> None:
+    assert apply_format(name) is None
+
+
+def test_those_that_are_offered_are_known() -> None:
+    offered = [model for model in read_manifest() if "apply" in model.does]
+    assert offered
+    assert all(apply_format(model.file) is not None for model in offered)
+    assert all(not {"fim", "edit", "next-edit"} & set(model.does) for model in offered)
+
+
+def test_a_model_is_asked_as_its_card_says() -> None:
+    found = apply_format("FastApply-1.5B-v1.0")
+    assert found is not None
+    job = apply_job(found, "a = '{update}'\r\n", "a = '{code}'\n")
+    assert job.messages == [
+        (
+            "system",
+            "You are a coding assistant that helps merge code updates, ensuring every modification "
+            "is fully integrated.",
+        ),
+        (
+            "user",
+            "Merge all changes from the <update> snippet into the <code> below.\n"
+            "- Preserve the code's structure, order, comments, and indentation exactly.\n"
+            "- Output only the updated code, enclosed within <updated-code> and </updated-code> "
+            "tags.\n"
+            "- Do not include any additional text, explanations, placeholders, ellipses, or code "
+            "fences.\n\n"
+            "<code>a = '{update}'\n</code>\n\n<update>a = '{code}'\n</update>\n\n"
+            "Provide the complete updated code.",
+        ),
+    ]
+    assert job.prediction == "<updated-code>a = '{update}'\n</updated-code>"
+    assert job.sampling.temperature == 0
