@@ -79,10 +79,12 @@ Substitution = dict[int, tuple[str, int, int]]
 
 
 def term_of(tree: SyntaxTree, node: Node, field: str = "") -> Term:
-    """A node as a term. Blocks, comments and literals that nothing runs in are leaves."""
+    """A node as a term. Blocks, comments and literals that nothing runs in are leaves, as are words
+    with a node around them."""
     start, end = tree.index(node.start_byte), tree.index(node.end_byte)
     parts: tuple[Term, ...] = ()
-    if not (_BODY.search(node.type) or is_literal(node) or "comment" in node.type):
+    is_leaf = node.child_count == 1 and not node.named_child_count
+    if not (is_leaf or _BODY.search(node.type) or is_literal(node) or "comment" in node.type):
         parts = tuple(
             term_of(tree, child, node.field_name_for_child(number) or "")
             for number, child in enumerate(node.children)

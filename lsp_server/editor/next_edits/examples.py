@@ -26,6 +26,7 @@ from lsp_server.editor.next_edits.rewrites import (
     LARGEST_NODE,
     Rewrite,
     RewrittenNode,
+    indent_at,
     is_target,
     rewrites,
     role_of,
@@ -46,14 +47,18 @@ MOST_EDITS = 8
 """Edits that are compared with the last one."""
 MOST_NAMES = 8
 """Names of a pattern of which it is asked what they mean."""
-_BLANKS = re.compile(r"[ \t]*")
+_GIVEN = re.compile(
+    r"^\s*(?:export\s+)?(?:class|def|func|function|fn|import|from|use|using|struct|type)\b.*$", re.M
+)
 _NAME = re.compile(r"[^\W\d]\w*")
 _CONSTANT = re.compile(r"(?:[\w]+\.)*[A-Z][A-Z0-9_]+")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _OPERATOR = re.compile(r"[^\w\s()\[\]{},;:]+")
 _SAME_OPERATORS = {("==", "==="), ("!=", "!=="), ("===", "=="), ("!==", "!="), ("&&", "and"),
-                   ("||", "or"), ("||", "??"), ("<>", "!=")}  # fmt: skip
-"""Operators that are written for one another; any other change of one is a change of sense."""
+                   ("||", "or"), ("||", "??"), ("<>", "!="), ("any", "unknown"),
+                   ("interface{}", "any")}  # fmt: skip
+"""Operators and types that are written for one another; any other change of an operator is a change
+of sense."""
 _COMMON = {
     *("self", "this", "cls", "super", "int", "str", "float", "bool", "bytes", "string", "number"),
     *("boolean", "void", "any", "object", "double", "long", "char"),
@@ -70,6 +75,9 @@ _TYPED = {"composite_literal", "struct_expression", "object_creation_expression"
 """Literals whose type says what they are."""
 _OPERAND = re.compile(r"call|invocation|subscript|index_exp|^attribute$|member|field_exp|selector"
                       r"|^arguments$|argument_list")  # fmt: skip
+_MODIFIERS = re.compile(
+    "readonly|export|final|static|public|private|protected|internal|pub|override|abstract"
+)
 _MODIFIER = re.compile(r"decorator|attribute|annotation|modifier")
 
 
@@ -81,7 +89,8 @@ class Rule:
     template: Term
     """Its holes are those of the pattern; its text is that of an example."""
     example: RewrittenNode
-    indent: str
+    indent: str = ""
+    """With which the line of the example begins."""
     siblings: tuple[str, int] | None = None
     """The node in which alone it holds, where the pattern says little."""
     by_role: bool = False
@@ -136,19 +145,19 @@ def _made(edit: RecordedEdit, trees: tuple[SyntaxTree, SyntaxTree] | None = None
 def _generalised(one: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | None:
     """The rule of two rewrites: the smallest nodes around both changes whose pattern says what
     changes; at last nodes side by side in one list or class."""
-    roles = [rewrite.levels[0].role for rewrite in (one, other)]
-    first = one.levels[0]
+    roles = [rewrite[0].role for rewrite in (one, other)]
+    first = one[0]
     if roles[0][:1] == ("literal",) and not first.new.parts and roles[0] != roles[1]:
         return None
     last = None
-    for level in one.levels:
-        same = next((its for its in other.levels if its.old.kind == level.old.kind
+    for level in one:
+        same = next((its for its in other if its.old.kind == level.old.kind
                      and its.new.kind == level.new.kind), None)  # fmt: skip
         if same is None:
             continue
         if level.old.start == same.old.start and level.parent == same.parent and (
             level.old.text == same.old.text and level.new.text == same.new.text
-        ) and level.old.start <= other.levels[0].old.start < level.old.end:  # fmt: skip
+        ) and level.old.start <= other[0].old.start < level.old.end:  # fmt: skip
             break
         generalisation = Generalisation()
         pattern = generalisation.of(level.old, same.old)
@@ -162,7 +171,8 @@ def _generalised(one: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
         if isinstance(template, Hole):
             template = Term("", level.new.text, level.new.start, (template,))
         pattern, template = _loosened(pattern, template)
-        rule = Rule(pattern, template, level, one.indent, by_role=level.role == same.role != ())
+        rule = Rule(pattern, template, level, indent_at(before.text, level.old.start))
+        rule = replace(rule, by_role=level.role == same.role != ())
         if _is_sense_changed(rule):
             continue
         if _says_enough(rule):
@@ -171,7 +181,7 @@ def _generalised(one: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
             last = rule
     if last is None:
         return None
-    return Rule(last.pattern, last.template, last.example, last.indent, last.example.parent)
+    return replace(last, siblings=last.example.parent)
 
 
 def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
@@ -211,10 +221,10 @@ def _operands(term: Term) -> Iterator[Term]:
 def _says_enough(rule: Rule) -> bool:
     """Whether a pattern has a name or constant that tells what it is about."""
     pattern = rule.pattern
+    if (pattern.text, rule.template.text) in _SAME_OPERATORS:
+        return True
     if not pattern.parts:
-        if rule.by_role:
-            return True
-        return (pattern.text, rule.template.text) in _SAME_OPERATORS
+        return rule.by_role
     if re.search(r"parameter|argument", pattern.kind) or rule.example.parent[0] in _TYPED:
         return False
     return any(
@@ -233,7 +243,9 @@ def _is_of_siblings(rule: Rule) -> bool:
         return True
     template = rule.template
     first = template.parts[0] if template.parts else template
-    return isinstance(first, Term) and _MODIFIER.search(first.kind) is not None
+    return isinstance(first, Term) and (
+        _MODIFIER.search(first.kind) is not None or _MODIFIERS.fullmatch(first.text) is not None
+    )
 
 
 def _gone(rule: Rule) -> list[str]:
@@ -252,11 +264,14 @@ def _is_sense_changed(rule: Rule) -> bool:
     """Whether an operator or keyword alone became another one: where that is no other way to write
     the same, it is a decision for one place."""
     pattern, template = rule.pattern, rule.template
-    if not pattern.parts:
-        is_operator = _OPERATOR.fullmatch(pattern.text) is not None
-        return is_operator and (pattern.text, template.text) not in _SAME_OPERATORS
+    if (pattern.text, template.text) in _SAME_OPERATORS or not pattern.parts:
+        return (pattern.text, template.text) not in _SAME_OPERATORS and (
+            _OPERATOR.fullmatch(pattern.text) is not None
+            or _MODIFIER.search(pattern.kind) is not None
+        )
     gone = [one for one in _gone(rule) if one not in (",", ";", ":", "(", ")", "[", "]", "{", "}")]
-    names = {one.text for one in pattern.leaves() if one.is_named}
+    names = {one.text for one in pattern.leaves()
+             if one.is_named and not _MODIFIER.search(one.kind)}  # fmt: skip
     if not gone or names & set(gone):
         return False
     left = [one.text for one in pattern.leaves()]
@@ -268,13 +283,13 @@ def _is_sense_changed(rule: Rule) -> bool:
 
 def _of_one(one: Rewrite, before: SyntaxTree, now: SyntaxTree) -> Rule | None:
     """The rule of a single rewrite: a called function or a constant that has another name."""
-    for level in one.levels[:3]:
+    for level in one[:3]:
         old, new = level.old.text, level.new.text
         is_call = level.role == ("call",) and _DOTTED.fullmatch(new) is not None
         is_constant = _CONSTANT.fullmatch(old) is not None and _CONSTANT.fullmatch(new) is not None
         if not (is_call or is_constant) or not _DOTTED.fullmatch(old):
             continue
-        was_used = whole(new).search(before.text.replace("import", " ")) if is_call else None
+        was_used = whole(new).search(_GIVEN.sub("", before.text)) if is_call else None
         first = new.split(".")[0]
         is_known = (
             first in old.split(".")
@@ -285,7 +300,7 @@ def _of_one(one: Rewrite, before: SyntaxTree, now: SyntaxTree) -> Rule | None:
         is_own = any(use.declares and not use.is_foreign for use in references(before, own))
         if was_used or not is_known or is_own:
             return None
-        return Rule(level.old, level.new, level, one.indent, by_role=is_call)
+        return Rule(level.old, level.new, level, by_role=is_call)
     return None
 
 
@@ -434,13 +449,11 @@ def _instance(
 ) -> str:
     """What a place becomes: the template with what stands in the pattern's holes."""
     term, substitution, node = place
-    line = now.text.rfind("\n", 0, term.start) + 1
-    indent = _BLANKS.match(now.text, line)
+    indent = indent_at(now.text, term.start)
     template, parts, at = rule.template, [], rule.template.start
 
     def literal(text: str) -> str:
-        own = indent.group() if indent else ""
-        return re.sub(rf"(\r?\n){rule.indent}", lambda found: found[1] + own, text)
+        return re.sub(rf"(\r?\n){rule.indent}", lambda found: found[1] + indent, text)
 
     for hole, around in _holes(template):
         parts.append(literal(template.text[at - template.start : hole.start - template.start]))

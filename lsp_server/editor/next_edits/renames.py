@@ -127,9 +127,15 @@ def _rename(before: SyntaxTree, old: str, new: str, changed: tuple[int, ...]) ->
     """The rename of what is declared at some places, of which all are told; None where it is not
     clear what else is meant, or where the new name would collide."""
     names = references(before, old)
-    given = next((one for one in names if one.start in changed and one.declares), None)
-    if given is not None and given.use is NameUse.MEMBER and before.grammar in READ:
-        meant = _members_meant(before, old, new, changed, given)
+    members = Members(before, by_words=True)
+    given = members.given(old, changed) if before.grammar in READ else None
+    if given is not None:
+        meant = _members_meant(members, before, old, new, changed, given)
+        if given.use is NameUse.VARIABLE:
+            known = {one.start for one in meant}
+            same = same_meaning(before, names, changed) if meant else []
+            meant += [one for one in same if one.start not in known]
+            meant.sort(key=lambda one: one.start)
     else:
         meant = same_meaning(before, names, changed)
         others = references(before, new) if meant else []
@@ -137,8 +143,7 @@ def _rename(before: SyntaxTree, old: str, new: str, changed: tuple[int, ...]) ->
     if not meant:
         return None
     node = before.node(min(changed), min(changed) + len(old))
-    is_member = meant[0].use is NameUse.MEMBER
-    owner = class_around(before, node) if is_member and node is not None else ""
+    owner = class_around(before, node) if given is not None and node is not None else ""
     is_global = node is not None and is_given(before, node)
     is_argument = bool(owner) and given is not None and given.receiver is None
     return Rename(old, new, tuple(meant), Shift((), 0), is_global, owner, is_argument)
@@ -159,7 +164,12 @@ def is_given(tree: SyntaxTree, name: Node) -> bool:
 
 
 def _members_meant(
-    before: SyntaxTree, old: str, new: str, changed: tuple[int, ...], given: Reference
+    members: Members,
+    before: SyntaxTree,
+    old: str,
+    new: str,
+    changed: tuple[int, ...],
+    given: Reference,
 ) -> list[Reference]:
     """All places of a member of a class; none where one of them may be another class's, or the
     class has a member of the new name."""
@@ -167,7 +177,6 @@ def _members_meant(
     owner = class_around(before, node) if node is not None else ""
     if not owner:
         return []
-    members = Members(before)
     found = members.places(old, owner)
     declared = [one for one in found.meant if one.declares and one.receiver is None]
     is_again = before.grammar != "python" and len(declared) > len(changed)

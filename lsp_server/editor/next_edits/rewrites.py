@@ -44,13 +44,8 @@ class RewrittenNode:
     """Whether it is assigned to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """One change of an edit: its levels, the smallest first."""
-
-    levels: tuple[RewrittenNode, ...]
-    indent: str
-    """What its line begins with."""
+Rewrite = tuple[RewrittenNode, ...]
+"""One change of an edit: the nodes around it, the smallest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +70,14 @@ def rewrites(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[Re
     for group in groups.values():
         for some in [group, *([one] for one in group if len(group) > 1)]:
             levels = tuple(_levels(before, now, hunks, some))
-            if levels:
-                line = before.text.rfind("\n", 0, levels[-1].old.start) + 1
-                indent = _BLANKS.match(before.text, line)
-                found.append(Rewrite(levels, indent.group() if indent else ""))
+            found += [levels] if levels else []
     return found
+
+
+def indent_at(text: str, place: int) -> str:
+    """The blanks with which a line begins."""
+    blanks = _BLANKS.match(text, text.rfind("\n", 0, place) + 1)
+    return blanks.group() if blanks else ""
 
 
 def _hunks(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[_Hunk]:
@@ -113,9 +111,15 @@ def _offsets(tokens: list[str], base: int) -> list[int]:
 
 def _statement(before: SyntaxTree, hunk: _Hunk) -> tuple[int, int]:
     node = before.node(hunk.start, hunk.end)
-    while node is not None and node.parent is not None and not _STATEMENT.search(node.type):
+    while node is not None and node.parent is not None and not _is_statement(node):
         node = node.parent
     return (node.start_byte, node.end_byte) if node is not None else (0, 0)
+
+
+def _is_statement(node: Node) -> bool:
+    outer = node.parent
+    is_in_body = outer is not None and (outer.parent is None or is_body(outer))
+    return is_in_body or _STATEMENT.search(node.type) is not None
 
 
 def _levels(
@@ -150,7 +154,7 @@ def _levels(
                 (parent.type, before.index(parent.start_byte)),
                 is_target(node),
             )
-        if _STATEMENT.search(node.type):
+        if _is_statement(node):
             return
         node = parent
 

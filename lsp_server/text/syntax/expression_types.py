@@ -145,7 +145,8 @@ class ExpressionTypes:
         if re.search(r"^(?:new|object_creation|composite|struct)_", kind):
             made = next((one for field in ("constructor", "type", "name")
                          if (one := node.child_by_field_name(field))), None)  # fmt: skip
-            return text_of(self._tree, made)
+            types = node.child_by_field_name("type_arguments")
+            return text_of(self._tree, made) + text_of(self._tree, types)
         if "call" in kind or "invocation" in kind:
             return self._of_call(node, steps)
         if kind in _WITHOUT_DOT:
@@ -160,6 +161,8 @@ class ExpressionTypes:
             return text_of(self._tree, last)
         if kind in ("list", "array"):
             inner = self.of(node.named_children[0], steps) if node.named_children else ""
+            if node.named_children and node.named_children[0].type == "spread_element":
+                return self.of(node.named_children[0].named_children[0], steps)
             return f"list[{inner}]" if inner else ""
         is_around = "parenthesized" in kind or re.match(
             r"await|reference_|unary_|pointer_|non_null|try_expression|with_expression|expression_list",
@@ -238,6 +241,10 @@ class ExpressionTypes:
         for _ in range(6):
             if outer is None or _CLASS.search(outer.type):
                 return ""
+            if outer.type == "object_pattern":
+                key = inner.child_by_field_name("key") or inner
+                owner = class_named(self._declared(outer, steps))
+                return self.of_member(owner, text_of(self._tree, key), steps) if owner else ""
             around = outer.parent if outer.type == "variable_declarator" else None
             for field in ("return_type", "result", "returns", "type"):
                 annotation = outer.child_by_field_name(field)
@@ -254,7 +261,7 @@ class ExpressionTypes:
             value = outer.child_by_field_name("value") or outer.child_by_field_name("right")
             if value is None and outer.type == "variable_declarator" and outer.child_count > 2:
                 value = outer.children[-1]
-            if value is not None and value != inner and inner.type != "object_pattern":
+            if value is not None and value != inner:
                 if _LOOPS.match(outer.type):
                     return self._of_loop(value, place if several else -1, steps)
                 return self._assigned(value, place if several else -1, steps)

@@ -4,6 +4,7 @@ of the literals and calls that give fields their values."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,14 @@ _SCRIPTS = {"javascript", "typescript", "tsx"}
 _OUTSIDE = {"go", "rust", "c", "cpp"}
 """Languages whose methods stand outside of the class."""
 _NO_CLASS = re.compile(r"string|number|integer|float|template|regex|^(?:true|false|null|none)$")
+_WORD = re.compile(r"\w+")
+_MEMBER = re.compile(
+    r"(?<=self\.)\w+|(?<=this\.)\w+|(?<=def )\w+|^[ \t]*(?:(?:public|private|protected|readonly|get"
+    r"|set|static|async)[ \t]+)*#?\w+(?=[ \t]*[:=(;?!])",
+    re.MULTILINE,
+)
+_WORD_OF = dict.fromkeys(("python", *_SCRIPTS), _MEMBER)
+"""How the members are found that a class of a language may have."""
 _FUNCTION = re.compile(r"function|method|lambda|closure|constructor_d")
 
 
@@ -45,27 +54,28 @@ class MemberPlaces:
 class Members:
     """The members of a text's classes."""
 
-    def __init__(self, tree: SyntaxTree) -> None:
+    def __init__(self, tree: SyntaxTree, *, by_words: bool = False) -> None:
+        """by_words: a variable that is called as a class is one of it."""
         self._tree = tree
         self._types = ExpressionTypes(tree)
         self._nodes: dict[str, Node | None] = {}
+        self._by_words = by_words
 
     def places(self, name: str, owner: str, *, is_argument: bool = False) -> MemberPlaces:
         """The places of a member of the class ``owner``; a class and those that it inherits the
         member from are one. is_argument: the class is in another file, where calls of it give the
         member by its name."""
         references = self._types.references(name)
+        nodes = [self._tree.node(one.start, one.end) for one in references.values()]
         declaring = {
             class_around(self._tree, node)
-            for one in references.values()
-            if one.declares and one.use is NameUse.MEMBER
-            and (node := self._tree.node(one.start, one.end)) is not None
-        }  # fmt: skip
+            for one, node in zip(references.values(), nodes, strict=True)
+            if node is not None and self._gives(one, node)
+        }
         root = self._root(owner, declaring)
         meant, unclear = [], []
         roots: dict[str, str] = {}
-        for one in references.values():
-            node = self._tree.node(one.start, one.end)
+        for one, node in zip(references.values(), nodes, strict=True):
             if node is None:
                 continue
             found = self._class(one, node, owner)
@@ -79,6 +89,33 @@ class Members:
                 if roots[found] == root:
                     meant.append(self._as_member(one, node, name))
         return MemberPlaces(owner, tuple(meant), tuple(unclear))
+
+    def given(self, name: str, starts: Iterable[int]) -> Reference | None:
+        """The first of some places that gives a class a member of the name."""
+        for one in filter(None, map(self._types.references(name).get, sorted(starts))):
+            node = self._tree.node(one.start, one.end)
+            if node is not None and self._gives(one, node):
+                return replace(one, declares=True)
+        return None
+
+    def _gives(self, one: Reference, node: Node) -> bool:
+        """Whether a place declares a member: also ``this.name = …`` in a constructor, and a
+        parameter of one that is a field."""
+        if one.use is NameUse.MEMBER and (one.declares or one.receiver != "this"):
+            return one.declares
+        outer = node.parent
+        if self._tree.grammar not in _SCRIPTS or outer is None:
+            return False
+        if one.use is NameUse.VARIABLE:
+            return one.declares and any("modifier" in each.type for each in outer.children)
+        assigned = outer.parent
+        if assigned is None or assigned.child_by_field_name("left") != outer:
+            return False
+        method = assigned.parent
+        while method is not None and not _FUNCTION.search(method.type):
+            method = method.parent
+        named = method.child_by_field_name("name") if method is not None else None
+        return text_of(self._tree, named) == "constructor"
 
     def _as_member(self, one: Reference, node: Node, name: str) -> Reference:
         """A place as a rename of the member writes it: ``{ name }`` becomes ``{ new: name }``."""
@@ -95,6 +132,8 @@ class Members:
             if (one.declares and before is None) or (before is None and path is None):
                 return class_around(self._tree, node)
             return self._of_receiver(before or path, owner)
+        if one.use is NameUse.VARIABLE and self._gives(one, node):
+            return class_around(self._tree, node)
         is_short = _is_short(one, node, text_of(self._tree, node))
         if one.use is not NameUse.KEY and not is_short:
             return ""
@@ -114,7 +153,11 @@ class Members:
         is_class = here is not None and here.scope is None and text[:1].isupper()
         if found := self._types.class_of(before) or (text if is_class else ""):
             return found
-        return "" if self._is_foreign(before, owner) else None
+        if self._is_foreign(before, owner):
+            return ""
+        word = text.replace("_", "").lower()
+        known = (one for one, node in self._nodes.items() if node is not None and self._by_words)
+        return next((one for one in known if one.lower() == word), None)
 
     def _is_foreign(self, before: Node, owner: str) -> bool:
         """Whether something has a type that another file gives, or members that a class has not."""
@@ -133,7 +176,9 @@ class Members:
         node = self._class_node(owner)
         if first != before or node is None or self._tree.grammar in _OUTSIDE or here is None:
             return False
-        words = set(re.findall(r"\w+", text_of(self._tree, node)))
+        finder = _WORD_OF.get(self._tree.grammar, _WORD)
+        found = finder.findall(text_of(self._tree, node))
+        words = {one.split()[-1].lstrip("#") for one in found}
         scope = here.scope
         text = self._tree.text[scope.start : scope.end] if scope is not None else ""
         used = re.findall(rf"(?<![\w.]){re.escape(name)}\s*(?:\?\.|\.)\s*(\w+)", text)
