@@ -11,6 +11,10 @@ def main(argv: list[str] | None = None) -> int:
 
         argv = sys.argv[1:]
         become_isolated("lsp_server", argv)
-    from lsp_server.commands.cli.commands import run_command
+    try:
+        from lsp_server.commands.cli.commands import run_command
 
-    return run_command(argv)
+        return run_command(argv)
+    except KeyboardInterrupt:
+        # While modules were loaded.
+        return 130

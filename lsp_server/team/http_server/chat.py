@@ -77,9 +77,9 @@ class ChatEvents(OpenAiEvents):
 
 def _jobs(fields: Fields) -> list[GenerateJob]:
     job = generate_job(fields, DEFAULT_TOKENS)
-    messages = fields.objects("messages")
-    if not 0 < len(messages) <= MOST_MESSAGES:
-        raise invalid(f"messages must have 1 to {MOST_MESSAGES} entries")
+    messages = fields.objects("messages", MOST_MESSAGES)
+    if not messages:
+        raise invalid("messages must have an entry")
     # In a chat 0 and 1 are truth values, as it is asked for by one.
     logprobs = wanted_logprobs(fields) or (0 if fields.take("logprobs") is True else None)
     return [replace(job, messages=[_message(one) for one in messages], logprobs=logprobs)]

@@ -57,9 +57,11 @@ class Fields:
         """Whether there is a value that is not null."""
         return self._values.get(name) is not None
 
-    def objects(self, name: str) -> list[Fields]:
-        """A list of objects."""
+    def objects(self, name: str, most: int) -> list[Fields]:
+        """A list of so many objects at most."""
         values = self.take(name, [])
+        if isinstance(values, list) and len(values) > most:
+            raise invalid(f"{self._where}{name} may have at most {most} entries")
         if not (isinstance(values, list) and all(isinstance(one, dict) for one in values)):
             raise invalid(f"{self._where}{name} is a list of objects")
         return [Fields(one, f"{self._where}{name}") for one in values]

@@ -30,6 +30,8 @@ from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.model_names import model_name
 from lsp_server.team.http_server.streaming import answered
 
+MOST_FILES = 1000
+"""Of which there may be text in a request."""
 DEFAULT_TOKENS = 128
 _STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "cancelled": "limit"}
 
@@ -100,7 +102,7 @@ def _job(fields: Fields) -> GenerateJob:
         job,
         text=fields.text("input_prefix", "") + prompt,
         suffix=fields.text("input_suffix", ""),
-        snippets=[_snippet(one) for one in fields.objects("input_extra")],
+        snippets=[_snippet(one) for one in fields.objects("input_extra", MOST_FILES)],
         prompt_seconds=fields.whole("t_max_prompt_ms", 0, 0, 1 << 30) / 1000,
     )
 

@@ -171,3 +171,17 @@ def test_every_command_that_moved_is_in_the_laboratory() -> None:
     for group, names in MOVED.items():
         level = LABORATORY if group == "bench" else LABORATORY[group].children
         assert [name for name in names.split() if name not in level] == []
+
+
+def test_a_command_that_is_stopped_while_modules_are_loaded_ends_in_silence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Stopped:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "lsp_server.commands.cli.commands":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "lsp_server.commands.cli.commands")
+    monkeypatch.setattr(sys, "meta_path", [Stopped(), *sys.meta_path])
+    assert main(["models"]) == 130
+    assert capsys.readouterr().err == ""
