@@ -34,6 +34,7 @@ from lsp_server.editor.next_edits.rewrites import (
 from lsp_server.editor.next_edits.words import refuse_many, whole
 from lsp_server.text.syntax.name_uses import NameUse
 from lsp_server.text.syntax.references import references
+from lsp_server.text.syntax.scopes import Scope
 from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
 from repo_index.common_ends import common_ends
@@ -91,6 +92,8 @@ class Rule:
     example: RewrittenNode
     indent: str = ""
     """With which the line of the example begins."""
+    other: int = 0
+    """Where the other example was."""
     siblings: tuple[str, int] | None = None
     """The node in which alone it holds, where the pattern says little."""
     by_role: bool = False
@@ -172,7 +175,7 @@ def _generalised(one: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
             template = Term("", level.new.text, level.new.start, (template,))
         pattern, template = _loosened(pattern, template)
         rule = Rule(pattern, template, level, indent_at(before.text, level.old.start))
-        rule = replace(rule, by_role=level.role == same.role != ())
+        rule = replace(rule, other=same.old.start, by_role=level.role == same.role != ())
         if _is_sense_changed(rule):
             continue
         if _says_enough(rule):
@@ -300,7 +303,7 @@ def _of_one(one: Rewrite, before: SyntaxTree, now: SyntaxTree) -> Rule | None:
         is_own = any(use.declares and not use.is_foreign for use in references(before, own))
         if was_used or not is_known or is_own:
             return None
-        return Rule(level.old, level.new, level, by_role=is_call)
+        return Rule(level.old, level.new, level, other=level.old.start, by_role=is_call)
     return None
 
 
@@ -323,12 +326,16 @@ def _edits(
     leaves = {one.text for one in rule.pattern.leaves() if one.is_named}
     for name in sorted(leaves)[:MOST_NAMES] if rule.siblings is None and found else ():
         if _NAME.fullmatch(name):
-            meant = {
-                one and (one[0], one[1] + (by if one[1] > start else 0))
-                for one in _Meanings(before, name).between(old.start, old.end)
-            }
-            meanings = _Meanings(now, name)
-            found = {span: one for span, one in found.items() if meanings.between(*span) == meant}
+            scopes = _Meanings(before, name).between(old.start, old.end)
+            # The examples may mean different variables.
+            is_one = all(one is None or one.start <= rule.other < one.end for one in scopes)
+            moved = {one and (one.start + (by if one.start > start else 0)) for one in scopes}
+            meanings, kinds = _Meanings(now, name), {one and one.kind for one in scopes}
+            for span in list(found):
+                held = meanings.between(*span)
+                starts = {one and one.start for one in held}
+                if starts != moved if is_one else {one and one.kind for one in held} != kinds:
+                    del found[span]
     return _checked(rule, now, _outermost(rule, now, found))
 
 
@@ -338,11 +345,10 @@ class _Meanings:
     def __init__(self, tree: SyntaxTree, name: str) -> None:
         uses = [one for one in references(tree, name) if one.use is not NameUse.KEY]
         self._starts = [one.start for one in uses]
-        scopes = (one.scope for one in uses)
-        self._scopes = [(one.kind, one.start) if one is not None else None for one in scopes]
+        self._scopes = [one.scope for one in uses]
 
-    def between(self, start: int, end: int) -> set[tuple[str, int] | None]:
-        """The kinds and starts of the scopes; None where a name has none."""
+    def between(self, start: int, end: int) -> set[Scope | None]:
+        """The scopes; None where a name has none."""
         return set(self._scopes[bisect_left(self._starts, start) : bisect_left(self._starts, end)])
 
 

@@ -22,7 +22,7 @@ _CLASS = re.compile(
 _BEFORE = re.compile(r"^(?::|&(?:'\w+)?|\*|mut\s|const\s|final\s|readonly\s|dyn\s|impl\s|->|\s)+")
 _OPTIONAL = re.compile(r"\s*\|\s*(?:None|null|undefined)\b|\b(?:None|null|undefined)\s*\|\s*|[?!]$")
 _WRAPPED = re.compile(
-    r"(?:\w+\.)*(?:Optional|Promise|Awaitable|Readonly|Partial|Required|Final|ClassVar|Annotated|Box"
+    r"(?:\w+(?:\.|::))*(?:Result|Optional|Promise|Awaitable|Readonly|Partial|Required|Final|ClassVar|Annotated|Box"
     r"|Rc|Arc|Option|Task)[\[<](.*)[\]>]"
 )
 _GENERIC = re.compile(r"([\w.:]+)[\[<](.*)[\]>]", re.DOTALL)
@@ -159,6 +159,8 @@ class ExpressionTypes:
         if kind in ("as_expression", "satisfies_expression", "cast_expression", "type_assertion"):
             last = node.child_by_field_name("type") or node.named_children[-1]
             return text_of(self._tree, last)
+        if kind == "list_comprehension":
+            return f"list[{self.of(node.child_by_field_name('body'), steps)}]"
         if kind in ("list", "array"):
             inner = self.of(node.named_children[0], steps) if node.named_children else ""
             if node.named_children and node.named_children[0].type == "spread_element":
@@ -192,7 +194,7 @@ class ExpressionTypes:
             if node is None or one.use is not NameUse.MEMBER:
                 continue
             if class_around(self._tree, node) == owner and (found := self._declared(node, steps)):
-                return owner if found in ("Self", "this") else found
+                return re.sub(r"^this$|\bSelf\b", owner, found)
         return ""
 
     def _of_call(self, node: Node, steps: int) -> str:
@@ -241,6 +243,8 @@ class ExpressionTypes:
         for _ in range(6):
             if outer is None or _CLASS.search(outer.type):
                 return ""
+            if outer.type == "tuple_struct_pattern":
+                return self._matched(outer, inner, steps)
             if outer.type == "object_pattern":
                 key = inner.child_by_field_name("key") or inner
                 owner = class_named(self._declared(outer, steps))
@@ -272,6 +276,39 @@ class ExpressionTypes:
             inner, outer = outer, outer.parent
         return ""
 
+    def _matched(self, pattern: Node, name: Node, steps: int) -> str:
+        """The type of what a pattern of Rust takes out: ``Ok(name)``."""
+        held = pattern.parent
+        while held is not None and not held.type.startswith(("match_exp", "let_")):
+            held = held.parent
+        value = held.child_by_field_name("value") if held is not None else None
+        kind = text_of(self._tree, pattern.child_by_field_name("type"))
+        generic = _GENERIC.fullmatch(self.of(value, steps)) if kind in ("Ok", "Some") else None
+        return _arguments(generic[2])[0] if generic and pattern.named_child_count == 2 else ""
+
+    def is_foreign(self, node: Node) -> bool:
+        """Whether an expression begins with a name that another file gives, or with a variable that
+        has its value from one."""
+        for _ in range(3):
+            while node.named_children and "literal" not in node.type:
+                node = node.named_children[0]
+            places = self.references(text_of(self._tree, node))
+            here = places.get(self._tree.index(node.start_byte))
+            given = [one for one in places.values()
+                     if one.declares and here is not None and one.scope == here.scope]  # fmt: skip
+            if not given or all(one.is_foreign for one in given):
+                is_named = here is not None and self._tree.grammar not in ("go", "rust", "java")
+                return bool(given) or (is_named and self._tree.grammar != "csharp")
+            declared = self._tree.node(given[0].start, given[0].end)
+            outer = declared.parent if declared is not None and len(given) == 1 else None
+            value = outer and (
+                outer.child_by_field_name("right") or outer.child_by_field_name("value")
+            )
+            if value is None or value == declared or outer is None or _LOOPS.match(outer.type):
+                return False
+            node = value
+        return False
+
     def _assigned(self, value: Node, place: int, steps: int) -> str:
         if place >= 0 and "list" in value.type and value.named_child_count > 1:
             return self.of(value.named_children[place], steps)
@@ -279,7 +316,8 @@ class ExpressionTypes:
         if found.startswith("("):
             parts = _arguments(found[1:-1])
             return parts[max(place, 0)] if place < len(parts) else ""
-        return found if place < 0 else ""
+        # What a map of Go holds comes with whether it holds it.
+        return found if place < 0 or (place == 0 and self._tree.grammar == "go") else ""
 
     def _of_loop(self, value: Node, place: int, steps: int) -> str:
         called = text_of(self._tree, value.child_by_field_name("function"))

@@ -16,7 +16,7 @@ from lsp_server.text.syntax.expression_types import (
     is_class,
     receiver_of,
 )
-from lsp_server.text.syntax.name_uses import NameUse, Reference, text_of
+from lsp_server.text.syntax.name_uses import NameUse, Reference, leaf_before, text_of
 from lsp_server.text.syntax.tree import SyntaxTree
 
 if TYPE_CHECKING:
@@ -129,6 +129,13 @@ class Members:
         if one.use is NameUse.MEMBER:
             before = receiver_of(node)
             path = node.parent.child_by_field_name("path") if node.parent is not None else None
+            is_in_macro = node.parent is not None and node.parent.type == "token_tree"
+            if before is None and one.receiver and is_in_macro:
+                dot = leaf_before(self._tree, node)
+                before = leaf_before(self._tree, dot) if dot is not None else None
+                far = leaf_before(self._tree, before) if before is not None else None
+                if text_of(self._tree, far) == ".":
+                    return None
             if (one.declares and before is None) or (before is None and path is None):
                 return class_around(self._tree, node)
             return self._of_receiver(before or path, owner)
@@ -163,18 +170,13 @@ class Members:
         """Whether something has a type that another file gives, or members that a class has not."""
         if _NO_CLASS.search(before.type):
             return True
-        first = before
-        while first.named_children and "literal" not in first.type:
-            first = first.named_children[0]
-        name = text_of(self._tree, first)
-        places = self._types.references(name) if name.isidentifier() else {}
-        here = places.get(self._tree.index(first.start_byte))
-        given = [one for one in places.values()
-                 if one.declares and here is not None and one.scope == here.scope]  # fmt: skip
-        if given and all(one.is_foreign for one in given):
+        if self._types.is_foreign(before):
             return True
+        name = text_of(self._tree, before)
+        places = self._types.references(name) if name.isidentifier() else {}
+        here = places.get(self._tree.index(before.start_byte))
         node = self._class_node(owner)
-        if first != before or node is None or self._tree.grammar in _OUTSIDE or here is None:
+        if node is None or self._tree.grammar in _OUTSIDE or here is None:
             return False
         finder = _WORD_OF.get(self._tree.grammar, _WORD)
         found = finder.findall(text_of(self._tree, node))

@@ -115,6 +115,8 @@ _KEYED = {
 }  # fmt: skip
 """What has a key before ``=`` or ``:``."""
 _DOTS = {".", "?.", "->", "::", "&.", "?->", "!!.", "..", "?.."}
+_ARROWS = {"java", "kotlin", "swift"}
+"""Grammars in which ``->`` stands before what a lambda gives."""
 _MAPS = {"map_type", "array_type", "slice_type", "implicit_length_array_type"}
 _JSX = {"jsx_opening_element", "jsx_closing_element", "jsx_self_closing_element"}
 _IMPORTS = re.compile(r"^(?:import|using|use)_|^namespace_use|^import$")
@@ -369,7 +371,7 @@ def _is_behind_dot(tree: SyntaxTree, node: Node) -> bool:
         return False
     leaf = leaf_before(tree, node)
     kind = _sign(tree, leaf)
-    if kind not in _DOTS:
+    if kind not in _DOTS or (kind == "->" and tree.grammar in _ARROWS):
         return False
     if kind in ("..", "?.."):
         return outer == "cascade_selector"
