@@ -30,6 +30,7 @@ COMMANDS: dict[str, Command] = {
         ("quality", "completion.quality", "quality of a model on held-out code"),
         ("gate", "completion.gate", "whether what each gate shows is right to its end"),
         ("next-edit", "next_edits.command", "next edits of real commits"),
+        ("apply", "apply.command", "snippets of agents, put into files"),
         ("adaptive", "completion.adaptive", "SDSAT by its number of tokens"),
         ("fastcoder", "completion.fastcoder", "FastCoder's ablations and sweeps"),
     )

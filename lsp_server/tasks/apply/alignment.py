@@ -5,7 +5,7 @@ replaces whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,6 +16,9 @@ from lsp_server.tasks.apply.line_costs import NEVER, OUT_OF_SCOPE, FileLines, Li
 
 if TYPE_CHECKING:
     from lsp_server.tasks.apply.line_costs import Cells
+
+MOST_STARTS = 40
+"""So many starts of a hunk are looked at closely."""
 
 
 class Region(NamedTuple):
@@ -40,6 +43,7 @@ def alignments(
     open_end: bool,
     left_out: Sequence[int | None] = (),
     is_whole: bool = False,
+    closely: Iterable[int] = (),
     within: int,
 ) -> list[Alignment]:
     """The best alignment, and of others the best for each line at which a hunk can start or end
@@ -47,6 +51,7 @@ def alignments(
 
     open_top, open_end: no place holder stands above the first hunk, or below the last. is_whole:
     the hunk stands at the file's end then. left_out: how deep the place holder below each hunk is.
+    closely: hunks of which every region is looked at, and not the best by its start or end alone.
     """
     count, size = len(hunks), len(file.lines)
     costs = [line_costs(file, hunk) for hunk in hunks]
@@ -70,7 +75,26 @@ def alignments(
             above = forward.until(number - 1, forward.start_of_gap(number, int(start)))
             rest = backward.until(other, size - int(start))
             found.setdefault((*above, *_flipped(rest, size)), int(through[start]))
+    for number in closely:
+        for regions, cost in _every(forward, backward, number, least + within):
+            found.setdefault(regions, cost)
     return sorted(Alignment(cost, regions) for regions, cost in found.items())
+
+
+def _every(
+    forward: _Pass, backward: _Pass, number: int, most: int
+) -> Iterator[tuple[tuple[Region, ...], int]]:
+    """The alignments by every region of one hunk, with what they cost."""
+    size = len(forward.places) - 1
+    other = len(forward.hunks) - 1 - number
+    behind = _cost(backward.before[other])[::-1]
+    through = _cost(forward.before[number]) + _cost(backward.behind[other])[::-1]
+    for start in map(int, np.flatnonzero(through <= most)[:MOST_STARTS]):
+        above = forward.until(number - 1, forward.start_of_gap(number, start))
+        costs = forward.from_start(number, start) + behind
+        for end in map(int, np.flatnonzero(costs <= most)):
+            rest = backward.until(other - 1, backward.start_of_gap(other, size - end))
+            yield (*above, Region(start, end), *_flipped(rest, size)), int(costs[end])
 
 
 def _flipped(regions: Sequence[Region], size: int) -> Iterator[Region]:
@@ -112,6 +136,7 @@ class _Pass:
         self.is_backward = is_backward
         size = len(lines_gone[0]) - 1
         self.places = np.arange(size + 1, dtype=np.int64)
+        self.hunks: list[HunkPass] = []
         self.before: list[Cells] = []
         """By where a hunk starts: the cost of those before it, and where the last one ends."""
         self.behind: list[Cells] = []
@@ -127,9 +152,9 @@ class _Pass:
             self.before.append(taken)
             closes = number == len(costs) - 1 and is_open[1]
             ends = FileEnds(not number and is_open[0], closes, is_whole)
-            hunk_pass = HunkPass(hunk, lines_gone, ends, is_backward)
+            self.hunks.append(HunkPass(hunk, lines_gone, ends, is_backward))
             cells = (_cost(taken) << SHIFT) + self.places
-            self.behind.append(hunk_pass.region_ends(cells))
+            self.behind.append(self.hunks[-1].region_ends(cells))
 
     def flipped(self) -> _Pass:
         """The pass from the other end."""
@@ -158,6 +183,12 @@ class _Pass:
             end = self.start_of_gap(number, start)
             number -= 1
         return found[::-1]
+
+    def from_start(self, number: int, start: int) -> Cells:
+        """By where a hunk ends that starts there: the cost up to there."""
+        cells = np.full_like(self.places, NEVER << SHIFT)
+        cells[start] = _cost(self.before[number][start]) << SHIFT
+        return _cost(self.hunks[number].region_ends(cells))
 
     def start_of_gap(self, number: int, start: int) -> int:
         """Where the hunk before one ends that starts there."""

@@ -19,6 +19,7 @@ from lsp_server.tasks.apply.line_costs import (
     GONE_AT_ALL,
     GONE_AT_END,
     GONE_MANY,
+    KNOWN_AT_END,
     KNOWN_NO_ANCHOR,
     LOOSE_BLANK,
     NEVER,
@@ -63,7 +64,7 @@ class HunkPass:
         self.head, self.tail = _no_anchor(hunk), _no_anchor(hunk[::-1])
         self.new_head = _no_anchor(hunk, is_alone=True)
         self.new_tail = _no_anchor(hunk[::-1], is_alone=True)
-        is_alone = not any(line.is_known or line.name for line in hunk if not line.is_weak)
+        is_alone = not any(line.is_known or line.name for line in hunk if not line.is_blank)
         self.alone = (ALONE_AT_END if is_alone else KNOWN_NO_ANCHOR) << SHIFT
         self.last_border = _border(hunk[-1]) << SHIFT
         self.no_strong = (NO_STRONG_LINE if strong else 0) << SHIFT
@@ -112,8 +113,8 @@ class HunkPass:
                 weak, mended = never, [never] * 3
             first = 0 if number else ADDED_AT_ALL + _border(line)
             above = above + ((line.added + first) << SHIFT)
-            if not number and self.ends.opens and line.is_blank:
-                above[0] -= _border(line) << SHIFT
+            if not number and self.ends.opens:
+                above[0] += _at_end(line)
         return self._ends(above, below, weak, clean, mended, added)
 
     def _head(self, number: int) -> int:
@@ -188,7 +189,7 @@ class HunkPass:
         mended_ends = least(mended[UNTOUCHED], mended[CUT] + self.no_strong, mended[ANCHORED])
         found = least(clean, weak, below, loose, mended_ends + weak_anchor)
         if self.ends.closes:
-            border = 0 if self.hunk[-1].is_blank else self.last_border
+            border = self.last_border + _at_end(self.hunk[-1])
             anchored = least(clean, mended[ANCHORED])
             loose = least(weak + weak_anchor, mended[UNTOUCHED], mended[CUT]) + self.no_strong
             gone = self._gone(least(anchored, loose)) + self.gone_at_end
@@ -230,6 +231,13 @@ def _no_anchor(hunk: Sequence[LineCosts], *, is_alone: bool = False) -> int:
     lines = [line for line in hunk if not line.is_weak]
     begins = any(line.is_new_definition for line in (lines[0], lines[-1]))
     return (NEW_NO_ANCHOR if is_alone and begins else NO_ANCHOR) << SHIFT
+
+
+def _at_end(line: LineCosts) -> int:
+    """What it costs more that a line is added as the first or last one of the file."""
+    if line.is_blank:
+        return -_border(line) << SHIFT
+    return (KNOWN_AT_END if line.is_known and not line.is_weak else 0) << SHIFT
 
 
 def _border(line: LineCosts) -> int:

@@ -35,6 +35,8 @@ GONE_AT_END = 60
 NO_ANCHOR, KNOWN_NO_ANCHOR, NEW_NO_ANCHOR = 250, 400, 60
 """The first or last line of a hunk is no line of the file; it is one, elsewhere; it begins a new
 definition."""
+KNOWN_AT_END = 100
+"""It is one, elsewhere, and is added as the first or last line of the file."""
 ALONE_AT_END = 200
 """And the hunk is put in above or below all lines of the file."""
 WEAK_ANCHOR = 100
@@ -56,7 +58,7 @@ SAME_NAME, SAME_KEY = 30, 60
 value."""
 OUT_OF_SCOPE = 150
 """A hunk stands behind the block that the line above it opens, and is indented as if in it."""
-OTHER_DEPTH = 60
+OTHER_DEPTH = 50
 """What is left out first is not as deep as the place holder for it."""
 NEVER = 1 << 30
 _WORD = re.compile(r"\w")

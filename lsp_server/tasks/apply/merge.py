@@ -57,7 +57,8 @@ def apply_snippet(original: str, snippet: str, language: str | None = None) -> M
     Raises AmbiguousSnippet where the snippet fits in several ways, or in none.
     """
     file = FileText.of(original)
-    parts = read_snippet(_indented(lines_of(snippet), file.lines), file.lines, language or "python")
+    lines = _as_in_file(lines_of(snippet), file.lines)
+    parts = read_snippet(lines, file.lines, language or "python")
     if parts.partly:
         number = parts.partly[0]
         raise AmbiguousSnippet(
@@ -78,7 +79,7 @@ def chosen_reading(
     """The one way to read a snippet; is_whole: what it has no place holder for at its ends is not
     in the file. Raises AmbiguousSnippet."""
     # NumPy takes long to load, and a start does not wait for it.
-    from lsp_server.tasks.apply.readings import best_readings, repeats_definition
+    from lsp_server.tasks.apply.readings import best_readings, repeats_block, repeats_definition
 
     parses = _parses(lines, language)
     best, rivals = best_readings(
@@ -100,11 +101,16 @@ def chosen_reading(
         raise AmbiguousSnippet(
             f"a definition of the snippet would stand in the file twice; {MORE_CONTEXT}"
         )
+    if repeats_block(lines, best):
+        raise AmbiguousSnippet(f"what the file has would stand in it twice; {MORE_CONTEXT}")
     return best
 
 
-def _indented(lines: Sequence[str], file: Sequence[str]) -> Sequence[str]:
-    """The lines of a snippet by tabs where the file has tabs alone, and the other way round."""
+def _as_in_file(lines: Sequence[str], file: Sequence[str]) -> Sequence[str]:
+    """The lines of a snippet without blanks at their ends where the file has none there, and by
+    tabs where it has tabs alone, or the other way round."""
+    if not any(line[-1:].isspace() for line in file):
+        lines = [line.rstrip() for line in lines]
     kinds, own = ({line[0] for line in every if line[:1] in (" ", "\t")} for every in (file, lines))
     if not kinds or not own or kinds & own:
         return lines

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lsp_server.tasks.apply.alignment import Alignment, alignments
@@ -29,10 +29,15 @@ EMPTY_LINES = 20
 """How much more it has to cost where the other reading has more or fewer empty lines."""
 ELSEWHERE = 40
 """And where a hunk stands at another place in the other reading."""
+BLOCK = 2
+"""So many lines that are repeated are a block, which is never meant."""
 NEAR = 20
 """So many lines around a hunk are looked at for what it repeats."""
+SMALL = 400
+"""Of so many pairs of lines every region of every hunk is looked at."""
 MOST_TRIED = 8
 """Of so many readings is asked whether they can be meant."""
+_IMPORT = re.compile(r"(?:from\s+\S+\s+)?import\s+(?P<names>[^#;]+)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +69,21 @@ def best_readings(
     a text can be meant; the cheapest reading is one, or there is none that costs little more.
     """
     hunks = [hunk.lines for hunk in snippet.hunks]
-    aligned = alignments(
-        FileLines(lines),
-        hunks,
-        open_top=snippet.open_top,
-        open_end=snippet.open_end,
-        left_out=[snippet.depth_left_out(number) for number in range(len(hunks))],
-        is_whole=is_whole,
-        within=2 * MARGIN + DOUBTFUL,
-    )
+    file = FileLines(lines)
+
+    def found(closely: Iterable[int]) -> list[Alignment]:
+        return alignments(
+            file,
+            hunks,
+            open_top=snippet.open_top,
+            open_end=snippet.open_end,
+            left_out=[snippet.depth_left_out(number) for number in range(len(hunks))],
+            is_whole=is_whole,
+            closely=closely,
+            within=2 * MARGIN + DOUBTFUL,
+        )
+
+    aligned = found([])
     counts = Counter(line.strip() for line in lines)
     unable: list[Lines] = []
 
@@ -87,7 +98,9 @@ def best_readings(
     best = next((one for one in wholes if can_be(one)), None)
     best = best or _whole(lines, hunks, aligned[0], counts)
     rivals: list[WholeReading] = []
-    for one in aligned:
+    is_small = len(lines) * sum(map(len, hunks)) <= SMALL
+    closely = range(len(hunks)) if is_small else best.doubted
+    for one in found(closely) if closely else aligned:
         least = _lead(lines, snippet, best, one.regions)
         if one.cost < best.cost or one.cost - best.cost >= (
             MARGIN + DOUBTFUL if best.doubted else least
@@ -139,11 +152,29 @@ def _doubted(
                 yield number
             continue
         again = {line.strip() for line in new if line not in old and counts.get(line.strip()) == 1}
-        above = spans[number - 1][1] if number else 0
-        below = spans[number + 1][0] if number + 1 < len(spans) else len(lines)
-        near = [*lines[max(above, start - NEAR) : start], *lines[end : min(below, end + NEAR)]]
-        if any(line.strip() in again for line in near if line.strip()):
+        repeated = again.intersection(_near(lines, spans, number))
+        if repeated:
             yield number
+
+
+def repeats_block(lines: Lines, reading: WholeReading) -> bool:
+    """Whether a reading adds lines that stand in the file once, near by, and stay there."""
+    counts = Counter(line.strip() for line in lines)
+    for number, ((start, end), new) in enumerate(zip(reading.spans, reading.news, strict=True)):
+        old = lines[start:end]
+        again = {line.strip() for line in new if line not in old and counts.get(line.strip()) == 1}
+        if len(again.intersection(_near(lines, reading.spans, number))) >= BLOCK:
+            return True
+    return False
+
+
+def _near(lines: Lines, spans: Sequence[Span], number: int) -> Iterator[str]:
+    """The lines around a hunk that stay."""
+    start, end = spans[number]
+    above = spans[number - 1][1] if number else 0
+    below = spans[number + 1][0] if number + 1 < len(spans) else len(lines)
+    near = [*lines[max(above, start - NEAR) : start], *lines[end : min(below, end + NEAR)]]
+    return (line.strip() for line in near if line.strip())
 
 
 def _lead(lines: Lines, snippet: SnippetHunks, best: WholeReading, regions: Sequence[Span]) -> int:
@@ -161,15 +192,19 @@ def _lead(lines: Lines, snippet: SnippetHunks, best: WholeReading, regions: Sequ
 
 
 def _leaves_unused(lines: Lines, best: WholeReading, regions: Sequence[Span]) -> bool:
-    """Whether the best reading keeps a definition without a use of it, which another takes away."""
+    """Whether the best reading keeps a definition or an import of which it takes the last use, and
+    another reading takes that, too."""
     taken = {n for start, end in regions for n in range(start, end)}
     taken -= {n for start, end in best.spans for n in range(start, end)}
-    names = {_name(lines[number]) for number in taken} - {""}
+    names = {name for number in taken for name in _names(lines[number])} - {""}
     return any(_uses(name, lines) > 1 and _uses(name, best.lines) == 1 for name in names)
 
 
-def _name(line: str) -> str:
-    return defined_name(line) or ("" if depth(line) else assigned_name(line))
+def _names(line: str) -> list[str]:
+    """What a line defines, imports or, at the left, gives a value to."""
+    if found := _IMPORT.match(line):
+        return re.findall(r"\w+", found["names"])
+    return [defined_name(line) or ("" if depth(line) else assigned_name(line))]
 
 
 def _uses(name: str, lines: Sequence[str]) -> int:
