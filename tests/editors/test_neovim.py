@@ -237,6 +237,16 @@ def test_pause_and_resume(neovim: OpenNeovim, project: Path) -> None:
         lambda: "paused" not in editor.lua("return require('redraft').statusline()"),
         "resumed statusline",
     )
+    editor.rpc.command("Redraft snooze 5")
+    wait_for(
+        lambda: editor.lua("return require('redraft').statusline()").endswith("paused"),
+        "statusline of a snooze",
+    )
+    editor.rpc.command("Redraft resume")
+    wait_for(
+        lambda: "paused" not in editor.lua("return require('redraft').statusline()"),
+        "its end",
+    )
     editor.rpc.command("Redraft reindex")
     editor.rpc.command("Redraft status")
     wait_for(lambda: "state: " in editor.messages(), "status")

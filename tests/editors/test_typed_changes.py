@@ -15,7 +15,7 @@ from drive_neovim import Neovim
 from drive_vscode import Window
 from installed import Installed, Server
 from projects import make_project
-from typed_changes import FILES, TypedChange, carry_on_by_tabs, typed_changes
+from typed_changes import FILES, carry_on_by_tabs, typed_changes
 from vscode_settings import AS_INSTALLED
 from waiting import wait_for
 
@@ -32,13 +32,6 @@ require('redraft').setup({ cmd = COMMAND, keymaps = { accept = '<Tab>' } })
 """
 
 on_each = pytest.mark.parametrize("name", CHANGES)
-
-
-def _file(folder: Path, change: TypedChange, number: str) -> Path:
-    """Where a test has the text of its own; other files of the folder know nothing of it."""
-    path = folder / f"{number}{Path(change.file).suffix}"
-    path.write_text(change.before, encoding="utf-8")
-    return path
 
 
 # Neovim
@@ -71,7 +64,8 @@ def test_tab_alone_carries_a_change_to_its_end_in_neovim(
     shared_neovim: Neovim, tmp_path: Path, name: str, mode: str
 ) -> None:
     editor, change = shared_neovim, CHANGES[name]
-    path = _file(make_project(tmp_path / "project"), change, "typed")
+    path = make_project(tmp_path / "project") / change.file
+    path.write_text(change.before, encoding="utf-8")
     editor.open(path)
     for typing in change.typings:
         editor.keys("<Esc>")
@@ -107,8 +101,8 @@ def window_as_installed(
     """A window with the settings that VS Code has when it was just installed."""
     started = CodeServer(installed, server, tmp_path_factory.mktemp("as-installed"), **AS_INSTALLED)
     folder = make_project(tmp_path_factory.mktemp("typing") / "project")
-    for number, change in enumerate(CHANGES.values()):
-        _file(folder, change, f"typed{number}")
+    for name in FILES.values():
+        (folder / name).touch()
     yield Window(started, browser, folder)
     started.close()
 
@@ -123,8 +117,8 @@ def test_tab_alone_carries_a_change_to_its_end_in_vscode(
     window_as_installed: Window, tmp_path: Path, name: str, failed: Callable[[], bool]
 ) -> None:
     window, change = window_as_installed, CHANGES[name]
-    file = f"typed{list(CHANGES).index(name)}{Path(FILES[change.language]).suffix}"
-    window.open(file)
+    (window.folder / change.file).write_text(change.before, encoding="utf-8")
+    window.open(change.file)
     window.wait(lambda: any(window.lines()), "text of the file")
     for typing in change.typings:
         window.go_to_line(typing.line)
@@ -139,7 +133,7 @@ def test_tab_alone_carries_a_change_to_its_end_in_vscode(
 
     try:
         carry_on_by_tabs(look, lambda: window.keys("Tab"))
-        text = window.saved(file).decode()
+        text = window.saved(change.file).decode()
         if text != change.wanted:
             window.picture(tmp_path / "other.png")
     finally:

@@ -103,6 +103,11 @@ def test_status_menu_pauses_and_resumes(window: Window, media: Path) -> None:
     window.wait(lambda: window.state() == "paused", "paused status")
     window.choose_in_menu("Resume here")
     window.wait_running()
+    window.choose_in_menu("Snooze")
+    window.page.locator(".quick-input-list .monaco-list-row", has_text="10 minutes").click()
+    window.wait(lambda: "paused until" in window.summary(), "status of a snooze")
+    window.choose_in_menu("Resume here")
+    window.wait_running()
 
 
 def test_status_tells_model_and_speed(window: Window, server: Server) -> None:

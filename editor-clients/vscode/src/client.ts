@@ -35,7 +35,10 @@ export function makeClient(
     },
     middleware: {
       provideInlineCompletionItems: (document, position, context, token, next) =>
-        nextEdits.suggestions(document, position, () => next(document, position, context, token)),
+        nextEdits.suggestions(document, position, (byHand) => {
+          const { Automatic } = vscode.InlineCompletionTriggerKind;
+          return next(document, position, byHand ? context : { ...context, triggerKind: Automatic }, token);
+        }),
       workspace: {
         configuration: async (params, token, next) => {
           const answer = await next(params, token);

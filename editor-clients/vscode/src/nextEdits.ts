@@ -17,8 +17,10 @@ import { asRange } from "./session";
 const DEBOUNCE_MS = 150;
 /** A model may be asked behind the last one of a chain, and a key must not wait for that. */
 const LONGEST_WAIT_MS = 300;
+/** What the editor asks so soon after it was told to, the user did not ask for by hand. */
+const OWN_REQUESTS_MS = 500;
 
-const NOTHING_DRAWN = { oldText: "", hasText: false, isGhost: false, isTyped: false, drawnFor: undefined };
+const NOTHING_DRAWN = { oldText: "", hasText: false, isGhost: false, drawnFor: undefined };
 
 type Suggestions = vscode.InlineCompletionItem[] | vscode.InlineCompletionList | null | undefined;
 
@@ -39,8 +41,6 @@ interface Shown {
   hasText: boolean;
   /** Whether the editor itself shows it, as ghost text. */
   isGhost: boolean;
-  /** Whether the user is typing it. */
-  isTyped: boolean;
 }
 
 export class NextEdits implements vscode.Disposable {
@@ -56,12 +56,12 @@ export class NextEdits implements vscode.Disposable {
   private wantedIn: string | undefined;
   /** Where a suggestion is shown. */
   private suggestion: { document: vscode.TextDocument; version: number; position: vscode.Position } | undefined;
-  /** The editor was told to ask for ghost text, which is the next edit's alone. */
-  private isOffered = false;
   /** One is being taken: the others stay, and the next key waits for it. */
   private accepting: Promise<unknown> | undefined;
   /** One was taken or jumped to, and the next one is asked for: a key that comes meanwhile takes nothing. */
   private isAwaited = false;
+  /** When the editor was told to ask for ghost text, which is the next edit's alone. */
+  private triggered = 0;
   private readonly contexts = new Map<string, boolean>();
   private readonly marks: NextEditMarks;
   private readonly listeners: vscode.Disposable[];
@@ -95,18 +95,19 @@ export class NextEdits implements vscode.Disposable {
     return vscode.Disposable.from(client.onNotification(nextEditsChanged, ({ uri }) => this.more(uri)), ended);
   }
 
-  /** Suggestions at a place; where there are none, the next edit that can be ghost text there. */
+  /**
+   * Suggestions at a place; before them, whoever asks, the next edit that is shown there as ghost text: the editor asks
+   * more than once for what it is told to show.
+   */
   async suggestions(
     document: vscode.TextDocument,
     position: vscode.Position,
-    ask: () => vscode.ProviderResult<Suggestions>,
+    ask: (byHand: boolean) => vscode.ProviderResult<Suggestions>,
   ): Promise<Suggestions> {
-    const isFirst = this.isOffered || this.shown?.isTyped === true;
-    this.isOffered = false;
     const ghost = this.ghostAt(document, position);
-    if (ghost && isFirst) return [ghost];
+    if (ghost) return [ghost];
     const { version } = document;
-    const found = await ask();
+    const found = await ask(Date.now() - this.triggered > OWN_REQUESTS_MS);
     const items = Array.isArray(found) ? found : (found?.items ?? []);
     if (items.length === 0) {
       const later = this.ghostAt(document, position);
@@ -249,8 +250,8 @@ export class NextEdits implements vscode.Disposable {
     if (this.shown?.editor !== editor) this.hide();
     if (answer?.first) void vscode.commands.executeCommand("hideSuggestWidget");
     // What is drawn already stays as it is.
-    const { oldText, hasText, isGhost, isTyped, drawnFor } = this.shown ?? NOTHING_DRAWN;
-    const drawn = { oldText, hasText, isGhost, isTyped, ...(drawnFor === undefined ? {} : { drawnFor }) };
+    const { oldText, hasText, isGhost, drawnFor } = this.shown ?? NOTHING_DRAWN;
+    const drawn = { oldText, hasText, isGhost, ...(drawnFor === undefined ? {} : { drawnFor }) };
     this.shown = { editor, uri: textDocument.uri, version, edits, isAskedFor, ...drawn };
     this.draw();
     return true;
@@ -315,7 +316,7 @@ export class NextEdits implements vscode.Disposable {
   /** By the editor itself, which asks for it. */
   private showGhost(editor: vscode.TextEditor, one: NextEdit): void {
     this.marks.drawSign(editor, one.range.start.line, one.title);
-    this.isOffered = true;
+    this.triggered = Date.now();
     void vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
   }
 
@@ -471,7 +472,6 @@ export class NextEdits implements vscode.Disposable {
     shown.edits = [left];
     shown.current = left;
     shown.version = shown.editor.document.version;
-    shown.isTyped = true;
     this.draw();
     return true;
   }
