@@ -497,7 +497,7 @@ class NextEditProvider:
             self._flight.stop()
         self._add(made)
         settled = {(one.uri, one.title, one.new_text) for one in made}
-        self._is_news = settled != self._settled
+        self._is_news = bool(settled) and settled != self._settled
         self._settled = settled
         self._elsewhere = (found.elsewhere, last) if found.elsewhere is not None else None
 

@@ -80,6 +80,17 @@ def test_a_key_that_leads_to_nothing_gives_ghost_text_its_place() -> None:
     assert user.sees_next_edit(document, Position(4, 0)), "which is not where the cursor is"
 
 
+def test_next_edits_that_are_left_do_not_keep_ghost_text_from_what_is_typed_elsewhere() -> None:
+    user = User()
+    document = user.open(RENAMED + "\n" * 20)
+    cursor = user.retype(document, 0, "prices", "amounts")
+    assert user.sees_next_edit(document, cursor)
+    user.now_s += 5
+    user.change(document, (20, 0), (20, 0), "x = ")
+    assert user.sees_ghost_text(document, Position(20, 4))
+    assert user.next_edits(document, Position(2, 0)), "they are left"
+
+
 def test_what_came_first_for_a_text_stays() -> None:
     user = User()
     document = user.open(RENAMED)
