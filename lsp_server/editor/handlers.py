@@ -90,7 +90,8 @@ async def inline_completion(
     invoked = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
     selected = params.context.selected_completion_info
     cursor = cursor_at(ls, document, params.position, selected, invoked)
-    answer = await _answer(ls, cursor, params.position)
+    with ls.screen.deciding(document.uri):
+        answer = await _answer(ls, cursor, params.position)
     if answer is None:
         return None
     return inline_items(cursor, answer.texts, ls.offers.show(cursor.ask, answer.texts))

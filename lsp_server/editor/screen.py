@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from lsp_server.shared.settings import ScreenSettings
@@ -18,6 +20,11 @@ from lsp_server.text.documents.document import Document, Position
 
 NEXT_EDIT_FIRST = "a next edit comes first here"
 ONLY_ASKED = "nothing comes before a key asks for it: the setting redraft.screen.onlyAsked"
+
+ASKED_S = 0.3
+"""So long after the last key an editor has asked for ghost text, if it does: Neovim after 0.2 s."""
+DECIDED_S = 1.0
+"""So long what comes behind ghost text waits for an answer at most."""
 
 
 class SettledEdits(Protocol):
@@ -51,6 +58,8 @@ class Screen:
         """Where ghost text was shown for the text of a document as it is."""
         self._proposed: set[str] = set()
         """Documents in which a next edit was shown for the text as it is."""
+        self._undecided: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
+        """Requests for ghost text that are not answered, by document."""
 
     def changed(self, uri: str) -> None:
         """The text of a document is another one, or it was closed."""
@@ -92,6 +101,25 @@ class Screen:
             return False
         self._suggested[document.uri] = position
         return True
+
+    @contextmanager
+    def deciding(self, uri: str) -> Iterator[None]:
+        """While a request for ghost text is answered."""
+        decided = asyncio.get_running_loop().create_future()
+        self._undecided[uri].add(decided)
+        try:
+            yield
+        finally:
+            self._undecided[uri].discard(decided)
+            decided.set_result(None)
+
+    async def suggestion_decided(self, uri: str) -> None:
+        """Wait until it is known whether ghost text comes for a text as it is: an editor asks a
+        moment after the last key."""
+        if (left := self._changed_s + ASKED_S - self._clock()) > 0:
+            await asyncio.sleep(left)
+        if undecided := list(self._undecided[uri]):
+            await asyncio.wait(undecided, timeout=DECIDED_S)
 
     def shows_next_edit(self, document: Document, position: Position) -> bool:
         """Whether next edits may come while the cursor is at a place. If so, they count as shown;

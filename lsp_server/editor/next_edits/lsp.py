@@ -74,7 +74,13 @@ async def _found(
     ls.screen.draws_next_edits = True
     if not await ls.screen.is_time(is_asked_for=is_asked_for):
         return []
-    return await ls.next_edits.next_edits(document, position)
+    found = await ls.next_edits.next_edits(document, position)
+    if found and not is_asked_for and not await ls.next_edits.settled():
+        version = document.version
+        await ls.screen.suggestion_decided(document.uri)
+        if document.version != version:
+            return None
+    return found
 
 
 def _place(ls: RedraftServer, params: Any) -> tuple[Document, Position]:

@@ -195,3 +195,30 @@ def test_nothing_comes_before_a_key_asks_for_it() -> None:
     screen = Screen(Typist().provider, lambda: ScreenSettings(only_asked=True))
     assert not asyncio.run(screen.is_time(is_asked_for=False))
     assert asyncio.run(screen.is_time(is_asked_for=True))
+
+
+def test_what_comes_behind_ghost_text_waits_until_that_is_decided() -> None:
+    screen = Screen(Typist().provider)
+    uri, order = "file:///code.py", list[str]()
+
+    async def suggests(again: asyncio.Event) -> None:
+        with screen.deciding(uri):
+            await again.wait()
+            order.append("ghost text")
+
+    async def proposes() -> None:
+        await screen.suggestion_decided(uri)
+        order.append("next edit")
+
+    async def both() -> None:
+        again = asyncio.Event()
+        asked = asyncio.create_task(suggests(again))
+        await asyncio.sleep(0)
+        proposed = asyncio.create_task(proposes())
+        await asyncio.sleep(0)
+        again.set()
+        await asyncio.gather(asked, proposed)
+        await proposes()
+
+    asyncio.run(both())
+    assert order == ["ghost text", "next edit", "next edit"]
