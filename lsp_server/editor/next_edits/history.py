@@ -11,7 +11,7 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from lsp_server.text.documents.document import Document, Position
@@ -31,6 +31,7 @@ PASTED_CHARACTERS = 20
 LARGEST_CHARACTERS = 6_000
 """An edit of more text than this is left out."""
 LONGEST_HISTORY = 32
+MOST_OVERWRITTEN = 4
 
 Origin = Literal["typed", "pasted", "suggested"]
 """How an edit was made: key by key, at once, or by taking a suggestion."""
@@ -159,6 +160,8 @@ class EditHistory:
         self._lines: dict[str, tuple[Document, list[str]]] = {}
         """The lines of each document as they were behind the last change."""
         self._edits: deque[RecordedEdit] = deque(maxlen=LONGEST_HISTORY)
+        self.overwritten: deque[RecordedEdit] = deque(maxlen=MOST_OVERWRITTEN)
+        """Edits whose lines changed again, the latest first, in their documents as they were."""
         self._joins = False
         """Whether the next change may join the last edit."""
         self._word = _Word(-1, 0, 0)
@@ -244,6 +247,8 @@ class EditHistory:
     def forget(self, uri: str) -> None:
         """Nothing of a document may be known any more: it was opened anew, or holds secrets."""
         self._lines.pop(uri, None)
+        kept = [edit for edit in self.overwritten if edit.document.uri != uri]
+        self.overwritten = deque(kept, MOST_OVERWRITTEN)
         left = [edit for edit in self._edits if edit.document.uri != uri]
         if len(left) != len(self._edits):
             self._edits = deque(left, LONGEST_HISTORY)
@@ -252,6 +257,7 @@ class EditHistory:
     def clear(self) -> None:
         """Forget all edits."""
         self._edits.clear()
+        self.overwritten.clear()
         self._joins = False
 
     # How a change becomes an edit
@@ -305,7 +311,8 @@ class EditHistory:
         return False
 
     def _move(self, document: Document, change: _Change) -> None:
-        """Earlier edits below a change move with it; those that it overwrites are forgotten."""
+        """Earlier edits below a change move with it; of those that it overwrites it is known what
+        they were."""
         by = len(change.new) - len(change.old)
         left = []
         for edit in self._edits:
@@ -313,10 +320,19 @@ class EditHistory:
                 if edit.line >= change.end_before:
                     edit.line += by
                 elif edit.end > change.line:
+                    self.overwritten.appendleft(_as_it_was(edit, change))
                     continue
             left.append(edit)
         if len(left) != len(self._edits):
             self._edits = deque(left, LONGEST_HISTORY)
+
+
+def _as_it_was(edit: RecordedEdit, change: _Change) -> RecordedEdit:
+    """An edit in its document as it was before a change."""
+    document, lines = edit.document, edit.document.lines
+    end = change.line + len(change.new)
+    text = "".join([*lines[: change.line], *change.old, *lines[end:]])
+    return replace(edit, document=Document(document.uri, document.language, 0, text))
 
 
 def _is_pasted(edit: TextEdit[Position]) -> bool:

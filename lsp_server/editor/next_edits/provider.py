@@ -470,7 +470,7 @@ class NextEditProvider:
             refuse_large(document)
             notebook = NotebookText.around(document, self._documents, self._may_be_read)
             all_edits = iter(self.history) if notebook is None else map(notebook.of, self.history)
-            edits = edits_to_look_at(all_edits)
+            edits = edits_to_look_at(itertools.chain(all_edits, self.history.overwritten))
             found = await self._compute(size_of(edits), next_edits, edits)
             typed = self._taken_places.typed(last)
             again = await self._compute(len(text), rename_by, typed) if typed is not None else None

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LARGEST_NODE = 4_000
 """Characters of a node that is compared with others."""
 MOST_TOKENS = 2_000
+MOST_CHANGES = 6
+"""Of more changes in a statement, it is looked at all together, and at each alone."""
 _TOKEN = re.compile(r"\d[\w.]*|\w+|\s+|[=!<>&|+*/%^~?-]+|.", re.DOTALL)
 _BLANKS = re.compile(r"[ \t]*")
 _MODIFIER = re.compile(r"decorator|attribute|annotation|modifier")
@@ -61,14 +63,17 @@ class _Hunk:
 
 
 def rewrites(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[Rewrite]:
-    """What an edit rewrote: first all changes of a statement together, then each alone."""
+    """What an edit rewrote: first all changes of a statement together, then parts of them, side by
+    side, at last each alone."""
     hunks = _hunks(edit, before, now)
     groups: dict[tuple[int, int], list[_Hunk]] = {}
     for hunk in hunks:
         groups.setdefault(_statement(before, hunk), []).append(hunk)
     found = []
     for group in groups.values():
-        for some in [group, *([one] for one in group if len(group) > 1)]:
+        sizes = range(len(group), 0, -1) if len(group) <= MOST_CHANGES else (len(group), 1)
+        runs = (group[at : at + n] for n in sizes for at in range(len(group) - n + 1))
+        for some in runs:
             levels = tuple(_levels(before, now, hunks, some))
             found += [levels] if levels else []
     return found
