@@ -9,6 +9,7 @@ from collections import Counter
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from assembly_loops import innermost_loops
 from llvmlite import ir
 from slow_weights import random_blocks
 
@@ -77,20 +78,6 @@ def test_each_form_is_multiplied_by_dot_products(
     assert len(spilled) <= machine.rows * (1 if machine.lanes == COLUMNS else 10)
 
 
-def loop_of(assembly: str) -> list[list[str]]:
-    """The words of the instructions of the innermost loop, which a branch at its end repeats.
-    Apple's names of vectors' instructions come without their kind."""
-    lines = [line.split("//")[0].split(";")[0].split() for line in assembly.splitlines()]
-    labels = {words[0][:-1]: at for at, words in enumerate(lines) if words and words[0][-1] == ":"}
-    first, last = max(
-        (labels[words[-1]], at)
-        for at, words in enumerate(lines)
-        if words and labels.get(words[-1], at) < at
-    )
-    inside = (words for words in lines[first + 1 : last + 1] if words and words[0][0] != ".")
-    return [[name if name[:2] == "b." else name.split(".")[0], *rest] for name, *rest in inside]
-
-
 @pytest.mark.parametrize("triple", ["aarch64-unknown-linux-gnu", "arm64-apple-macosx12"])
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])
 @pytest.mark.parametrize("layout", PACKED_LAYOUTS, ids=str)
@@ -102,7 +89,7 @@ def test_each_form_is_multiplied_by_dot_products_of_arm(
     machine, instruction = INSTRUCTION_SETS[level], {"neon-i8mm": "usdot"}.get(level, "sdot")
     module = llvm.parse_assembly(tile(layout, rows, machine))
     target = machine_for(ARM_LEVELS[level].cpu, ARM_LEVELS[level].features, triple)
-    loop = loop_of(target.emit_assembly(module))
+    (loop,) = innermost_loops(target.emit_assembly(module))
     found = Counter(name for name, *_ in loop)
     registers = rows * COLUMNS // machine.lanes
     assert found[instruction] == 8 * registers
