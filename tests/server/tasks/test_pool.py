@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsp_server.tasks.pool import Pool
+from lsp_server.tasks.pool import MOST_IDLE, Pool
 
 
 def test_those_used_longest_ago_go_first():
@@ -36,3 +36,11 @@ def test_of_several_the_one_that_fits_best_is_used_and_none_that_does_not() -> N
             assert second == "abxx"
             with pool.acquire(("k",), lambda: "new", fits) as third:
                 assert third == "new", "the one that is left does not fit"
+
+
+def test_where_many_are_idle_and_none_fits_the_one_used_longest_ago_is_used() -> None:
+    pool: Pool[int] = Pool(3)
+    for item in range(MOST_IDLE):
+        pool.release(("k",), item)
+    assert pool.take(("k",), lambda _: 0) == 0
+    assert pool.take(("k",), lambda _: 0) is None
