@@ -149,7 +149,8 @@ def test_the_small_model_is_computed_so() -> None:
     assert all(probe.agrees(model, model.capability.kind) for model in models[:1])
     rows = chain_batch(np.arange(40, dtype=np.int32), 0)
     exact, rounded = (numbers(model, rows, model.new_cache(40)) for model in models)
-    assert float(np.abs(exact - rounded).mean() / exact.std()) < 0.08
+    # Weights and activations in eight bits: 0.056. In bf16 it was below 0.03.
+    assert float(np.abs(exact - rounded).mean() / exact.std()) < 0.06
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
