@@ -1,15 +1,19 @@
-"""What two texts begin and end with alike, found by halving: slices are compared fast."""
+"""What two texts or lists begin and end with alike, found by halving: slices compare fast."""
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
 
-def common_ends(old: str, new: str) -> tuple[int, int]:
-    """How many characters both begin with, and how many of the rest both end with."""
+Part = TypeVar("Part", str, list[Any])
+
+
+def common_ends(old: Part, new: Part) -> tuple[int, int]:
+    """How many characters or items both begin with, and how many of the rest both end with."""
     start = _common_start(old, new)
     return start, _common_start(old[start:][::-1], new[start:][::-1])
 
 
-def _common_start(old: str, new: str) -> int:
+def _common_start(old: Part, new: Part) -> int:
     low, high = 0, min(len(old), len(new))
     if old[:high] == new[:high]:
         return high

@@ -33,7 +33,7 @@ class Entry:
     pieces: Sequence[LikelyPiece] = ()
     """How likely the model found its tokens, where that is known."""
     is_short: bool = False
-    """Nothing was written behind what the model is sure of: by hand there is more to ask for."""
+    """Nothing was written after what the model is sure of: by hand there is more to ask for."""
     made: float = field(default_factory=time.monotonic)
 
 
@@ -114,7 +114,7 @@ def _rest(entry: Entry, window: str, whole: bool) -> CacheHit | None:
         if not before.endswith(entry.tail):
             continue
         if len(entry.tail) < TAIL and not (whole and before == entry.tail):
-            # A short tail is the beginning of a document: nothing may stand before it.
+            # A short tail is the beginning of a document: nothing may come before it.
             continue
         rest, pieces = entry.text[typed:], rest_of(entry.pieces, typed)
         if entry.complete:

@@ -22,7 +22,7 @@ class OpenFiles:
     def __init__(
         self, documents: Documents, folders: Folders, counts_elsewhere: Callable[[Document], bool]
     ) -> None:
-        """``counts_elsewhere``: whether a document's text may stand in another's prompt."""
+        """``counts_elsewhere``: whether a document's text may be in another's prompt."""
         self._documents = documents
         self._folders = folders
         self._counts_elsewhere = counts_elsewhere

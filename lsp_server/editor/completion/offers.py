@@ -52,7 +52,7 @@ class Offer:
         return len(self.ask.prefix) + len(self.text) - len(ask.prefix)
 
     def typed(self, ask: CompletionRequest) -> bool:
-        """Whether all of it stands before the cursor now."""
+        """Whether all of it is before the cursor now."""
         return ask.prefix.startswith(self.ask.prefix + self.text)
 
 
@@ -85,7 +85,7 @@ class Offers:
 
     def accepted(self, outcome: dict[str, Any]) -> tuple[CompletionRequest, str] | None:
         """An item was taken: ``{id, number?, length?}``, the length where only a part was. Where it
-        stood and what of it was taken; None for an offer that is not known, or was told."""
+        was and what of it was taken; None for an offer that is not known, or was told."""
         number, length = outcome.get("number", 0), outcome.get("length")
         offer = self._known.get(outcome["id"]) if isinstance(outcome.get("id"), int) else None
         if offer is None or not isinstance(number, int) or not 0 <= number < len(offer.texts):

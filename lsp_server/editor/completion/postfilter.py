@@ -14,7 +14,7 @@ from lsp_server.text.syntax.incremental_brackets import IncrementalBrackets
 _CLOSES = ")]}\"'`>;,:"
 _SEPARATORS = ",; \t"
 _ENDING = re.compile(r"[\s,;)\]}]*(?:\s(?:#|//|--|/\*|<!--|;|%).*)?")
-"""What may stand behind a line that is the same otherwise."""
+"""What may come after a line that is the same otherwise."""
 _KEY = re.compile(r"""\s*["']?[\w$.-]+["']?\??\s*(?::(?!:)|=>|=(?!=))\s*\S""")
 
 
@@ -39,7 +39,7 @@ def shown_text(
 
 
 def without_suffix(text: str, around: Surroundings) -> str:
-    """Take off what stands after the cursor already, on its line and on the lines below."""
+    """Take off what is after the cursor already, on its line and on the lines below."""
     rest_of_line, *below = around.suffix[:SURROUNDING_CHARACTERS].split("\n")
     following = _filled(below)
     text = _without_line_rest(text, rest_of_line.rstrip("\r"), around)
@@ -75,12 +75,12 @@ def _last_line(prefix: str) -> list[str]:
 
 
 def _are_rows(lines: list[str]) -> bool:
-    """Whether the same line stands there several times: one more is no mistake."""
+    """Whether the same line is there several times: one more is no mistake."""
     return len(lines) > 1 and len({line.rstrip(_SEPARATORS) for line in lines}) == 1
 
 
 def _is_same(line: str, other: str) -> bool:
-    """Whether two lines are one but for what separates them from the next, what closes behind the
+    """Whether two lines are one but for what separates them from the next, what closes after the
     other one, and its comment."""
     one, two = line.rstrip(_SEPARATORS), other.rstrip(_SEPARATORS)
     return one == two or (two.startswith(one) and _ENDING.fullmatch(two, len(one)) is not None)

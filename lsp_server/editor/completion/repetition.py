@@ -8,7 +8,7 @@ import re
 from lsp_server.text.syntax.brackets import Unpaired, unpaired
 
 REPEATS = 3
-"""Lines that stand one after another so often, up to the end, are a loop."""
+"""Lines that come one after another so often, up to the end, are a loop."""
 REPEATS_ANYWHERE = 12
 """So often is a loop, whatever follows."""
 LONGEST_UNIT = 12

@@ -25,7 +25,7 @@ class CompletionRequest:
     secret: bool = False
     """Something of it may be a secret that the user allows: nothing of it is written anywhere."""
     invoked: bool = False
-    """Asked for by hand: several suggestions are wanted, and waiting is no harm."""
+    """Asked for by hand: several suggestions are expected, and waiting is no harm."""
     threshold: float = 0.0
     """The least chance to be right that text is shown with; 0 for all of it, as by hand."""
 

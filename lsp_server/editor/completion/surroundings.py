@@ -39,14 +39,14 @@ _ONLY_CLOSES = re.compile(r"[^\n]*(?:\n[\s)\]};,]*$)*", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What stands before and after a text that is offered."""
+    """What comes before and after a text that is offered."""
 
     prefix: str
     suffix: str
     syntax: IncrementalBrackets | None = None
 
     def too_many(self, text: str) -> int | None:
-        """Where the first closing bracket of ``text`` stands that closes nothing, or closes what
+        """Where the first closing bracket of ``text`` is that closes nothing, or closes what
         the suffix closes already; None where all fit."""
         if _CLOSER.search(text) is None:
             return None

@@ -1,5 +1,5 @@
 """Which suggestions are offered to somebody who did not ask for them, as far as text alone tells:
-none where nothing is missing, and none that says what stands there already."""
+none where nothing is missing, and none that says what is there already."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from lsp_server.editor.completion.request import CompletionRequest
 
-NOTHING_MISSING = "the line goes on behind the cursor: nothing is suggested there unless asked for"
+NOTHING_MISSING = "the line goes on after the cursor: nothing is suggested there unless asked for"
 
 _CLOSES = re.compile(r"\s*[)>}\]\"'`]*\s*[:{;,]?\s*")
 """A rest of a line that closes what is open."""
@@ -16,7 +16,7 @@ _OPENS = ("(", "[", "{", ":", ",", "=", "\\", "=>", "->")
 
 
 def is_place(ask: CompletionRequest) -> bool:
-    """Whether something may be missing at the cursor: nothing stands behind it in its line, or what
+    """Whether something may be missing at the cursor: nothing is after it in its line, or what
     closes what is open."""
     return _CLOSES.fullmatch(ask.line_after) is not None
 

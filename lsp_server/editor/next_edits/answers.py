@@ -13,7 +13,7 @@ from lsp_server.editor.next_edits.windows import Window
 from lsp_server.tasks.next_edits.formats import NextEditFormat
 
 LEAST_ALIKE = 0.4
-"""Share of a window's lines that stand in an answer; with fewer it is none of the window."""
+"""Share of a window's lines that occur in an answer; with fewer it is none of the window."""
 FEW_LINES = 4
 """Of so few lines all may change."""
 _LONGEST_LEAD = 80
@@ -21,7 +21,7 @@ _LONGEST_LEAD = 80
 
 
 class AnswerPart(NamedTuple):
-    """So many characters of the window's new text stand in the answer."""
+    """So many characters of the window's new text are in the answer."""
 
     start: int
     """In the new text."""
@@ -38,7 +38,7 @@ class AnsweredWindow:
     taken: tuple[AnswerPart, ...] = ()
 
     def answered_at(self, place: int) -> int | None:
-        """Where in the answer a character of the text stands; None where it is none of its."""
+        """Where in the answer a character of the text is; None where it is none of its."""
         for part in self.taken:
             if part.start <= place < part.start + part.length:
                 return part.answered + place - part.start
@@ -88,7 +88,7 @@ def _one_text(
 def _without_marks(
     answer: str, start: int, end: int, ahead: str, marks: Iterable[str]
 ) -> AnsweredWindow:
-    """Text ``ahead``, and behind it that of the answer without marks; these are patterns."""
+    """Text ``ahead``, and after it that of the answer without marks; these are patterns."""
     text, taken = ahead, []
     places = [(start, start)]
     joined = "|".join(marks)

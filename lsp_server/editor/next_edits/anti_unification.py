@@ -37,7 +37,7 @@ class Term:
 
     @property
     def end(self) -> int:
-        """Behind its last character."""
+        """After its last character."""
         return self.start + len(self.text)
 
     def leaves(self) -> Iterator[Term]:
@@ -66,16 +66,16 @@ class Hole:
     end: int
     """Where it is in the first of the terms."""
     kinds: frozenset[str] = frozenset()
-    """Those that may stand here; empty for any expression."""
+    """Those that may be here; empty for any expression."""
     shape: str = ""
-    """Of the names that may stand here."""
+    """Of the names that may be here."""
     is_sequence: bool = False
 
 
 Pattern = Term | Hole
 Spans = tuple[int, int]
 Substitution = dict[int, tuple[str, int, int]]
-"""What stands in the holes of a pattern: text and place."""
+"""What is in the holes of a pattern: text and place."""
 
 
 def term_of(tree: SyntaxTree, node: Node, field: str = "") -> Term:
@@ -142,7 +142,7 @@ class Generalisation:
 
 
 def matches(pattern: Pattern, term: Term, found: Substitution) -> bool:
-    """Whether a term is an instance of a pattern; ``found`` gets what stands in its holes."""
+    """Whether a term is an instance of a pattern; ``found`` gets what is in its holes."""
     if isinstance(pattern, Hole):
         if pattern.kinds and term.kind not in pattern.kinds:
             return False

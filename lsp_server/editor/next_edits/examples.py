@@ -64,7 +64,7 @@ _COMMON = {
     *("self", "this", "cls", "super", "int", "str", "float", "bool", "bytes", "string", "number"),
     *("boolean", "void", "any", "object", "double", "long", "char"),
 }
-"""Names that say nothing of the place where they stand."""
+"""Names that say nothing of where they are."""
 _OPERATION = re.compile(
     r"binary|boolean_op|comparison|unary|not_op|await|ternary|conditional|as_exp"
 )
@@ -373,7 +373,7 @@ def _candidates(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[No
 
 
 def _siblings(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[Node]:
-    """The nodes behind the examples in the same list or class, unless one was left out before."""
+    """The nodes after the examples in the same list or class, unless one was left out before."""
     assert rule.siblings is not None
     kind, at = rule.siblings
     # The change may be the beginning of the list.
@@ -397,7 +397,7 @@ def _siblings(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[Node
 
 
 def _match(rule: Rule, now: SyntaxTree, node: Node) -> Substitution | None:
-    """What stands in the holes of the pattern at a node; None where the rule is not for it."""
+    """What is in the holes of the pattern at a node; None where the rule is not for it."""
     found: Substitution = {}
     if rule.by_role and role_of(now, node) != rule.example.role:
         return None
@@ -418,7 +418,7 @@ def _is_made(rule: Rule, now: SyntaxTree, node: Node) -> bool:
 
 
 def _is_made_before(rule: Rule, now: SyntaxTree, node: Node) -> bool:
-    """Whether what the rule puts before a node stands there."""
+    """Whether what the rule puts before a node is there."""
     first = rule.template.parts[0] if rule.template.kind == "" and rule.template.parts else None
     before = node.prev_sibling
     return isinstance(first, Term) and before is not None and matches(
@@ -453,7 +453,7 @@ def _instance(
     place: tuple[Term, Substitution, Node],
     inner: dict[tuple[int, int], str],
 ) -> str:
-    """What a place becomes: the template with what stands in the pattern's holes."""
+    """What a place becomes: the template with what is in the pattern's holes."""
     term, substitution, node = place
     indent = indent_at(now.text, term.start)
     template, parts, at = rule.template, [], rule.template.start

@@ -59,7 +59,7 @@ class RecordedEdit:
 
     @property
     def end(self) -> int:
-        """The line behind the new ones, in the document as it is now."""
+        """The line after the new ones, in the document as it is now."""
         return self.line + len(self.new)
 
     @property
@@ -134,7 +134,7 @@ class _Word:
         return cls(edit.start.line, start, end)
 
     def touches(self, edit: TextEdit[Position]) -> bool:
-        """Whether an edit changes this word, or goes on behind it."""
+        """Whether an edit changes this word, or goes on after it."""
         is_here = edit.start.line == edit.end.line == self.line
         return is_here and edit.start.column <= self.end and edit.end.column >= self.start
 
@@ -158,7 +158,7 @@ class EditHistory:
         self._may_be_read = may_be_read
         self._clock = clock
         self._lines: dict[str, tuple[Document, list[str]]] = {}
-        """The lines of each document as they were behind the last change."""
+        """The lines of each document as they were after the last change."""
         self._edits: deque[RecordedEdit] = deque(maxlen=LONGEST_HISTORY)
         self.overwritten: deque[RecordedEdit] = deque(maxlen=MOST_OVERWRITTEN)
         """Edits whose lines changed again, the latest first, in their documents as they were."""
@@ -184,7 +184,7 @@ class EditHistory:
         return self._clock() - self._edits[-1].changed_s if self._edits else float("inf")
 
     def lines_before(self, document: Document) -> list[str] | None:
-        """The lines of a document as they were behind the last change that was told; None where it
+        """The lines of a document as they were after the last change that was told; None where it
         is not known."""
         known = self._lines.get(document.uri)
         return known[1] if known is not None and known[0] is document else None
@@ -200,7 +200,7 @@ class EditHistory:
         edits: list[TextEdit[Position]],
         origin: Origin = "typed",
     ) -> None:
-        """One notification changed a document by ``edits``; it reads as it does behind them.
+        """One notification changed a document by ``edits``; it reads as it does after them.
         ``origin``: what is known of how it was made."""
         change = self._read(document, edits)
         if change is None:
@@ -358,18 +358,9 @@ def _changed_lines(
     else:
         first, last = 0, len(before)
     old, new = before[first:last], after[first : last + added]
-    head = _common_start(old, new)
-    tail = _common_start(old[head:][::-1], new[head:][::-1])
+    head, tail = common_ends(old, new)
     old, new = old[head : len(old) - tail], new[head : len(new) - tail]
     return _Change(first + head, old, new) if old or new else None
-
-
-def _common_start(left: list[str], right: list[str]) -> int:
-    """How many lines both begin with."""
-    for place, (one, other) in enumerate(zip(left, right, strict=False)):
-        if one != other:
-            return place
-    return min(len(left), len(right))
 
 
 def _union(
@@ -387,6 +378,5 @@ def _union(
     between = [*lines[first : change.line], *change.old, *lines[change.line + len(change.new) :]]
     between = between[: end - first]
     old = [*between[: last.line - first], *last.old, *between[last.end - first :]]
-    head = _common_start(old, new)
-    tail = _common_start(old[head:][::-1], new[head:][::-1])
+    head, tail = common_ends(old, new)
     return first + head, old[head : len(old) - tail], new[head : len(new) - tail]

@@ -45,7 +45,7 @@ class ImportingFile:
     text: str
     tree: SyntaxTree
     places: tuple[Reference, ...]
-    """Where the name is meant: where it is imported, what that import binds, and behind the name of
+    """Where the name is meant: where it is imported, what that import binds, and after the name of
     the module."""
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 async def next_edit(ls: RedraftServer, params: Any) -> dict[str, Any] | None:
     """``redraft/nextEdit`` with ``{textDocument, position, asked?}``: null when a newer request
     came, else ``{edits, first?}``, those of the document first, from the cursor on. A client draws
-    them behind what else is at the cursor, ghost text or a menu of completions that opened by
+    them after what else is at the cursor, ghost text or a menu of completions that opened by
     itself, unless they come ``first``. ``asked``: by the user's key.
 
     Each is ``{number, textDocument: {uri, version}, range, text, title, command}``; ``text`` is

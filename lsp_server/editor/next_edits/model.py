@@ -88,7 +88,7 @@ class WindowRequest:
         return tuple(map(shown_line, lines)) == self.window.lines
 
     def holds(self, document: Document, place: Position) -> bool:
-        """Whether it shows the model what stands around a place, as it is now."""
+        """Whether it shows the model what is around a place, as it is now."""
         first, count = self.window.first, len(self.window.lines)
         is_near = first + _MARGIN <= place.line < first + count - _MARGIN
         is_near = is_near or self.window.cursor == (place.line - first, place.column)
@@ -141,7 +141,7 @@ class NextEditModel:
         self._misread: dict[tuple[str, str], int] = {}
         """Answers one after another that were no windows, by model and format."""
         self.reason = ""
-        """Why the last answer brought nothing."""
+        """Why the last answer had nothing."""
         self.results: list[JobResult] = []
         """Of answers; for measurements, which empty it."""
         self.parts_s: deque[tuple[float, float]] = deque(maxlen=MOST_PARTS)

@@ -2,7 +2,7 @@
 places: Python, JavaScript, TypeScript, Go, Java, C# and Rust.
 
 Calls are those that scopes, imports and types resolve, never those of a member of that name alone.
-One that unpacks a sequence is left alone: what stands where, only running it tells.
+One that unpacks a sequence is left alone: what goes where, only running it tells.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ class SignatureChange:
     owner: str
     """The class whose method it is; empty for any other."""
     by_class: int
-    """How many arguments stand before the others in a call by the class: ``self``."""
+    """How many arguments come before the others in a call by the class: ``self``."""
     removed: str
     """The parameter that went, or nothing."""
     added: str
     """The parameter without a default that came, or nothing."""
     place: int
-    """How many positional arguments stand before it in a call; -1: it is given by name."""
+    """How many positional arguments come before it in a call; -1: it is given by name."""
     order: tuple[int, ...] = ()
-    """Which argument stands where now, by its old number."""
+    """Which argument is where now, by its old number."""
 
 
 def signature_change(
@@ -102,7 +102,7 @@ def signature_change(
 def calls_to_change(
     change: SignatureChange, tree: SyntaxTree, calls: Iterable[tuple[Node, int]]
 ) -> list[TextEdit[int]]:
-    """What becomes of calls of the function in a text; each with the number of arguments that stand
+    """What becomes of calls of the function in a text; each with the number of arguments that are
     before those of the parameters."""
     edits = []
     for call, shift in calls:
@@ -142,7 +142,7 @@ def calls_of(tree: SyntaxTree, change: SignatureChange, function: Node) -> list[
 def calls_of_method(
     tree: SyntaxTree, change: SignatureChange, *, alone: bool
 ) -> list[tuple[Node, int]]:
-    """The calls of a method, by the types of what stands before the dot; none where there are
+    """The calls of a method, by the types of what is before the dot; none where there are
     several of its name. alone: its class is in this text."""
     meant = Members(tree).places(change.function, change.owner).meant
     if sum(one.declares for one in meant) != alone:
@@ -213,7 +213,7 @@ def _functions(tree: SyntaxTree, start: int, end: int) -> Iterator[Node]:
 
 
 def name_of(function: Node) -> Node | None:
-    """Where the name of a function stands, its own or that of the variable whose value it is."""
+    """Where the name of a function is, its own or that of the variable whose value it is."""
     if function.child_by_field_name("parameters") is None:
         return None
     name = function.child_by_field_name("name")
@@ -370,7 +370,7 @@ def _swapped(
 
 
 def _removal(tree: SyntaxTree, arguments: Node, given: list[Node], number: int) -> TextEdit[int]:
-    """Takes away an argument with its comments: those in lines above it and the one behind it in
+    """Takes away an argument with its comments: those in lines above it and the one after it in
     its line. A neighbour's stay."""
     gone = given[number]
     if len(given) == 1:
@@ -428,7 +428,7 @@ def _with(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> TextEdi
 
 
 def _is_visible(tree: SyntaxTree, name: str, arguments: Node) -> bool:
-    """Whether a name is bound where a call stands, and before it."""
+    """Whether a name is bound where a call is, and before it."""
     call = tree.index(arguments.start_byte)
     return any(
         one.declares

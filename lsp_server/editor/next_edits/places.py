@@ -20,7 +20,7 @@ MOST_FILES = 2
 MOST_PARSED = 24
 """Of more files that hold a name the first ones are looked at."""
 MOST_LINES = 12
-"""A name that stands in more lines of a document says nothing of any of them."""
+"""A name that occurs in more lines of a document says nothing of any of them."""
 MOST_MENTIONS = 500
 """What comes so often, comments and longer names with it, is not looked at."""
 _IMPORT = re.compile(r"\s*(?:from|import|use|export)\b|#include\b")
@@ -31,7 +31,7 @@ def places_touched(
     edit: RecordedEdit, document: Document, window: Window | None = None
 ) -> list[Position]:
     """Lines of a document, outside of a window of it, that hold a name which the edit took away,
-    then those with one that stands in its changed lines; the nearest first, imports last, and none
+    then those with one that occurs in its changed lines; the nearest first, imports last, and none
     within a window's reach of another."""
     old, new = _names(edit.old_text), _names(edit.new_text)
     first, end = (window.first, window.first + len(window.lines)) if window else (0, 0)

@@ -55,7 +55,7 @@ def holds_marks(window: Window, fmt: NextEditFormat) -> bool:
 
 
 def prefill(window: Window, fmt: NextEditFormat) -> str:
-    """What of the answer stands in the prompt already: the lines above the cursor."""
+    """What of the answer is in the prompt already: the lines above the cursor."""
     if not fmt.writes_ahead or window.cursor is None:
         return ""
     return _text(window.lines[: window.cursor[0]])
@@ -103,7 +103,7 @@ def expected_answer(window: Window, fmt: NextEditFormat) -> str:
 
 def expected_rewrites(window: Window, fmt: NextEditFormat) -> list[tuple[str, str]]:
     """What may become other text in the expected answer, old and new: what edits replaced, and with
-    markers all behind the first one, which is written twice where nothing changes."""
+    markers all after the first one, which is written twice where nothing changes."""
     if fmt.answer != "markers":
         return list(window.changes)
     mark = fmt.marker.format(number=_block_at_cursor(window) + 1)

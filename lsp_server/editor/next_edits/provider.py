@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 PAUSE_S = 0.25
 """A name is finished when nothing was typed for so long, or when the cursor has left it."""
 AHEAD_S = 0.01
-"""So long behind a key the model is asked for the window around what was typed: if the user does
+"""So long after a key the model is asked for the window around what was typed: if the user does
 not go on, its answer is there, or nearly, once the editor asks."""
 REST_S = 1.0
 """Other files are looked at after so long without a key."""
@@ -190,7 +190,7 @@ class NextEditProvider:
     def condition(self, settings: NextEditSettings) -> dict[str, Any]:
         """For the status: the format that the model is asked in (empty without one), the gate by
         its name and as a joint probability, how many were shown, accepted and rejected, why the
-        model's last answer brought nothing, and what is wrong."""
+        model's last answer had nothing, and what is wrong."""
         model = self.model
         fmt = model.format if model is not None else None
         return {
@@ -210,7 +210,7 @@ class NextEditProvider:
         """The proposals whose change this is, so that it begins nothing of its own.
 
         Editors do not say a change as it was proposed: they leave out what its text begins or ends
-        with as before, or what stands beside it. So the texts are compared.
+        with as before, or what is beside it. So the texts are compared.
         """
         before = self.history.lines_before(document)
         if before is None:
@@ -303,7 +303,7 @@ class NextEditProvider:
         return self._flight.running
 
     def _start_ahead(self, document: Document, edit: TextEdit[Position]) -> None:
-        """Ask for the window behind what was typed while it is seen whether the user goes on."""
+        """Ask for the window after what was typed while it is seen whether the user goes on."""
         lines = edit.text.split("\n")
         column = len(lines[-1]) + (edit.start.column if len(lines) == 1 else 0)
         cursor = Position(edit.start.line + len(lines) - 1, column)
@@ -326,7 +326,7 @@ class NextEditProvider:
     async def _ask(
         self, running: _RunningRequest, last: RecordedEdit | None, priority: int
     ) -> None:
-        """The window at the cursor, and where it brings nothing those around names that the last
+        """The window at the cursor, and where it has nothing those around names that the last
         edit touched, here and, when the user rests, in other files."""
         document, window = running.request.document, running.request.window
         try:
@@ -617,7 +617,7 @@ class _RunningRequest:
 
 
 def _file_text(uri: str) -> str | None:
-    """What stands in a file now; None where there is none that can be read."""
+    """What is in a file now; None where there is none that can be read."""
     try:
         return decoded(Path(to_fs_path(uri) or "").read_bytes())
     except (OSError, ValueError):
@@ -644,7 +644,7 @@ def _overlap(one: Suggestion, other: Suggestion) -> bool:
 
 
 def _is_unfinished(edit: RecordedEdit, cursor: Position) -> bool:
-    """Whether an edit goes on: the cursor stands in a line of it that was begun anew."""
+    """Whether an edit goes on: the cursor is in a line of it that was begun anew."""
     if not _is_inside(edit, cursor):
         return False
     line = edit.new[cursor.line - edit.line]

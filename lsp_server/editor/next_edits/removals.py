@@ -33,13 +33,13 @@ _BLOCK = re.compile(
 @dataclass(frozen=True, slots=True)
 class Removal:
     """What a change of a window takes away of lines that the user did not touch, and what it
-    brings: lines without the blanks around them."""
+    adds: lines without the blanks around them."""
 
     hunk: TextEdit[int]
     gone: Counter[str]
     came: Counter[str]
     text: str
-    """What the change deletes where it brings nothing; else empty."""
+    """What the change deletes where it adds nothing; else empty."""
 
     @classmethod
     def of(
@@ -81,7 +81,7 @@ def refused_removals(
     left = [Removal.of(window, hunk, recent, document) for hunk in hunks]
     refused: list[tuple[TextEdit[int], str]] = []
     while found := _first_refused(left, recent, window.language):
-        # What it would have brought does not come, either.
+        # What it would have added does not come, either.
         left.remove(found[0])
         refused.append((found[0].hunk, found[1]))
     return refused
@@ -102,7 +102,7 @@ def _first_refused(
         total += fewer
         reason = ""
         if fewer and not is_typed:
-            reason = "it deletes lines behind an edit that was not typed"
+            reason = "it deletes lines after an edit that was not typed"
         elif _count(gone, _is_definition) > _count(one.came, _is_definition):
             reason = "it deletes a definition"
         elif _count(gone, _is_import) > _count(one.came, _is_import):

@@ -62,7 +62,7 @@ class Shift:
     by: int
 
     def of(self, offset: int) -> int:
-        """Where the character behind ``offset`` characters is now."""
+        """Where the character after ``offset`` characters is now."""
         return offset + self.by * bisect_left(self.places, offset)
 
 
@@ -73,7 +73,7 @@ def rename_by(edit: RecordedEdit) -> Rename | None:
 
 
 def refuse_many_uses(edit: RecordedEdit) -> None:
-    """Raises WorkTakesTooLong where an edit changes a name that stands in too many places."""
+    """Raises WorkTakesTooLong where an edit changes a name that occurs in too many places."""
     change = _changed_name(edit)
     if change is not None:
         refuse_many(edit.document.text, change.old, change.new)

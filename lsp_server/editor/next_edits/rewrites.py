@@ -86,7 +86,7 @@ def indent_at(text: str, place: int) -> str:
 
 
 def _hunks(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[_Hunk]:
-    """The stretches in which the texts differ, by tokens; blanks as far behind as they go."""
+    """The stretches in which the texts differ, by tokens; blanks as far back as they go."""
     old, new = _TOKEN.findall(edit.old_text), _TOKEN.findall(edit.new_text)
     if len(old) > MOST_TOKENS or len(new) > MOST_TOKENS:
         return []
@@ -135,7 +135,7 @@ def _levels(
         group[0].start == group[-1].end
         and not before.text[group[0].start - 1 : group[0].start].isspace()
     ):
-        # What comes behind a node may be its end.
+        # What comes after a node may be its end.
         node = before.node(group[0].start - 1, group[0].start)
     while node is not None and node.parent is not None and is_literal(node.parent):
         node = node.parent
@@ -165,7 +165,7 @@ def _levels(
 
 
 def _exact(tree: SyntaxTree, start: int, end: int) -> Term | None:
-    """The node that is exactly there, or a node behind decorators."""
+    """The node that is exactly there, or a node after decorators."""
     node = tree.node(start, end) if start < end else None
     if node is None:
         return None

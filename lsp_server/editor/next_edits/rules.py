@@ -18,9 +18,9 @@ LINES_ABOVE = 4
 MOST_ADDED = 20
 """Lines that a change adds at most (Sweep's number)."""
 MOST_REPEATS = 3
-"""A line that comes so often one behind another is a loop."""
+"""A line that comes so often one after another is a loop."""
 LEAST_REPEATED = 3
-"""Characters of an insertion that repeat what stands right beside it."""
+"""Characters of an insertion that repeat what is right beside it."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\ufeff\ud800-\udfff]")
 
 
@@ -69,7 +69,7 @@ def does_not_parse(
 
 
 def _repeats(text: str, hunk: TextEdit[int]) -> bool:
-    """Whether a line of the new text comes over and over, or the lines are those that stand above
+    """Whether a line of the new text comes over and over, or the lines are those that are above
     or below already."""
     added = [line for line in hunk.text.split("\n") if line.strip()]
     times = 1

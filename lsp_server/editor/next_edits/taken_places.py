@@ -27,7 +27,7 @@ class TakenPlace:
     """The text before anything was taken."""
 
     def renamed(self, name: str) -> str | None:
-        """The text with another name; None where it stands no more, or has that name."""
+        """The text with another name; None where it is there no more, or has that name."""
         start, end = self.region.start, self.region.end
         if self.region.touched or not self.document.is_open or name == self.name:
             return None
@@ -85,7 +85,7 @@ class TakenPlaces:
 
 
 def _taken(taken: Iterable[Suggestion]) -> Iterator[TakenPlace]:
-    """Where the texts of proposals stand once they are in the document."""
+    """Where the texts of proposals are once they are in the document."""
     line, shift = -1, 0
     for one in sorted(taken, key=lambda one: one.region.start):
         change = changed_word(one.source.old_text, one.source.new_text)

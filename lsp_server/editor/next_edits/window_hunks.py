@@ -47,7 +47,7 @@ def _hunks(old: str, new: str) -> list[TextEdit[int]]:
 
 
 def starts_in_answer(hunks: Sequence[TextEdit[int]]) -> list[int]:
-    """Where the new text of each change stands in the answered window."""
+    """Where the new text of each change is in the answered window."""
     grown = (len(hunk.text) - (hunk.end - hunk.start) for hunk in hunks)
     return [hunk.start + by for hunk, by in zip(hunks, accumulate(grown, initial=0), strict=False)]
 
@@ -56,7 +56,7 @@ def logprob_of(
     start_of_new: int, hunk: TextEdit[int], made: AnsweredWindow, spans: Sequence[Span]
 ) -> float:
     """The joint log probability (nats) of all tokens from where the answer leaves the window to
-    where it is back: of the new text, and of the token that goes on behind it, which is all that
+    where it is back: of the new text, and of the token that goes on after it, which is all that
     says how likely a deletion was. ``start_of_new``: of its new text, see above."""
     start = made.answered_at(start_of_new)
     end = made.answered_at(start_of_new + len(hunk.text))

@@ -98,7 +98,7 @@ def window_at(
     edits = edits[: fmt.most_edits]
     first, end = _span(lines, at, fmt)
     if most_tokens:
-        # Earlier edits stand before what every key changes: they were computed with another key.
+        # Earlier edits come before what every key changes: they were computed with another key.
         left = most_tokens * BYTES_PER_TOKEN - sum(
             _size(line) for one in edits[:1] for line in (*one.old, *one.new)
         )
@@ -132,7 +132,7 @@ def shown_line(line: str) -> str:
 
 
 def _span(lines: Sequence[str], at: int, fmt: NextEditFormat) -> tuple[int, int]:
-    """The first line of the window and the one behind its last."""
+    """The first line of the window and the one after its last."""
     if not fmt.window_tokens:
         return max(at - fmt.lines_above, 0), min(at + fmt.lines_below + 1, len(lines))
     first, end = at, at + 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lsp_server.shared.errors import WorkTakesTooLong
 
 MOST_PLACES = 1_000
-"""What stands in more places of a document is not looked at in each of them."""
+"""What occurs in more places of a document is not looked at in each of them."""
 _TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 
@@ -19,7 +19,7 @@ class WordChange:
     old: str
     new: str
     places: tuple[tuple[int, int], ...]
-    """Where it stands: code points in the old text, and in the new one."""
+    """Where it is: code points in the old text, and in the new one."""
 
 
 def changed_word(old: str, new: str) -> WordChange | None:

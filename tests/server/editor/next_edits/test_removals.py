@@ -19,7 +19,7 @@ DEFINITION = "it deletes a definition"
 IMPORT = "it deletes an import"
 LINES = "it deletes more than 3 lines"
 UNNAMED = "it deletes what no edit has to do with"
-NOT_TYPED = "it deletes lines behind an edit that was not typed"
+NOT_TYPED = "it deletes lines after an edit that was not typed"
 
 PYTHON = """\
 import os
