@@ -9,7 +9,6 @@ from pathlib import PurePath
 from lsp_server.models.fetched import models_folder
 from lsp_server.models.manifest import OfferedModel, read_manifest
 from lsp_server.models.recommendation import FEWEST_TOKENS_OF_EDITS_PER_S
-from lsp_server.models.speed import rated
 
 GOOD_PERCENT = 50.0
 """Of a published test of edits: a model that does half of it is good enough to be recommended for
@@ -46,6 +45,9 @@ class BetterEditor:
 def better_editor(current: str) -> BetterEditor | None:
     """The model that is recommended where the one in a file called ``current`` failed; None where
     nothing is known of that one, or no better one suits this machine."""
+    # NumPy measures speeds: the daemon holds none of it until it is asked.
+    from lsp_server.models.speed import rated
+
     known = {model.file: model for model in read_manifest()}
     now = known.get(PurePath(current).name)
     if now is None:

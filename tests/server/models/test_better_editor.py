@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.models import better_editor as module
+from lsp_server.models import speed
 from lsp_server.models.better_editor import GOOD_PERCENT, better_editor, smallest_good
 from lsp_server.models.card import Speed
 from lsp_server.models.fetched import models_folder
@@ -77,7 +77,7 @@ def rated_at(monkeypatch: pytest.MonkeyPatch) -> dict[str, Speed]:
     """Speeds by name; a model that is missing is slow."""
     speeds: dict[str, Speed] = {}
     monkeypatch.setattr(
-        module, "rated", lambda model: replace(model, speed=speeds.get(model.name, SLOW))
+        speed, "rated", lambda model: replace(model, speed=speeds.get(model.name, SLOW))
     )
     monkeypatch.setattr(OfferedModel, "fits", lambda *_: True)
     return speeds
