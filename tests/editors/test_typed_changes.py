@@ -15,7 +15,8 @@ from drive_neovim import Neovim
 from drive_vscode import Window
 from installed import Installed, Server
 from projects import make_project
-from typed_changes import FILES, carry_on_by_tabs, typed_changes
+from tabs import carry_on_by_tabs
+from typed_changes import FILES, typed_changes
 from vscode_settings import AS_INSTALLED
 from waiting import wait_for
 

@@ -1,22 +1,14 @@
-"""Changes that a person begins by hand and carries to their end by Tab alone, in any editor."""
+"""Changes that a person begins by hand and wants carried to their end by Tab alone, read from
+``data/typed_changes.json``."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from waiting import wait_for
-
 FILES = {"python": "shop.py", "typescript": "shop.ts", "go": "shop.go"}
-
-FIRST_S = 8.0
-"""So long a person waits for what follows from what was typed."""
-NEXT_S = 3.0
-"""So long for what comes behind one that was taken."""
-MOST_TABS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +38,9 @@ class TypedChange:
 
 
 def typed_changes() -> list[TypedChange]:
-    """Those of ``typed_changes.json``, where the marks ``‹›`` are around what is typed over, and
-    ``wanted`` has the lines that differ in the end, by their numbers."""
-    read = json.loads((Path(__file__).parent / "typed_changes.json").read_text(encoding="utf-8"))
+    """All of them. In the file marks ``‹›`` are around what is typed over, and ``wanted`` has the
+    lines that differ in the end, by their numbers."""
+    read = json.loads((Path(__file__).parent / "data" / "typed_changes.json").read_text("utf-8"))
     return [_change(one, read["texts"][one["language"]]) for one in read["changes"]]
 
 
@@ -65,24 +57,3 @@ def _typing(lines: list[str], read: dict[str, Any]) -> Typing:
     over, tail = rest.split("›")
     assert lines[read["line"] - 1] == head + over + tail, read
     return Typing(read["line"], len(head) + 1, len(over), read["typed"])
-
-
-def carry_on_by_tabs(look: Callable[[], tuple[Any, Any]], press_tab: Callable[[], None]) -> int:
-    """Press Tab as long as there is anything that it could take, as a person does; how often.
-
-    ``look``: what stands on the screen that the key could take, false for nothing, and all else
-    that shows whether something happened.
-    """
-    patience_s = FIRST_S
-    for tabs in range(MOST_TABS):
-        try:
-            wait_for(lambda: look()[0], "something to take", patience_s)
-        except AssertionError:
-            return tabs
-        before = look()
-        if not before[0]:
-            continue
-        press_tab()
-        wait_for(lambda before=before: look() != before, "anything after Tab", 10)  # type: ignore[misc]
-        patience_s = NEXT_S
-    raise AssertionError(f"something to take comes without end: {look()}")
