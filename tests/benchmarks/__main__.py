@@ -29,6 +29,8 @@ COMMANDS: dict[str, Command] = {
         ("http", "team.http_overhead", "what HTTP adds to a completion"),
         ("quality", "completion.quality", "quality of a model on held-out code"),
         ("gate", "completion.gate", "whether what each gate shows is right to its end"),
+        ("chart", "page.chart", "the chart of the project's page, from the log"),
+        ("machines", "page.machines", "which model suits which machine, computed"),
         ("next-edit", "next_edits.command", "next edits of real commits"),
         ("apply", "apply.command", "snippets of agents, put into files"),
         ("adaptive", "completion.adaptive", "SDSAT by its number of tokens"),

@@ -135,12 +135,11 @@ NAMED_COLOURS = {
 }  # fmt: skip
 
 
-def save_animation(cast: Path, path: Path, frames: int = 60) -> None:
-    """A recording as an animated SVG, which a page shows without a player."""
+def save_animation(cast: Path, path: Path, frames: int = 60, rows: int = ROWS) -> None:
+    """The first rows of a recording as an animated SVG, which a page shows without a player."""
     import pyte
 
-    rows = [json.loads(line) for line in cast.read_text(encoding="utf-8").splitlines()]
-    header, events = rows[0], rows[1:]
+    header, *events = map(json.loads, cast.read_text(encoding="utf-8").splitlines())
     screen: Any = pyte.Screen(header["width"], header["height"])
     screen.report_device_status = lambda *_, **__: None
     stream = pyte.Stream(screen)
@@ -148,12 +147,12 @@ def save_animation(cast: Path, path: Path, frames: int = 60) -> None:
     pictures: list[tuple[float, str]] = []
     for moment, _, data in events:
         stream.feed(data)
-        drawn = _drawn(screen)
+        drawn = _drawn(screen, rows)
         if pictures and moment - pictures[-1][0] < length / frames:
             pictures[-1] = (pictures[-1][0], drawn)
         elif not pictures or pictures[-1][1] != drawn:
             pictures.append((moment, drawn))
-    parts = _frame(header["width"], header["height"])
+    parts = _frame(header["width"], rows)
     for index, (moment, drawn) in enumerate(pictures):
         start = 0.0 if index == 0 else moment / length
         end = pictures[index + 1][0] / length if index + 1 < len(pictures) else 1.0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 from drive_neovim import editor_environment, init_text
 from drive_terminal import Terminal, save_animation, save_picture, save_recording
-from installed import Installed, Server
+from installed import EDITORS_MODEL, Installed, Server
 from next_edit_files import BASKET
 from prepared import prepared_edit, prepared_place
 from projects import ORDERS
@@ -17,6 +17,7 @@ from waiting import wait_for
 pytestmark = pytest.mark.editors
 
 LARGEST_ANIMATION_BYTES = 500_000
+DEFAULT = "redraft-default-135m.gguf"
 
 LOOKS = """
 vim.o.termguicolors, vim.o.background, vim.o.laststatus = true, 'dark', 2
@@ -72,6 +73,72 @@ def test_session_is_recorded(
     save_recording(terminal, cast)
     save_animation(cast, media / "neovim.svg")
     assert (media / "neovim.svg").stat().st_size <= LARGEST_ANIMATION_BYTES
+
+
+SHOP = """\
+def area(width, height):
+    return width * height
+
+
+def total(prices):
+    result = 0
+    for price in prices:
+        result += price
+    return result
+"""
+RENAMED = SHOP.replace("prices", "amounts")
+TYPED = ["", "", "class Box:", "def __init__(self, width, height):", "self.width = width"]
+EXPECTED = "self.height = height"
+WRITTEN = """
+
+class Box:
+    def __init__(self, width, height):
+        self.width = width
+        self.height = height
+"""
+
+
+@pytest.mark.skipif(
+    PurePath(EDITORS_MODEL).name != DEFAULT, reason="the page shows the default model"
+)
+def test_the_first_look_is_recorded(
+    installed: Installed, server: Server, tmp_path: Path, project: Path, media: Path
+) -> None:
+    """A rename is followed by Tab, then a whole line is proposed that is right."""
+    path = project / "shop.py"
+    path.write_text(SHOP, encoding="utf-8")
+    init = tmp_path / "init.lua"
+    init.write_text(init_text(server, None) + LOOKS, encoding="utf-8")
+    environment = {**os.environ, **editor_environment(tmp_path / "xdg")}
+    command = [str(installed.neovim), "--clean", "-u", str(init), path.name]
+    terminal = Terminal(command, environment, project)
+    try:
+        terminal.wait_text("⚡ redraft")
+        terminal.type("5G0f(l", 0.2)
+        terminal.type("cwamounts\x1b", 0.12)
+        terminal.wait_text("pricesamounts")
+        terminal.rest(1.2)
+        terminal.keys("\t")
+        terminal.rest(1.0)
+        terminal.keys("\t")
+        terminal.wait_text("in amounts:")
+        terminal.rest(1.2)
+        terminal.type("Go", 0.2)
+        terminal.type("\n".join(TYPED) + "\n", 0.05)
+        terminal.wait_text(EXPECTED)
+        terminal.rest(1.5)
+        terminal.keys("\t")
+        terminal.rest(0.8)
+        terminal.type("\x1b:w\r", 0.1)
+        wait_for(lambda: path.read_text(encoding="utf-8") != SHOP, "written file")
+        terminal.rest(0.8)
+    finally:
+        terminal.close()
+    assert path.read_text(encoding="utf-8") == RENAMED + WRITTEN
+    cast = tmp_path / "first-look.cast"
+    save_recording(terminal, cast)
+    save_animation(cast, media / "first-look.svg", rows=18)
+    assert (media / "first-look.svg").stat().st_size <= LARGEST_ANIMATION_BYTES
 
 
 def test_next_edit_is_pictured(

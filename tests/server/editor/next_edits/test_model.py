@@ -68,6 +68,11 @@ class Setting:
         task = asyncio.create_task(cast(Any, asked))
         for _ in range(5):
             await asyncio.sleep(0)
+        if self.provider._search is not None:
+            # Other files are looked at first.
+            await asyncio.wait([self.provider._search])
+            for _ in range(5):
+                await asyncio.sleep(0)
         return task
 
     async def answered(self, text: str, likely: float = 1.0) -> list[Suggestion]:
