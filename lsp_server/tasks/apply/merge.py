@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.apply.definitions import assigned_name, defined_name
 from lsp_server.tasks.apply.file_text import FileText, lines_of
-from lsp_server.tasks.apply.placing import placed
+from lsp_server.tasks.apply.replacements import lines_at, places_of, replaced_lines
 from lsp_server.tasks.apply.snippet import Hunk, SnippetHunks, read_snippet
 from lsp_server.tasks.indentation import with_indents_of
 
@@ -186,8 +186,9 @@ def _shown(lines: Sequence[str]) -> str:
 
 
 def apply_replacements(original: str, pairs: Sequence[tuple[str, str]]) -> Merge:
-    """The file with each old text replaced by its new one, one after the other: the text as it is,
-    else lines that differ from it in white space.
+    """The file with each old text replaced by its new one, one after the other: where the old text
+    stands as it is, else where its lines stand but for white space, else where nearly all do and
+    the others are alike.
 
     Raises AmbiguousSnippet where an old text stands in several places, or in none.
     """
@@ -201,25 +202,26 @@ def _replaced(text: str, old: str, new: str, number: int) -> str:
     if not old.strip():
         raise AmbiguousSnippet(f"the old text of change {number} is empty; send lines of the file")
     file = FileText.of(text)
-    if text.count(old) == 1:
-        return text.replace(old, new.replace("\n", file.end) if "\r" not in new else new)
-    lines, wanted = file.lines, lines_of(old)
-    places = [
-        at
-        for at in range(len(lines) - len(wanted) + 1)
-        if all(
-            one.split() == other.split()
-            for one, other in zip(lines[at : at + len(wanted)], wanted, strict=True)
-        )
-    ]
-    if len(places) == 1:
-        start, end = places[0], places[0] + len(wanted)
-        made = placed([tuple(lines_of(new))], [lines[start:end]])
+    plain = old.replace("\n", file.end) if "\r" not in old else old
+    wanted_new = new.replace("\n", file.end) if "\r" not in new else new
+    if plain in wanted_new and text.count(plain) == (
+        text.count(wanted_new) * wanted_new.count(plain)
+    ):
+        # The new text holds the old one, and stands there already.
+        return text
+    if text.count(plain) == 1:
+        return text.replace(plain, wanted_new)
+    wanted, lines = tuple(lines_of(old)), file.lines
+    spans = places_of(lines, wanted)
+    if len(spans) == 1 and plain not in text:
+        ((start, end),) = spans
+        made = replaced_lines(lines[start:end], wanted, tuple(lines_of(new)))
         if made is not None:
-            return file.replaced([(start, end)], made)
-    readings = tuple(Reading(at + 1, at + len(wanted), new) for at in places)
-    where = ", ".join(str(at + 1) for at in places[:MOST_SHOWN])
-    stands = f"stands at lines {where}" if places else "stands nowhere in the file"
+            return file.replaced(spans, [made])
+    at = [start + 1 for start, _ in spans] if plain not in text else lines_at(text, plain)
+    readings = tuple(Reading(line, line + len(wanted) - 1, new) for line in at)
+    where = ", ".join(map(str, at[:MOST_SHOWN]))
+    stands = f"stands at lines {where}" if at else "stands nowhere in the file"
     raise AmbiguousSnippet(
         f"the old text of change {number} ({_shown(wanted)}) {stands}; {MORE_CONTEXT}", readings
     )

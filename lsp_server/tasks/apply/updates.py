@@ -1,0 +1,80 @@
+"""Reads what agents send for one file or several: snippets, unified diffs, patches, and blocks of
+search and replace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lsp_server.tasks.apply.diff_text import diff_hunks, looks_like_diff
+from lsp_server.tasks.apply.merge import Merge, apply_replacements, apply_snippet
+from lsp_server.text.documents.document import with_line_feeds
+
+_FILE = re.compile(
+    r"^(?:\+\+\+ (?:b/)?(?P<new>\S+).*|\*\*\* (?:Update|Add) File: (?P<patched>.+))$", re.MULTILINE
+)
+_SEARCH = re.compile(r"^<{5,}[ \t]*(?:SEARCH|ORIGINAL)\b", re.MULTILINE | re.IGNORECASE)
+_NAMED = re.compile(r"^[#*`\s]*(?P<path>[\w./\\-]+\.\w+|[\w.-]*/[\w./\\-]+)[`*:\s]*$")
+_FENCE = re.compile(r"^\s*(?:`{3,}|~{3,})")
+
+
+@dataclass(frozen=True)
+class FileUpdate:
+    """What is to become of one file: a snippet, or old texts with their new ones. ``path``: as the
+    text names it; empty where it names none."""
+
+    path: str
+    snippet: str = ""
+    pairs: tuple[tuple[str, str], ...] = ()
+
+
+def parse_update(text: str) -> tuple[FileUpdate, ...]:
+    """The updates in a text, one for each file in their order. What is no difference is a snippet
+    of a file that is not named."""
+    text = with_line_feeds(text)
+    if not looks_like_diff(text):
+        return (FileUpdate("", snippet=text),)
+    found: dict[str, list[tuple[str, str]]] = {}
+    for path, part in _searched(text) if _SEARCH.search(text) else _by_file(text):
+        pairs = found.setdefault(path, [])
+        for hunk in diff_hunks(part):
+            if hunk.changes:
+                pairs.append((_joined(hunk.old), _joined(hunk.new)))
+    return tuple(FileUpdate(path, pairs=tuple(pairs)) for path, pairs in found.items() if pairs)
+
+
+def apply_update(original: str, update: FileUpdate, language: str | None = None) -> Merge:
+    """A file with its update. Raises AmbiguousSnippet."""
+    if update.pairs:
+        return apply_replacements(original, update.pairs)
+    return apply_snippet(original, update.snippet, language)
+
+
+def _joined(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _by_file(text: str) -> Iterator[tuple[str, str]]:
+    """The parts of a diff or patch with the files that they are about."""
+    heads = list(_FILE.finditer(text))
+    if not heads:
+        yield "", text
+    for number, head in enumerate(heads):
+        end = heads[number + 1].start() if number + 1 < len(heads) else len(text)
+        yield (head["new"] or head["patched"]).strip(), text[head.end() + 1 : end]
+
+
+def _searched(text: str) -> Iterator[tuple[str, str]]:
+    """Each block of search and replace with the file that is named above it, or above the last."""
+    path = ""
+    starts = [found.start() for found in _SEARCH.finditer(text)]
+    place = 0
+    for number, start in enumerate(starts):
+        for line in text[place:start].splitlines():
+            named = None if _FENCE.match(line) else _NAMED.match(line)
+            path = named["path"] if named else path
+        end = starts[number + 1] if number + 1 < len(starts) else len(text)
+        yield path, text[start:end]
+        closing = re.search(r"^>{5,}.*$", text[start:end], re.MULTILINE)
+        place = start + closing.end() if closing else end

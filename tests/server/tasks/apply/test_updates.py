@@ -1,0 +1,119 @@
+"""Diffs, patches and blocks of search and replace, put into files."""
+
+from __future__ import annotations
+
+import pytest
+
+from lsp_server.tasks.apply.merge import AmbiguousSnippet, apply_replacements
+from lsp_server.tasks.apply.updates import FileUpdate, apply_update, parse_update
+
+FILE = "a = 1\nb = 2\nc = 3\n\n\ndef total(prices):\n    return sum(prices)\n"
+NEW = FILE.replace("b = 2\n", "b = 7\n").replace("sum(prices)", "sum(prices, 0)")
+DIFF = """\
+--- a/till.py
++++ b/till.py
+@@ -1,3 +1,3 @@
+ a = 1
+-b = 2
++b = 7
+ c = 3
+@@ -5,3 +5,3 @@
+
+ def total(prices):
+-    return sum(prices)
++    return sum(prices, 0)
+"""
+PATCH = """\
+*** Begin Patch
+*** Update File: till.py
+@@
+ a = 1
+-b = 2
++b = 7
+@@ def total(prices):
+-    return sum(prices)
++    return sum(prices, 0)
+*** End Patch
+"""
+BLOCKS = """\
+till.py
+```python
+<<<<<<< SEARCH
+b = 2
+=======
+b = 7
+>>>>>>> REPLACE
+```
+
+<<<<<<< SEARCH
+def total(prices):
+    return sum(prices)
+=======
+def total(prices):
+    return sum(prices, 0)
+>>>>>>> REPLACE
+"""
+
+
+@pytest.mark.parametrize("text", [DIFF, PATCH, BLOCKS, DIFF.replace("\n", "\r\n")])
+def test_differences_are_read_with_the_file_that_they_name(text: str) -> None:
+    (update,) = parse_update(text)
+    assert update.path == "till.py"
+    assert apply_update(FILE, update, "python").text == NEW
+    ended = FILE.replace("\n", "\r\n")
+    assert apply_update(ended, update, "python").text == NEW.replace("\n", "\r\n")
+
+
+def test_several_files_are_several_updates() -> None:
+    both = DIFF + DIFF.replace("till.py", "shop/till.py")
+    assert [one.path for one in parse_update(both)] == ["till.py", "shop/till.py"]
+    blocks = BLOCKS + BLOCKS.replace("till.py", "`shop/till.py`:")
+    assert [(one.path, len(one.pairs)) for one in parse_update(blocks)] == [
+        ("till.py", 2),
+        ("shop/till.py", 2),
+    ]
+
+
+def test_what_is_no_difference_is_a_snippet() -> None:
+    assert parse_update("b = 7\n") == (FileUpdate("", snippet="b = 7\n"),)
+
+
+def replaced(file: str, old: str, new: str) -> str:
+    return apply_replacements(file, [(old, new)]).text
+
+
+def test_an_old_text_may_differ_in_white_space_and_slightly_in_a_line() -> None:
+    new = "def total(prices):\n    return sum(prices, 0)\n"
+    for old in (
+        "def total(prices):  \n    return sum(prices)\n",
+        "def  total(prices):\n    return  sum(prices)\n",
+    ):
+        assert replaced(FILE, old, new) == FILE.replace("sum(prices)", "sum(prices, 0)")
+    old = "a = 1\nb = 2\nc = 3\n\n\ndef totals(prices):\n    return sum(prices)\n"
+    assert replaced(FILE, old, old.replace("b = 2", "b = 7")) == FILE.replace("b = 2", "b = 7")
+    dedented = "class A:\n    x = 1\n\n    def f(self):\n        return 1\n"
+    assert replaced(dedented, "def f(self):\n    return 1\n", "def f(self):\n    return 2\n") == (
+        dedented.replace("return 1", "return 2")
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "why"),
+    [
+        ("x = 5\n", "stands nowhere"),
+        ("def total(prices):\n    return max(goods)\n", "stands nowhere"),
+        ("1", "stands at lines 1, 3"),
+        ("", "is empty"),
+    ],
+)
+def test_an_old_text_that_is_elsewhere_or_nowhere_is_refused(old: str, why: str) -> None:
+    file = FILE.replace("c = 3", "c = 1")
+    with pytest.raises(AmbiguousSnippet, match=why):
+        replaced(file, old, "y")
+
+
+def test_a_replacement_that_is_made_again_changes_nothing() -> None:
+    old, new = "a = 1\n", "a = 1\nz = 9\n"
+    once = replaced(FILE, old, new)
+    assert once == "a = 1\nz = 9\n" + FILE.removeprefix("a = 1\n")
+    assert replaced(once, old, new) == once
