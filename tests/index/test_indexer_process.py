@@ -125,6 +125,17 @@ def test_nothing_is_indexed_while_a_request_decodes(
     assert daemon.wait(ready)["files"] == 1
 
 
+def test_the_end_does_not_wait_for_a_request_that_decodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexer_process, "LONGEST_PAUSE_S", 60.0)
+    loop = IndexerLoop(lambda: None, lambda _: None)
+    loop._free.clear()
+    pausing = threading.Thread(target=loop._pause, daemon=True)
+    pausing.start()
+    loop._read_frames()
+    pausing.join(20)
+    assert not pausing.is_alive()
+
+
 @pytest.fixture
 def two_models(tmp_path: Path) -> tuple[Path, Path]:
     """The folders of two models that have one tokenizer."""

@@ -44,6 +44,7 @@ from lsp_server.models.manifest import (
     HubSource,
     OfferedModel,
     PackageSource,
+    Part,
     find_offered,
     read_manifest,
 )
@@ -201,6 +202,14 @@ def published(folder: Path) -> OfferedModel:
         licence="mit",
         origin=source,
     )
+
+
+def test_a_model_in_several_files_is_not_taken_from_one(home: Path) -> None:
+    model = published(home)
+    one = Part("small-00001-of-00002.gguf", 4, model.sha256)
+    for split in ((one, one), (one, one, one)):
+        with pytest.raises(FetchFailed, match=f"is in {len(split)} files; put them into one"):
+            fetch(replace(model, split=split), source=home / "small.gguf")
 
 
 def test_a_package_is_fetched_once(home: Path) -> None:
