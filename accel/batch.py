@@ -20,11 +20,11 @@ class ForwardBatch:
     """What a model computes in one forward.
 
     tokens: int32 [T], writable; parents: int32 [T], the row that each follows, -1 where that is the
-    committed text, parents first; offsets: int32 [T], position of every row behind the committed
+    committed text, parents first; offsets: int32 [T], position of every row after the committed
     text; mask: float32 [T, T], 0 where row i attends row j and ``BLOCKED`` elsewhere, which is what
-    ``parents`` say, too; all rows attend the committed text. Logits are wanted from row
+    ``parents`` say, too; all rows attend the committed text. Logits are computed from row
     ``logits_from`` on: their numbers where ``wants_numbers``, else which token is the likeliest.
-    Rows behind ``meant`` have no meaning: they bring the number of rows to one that the model
+    Rows after ``meant`` are padding: they make the number of rows one that the model
     computes fast.
     """
 
@@ -85,7 +85,7 @@ def _tree_layout(  # type: ignore[no-untyped-def]  # pragma: no cover (compiled)
     pending, nodes = len(pending_tokens), len(node_tokens)
     count = pending + nodes + padding
     tokens = np.zeros(count, np.int32)
-    # Loops compile in no time; an array assigned to another brings messages with it, as text.
+    # Loops compile in no time; assigning an array to another compiles error messages.
     for place in range(pending):
         tokens[place] = pending_tokens[place]
     for place in range(nodes):

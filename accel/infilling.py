@@ -104,7 +104,7 @@ class LineSearch:
         cancelled: Callable[[], bool] = _never,
     ) -> Forwards[Line | None]:
         """The line that is missing at the end of a prompt; None where the text is likely to go on
-        behind the line, where no line is likely, or when cancelled.
+        after the line, where no line is likely, or when cancelled.
 
         ``session`` holds the prompt, ``reading`` the same text read plainly.
         """
@@ -153,7 +153,7 @@ class LineSearch:
         session: Session,
         cancelled: Callable[[], bool] = _never,
     ) -> Forwards[Line | None]:
-        """The line with which it and the beginning of ``after`` are likeliest behind ``before``,
+        """The line with which it and the beginning of ``after`` are likeliest after ``before``,
         read from left to right; None without lines or when cancelled."""
         if not lines or not len(before):
             return None
@@ -167,7 +167,7 @@ class LineSearch:
         return lines[int(np.argmax(totals))]
 
     def _read(self, pending: TokenArray, tree: DraftTree, session: Session) -> Forwards[Floats]:
-        """Log-probability of every node behind its parent. float32 [nodes]."""
+        """Log-probability of every node after its parent. float32 [nodes]."""
         self.forwards += 1
         batch = tree_batch(pending, tree, wants_numbers=True)
         logits = yield from self._engine.forward_steps(batch, session)
@@ -211,7 +211,7 @@ class LineSearch:
 
 
 def is_between_lines(suffix: str) -> bool:
-    """Whether nothing is left of the cursor's line, and text stands on the line below it."""
+    """Whether nothing is left of the cursor's line, and there is text on the line below it."""
     rest, line_break, below = suffix.replace("\r\n", "\n").partition("\n")
     return bool(line_break) and not rest.strip() and bool(below.partition("\n")[0].strip())
 
@@ -227,7 +227,7 @@ def _ended(
 
 
 class _Tree:
-    """The tokens of all beams, each once; those of the last step stand last."""
+    """The tokens of all beams, each once; those of the last step come last."""
 
     def __init__(self, tokens: list[int] | None = None, parents: list[int] | None = None) -> None:
         self._tokens, self._parents = tokens or [], parents or []

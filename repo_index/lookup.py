@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from repo_index.segment import Segment
 
 Table = NDArray[np.int64]
-"""int64 [parts, ROW], see ``table_row``; parts of a layer stand together."""
+"""int64 [parts, ROW], see ``table_row``; parts of a layer are stored together."""
 ROW = 20
 
 _NOTHING_HIDDEN = np.zeros(2, np.int64)
@@ -235,7 +235,7 @@ def view_of(
     table: Table, hidden_layer: int, hidden: NDArray[np.int64], files: NDArray[np.int32]
 ) -> NDArray[np.int64]:
     """What ``look_up_narrow`` reads. Whoever keeps it keeps the arrays. files: int32 [rows], for
-    the file of every row; empty where nobody wants it."""
+    the file of every row; empty where nobody asks for it."""
     return np.array(
         [
             table.ctypes.data,

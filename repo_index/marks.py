@@ -1,4 +1,4 @@
-"""Which of some short words stand in a text, found in one pass over it."""
+"""Which of some short words occur in a text, found in one pass over it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Marks:
             self._first[pair] = index
 
     def found_in(self, text: str) -> list[str]:
-        """Those that stand in ``text`` in any case of their letters."""
+        """Those that occur in ``text`` in any case of their letters."""
         found = np.zeros(len(self._marks), np.bool_)
         data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
         _find(data, self._folded, self._first, self._following, self._letters, self._lengths, found)

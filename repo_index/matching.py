@@ -1,5 +1,5 @@
 """Longest-suffix lookup in one ordered stream, compiled. The order of a stored segment is not
-mapped, which would count as resident, but read ``WINDOW`` places at a time."""
+mapped, which would count as resident, but read ``WINDOW`` entries at a time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Ranges = NDArray[np.int64]
 
 Source = NDArray[np.int64]
 """int64 [3]: where a segment is read. The descriptor of its file, in which the order and the tokens
-begin so many bytes behind the start; -1 in place of an offset for an array to be used as it is."""
+begin so many bytes after the start; -1 in place of an offset for an array to be used as it is."""
 
 WINDOW = 256
-"""Places of the order that are read together; a search that began in the heads needs no more."""
+"""Entries of the order that are read together; a search that began in the heads needs no more."""
 NO_WINDOW = 0xFFFFFFFF
 
 READS = not is_windows()
@@ -48,7 +48,7 @@ def _read_window(source: Source, number: int, window: Order) -> None:
 
 @linked(inline="always")
 def position_at(order: Order, source: Source, window: Order, place: int) -> int:
-    """The position at a place of the order. window: uint32 [WINDOW + 1], the places last read and
+    """The position in an entry of the order. window: uint32 [WINDOW + 1], the entries last read and
     which they are."""
     if source[1] < 0:
         return np.int64(order[place])
@@ -108,7 +108,7 @@ def _first_place(
     length: int,
     least: int,
 ) -> int:
-    """First place in ``order[low:high]`` whose token ``length`` before is ``least`` or greater."""
+    """First index in ``order[low:high]`` whose token ``length`` before is ``least`` or greater."""
     while low < high:
         middle = (low + high) >> 1
         position = position_at(order, source, window, middle)
@@ -134,9 +134,9 @@ def match_ranges(
 ) -> int:
     """Find the parts of ``order`` that match 1, 2, ... last tokens of ``context``.
 
-    heads: contexts of every ``stride``-th place of the order, or none, searched first. ranges:
+    heads: contexts of every ``stride``-th entry of the order, or none, searched first. ranges:
     int64 [DEPTH + 1, 2], written from index 1 to the length returned, at most ``longest``. known:
-    int64, parts that match one token, by token: first place and the one behind the last in the
+    int64, parts that match one token, by token: first index and the one after the last in the
     halves of one number; 0 where not searched yet. May be short, and is written.
     """
     low = 0

@@ -32,7 +32,7 @@ Keys = NDArray[np.uint64]
 
 @linked(inline="always")
 def precedes(tokens: Tokens, separator: int, left: int, right: int, start: int) -> bool:
-    """Whether position ``left`` stands before ``right``; ``start`` last tokens are known equal."""
+    """Whether position ``left`` comes before ``right``; ``start`` last tokens are known equal."""
     for back in range(start + 1, DEPTH + 1):
         a = tokens[left - back]
         b = tokens[right - back]
@@ -148,7 +148,7 @@ def _sort_range(
             if i < high and keys[i] == keys[run]:
                 continue
             if i - run > 1:
-                # Whether the key ends in a separator says whether the contexts go on behind it.
+                # Whether the key ends in a separator says whether the contexts go on after it.
                 over = (keys[run] & np.uint64(separator)) == np.uint64(separator)
                 stack.append((run, i, DEPTH if over else start + width))
             run = i
@@ -334,7 +334,7 @@ def heads_of(tokens: Tokens, order: Order) -> Tokens:
 
 
 def separator_of(tokens: Tokens) -> int:
-    """The value that stands between files: the greatest of the stream's type."""
+    """The value that separates files: the greatest of the stream's type."""
     return int(np.iinfo(tokens.dtype).max)
 
 

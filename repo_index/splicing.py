@@ -45,7 +45,7 @@ def splice(
     tokens: Tokens, order: Order, start: int, stop: int, inserted: Tokens
 ) -> tuple[Tokens, Order]:
     """Stream and order after ``tokens[start:stop]`` was replaced by ``inserted``, equal to sorting
-    afresh at the cost of two copies. Both ends lie behind the first separator."""
+    afresh at the cost of two copies. Both ends lie after the first separator."""
     separator = separator_of(tokens)
     new = np.concatenate([tokens[:start], inserted.astype(tokens.dtype), tokens[stop:]])
     new_stop = start + len(inserted)

@@ -43,7 +43,7 @@ class _LanesModel(models.PrimitiveModel):
 
 
 def pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any, element: Any) -> Any:
-    """Place ``at`` of an array's flat memory, taken as ``element``s."""
+    """Index ``at`` of an array's flat memory, taken as ``element``s."""
     data = context.make_array(kind)(context, builder, array).data
     return builder.gep(builder.bitcast(data, element.as_pointer()), [at])
 
@@ -78,7 +78,7 @@ def emit_fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def load(_context: Any, array: Any, at: Any) -> Any:
-    """Sixteen numbers of a float32 array from flat place ``at`` on."""
+    """Sixteen numbers of a float32 array from flat index ``at`` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], F32)
@@ -89,8 +89,8 @@ def load(_context: Any, array: Any, at: Any) -> Any:
 
 @intrinsic
 def masked_load(_context: Any, array: Any, at: Any, count: Any) -> Any:
-    """The first ``count`` of sixteen numbers of a float32 array from flat place ``at`` on, and
-    zeros behind them, of which nothing is read."""
+    """The first ``count`` of sixteen numbers of a float32 array from flat index ``at`` on, and
+    zeros after them, of which nothing is read."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], F32)
@@ -250,7 +250,7 @@ def _fetch(_context: Any, address: Any) -> Any:
 
 
 def prefetch(builder: Any, place: Any, level: int = 1) -> None:
-    """Prefetch a cache line into the cache of the first level or one behind it."""
+    """Prefetch a cache line into the cache of the first level or of a later one."""
     place = builder.bitcast(place, _I8.as_pointer())
     name = "llvm.prefetch.p0" if llvm.llvm_version_info[0] >= 16 else "llvm.prefetch.p0i8"
     call(builder, name, ir.VoidType(), place, I32(0), I32(4 - level), I32(1))

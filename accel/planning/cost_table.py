@@ -56,7 +56,7 @@ class CostTable:
         return self._widths[0] if self._widths and len(self._widths) == 1 else 0
 
     def seconds(self, rows: int, context: int) -> float:
-        """Time of a forward of ``rows`` behind ``context`` tokens, padded to what is fastest."""
+        """Time of a forward of ``rows`` after ``context`` tokens, padded to what is fastest."""
         return float(self._table(context)[0][min(rows, self._limit)])
 
     def prefill_seconds(self, rows: int, context: int) -> float:
@@ -91,7 +91,7 @@ class CostTable:
         overhead_s: float,
         company: Company = ALONE,
     ) -> VerifyCosts:
-        """Costs of verifying trees behind ``pending`` rows, for a drafter that plans."""
+        """Costs of verifying trees after ``pending`` rows, for a drafter that plans."""
         key = context // CONTEXT_STEP, pending, overhead_s, company.requests, company.others
         known = self._verify_costs.get(key)
         if known is None:

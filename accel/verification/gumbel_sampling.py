@@ -99,7 +99,7 @@ def _draw_among(
     key: np.uint64,
 ) -> tuple[int, float]:
     """The token of the first ``count`` with the largest sum of scaled score and noise, and that
-    sum. Of scores larger than ``above``, or as large where they stand ``before`` one."""
+    sum. Of scores larger than ``above``, or as large where they come ``before`` one."""
     cooled = np.float32(max(temperature, _COLDEST))
     found, best = 0, -np.inf
     for start in range(0, count, _LOOKED_AT):
@@ -199,7 +199,7 @@ def draw(
     place: np.uint64,
 ) -> int:
     """The token with the largest sum of scaled score and Gumbel noise, of those that stay after
-    top-k and then top-p: a pure function of seed, place and token. scores: float32 [vocabulary],
+    top-k and then top-p: a pure function of seed, position and token. scores: float32 [vocabulary],
     -inf for excluded."""
     key, above, count = _key_of(seed, place), _below(scores, top_k), len(scores)
     token, _ = _draw_among(scores, count, above, 0, temperature, key)

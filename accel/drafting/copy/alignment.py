@@ -24,11 +24,11 @@ from accel.native.numba_cache import compiled_with
 
 AT, ANCHOR, OFF_TRACK, LOST_AT = 0, 1, 2, 3
 EVENT_REJOINED = 0
-"""The output left the original at token 1 of the event and joined it again at 2; what stands there
+"""The output left the original at token 1 of the event and joined it again at 2; what is there
 instead is in the context from 3 to 4."""
 EVENT_LEFT_VERSION = 1
-"""The token at place 1 of the pool, where the cursor was, was not taken, but the one that another
-version has there."""
+"""The token at position 1 of the pool, where the cursor was, was not taken, but the one that
+another version has there."""
 
 
 @compiled_with(copy_rows)
@@ -46,9 +46,9 @@ def follow(
 ) -> NDArray[np.int32]:
     """Move the cursor over ``tokens``, which join the context at ``context_stop``.
 
-    cursor: int32 [4] of place in the pool, anchor, tokens off the track, place where it was lost;
-    changed. The last span is the context; it must be long enough. places, slips: as in ``slips``;
-    slips is counted on. Returns the events int32 [e, 5].
+    cursor: int32 [4] of position in the pool, anchor, tokens off the track, position where it was
+    lost; changed. The last span is the context; it must be long enough. places, slips: as in
+    ``slips``; slips is counted on. Returns the events int32 [e, 5].
     """
     events = np.empty((len(tokens), 5), np.int32)
     count = 0
@@ -105,7 +105,7 @@ def follow(
 def _is_change_due(
     pool: NDArray[np.int32], spans: NDArray[np.int32], cursor: NDArray[np.int32]
 ) -> bool:
-    """Whether the cursor is where the instruction wants another token than the original has."""
+    """Whether the cursor is where the instruction asks for another token than the original has."""
     is_same = in_version = False
     at, anchor = cursor[AT], cursor[ANCHOR]
     for span in range(len(spans)):
@@ -124,8 +124,8 @@ def _go_as_instructed(
     spans: NDArray[np.int32],
     cursor: NDArray[np.int32],
 ) -> None:
-    """Move the cursor to the same place of the version that the instruction makes likely, where
-    the last token stands there, too."""
+    """Move the cursor to the same position of the version that the instruction makes likely, where
+    the last token is there, too."""
     for span in range(len(spans)):
         if spans[span, 2] != INSTRUCTED or spans[span, 0] <= cursor[AT] < spans[span, 1]:
             continue
@@ -216,8 +216,8 @@ def _says_something(
 def breaks_around(
     original: TokenArray, classes: NDArray[np.int8]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """For every place of the original, and the one behind it, the line break before it and the one
-    at or after it."""
+    """For every position of the original, and the one after it, the line break before it and the
+    one at or after it."""
     count = len(original)
     marks = classes[original] == BREAK
     places = np.arange(count, dtype=np.int32)

@@ -161,7 +161,7 @@ def measure_matches(
 
 @compiled_with(borrows=True)
 def bucket_of(value: int, limits: tuple[int, ...]) -> int:
-    """The place of the first of some ascending limits that ``value`` is not above; their number
+    """The index of the first of some ascending limits that ``value`` is not above; their number
     where it is above all."""
     for place in range(len(limits)):
         if value <= limits[place]:
@@ -253,7 +253,7 @@ def may_begin(
     line_start: int,
     line_end: int,
 ) -> bool:
-    """Whether a row is worth a vote: it matches, or stands where an edit is likely to go on."""
+    """Whether a row is worth a vote: it matches, or is where an edit is likely to go on."""
     if length > 0:
         return True
     if kind == PHRASE:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from accel.native.numba_cache import compiled_with
 
 ELSEWHERE, UNIQUE, REPEATED, FOLLOWING = 0, 1, 2, 3
-"""Classes of places: outside of the original and its versions; where the last tokens stand once;
-where they stand several times and go on differently. The last counts apart from the others how
+"""Classes of positions: outside of the original and its versions; where the last tokens occur once;
+where they occur several times and go on differently. The last counts apart from the others how
 often the output goes as the instruction says where the original goes elsewhere."""
 LOOK_BACK = 4
-"""Of tokens copied wrongly nearly all followed four tokens that stand at several places."""
+"""Of tokens copied wrongly nearly all followed four tokens that occur in several places."""
 PRIOR = np.array([[0.0, 1.0], [0.3, 100.0], [0.5, 25.0], [0.1, 2.0]])
 """Slips and all tokens, by class, that an edit begins with: float64 [4, 2]."""
 _MIX = 1_000_003
@@ -22,7 +22,7 @@ _MIX = 1_000_003
 
 @compiled_with()
 def mark_places(pool: NDArray[np.int32], places: NDArray[np.int8], start: int, stop: int) -> None:
-    """Set the class of every place of the text ``pool[start:stop]``, and of the one behind it."""
+    """Set the class of every position of the text ``pool[start:stop]``, and of the one after it."""
     places[start : stop + 1] = UNIQUE
     count = stop - start - LOOK_BACK
     if count < 2:
@@ -50,7 +50,7 @@ def mark_places(pool: NDArray[np.int32], places: NDArray[np.int8], start: int, s
 
 @njit(nogil=True, inline="always")
 def copy_rate(slips: NDArray[np.float64], place: int) -> float:
-    """Chance of going on as the original does at a place of a class."""
+    """Chance of going on as the original does at a position of a class."""
     return 1.0 - slips[place, 0] / slips[place, 1]
 
 

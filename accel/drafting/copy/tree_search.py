@@ -40,10 +40,10 @@ NO_ROW = -1
 class CandidateRows(NamedTuple):
     """The rows that a tree is grown from.
 
-    rows, kinds: int32 and int8 [rows], where they stand in the pool, best first; pool, match,
+    rows, kinds: int32 and int8 [rows], where they are in the pool, best first; pool, match,
     offsets: int32, as in ``CopyPool``; places: int8, as in ``slips``; classes: int8 [vocabulary];
-    stop: where the pool's text ends; leading: the place that the cursor follows as the instruction
-    says, -1 for none.
+    stop: where the pool's text ends; leading: the position that the cursor follows as the
+    instruction says, -1 for none.
     """
 
     rows: TokenArray
@@ -58,9 +58,9 @@ class CandidateRows(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """Where the text stands: in the original at ``anchor``, ``off_track`` tokens after it left it,
-    behind a token of ``last_class``, before one of ``lost_class``, in the line of the original from
-    ``line_start`` to ``line_end``."""
+    """Where the text has got to: in the original at ``anchor``, ``off_track`` tokens after it left
+    it, after a token of ``last_class``, before one of ``lost_class``, in the line of the original
+    from ``line_start`` to ``line_end``."""
 
     anchor: int
     off_track: int
@@ -103,11 +103,11 @@ class CopyTree(NamedTuple):
 
 
 class _Votes(NamedTuple):
-    """What rows say comes next behind a path, by distinct token.
+    """What rows say comes next after a path, by distinct token.
 
-    values: the tokens; sums: of their votes; heads: the first row of each, behind which stands,
-    for every row, the ``following`` one; strongest, strength: which row votes most for it, and how
-    much; follows: whether that is on the track of the original.
+    values: the tokens; sums: of their votes; heads: the first row of each, which is followed,
+    for every row, by the ``following`` one; strongest, strength: which row votes most for it, and
+    how much; follows: whether that is on the track of the original.
     """
 
     values: TokenArray
@@ -121,7 +121,7 @@ class _Votes(NamedTuple):
 
 class _Candidates(NamedTuple):
     """Nodes that may be taken, and a heap of those that were not. depths: of their paths; chances:
-    of these; first_rows: which spell them; anchors, off_tracks: where the text stands behind
+    of these; first_rows: which spell them; anchors, off_tracks: where the text has got to after
     them."""
 
     tokens: TokenArray
@@ -174,7 +174,7 @@ def _vote(
     votes: _Votes,
 ) -> tuple[int, float]:
     """Have the rows from ``first_row`` on, which spell a path of some depth, vote for what comes
-    behind it; returns how many tokens they name, and the sum of all votes and of the escape."""
+    after it; returns how many tokens they name, and the sum of all votes and of the escape."""
     distinct, row = 0, first_row
     escape = ESCAPE_AT + bucket_of(here.off_track, OFF_TRACK_LIMITS) * CLASSES + here.last_class
     total = np.exp(weights[escape])
@@ -228,7 +228,7 @@ def _keep(
     found: _Candidates,
     item: int,
 ) -> None:
-    """Keep a token that was voted for as a candidate behind a node, whose path is so deep."""
+    """Keep a token that was voted for as a candidate after a node, whose path is so deep."""
     best = votes.strongest[entry]
     found.tokens[item], found.parents[item] = votes.values[entry], node
     found.depths[item], found.chances[item] = depth + 1, chance
@@ -243,7 +243,8 @@ def _keep(
 
 @compiled_with(copy_rows, forceinline=True, borrows=True)
 def _behind(root: Standing, anchor: int, off_track: int, last_class: int) -> Standing:
-    """Where a path stands: what is in the way between two lines is known of the root's alone."""
+    """Where the text has got to after a path: what is in the way between two lines is known of the
+    root's alone."""
     is_in_line = anchor == root.anchor and off_track > 0
     return Standing(
         np.int64(anchor),

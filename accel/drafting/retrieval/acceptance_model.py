@@ -147,7 +147,7 @@ def node_inputs(evidence: Evidence, state: Floats, inputs: Floats) -> None:
 def hidden_of_near(
     weights: AcceptanceWeights, evidence: Evidence, near: int, scratch: AcceptanceBuffers
 ) -> None:
-    """Write what standing near adds to the hidden layer of each of ``near`` tokens, once a
+    """Write what being near adds to the hidden layer of each of ``near`` tokens, once a
     tree."""
     matrix, counts, near_hidden = weights.candidate, evidence.near_counts, scratch.near_hidden
     for item in range(near):

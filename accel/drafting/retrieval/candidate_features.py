@@ -1,5 +1,5 @@
 """What speaks for each possible next token of one context: occurrences that match its end exactly,
-by source and length, that match in shape, and the token or its word standing near."""
+by source and length, that match in shape, and the token or its word being near."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LEVELS = 9
 MAX_MATCH = 24
 MAX_SHAPE_MATCH = 16
 MAX_MATCHED = 96
-"""Candidates that occurrences may bring."""
+"""Candidates that occurrences may add."""
 MAX_NEAR = 128
-"""Candidates that stand near."""
+"""Candidates that are near."""
 MAX_CANDIDATES = MAX_MATCHED + MAX_NEAR
 MAX_OCCURRENCES = 400
 SHAPE_WINDOW = 384
@@ -38,7 +38,7 @@ _COMMON_SOURCE = np.int8(Source.COMMON)
 class TextView(NamedTuple):
     """The dynamic index: text after the cursor, a separator, prompt and output (``prompt``).
 
-    tokens: int32, long enough for a path of the tree behind the end; previous: int32, the position
+    tokens: int32, long enough for a path of the tree after the end; previous: int32, the position
     before of the same token; newest: int32 [vocabulary], the last position of a token;
     start: where the prompt begins; stop: where the output ends; spelt: int8, shapes of the tokens.
     """
@@ -93,15 +93,15 @@ def places_of(rows: MatchRows, first: int = 0) -> NDArray[np.int64]:
 class Evidence(NamedTuple):
     """Room for the evidence at one node, used again for the next.
 
-    slots: int16 [vocabulary], candidate of a token that an occurrence brought, or -1;
+    slots: int16 [vocabulary], candidate of a token that an occurrence added, or -1;
     tokens: int32 [candidates];
     counts: float32 [candidates, MATCHED_GROUPS, levels], zero from level
     reach: int8 [candidates, MATCHED_GROUPS] on; totals: float32 [MATCHED_GROUPS, levels];
     heads: int32 [candidates], first row of each; best: int32 [candidates], longest match, 0 where
-    none but in shape; sources: int8 [candidates]; near_items: int32 [candidates], place in ``near``
+    none but in shape; sources: int8 [candidates]; near_items: int32 [candidates], index in ``near``
     or -1.
-    near: int32 [tokens], what stands near the cursor, and near_counts: float32 [tokens, 3, levels],
-    how often and where: the same for all nodes of a tree; items: int32 [vocabulary], place of a
+    near: int32 [tokens], what is near the cursor, and near_counts: float32 [tokens, 3, levels],
+    how often and where: the same for all nodes of a tree; items: int32 [vocabulary], index of a
     token in ``near`` or -1; item_slots: int16 [tokens], candidate of each at this node;
     last: int32 [tokens], those in ``items``, and noted: int64 [1], how many they are.
     """
@@ -164,7 +164,7 @@ def gather(
     near: int,
     evidence: Evidence,
 ) -> int:
-    """Collect the evidence at the node whose path of ``depth`` tokens stands behind the text.
+    """Collect the evidence at the node whose path of ``depth`` tokens comes after the text.
     ``first_row`` begins the list of the rows that spell the path; ``near``: how many nearby tokens
     may be candidates without a match (0: an occurrence must match two tokens). Returns the number
     of candidates; ``forget`` must follow before the next call."""
@@ -222,7 +222,7 @@ def _count_occurrences(
     text: TextView, stop: int, count: int, least: int, evidence: Evidence
 ) -> int:
     """Count what followed earlier occurrences of the last token before ``stop``, newest first.
-    Those that match ``least`` tokens bring candidates. Returns the number of candidates."""
+    Those that match ``least`` tokens add candidates. Returns the number of candidates."""
     tokens, previous, newest, start = text.tokens, text.previous, text.newest, text.start
     slots, counts, totals = evidence.slots, evidence.counts, evidence.totals
     best, sources, reach = evidence.best, evidence.sources, evidence.reach
@@ -266,7 +266,7 @@ def _count_occurrences(
 
 @compiled_with(forceinline=True, borrows=True)
 def _add_near(evidence: Evidence, count: int, near: int) -> int:
-    """Let the first ``near`` tokens that stand near be candidates; returns how many there are."""
+    """Let the first ``near`` tokens near the cursor be candidates; returns how many there are."""
     tokens, near_items, near_tokens = evidence.tokens, evidence.near_items, evidence.near
     items, item_slots = evidence.items, evidence.item_slots
     heads, best, sources = evidence.heads, evidence.best, evidence.sources

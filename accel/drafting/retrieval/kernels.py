@@ -40,7 +40,7 @@ NOT_COMMITTED = -1
 
 
 class View(NamedTuple):
-    """What a tree is grown from. ``accepted``: tokens that the last step brought."""
+    """What a tree is grown from. ``accepted``: tokens that the last step accepted."""
 
     text: TextView
     rows: MatchRows
@@ -50,7 +50,7 @@ class View(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """A path of the last tree that was right, and what stood behind it, not yet in the text. leaf:
+    """A path of the last tree that was right, and what came after it, not yet in the text. leaf:
     the path's last node or -1; own: the model's own token or -1."""
 
     tree: DraftTree
@@ -61,7 +61,7 @@ class Committed(NamedTuple):
 
 
 class TreeArena(NamedTuple):
-    """An arena for the arrays of ``DraftTree``s, one behind another: four views of it take a third
+    """An arena for the arrays of ``DraftTree``s, one after another: four views of it take a third
     of the time of four copies. It lives as long as any of them."""
 
     tokens: TokenArray
@@ -140,8 +140,8 @@ def drafting_state_of(
 
 @compiled_with(calibration, prompt_of)
 def commit_in(state: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
-    """Of the state's tree of ``nodes`` the path to ``leaf`` was right (-1: none), and behind it
-    stood ``own``, -1 where nothing did: the path broke off, and says nothing of what follows.
+    """Of the state's tree of ``nodes`` the path to ``leaf`` was right (-1: none), and after it
+    came ``own``, -1 where nothing did: the path broke off, and says nothing of what follows.
 
     The path is added to the text, which ended at ``stop``, and the calibration learns from it.
     Returns where the text ends now, ``NOT_COMMITTED`` where its array is too short.
@@ -182,7 +182,7 @@ def commit_in(state: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
 
 @compiled_with(entry, evidence_of)
 def _look_up(state: Any, start: int, stop: int, first: int, limit: int, depth: int) -> int:
-    """Have the index write its rows behind the ``first``; returns how many there are then."""
+    """Have the index write its rows after the ``first``; returns how many there are then."""
     if state.entry[0] == 0:
         return first
     tokens, rows = state.text.tokens, state.rows
@@ -225,9 +225,9 @@ def draft_in(
     acceptance_scale: float,
     arena_start: int,
 ) -> int:
-    """``commit_in`` what the last step brought (not where ``nodes`` is 0), look up and ``grow``.
+    """``commit_in`` what the last step accepted (not where ``nodes`` is 0), look up and ``grow``.
 
-    The tree stands in ``state.arena`` from ``arena_start`` on; returns how many nodes it has,
+    The tree is in ``state.arena`` from ``arena_start`` on; returns how many nodes it has,
     ``NOT_COMMITTED`` where that failed. ``state.saved`` has the seconds it is expected to save.
     """
     if nodes:
@@ -236,7 +236,7 @@ def draft_in(
             return NOT_COMMITTED
     tokens, previous, newest, _, _, spelt = state.text
     text, tree = TextView(tokens, previous, newest, start, stop, spelt), state.tree
-    # Behind a forward all this is out of the caches: it comes while the index is looked up.
+    # After a forward all this is out of the caches: it comes while the index is looked up.
     fetch_surroundings(text, state.evidence)
     fetch_weights(state.weights)
     row_count = _look_up(state, start, stop, first_rows, limit, depth)

@@ -41,7 +41,7 @@ def fetch_surroundings(text: TextView, evidence: Evidence) -> None:
 
 @compiled_with(evidence_of, borrows=True)
 def note_surroundings(text: TextView, shapes: TokenShapes, evidence: Evidence) -> int:
-    """Fill ``evidence.near`` for the cursor; returns how many different tokens stand near."""
+    """Fill ``evidence.near`` for the cursor; returns how many different tokens are near."""
     tokens, stop = text.tokens, text.stop
     before, after = min(NEAR, stop - text.start), min(NEAR, text.start - 1)
     count: int = _note_run(BEFORE, tokens, stop - 1, -1, before, evidence, 0, NEAR_TOKENS)
@@ -92,7 +92,7 @@ def _note_run(
 
 @compiled_with(evidence_of, forceinline=True, borrows=True)
 def _note_variants(shapes: TokenShapes, evidence: Evidence, count: int) -> int:
-    """Count what is the same word as a token that stands before the cursor, of the first words
+    """Count what is the same word as a token that is before the cursor, of the first words
     among these; returns how many tokens there are then."""
     seen_words, noted = 0, count
     for near_slot in range(noted):

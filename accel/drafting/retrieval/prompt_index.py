@@ -12,7 +12,7 @@ from accel.drafting.retrieval.candidate_features import TextView
 from accel.native.numba_cache import compiled_with
 
 SEPARATOR = -1
-"""Stands between texts that do not belong together: no match crosses it."""
+"""Separates texts that do not belong together: no match crosses it."""
 
 MAX_VISITED = 4096
 """Occurrences looked at in one lookup, newest first: bounds the time in very long contexts."""
@@ -99,7 +99,7 @@ def _lookup(
 
 
 class PromptIndex:
-    """A text that grows, and where its tokens stand in it."""
+    """A text that grows, and where its tokens are in it."""
 
     def __init__(self, shapes: NDArray[np.int8] | None = None) -> None:
         """``shapes``: int8 [vocabulary], those of ``token_shapes``, 0 for tokens beyond."""
@@ -107,9 +107,9 @@ class PromptIndex:
         self._spelt = np.empty(0, np.int8)
         self._tokens = np.empty(0, np.int32)
         self.previous = np.empty(0, np.int32)
-        """Where the token of each position stands before it, -1 for nowhere."""
+        """Where the token of each position occurs before it, -1 for nowhere."""
         self.newest = np.empty(0, np.int32)
-        """Where each token stands last, -1 for nowhere; another array when it has grown."""
+        """Where each token occurs last, -1 for nowhere; another array when it has grown."""
         self.start = self.stop = 0
         """Where the prompt begins among all tokens, and where the output ends."""
         self._prompt_stop = 0
@@ -134,7 +134,7 @@ class PromptIndex:
         self.stop = stop
 
     def interrupt(self) -> None:
-        """What follows does not continue what stands here."""
+        """What follows does not continue what is here."""
         self._append(np.array([SEPARATOR], np.int32))
 
     @property
@@ -163,14 +163,14 @@ class PromptIndex:
         return self._tokens[self._prompt_stop : self.stop]
 
     def tokens_with(self, spare: int) -> TokenArray:
-        """The text's tokens, with ``spare`` places behind the end; another array once it has
+        """The text's tokens, with ``spare`` places after the end; another array once it has
         grown."""
         if self.stop + spare > len(self._tokens):
             self._reserve(self.stop + spare)
         return self._tokens
 
     def text(self, *, spare: int) -> TextView:
-        """The index for compiled code, with ``spare`` tokens behind the end that it may write."""
+        """The index for compiled code, with ``spare`` tokens after the end that it may write."""
         self._reserve(self.stop + spare)
         return TextView(
             self._tokens, self.previous, self.newest, self.start, self.stop, self._spelt

@@ -39,7 +39,7 @@ MAX_DEPTH = 48
 LEAST_PROBABILITY = 0.001
 """Less likely paths are dropped: they would have no place in a tree of a hundred nodes."""
 WIDE = 0.08
-"""Nodes at least as probable may be followed by tokens that merely stand near."""
+"""Nodes at least as probable may be followed by tokens that are merely near."""
 MAX_PATHS = 8192
 
 
@@ -93,7 +93,7 @@ class TreeBuffers(NamedTuple):
 
 
 class Ground(NamedTuple):
-    """What a tree is grown from, and in. accepted: tokens that the last tree brought; corrections:
+    """What a tree is grown from, and in. accepted: tokens that the last tree added; corrections:
     see ``calibration``."""
 
     text: TextView
@@ -126,7 +126,7 @@ def describe(
     state: Floats, depth: int, path: float, conditional: float, wide: bool, accepted: int
 ) -> None:
     """Write the state of a node: root, depth, how sure the path and its last token were, whether
-    tokens that stand near are candidates, and how many tokens the last tree brought."""
+    tokens that are near are candidates, and how many tokens the last tree added."""
     state[0] = 1.0 if depth == 0 else 0.0
     state[1] = min(depth, 16) / 8
     state[2] = np.log(max(path, 1e-4)) / 4
@@ -139,7 +139,7 @@ def describe(
 def write_path(
     text: TextView, tokens: TokenArray, parents: TokenArray, node: int, depth: int
 ) -> None:
-    """Write the tokens from the root to ``node`` behind the text."""
+    """Write the tokens from the root to ``node`` after the text."""
     place = text.stop + depth - 1
     while node >= 0:
         text.tokens[place] = tokens[node]
@@ -152,8 +152,8 @@ _GROWING = acceptance, calibration, evidence_of, heap, simd, surroundings_of
 
 @compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
 def begin(ground: Ground, row_count: int) -> int:
-    """Look at what stands near the text's end, and make one list of the first ``row_count`` rows;
-    returns how many tokens stand near."""
+    """Look at what is near the text's end, and make one list of the first ``row_count`` rows;
+    returns how many tokens are near."""
     near = note_surroundings(ground.text, ground.shapes, ground.evidence)
     hidden_of_near(ground.weights, ground.evidence, near, ground.scratch)
     following = ground.rows.following
@@ -175,7 +175,7 @@ def least_of(marginal: NDArray[np.float64], nodes: int, worth_s: float) -> float
 @compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
 def find_at(ground: Ground, at: NodeContext, near: int) -> int:
     """Find what may follow a node, and write its probabilities to ``scratch.probabilities``;
-    returns how many tokens that are, which stand in the ground's evidence until it forgets them."""
+    returns how many tokens that are, which stay in the ground's evidence until it forgets them."""
     text, tree, shapes, scratch = ground.text, ground.tree, ground.shapes, ground.scratch
     write_path(text, tree.tokens, tree.parents, at.node, at.depth)
     wide = at.path >= WIDE

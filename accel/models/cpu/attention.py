@@ -1,7 +1,7 @@
 """Attention of the compiled forward: keys and values in the layout of ``matmul``. Query heads that
 share a KV head are rows of the same product.
 
-In a tree other rows stand between a node and what it attends to. Both give the same bits: values
+In a tree other rows are between a node and what it attends to. Both give the same bits: values
 are added in the order of their positions, and probabilities are summed independently of their order
 (``deterministic_sum``).
 """
@@ -84,7 +84,7 @@ class AttentionBuffers(NamedTuple):
 
     @classmethod
     def of(cls, columns: int, shape: Shape) -> AttentionBuffers:
-        """Buffers for ``columns`` columns of keys, and a block behind them. Rows do not begin a
+        """Buffers for ``columns`` columns of keys, and a block after them. Rows do not begin a
         page apart: a processor's cache has few places for such."""
         return cls(
             empty((QUERIES, columns + BLOCK + LANES), np.float32),
@@ -95,7 +95,7 @@ class AttentionBuffers(NamedTuple):
 
 @compiled_with(simd, matmul, borrows=True)
 def apply_rope(vectors: Floats, at: int, cos_sin: Floats, position: int, given: Floats, to: int):  # type: ignore[no-untyped-def]
-    """Apply RoPE to a head's vector (rotate_half) and write it to ``given``; places are flat."""
+    """Apply RoPE to a head's vector (rotate_half) and write it to ``given``; indices are flat."""
     half = cos_sin.shape[2]
     for i in range(0, half, LANES):
         cos = load(cos_sin, 2 * position * half + i)
@@ -206,7 +206,7 @@ def attend(
 
     queries: [all rows * heads, head_dim], those of a KV head together; mask: float32 [rows,
     columns from ``past`` on]; offsets: int32 [all rows], positions from ``past`` on; attended: [all
-    rows, heads * head_dim]. Columns behind a part's last row are not read: no row attends to a
+    rows, heads * head_dim]. Columns after a part's last row are not read: no row attends to a
     later one.
     """
     group = shape.heads // shape.kv_heads

@@ -27,11 +27,11 @@ Barrier = NDArray[np.int64]
 do at most, whether the end of a forward is requested, and whether a forward has ended for that."""
 
 _WORD, _NEXT, _ASLEEP, _SLEPT, _LONGEST, _END_REQUESTED, _ENDED = 0, 16, 32, 48, 64, 80, 96
-"""Numbers that are written at different times stand in lines of their own."""
+"""Numbers that are written at different times have cache lines of their own."""
 
 _MEMBER, _COMES, _STEP = 8, 16, 24
-"""Bits of the word from which on stand those who take part, who come, and the step; those who have
-arrived stand first."""
+"""Bits of the word at which these begin: those who take part, who come, and the step; those who
+have arrived come first."""
 
 _MOST = 255
 
@@ -74,7 +74,7 @@ def _added(_context: Any, barrier: Any, at: Any, value: Any) -> Any:
 
 @intrinsic
 def _replaced(_context: Any, barrier: Any, at: Any, before: Any, after: Any) -> Any:
-    """Write a number where another stands; whether it stood there."""
+    """Write a number where another is expected; whether that was there."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], I64)
@@ -106,7 +106,7 @@ _give_away: Any = types.ExternalFunction(yielding_function(), types.int32())
 
 @compiled_with(simd, borrows=True)
 def _sleep(barrier: Barrier, word: int) -> None:
-    """Sleep until another word stands there, or for some time."""
+    """Sleep until another word is there, or for some time."""
     if _FUTEX == 0:
         _give_away()
         return
@@ -223,7 +223,7 @@ def ended_early(barrier: Barrier) -> bool:
 
 @compiled_with(simd, borrows=True)
 def linger(thread: int) -> None:
-    """Let thread 0 leave first: all want the interpreter's lock next, and whoever comes second
+    """Let thread 0 leave first: all need the interpreter's lock next, and whoever comes second
     sleeps."""
     for _ in range(min(thread, 4) * 400):
         _pause()

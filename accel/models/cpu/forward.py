@@ -1,6 +1,6 @@
 """The forward of a decoder built like Llama, as one compiled function: a sequence of steps whose
 work items any thread may compute, see ``barrier``. A row's numbers depend neither on the other
-rows, nor on the threads, nor on where the rows stand that it attends: they equal plain decoding's
+rows, nor on the threads, nor on where the rows that it attends to are: they equal plain decoding's
 to the last bit."""
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def forward(
     of the first step.
 
     The arguments are the fields of ``ForwardInput`` and ``ForwardOutput``: Python would take longer
-    to hand over the tuples. A verification's tokens and path stand in the thread's
-    ``verification``. Keys and values are written behind those of the committed rows.
+    to hand over the tuples. A verification's tokens and path are in the thread's
+    ``verification``. Keys and values are written after those of the committed rows.
     """
     forward_at(
         ForwardInput(tokens, offsets, requests),
@@ -211,7 +211,7 @@ def _compute_output(
 def _write_logits(
     span: tuple[int, int], requests: RequestTable, logits: Floats, state: OpenThreadState
 ) -> None:
-    """Some columns of the logits of all requests that want numbers."""
+    """Some columns of the logits of all requests that ask for numbers."""
     scratch, head, column = state.scratch, state.weights.head, span[0] * BLOCK
     for request in range(len(requests)):
         first, last = rows_wanted(requests, request)

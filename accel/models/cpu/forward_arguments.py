@@ -21,12 +21,12 @@ class ForwardInput(NamedTuple):
 
 
 class ForwardOutput(NamedTuple):
-    """What a forward computes of the rows that are wanted.
+    """What a forward computes of the rows that are asked for.
 
-    logits: float32 [rows, >= vocabulary], written for requests that want numbers. Of those whose
+    logits: float32 [rows, >= vocabulary], written for requests that ask for numbers. Of those whose
     trees are verified the argmax of the rows is found that the greedy verification visits;
     ``parents``, int32 [rows], holds for each node of a tree the node that it follows, -1 for its
-    root. wanted: rows behind which something is wanted, all together; most_nodes: of a tree that
+    root. wanted: rows whose logits are asked for, all together; most_nodes: of a tree that
     is verified, -1 without such.
     """
 

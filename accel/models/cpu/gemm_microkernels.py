@@ -1,4 +1,4 @@
-"""Kernels for products of few rows: their sums stand in registers while columns are read once.
+"""Kernels for products of few rows: their sums stay in registers while columns are read once.
 Registers of 512 bits hold up to eight rows with a block of 32 columns, or six with two; 16 of 256
 bits hold six rows with half a block."""
 
@@ -26,7 +26,7 @@ from accel.native.simd import (
 )
 
 BLOCK = 32
-"""Columns of a matrix that stand together."""
+"""Columns of a matrix that are stored together."""
 
 IS_WIDE = "avx512f" in FEATURES
 """Whether there are 32 registers of 512 bits, not 16 of 256 or fewer."""

@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 
 @compiled_with(simd, borrows=True)
 def absmax_quantise(vectors: Floats, at: int, count: int) -> float:
-    """Scale ``count`` numbers from flat place ``at`` on so that the largest is 127; returns the
+    """Scale ``count`` numbers from flat index ``at`` on so that the largest is 127; returns the
     scale."""
     zero = splat(np.float32(0))
     most = zero

@@ -56,7 +56,7 @@ def num_tiles(blocks: int, products: int, threads: int) -> int:
 
 @compiled_with(borrows=True)
 def tile_range(blocks: int, tiles: int, tile: int) -> tuple[int, int]:
-    """The first block of a tile, and the one behind its last."""
+    """The first block of a tile, and the one after its last."""
     return blocks * tile // tiles, blocks * (tile + 1) // tiles
 
 

@@ -44,7 +44,7 @@ class GreedyVerification(NamedTuple):
     current block, and the first of them; whether it is finished. block: the rows of the block, as
     stored; q8: the same for a quantised head; scores, tokens: float32 and int32 [tiles, rows], the
     largest logit of a block's rows among the columns of a tile, and its token; likeliest: int32
-    [rows], the argmax of the block's rows. Of a forward's rows, int32: places, a row's place
+    [rows], the argmax of the block's rows. Of a forward's rows, int32: places, a row's index
     among those of its request in the block, -1 outside of it; path, nodes; chosen, tokens: a
     request's begin with the row of its root.
     """
@@ -141,10 +141,10 @@ def argmax_of_columns(
 @compiled_with(borrows=True)
 def choose_rows(node: int, parents: TokenArray, places: TokenArray, most: int) -> int:
     """Choose the rows of the next block: that of ``node`` and those of its first descendants, at
-    most ``most``. Writes their places in the block, -1 for all other rows, and returns how many
+    most ``most``. Writes their indices in the block, -1 for all other rows, and returns how many
     rows it has.
 
-    Nodes stand in the order of their probability; row 0 is the root's, ``node`` -1.
+    Nodes are in order of their probability; row 0 is the root's, ``node`` -1.
     """
     places[:] = -1
     places[node + 1] = 0

@@ -34,7 +34,7 @@ def qkv_epilogue(
 ) -> None:
     """Finish one head of a request's projected rows, ``rows`` from ``first`` on: add the bias, and
     for queries and keys apply the head's norm and RoPE. Queries are written as ``attend`` reads
-    them, keys and values to ``kept``, with their scales: the head's of its KV cache, behind
+    them, keys and values to ``kept``, with their scales: the head's of its KV cache, after
     ``past`` rows. Query heads come first, then key heads, then value heads.
     """
     heads, kv_heads, head_dim = shape.heads, shape.kv_heads, shape.head_dim

@@ -32,8 +32,8 @@ _MASK, _KEYS, _VALUES, _KEY_SCALES, _VALUE_SCALES, _CAPACITY = range(6, 12)
 
 def line_of(batch: ForwardBatch, cache: CompiledCache, first: int, numbers: int) -> list[int]:
     """A request's line: its first row in the forward, how many it has, the tokens before them, the
-    first row whose logits are wanted, whether its tree is verified, and the row of the logits from
-    which on its numbers are written; then its mask and its cache."""
+    first row whose logits are asked for, whether its tree is verified, and the row of the logits
+    from which on its numbers are written; then its mask and its cache."""
     wanted = first + batch.logits_from
     verifies = not batch.wants_numbers and batch.logits_from < len(batch)
     mask = batch.mask.__array_interface__["data"][0]
@@ -43,7 +43,7 @@ def line_of(batch: ForwardBatch, cache: CompiledCache, first: int, numbers: int)
 
 @intrinsic
 def _array_at(_context: Any, address: Any, shape: Any, like: Any) -> Any:
-    """The array of a shape that stands at an address, of the type of one that is ``like`` it."""
+    """The array of a shape at an address, of the type of one that is ``like`` it."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(like)(context, builder)
@@ -67,7 +67,7 @@ def _item(context: Any, like: Any) -> Any:
 
 @compiled_with(borrows=True, forceinline=True)
 def rows_wanted(requests: RequestTable, request: int) -> tuple[int, int]:
-    """The first row whose logits are wanted, and the one behind the last."""
+    """The first row whose logits are asked for, and the one after the last."""
     return requests[request, WANTED], requests[request, FIRST] + requests[request, ROWS]
 
 

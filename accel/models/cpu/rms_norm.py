@@ -41,7 +41,7 @@ def rms_norm(x: Floats, first: int, last: int, weight: Floats, eps: float, norme
 
 @compiled_with(simd, borrows=True)
 def rms_norm_head(vectors: Floats, at: int, weight: Floats, eps: float) -> None:
-    """Normalise a head's vector in place, from flat place ``at`` on. An empty weight means that
+    """Normalise a head's vector in place, from flat index ``at`` on. An empty weight means that
     the model has no such norm."""
     if len(weight):
         _normalise(vectors, at, weight, eps, vectors)

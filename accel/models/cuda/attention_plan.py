@@ -5,7 +5,7 @@ itself and merged with the others in order. So a row's numbers hang on its own p
 on the tree around it, nor on what is committed already, nor on other requests.
 
 A *work* is one split for a block of rows. The committed splits of a request are shared by blocks of
-any of its rows; the split in which the committed text ends, and those behind it, by blocks of a
+any of its rows; the split in which the committed text ends, and those after it, by blocks of a
 *run*, rows of which each follows the one before.
 """
 
@@ -24,7 +24,7 @@ TOKEN, POSITION, PLACE = 0, 1, 2
 FIRST_WORK, WORKS, LANE = 3, 4, 5
 """Of the committed splits: the work of the first, how many, and the row within its block."""
 TAIL_WORK, TAIL_WORKS, TAIL_LANE = 6, 7, 8
-"""The same of the splits behind these."""
+"""The same of the splits after these."""
 FIELDS = 9
 """Numbers of a row."""
 WORK_FIELDS = 4
@@ -52,7 +52,7 @@ class Splits:
 
 @dataclass(frozen=True, slots=True)
 class PooledRows:
-    """Rows of several requests one behind another.
+    """Rows of several requests one after another.
 
     tokens: int32 [rows]; parents: int32 [rows], as in each request's ``ForwardBatch``; positions:
     int32 [rows], in the text; places: int32 [rows], in the pool; starts: the first row of each
@@ -88,7 +88,7 @@ class AttentionPlan:
         self._works = np.zeros((self.most_works, WORK_FIELDS), np.int32)
 
     def fill(self, rows: PooledRows, first: int, behind: int) -> IntArray:
-        """The numbers in use for the rows from ``first`` on that stand before ``behind``."""
+        """The numbers in use for the rows from ``first`` on that come before ``behind``."""
         assert behind - first <= self.width, "more rows than the forward is wide"
         count, table = behind - first, self.numbers[: FIELDS * self.width].reshape(FIELDS, -1)
         table[:] = 0
@@ -108,7 +108,7 @@ def _fill(  # type: ignore[no-untyped-def]  # pragma: no cover (compiled)
     parents, positions, places, starts, lengths, committed, committed_starts, window, window_end,
     split, block, table, works, numbers,
 ):  # fmt: skip
-    # The list is written behind room for all works, and moved to where they end.
+    # The list is written after room for all works, and moved to where they end.
     head = table.size
     listed = numbers[head + 2 + works.size :]
     work = end = 0

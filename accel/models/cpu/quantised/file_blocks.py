@@ -27,8 +27,8 @@ _PARTS = 8
 """Blocks of 32 in one of the K types."""
 
 NIBBLES, NIBBLES_OF_PARTS, BYTES, SIX_BITS = range(4)
-"""How codes stand in a block: four bits in two halves, the same for each two parts of a K type, all
-eight, or Q6_K's."""
+"""How codes are laid out in a block: four bits in two halves, the same for each two parts of a K
+type, all eight, or Q6_K's."""
 _LOW, _FIFTH, _HIGH = np.uint32(0x0F0F0F0F), np.uint32(0x01010101), np.uint32(0x03030303)
 _SPREAD, _SIGNS = np.uint32(0x00204081), np.uint32(0x80808080)
 
@@ -36,8 +36,8 @@ _SPREAD, _SIGNS = np.uint32(0x00204081), np.uint32(0x80808080)
 @dataclass(frozen=True)
 class BlockType:
     """A type of blocks. size: bytes of one; weights: of one; layout: what it is packed into; codes:
-    how they stand in it; first: bytes before those with their low bits; fifth: before those with
-    the fifth bits, 0 where there are none.
+    how they are laid out in it; first: bytes before those with their low bits; fifth: before those
+    with the fifth bits, 0 where there are none.
 
     scales: float16 [rows, in / 32, ..] of blocks, uint8 [rows, blocks, size], see ``packing.pack``.
     """
@@ -61,8 +61,8 @@ def _word(data: Bytes, place: int) -> np.uint32:
 
 @compiled_with(borrows=True, forceinline=True)
 def read_codes(data: Bytes, codes: int, place: int, part: int, fifth: int, word: int) -> np.uint32:
-    """Four codes of a part of a block, from number 4 * ``word`` on, whose low bits begin at a place
-    of data, and whose fifth bits, if any, at another."""
+    """Four codes of a part of a block, from number 4 * ``word`` on, whose low bits begin at an
+    offset of data, and whose fifth bits, if any, at another."""
     if codes == BYTES:
         return np.uint32(_word(data, place + 4 * word) ^ _SIGNS)
     if codes == NIBBLES:
@@ -85,7 +85,7 @@ def read_codes(data: Bytes, codes: int, place: int, part: int, fifth: int, word:
 
 
 def _halves(blocks: Bytes, first: int, count: int = 1) -> Halves:
-    """fp16 numbers [rows, blocks, count] from a place of every block on."""
+    """fp16 numbers [rows, blocks, count] from an offset in every block on."""
     return np.ascontiguousarray(blocks[..., first : first + 2 * count]).view(np.float16)
 
 

@@ -5,11 +5,11 @@ weight is ``scale * (code - offset)``, or ``scale * code + minimum`` where its l
 Scales and minimums are fp16, one for a column and block, or two scales, one for each half of it.
 
 A group has the scales of all its blocks, then, from a line of the cache on, their codes. A block's
-codes stand in planes of 64 bytes: one byte for each of four numbers along ``in`` of 16 columns.
-``word`` w of a block is its numbers from 4 * w on. With eight bits plane w is word w. Otherwise
-plane p of the first four has the low four bits of word 2 * p, and above them those of word 2 *
-p + 1; behind these stand the higher bits: the fifth of word w is bit w of its plane, the fifth and
-sixth are bits 2 * (w % 4) and the next of plane w // 4.
+codes are stored in planes of 64 bytes: one byte for each of four numbers along ``in`` of 16
+columns. ``word`` w of a block is its numbers from 4 * w on. With eight bits plane w is word w.
+Otherwise plane p of the first four has the low four bits of word 2 * p, and above them those of
+word 2 * p + 1; after these come the higher bits: the fifth of word w is bit w of its plane, the
+fifth and sixth are bits 2 * (w % 4) and the next of plane w // 4.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def _pack_codes(
 def _pack_block(
     words: NDArray[np.uint32], first: int, bits: int, group: NDArray[np.uint32], at: int
 ) -> None:
-    """Write a column's words of a block, the first of them at a place of its group."""
+    """Write a column's words of a block, the first of them at an offset in its group."""
     if bits == 8:
         for word in range(WORDS):
             group[at + word * _PLANE_WORDS] = words[first + word]

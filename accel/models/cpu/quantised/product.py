@@ -126,7 +126,7 @@ def multiply_packed(  # type: ignore[no-untyped-def]
 
 @cache
 def address_of_product(layout: PackedLayout, instructions: str) -> int:
-    """Where the compiled product with weights of a layout stands, for ``call_product``."""
+    """The address of the compiled product with weights of a layout, for ``call_product``."""
     chosen = list(INSTRUCTION_SETS).index(instructions)
     kinds = types.literal(layout.number), types.literal(chosen), *[types.int64] * 8
     dispatcher: Any = multiply_packed

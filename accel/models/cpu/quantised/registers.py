@@ -25,7 +25,7 @@ class Sum(Protocol):
 class InstructionSet(Protocol):
     """How a kind of processor multiplies small whole numbers. features: as LLVM names them, that it
     takes; lanes: int32 of a register; rows: of a tile, whose dot products with a group of columns
-    stand in registers; words_at_once: of a row, loaded together where the dot product itself
+    stay in registers; words_at_once: of a row, loaded together where the dot product itself
     spreads one of them; shifts_bytes: whether it can, so that no bits of a neighbour are cut off
     behind a shift."""
 
@@ -68,7 +68,7 @@ def splat(builder: Any, value: Any, lanes: int) -> Any:
 def in_order(builder: Any, value: Any) -> Any:
     """The value of a register, computed before what comes later in the program.
 
-    Without that LLVM takes all words of a row together, where weights no longer stand in registers
+    Without that LLVM takes all words of a row together, where weights no longer fit in registers
     for the next row: they are written to memory and read again, which takes as long as their
     products. For x86.
     """

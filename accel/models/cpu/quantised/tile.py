@@ -30,7 +30,7 @@ class _Place:
         self._builder, self._first = builder, builder.inttoptr(address, ir.IntType(8).as_pointer())
 
     def load(self, offset: int, kind: Any) -> Any:
-        """What stands there."""
+        """What is there."""
         return self._builder.load(self.at(offset, kind), align=2)
 
     def at(self, offset: int, kind: Any) -> Any:
@@ -180,7 +180,7 @@ class _Block:
 
 class Arguments(NamedTuple):
     """Of a tile, int64: addresses of its first row's blocks, of a group's scales and codes;
-    how many blocks; where to write float32; and what rows stand apart, in bytes."""
+    how many blocks; where to write float32; and how far rows are apart, in bytes."""
 
     x: Any
     x_stride: Any
