@@ -33,6 +33,9 @@ _ENDINGS = {
     "python": (".py", ".pyi"), "go": (".go",), "rust": (".rs",), "java": (".java",),
     "csharp": (".cs",), "javascript": _SCRIPTS, "typescript": _SCRIPTS, "tsx": _SCRIPTS,
 }  # fmt: skip
+MOST_MODULES = 8
+"""Files that hand a name on."""
+_ALL_ON = re.compile(r"^\s*export\s*\*\s*from\s*['\"]([^'\"]+)['\"]", re.MULTILINE)
 _SCRIPT_IMPORT = re.compile(r"^(?:import|export)_statement$")
 
 
@@ -66,15 +69,35 @@ def importing_files(
     read. Reads the disk: not for the event loop.
     """
     endings = _ENDINGS.get(grammar_of("", module), ())
+    trees: dict[str, SyntaxTree] = {}
     for path, text in readable_texts(folder, opened, endings) if endings else ():
-        if path == module or name not in text or owner not in text:
-            continue
-        grammar = grammar_of("", path)
-        if module.endswith(endings) and path.endswith(endings) and grammar:
-            tree = SyntaxTree.parsed(text, grammar)
-            places = tuple(_places(tree, path, module, name, owner, is_argument=is_argument))
-            if places:
-                yield ImportingFile(path, text, tree, places)
+        is_meant = (name in text and owner in text) or _ALL_ON.search(text) is not None
+        grammar = grammar_of("", path) if is_meant and path.endswith(endings) else ""
+        if grammar and path != module:
+            trees[path] = SyntaxTree.parsed(text, grammar)
+    found: dict[str, dict[int, Reference]] = {}
+    modules = [module]
+    for one in modules:
+        for path, tree in trees.items():
+            places = list(_places(tree, path, one, name, owner, is_argument=is_argument))
+            found.setdefault(path, {}).update((each.start, each) for each in places)
+            if path not in modules and len(modules) < MOST_MODULES:
+                modules += [path] if _hands_on(tree, path, one, owner or name) else []
+    for path, by_start in found.items():
+        if by_start:
+            places = sorted(by_start.values(), key=lambda each: each.start)
+            yield ImportingFile(path, trees[path].text, trees[path], tuple(places))
+
+
+def _hands_on(tree: SyntaxTree, path: str, module: str, name: str) -> bool:
+    """Whether a file gives others a name that it has from a module."""
+    if tree.grammar == "python":
+        return any(
+            one.declares and one.scope is not None and one.scope.kind == "module"
+            for one in _python_places(tree, path, module, name)
+        )
+    given = (found[1] for found in _ALL_ON.finditer(tree.text))
+    return any(module in script_paths(one, posixpath.dirname(path)) for one in given)
 
 
 def looks_into_others(module: str) -> bool:

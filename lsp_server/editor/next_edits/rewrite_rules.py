@@ -1,0 +1,227 @@
+"""Rewrite rules: what two rewrites have in common, by anti-unification, as far as it says what it
+is about. One rewrite suffices where it gives a called function or a constant another name."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from lsp_server.editor.next_edits.anti_unification import Generalisation, Hole, Term
+from lsp_server.editor.next_edits.rewrites import Rewrite, RewrittenNode, indent_at
+from lsp_server.editor.next_edits.words import whole
+from lsp_server.text.syntax.references import references
+from lsp_server.text.syntax.tree import SyntaxTree
+
+_GIVEN = re.compile(
+    r"^\s*(?:export\s+)?(?:class|def|func|function|fn|import|from|use|using|struct|type)\b.*$", re.M
+)
+_CONSTANT = re.compile(r"(?:[\w]+\.)*[A-Z][A-Z0-9_]+")
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_OPERATOR = re.compile(r"[^\w\s()\[\]{},;:]+")
+_SAME_OPERATORS = {("==", "==="), ("!=", "!=="), ("===", "=="), ("!==", "!="), ("&&", "and"),
+                   ("||", "or"), ("||", "??"), ("<>", "!="), ("any", "unknown"),
+                   ("interface{}", "any")}  # fmt: skip
+"""Operators and types that are written for one another; any other change of an operator is a change
+of sense."""
+_COMMON = {
+    *("self", "this", "cls", "super", "int", "str", "float", "bool", "bytes", "string", "number"),
+    *("boolean", "void", "any", "object", "double", "long", "char"),
+}
+"""Names that say nothing of where they are."""
+_LITERAL_LIST = re.compile(r"dict|object$|list|tuple|array|literal_value|initializer|struct")
+_TYPED = {"composite_literal", "struct_expression", "object_creation_expression"}
+"""Literals whose type says what they are."""
+_OPERAND = re.compile(r"call|invocation|subscript|index_exp|^attribute$|member|field_exp|selector"
+                      r"|^arguments$|argument_list")  # fmt: skip
+_MODIFIERS = re.compile(
+    "readonly|export|final|static|public|private|protected|internal|pub|override|abstract"
+)
+_MODIFIER = re.compile(r"decorator|attribute|annotation|modifier")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Instances of a pattern become instances of a template."""
+
+    pattern: Term
+    template: Term
+    """Its holes are those of the pattern; its text is that of an example."""
+    example: RewrittenNode
+    indent: str = ""
+    """With which the line of the example begins."""
+    other: int = 0
+    """Where the other example was."""
+    siblings: tuple[str, int] | None = None
+    """The node in which alone it holds, where the pattern says little."""
+    by_role: bool = False
+
+    @property
+    def title(self) -> str:
+        """What the user is told."""
+        return f"{_short(self.example.old.text)} → {_short(self.example.new.text)}"
+
+
+def generalised(one: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | None:
+    """The rule of two rewrites: the smallest nodes around both changes whose pattern says what
+    changes; at last nodes side by side in one list or class."""
+    roles = [rewrite[0].role for rewrite in (one, other)]
+    first = one[0]
+    if roles[0][:1] == ("literal",) and not first.new.parts and roles[0] != roles[1]:
+        return None
+    last = None
+    for level in one:
+        same = next((its for its in other if its.old.kind == level.old.kind
+                     and its.new.kind == level.new.kind), None)  # fmt: skip
+        if same is None:
+            continue
+        if level.old.start == same.old.start and level.parent == same.parent and (
+            level.old.text == same.old.text and level.new.text == same.new.text
+        ) and level.old.start <= other[0].old.start < level.old.end:  # fmt: skip
+            break
+        generalisation = Generalisation()
+        pattern = generalisation.of(level.old, same.old)
+        template = generalisation.of(level.new, same.new)
+        if not isinstance(pattern, Term):
+            continue
+        numbers = {hole.number for hole in pattern.holes()}
+        holes = [template] if isinstance(template, Hole) else template.holes()
+        if {hole.number for hole in holes} - numbers or level.is_target != same.is_target:
+            continue
+        if isinstance(template, Hole):
+            template = Term("", level.new.text, level.new.start, (template,))
+        pattern, template = _loosened(pattern, template)
+        rule = Rule(pattern, template, level, indent_at(before.text, level.old.start))
+        rule = replace(rule, other=same.old.start, by_role=level.role == same.role != ())
+        if _is_sense_changed(rule):
+            continue
+        if _says_enough(rule):
+            return rule
+        if level.parent == same.parent and _is_of_siblings(rule):
+            last = rule
+    if last is None:
+        return None
+    return replace(last, siblings=last.example.parent)
+
+
+def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
+    """Both with a hole instead of each operand with holes that the change leaves alone."""
+    common = set(map(_key, _operands(pattern))) & set(map(_key, _operands(template)))
+    numbers: dict[tuple[object, ...], int] = {}
+
+    def loose(term: Term) -> Term:
+        parts: list[Term | Hole] = []
+        for part in term.parts:
+            if isinstance(part, Term) and (key := _key(part)) in common and (
+                _OPERAND.search(part.kind) and next(part.holes(), None) is not None
+            ):  # fmt: skip
+                number = 1_000 + numbers.setdefault(key, len(numbers))
+                parts.append(Hole(number, part.start, part.end))
+            else:
+                parts.append(loose(part) if isinstance(part, Term) else part)
+        return replace(term, parts=tuple(parts))
+
+    return loose(pattern), loose(template)
+
+
+def _key(term: Term) -> tuple[object, ...]:
+    return term.kind, term.text, *(hole.number for hole in term.holes())
+
+
+def _operands(term: Term) -> Iterator[Term]:
+    for part in term.parts:
+        if isinstance(part, Term):
+            if _OPERAND.search(part.kind):
+                yield part
+            yield from _operands(part)
+
+
+def _says_enough(rule: Rule) -> bool:
+    """Whether a pattern has a name or constant that tells what it is about."""
+    pattern = rule.pattern
+    if (pattern.text, rule.template.text) in _SAME_OPERATORS:
+        return True
+    if not pattern.parts:
+        return rule.by_role
+    if re.search(r"parameter|argument", pattern.kind) or rule.example.parent[0] in _TYPED:
+        return False
+    return any(
+        (one.is_named or one.text == "await")
+        and one.text not in _COMMON
+        and "comment" not in one.kind
+        and re.search(r"\w", one.text)
+        for one in pattern.leaves()
+    )
+
+
+def _is_of_siblings(rule: Rule) -> bool:
+    """Whether a pattern that says little holds for nodes side by side: the elements of a list that
+    get another part, the members of a class that get a decorator."""
+    if _LITERAL_LIST.search(rule.pattern.kind) and not _gone(rule):
+        return True
+    template = rule.template
+    first = template.parts[0] if template.parts else template
+    return isinstance(first, Term) and (
+        _MODIFIER.search(first.kind) is not None or _MODIFIERS.fullmatch(first.text) is not None
+    )
+
+
+def _gone(rule: Rule) -> list[str]:
+    """The leaves of the pattern that its template has not."""
+    left = [one.text for one in rule.template.leaves()]
+    gone = []
+    for one in rule.pattern.leaves():
+        if one.text in left:
+            left.remove(one.text)
+        else:
+            gone.append(one.text)
+    return gone
+
+
+def _is_sense_changed(rule: Rule) -> bool:
+    """Whether an operator or keyword alone became another one: where that is no other way to write
+    the same, it is a decision for one place."""
+    pattern, template = rule.pattern, rule.template
+    if (pattern.text, template.text) in _SAME_OPERATORS:
+        return False
+    if not pattern.parts:
+        return bool(_OPERATOR.fullmatch(pattern.text) or _MODIFIER.search(pattern.kind))
+    gone = [one for one in _gone(rule) if one not in (",", ";", ":", "(", ")", "[", "]", "{", "}")]
+    names = {one.text for one in pattern.leaves()
+             if one.is_named and not _MODIFIER.search(one.kind)}  # fmt: skip
+    if not gone or names & set(gone):
+        return False
+    left = [one.text for one in pattern.leaves()]
+    came = [one.text for one in template.leaves() if one.text not in left]
+    if all((old, new) in _SAME_OPERATORS for old, new in zip(gone, came, strict=False)):
+        return False
+    return not re.search(r"\b(?:None|null|nil|undefined)\b", pattern.text + "".join(left))
+
+
+def rule_of_one(one: Rewrite, before: SyntaxTree, now: SyntaxTree) -> Rule | None:
+    """The rule of a single rewrite: a called function or a constant that has another name."""
+    for level in one[:3]:
+        old, new = level.old.text, level.new.text
+        is_call = level.role == ("call",) and _DOTTED.fullmatch(new) is not None
+        is_constant = _CONSTANT.fullmatch(old) is not None and _CONSTANT.fullmatch(new) is not None
+        if not (is_call or is_constant) or not _DOTTED.fullmatch(old):
+            continue
+        was_used = whole(new).search(_GIVEN.sub("", before.text)) if is_call else None
+        first = new.split(".")[0]
+        is_known = (
+            first in old.split(".")
+            or len(whole(first).findall(now.text)) > 1
+            or (before.grammar == "python" and hasattr(builtins, first))
+        )
+        own = old.split(".")[-1]
+        is_own = any(use.declares and not use.is_foreign for use in references(before, own))
+        if was_used or not is_known or is_own:
+            return None
+        return Rule(level.old, level.new, level, other=level.old.start, by_role=is_call)
+    return None
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 30 else line[:29] + "…"
