@@ -62,6 +62,7 @@ def test_the_engine_loads_a_file_and_fills_in_the_middle(tmp_path: Path) -> None
     assert len(generation.finish().tokens) <= 8
 
 
+@pytest.mark.slow
 def test_no_library_of_models_is_imported_for_a_file(tmp_path: Path) -> None:
     path = save_gguf(tmp_path / "m.gguf", random_module("llama"))
     code = (

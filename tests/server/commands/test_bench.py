@@ -23,6 +23,7 @@ CODE = "".join(
 )
 
 
+@pytest.mark.slow
 def test_the_page_has_forwards_first_texts_and_both_speeds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -41,6 +42,7 @@ def test_the_page_has_forwards_first_texts_and_both_speeds(
     assert len(page.splitlines()) < 40, "one page"
 
 
+@pytest.mark.slow
 def test_what_is_known_is_not_computed_again(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     options = ["--tokens", "900", "--rounds", "2", "--threads", "1", "--json", str(out)]

@@ -189,6 +189,7 @@ def measured(path: Path) -> None:
     ProfileStore(fingerprint(path, "cpu")).put("costs", costs.to_json())
 
 
+@pytest.mark.slow
 def test_three_hundred_files_are_listed_almost_as_soon_as_none_once_they_are_known(
     weights: Path, home: Path
 ) -> None:

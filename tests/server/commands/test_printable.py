@@ -160,6 +160,7 @@ def model(file: Path, **text: str) -> Path:
     return write_gguf(file, metadata, gguf_tensors(module, "Q8_0"))
 
 
+@pytest.mark.slow
 def test_of_files_and_their_headers(home: Path) -> None:
     folder = home / "models"
     folder.mkdir()
@@ -177,6 +178,7 @@ def test_of_files_and_their_headers(home: Path) -> None:
     assert EVIL in {one["licence"] for one in listed["models"]}, "a program reads it as it is"
 
 
+@pytest.mark.slow
 def test_of_the_hub(home: Path) -> None:
     made = Repository({"small-Q8_0.gguf": b"GGUF" * 100}, licence=EVIL)
     with served_repository(made) as address:

@@ -102,6 +102,7 @@ def test_no_command_loads_a_module_of_the_folder_it_is_started_in(play: Play) ->
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.slow
 def test_commands_at_work_run_nothing_of_the_folder(play: Play) -> None:
     place = ("code.txt", "--line", "4", "--character", "19")
     assert play.run("complete", *place, "--threads", "1")
@@ -168,6 +169,7 @@ def test_an_editors_server_runs_nothing_of_the_folder(play: Play) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.slow
 def test_the_teams_server_runs_nothing_of_the_folder(play: Play) -> None:
     keys = play.folder / "keys.txt"
     keys.write_text("ann key-of-ann\n")
@@ -222,6 +224,7 @@ def loaded_at_start() -> set[str]:
         ),
     ],
 )
+@pytest.mark.slow
 def test_a_folder_on_pythonpath_gives_no_module(play: Play, where: str) -> None:
     for name in loaded_at_start() | {"lsp_server", "accel"}:
         (play.folder / f"{name}.py").unlink(missing_ok=True)
