@@ -12,7 +12,8 @@ from lsp_server.commands.cli.terminal import write_result
 from lsp_server.editor.editing.hunks import unified_diff
 from lsp_server.shared.contract.codec import to_json
 from lsp_server.shared.errors import RedraftError
-from lsp_server.tasks.apply.merge import AmbiguousSnippet, apply_snippet
+from lsp_server.tasks.apply.merge import AmbiguousSnippet
+from lsp_server.tasks.apply.updates import apply_text
 from lsp_server.text.syntax.languages import language_of_path
 
 
@@ -22,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--snippet",
         required=True,
         metavar="PATH",
-        help="the lines that change with some around them, `... existing code ...` between; "
-        "- reads it from standard input",
+        help="the lines that change with some around them, `... existing code ...` between; or a "
+        "diff, or SEARCH/REPLACE blocks; - reads it from standard input",
     )
     parser.add_argument("--write", action="store_true", help="change the file, all at once")
     add_json_argument(parser)
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     text = read_text(args.file)
     snippet = _standard_input() if args.snippet == "-" else read_text(Path(args.snippet))
     try:
-        merge = apply_snippet(text, snippet, language_of_path(args.file.name))
+        merge = apply_text(text, snippet, language_of_path(args.file.name))
     except AmbiguousSnippet as error:
         if args.json:
             write_json(args.json, {"refused": str(error), "places": to_json(error.readings)})

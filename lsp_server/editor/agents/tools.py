@@ -20,7 +20,7 @@ from lsp_server.editor.agents.renaming import renamed
 from lsp_server.editor.agents.similar import SimilarPlaces
 from lsp_server.editor.editing.hunks import unified_diff
 from lsp_server.shared.errors import EditRefused, RedraftError
-from lsp_server.tasks.apply.merge import apply_snippet
+from lsp_server.tasks.apply.updates import apply_text
 from lsp_server.text.documents.document import line_end, split_lines, with_line_feeds
 from lsp_server.text.documents.line_ranges import offsets_of_lines
 from lsp_server.text.syntax.languages import language_of_path
@@ -120,7 +120,7 @@ class AgentTools:
             merged = []
             for file, one in zip(found, snippets, strict=True):
                 language = language_of_path(file.path)
-                merge = await asyncio.to_thread(apply_snippet, file.text, one.snippet, language)
+                merge = await asyncio.to_thread(apply_text, file.text, one.snippet, language)
                 merged.append((file, merge.text))
             return PlannedEdit(tuple(merged))
 

@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lsp_server.tasks.apply.diff_text import diff_hunks, looks_like_diff
-from lsp_server.tasks.apply.merge import Merge, apply_replacements, apply_snippet
+from lsp_server.tasks.apply.merge import (
+    AmbiguousSnippet,
+    Merge,
+    apply_replacements,
+    apply_snippet,
+)
 from lsp_server.text.documents.document import with_line_feeds
 
 _FILE = re.compile(
@@ -42,6 +47,15 @@ def parse_update(text: str) -> tuple[FileUpdate, ...]:
             if hunk.changes:
                 pairs.append((_joined(hunk.old), _joined(hunk.new)))
     return tuple(FileUpdate(path, pairs=tuple(pairs)) for path, pairs in found.items() if pairs)
+
+
+def apply_text(original: str, text: str, language: str | None = None) -> Merge:
+    """A file with what an agent sent for it. Raises AmbiguousSnippet, for several files, too."""
+    updates = parse_update(text)
+    if len(updates) != 1:
+        named = ", ".join(update.path for update in updates) or "no file"
+        raise AmbiguousSnippet(f"the snippet is of {named}; send what changes in one file")
+    return apply_update(original, updates[0], language)
 
 
 def apply_update(original: str, update: FileUpdate, language: str | None = None) -> Merge:

@@ -21,7 +21,8 @@ from lsp_server.shared.contract.codec import to_json
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.tasks.apply.formats import apply_format, apply_job, text_of_answer
-from lsp_server.tasks.apply.merge import AmbiguousSnippet, apply_snippet
+from lsp_server.tasks.apply.merge import AmbiguousSnippet
+from lsp_server.tasks.apply.updates import apply_text
 from lsp_server.team.http_server.bodies import read_json
 from lsp_server.team.http_server.errors import RequestRefused, invalid
 from lsp_server.team.http_server.fields import Fields
@@ -105,7 +106,7 @@ def message_of(messages: Sequence[tuple[str, str]]) -> ApplyRequest | None:
 async def apply_for(engine: EngineInterface, asked: ApplyRequest, request: Request) -> Applied:
     """Put a snippet into its file. Raises SnippetRefused, or as every request to the engine."""
     try:
-        merge = await asyncio.to_thread(apply_snippet, asked.code, asked.snippet, asked.language)
+        merge = await asyncio.to_thread(apply_text, asked.code, asked.snippet, asked.language)
     except AmbiguousSnippet as error:
         made_for_it = apply_format(model_name(engine)) if asked.asks_model else None
         if made_for_it is None:

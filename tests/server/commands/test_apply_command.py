@@ -60,6 +60,17 @@ def test_the_file_is_written_with_its_mode(file, capsys):
     assert sorted(one.name for one in file.parent.iterdir()) == ["shapes.py", "snippet"]
 
 
+def test_differences_are_put_in(file, capsys):
+    old, new = "    return w + h\n", "    return 2 * (w + h)\n"
+    for text in (
+        f"<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n",
+        f"--- a/shapes.py\n+++ b/shapes.py\n@@ -6,1 +6,1 @@\n-{old}+{new}",
+    ):
+        (file.parent / "snippet").write_text(text)
+        assert apply(file, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["text"] == FILE.replace(old, new)
+
+
 def test_the_snippet_comes_from_standard_input(file, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(SNIPPET.encode())))
     assert main(["apply", str(file), "--snippet", "-"]) == 0
@@ -86,13 +97,13 @@ def test_a_refusal_has_its_places(file, capsys):
 
 
 def test_a_file_that_changed_meanwhile_is_not_written(file, capsys, monkeypatch):
-    merge = apply_command.apply_snippet
+    merge = apply_command.apply_text
 
     def slow(*given):
         file.write_text(FILE + "# typed meanwhile\n")
         return merge(*given)
 
-    monkeypatch.setattr(apply_command, "apply_snippet", slow)
+    monkeypatch.setattr(apply_command, "apply_text", slow)
     assert apply(file, "--write") == 1
     assert "changed while" in capsys.readouterr().err
     assert file.read_text() == FILE + "# typed meanwhile\n"
