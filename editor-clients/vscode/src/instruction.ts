@@ -36,7 +36,7 @@ export class InstructionBox {
       box.items = this.items(box.value, offered);
     };
     refresh();
-    // Without them the box is as useful; why they are missing stands in the log.
+    // Without them the box is as useful; why they are missing is in the log.
     presets.then(
       (found) => {
         offered = found;

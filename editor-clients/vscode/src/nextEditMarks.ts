@@ -42,7 +42,7 @@ export class NextEditMarks implements vscode.Disposable {
     editor.setDecorations(this.sign, [{ range: new vscode.Range(line, 0, line, 0), hoverMessage: title }]);
   }
 
-  /** The text at its place: what goes struck out, what comes behind it. */
+  /** The text at its place: what goes struck out, what comes after it. */
   drawText(editor: vscode.TextEditor, one: NextEdit): void {
     this.drawSign(editor, one.range.start.line, one.title);
     const range = asRange(one.range);
@@ -59,7 +59,7 @@ export class NextEditMarks implements vscode.Disposable {
     editor.setDecorations(this.added, [this.textAt(new vscode.Range(range.start, behind), oldText, newText, newText)]);
   }
 
-  /** Where it is, behind the cursor's line; its sign too where it is in this document. */
+  /** Where it is, after the cursor's line; its sign too where it is in this document. */
   drawHint(editor: vscode.TextEditor, one: NextEdit, uri: vscode.Uri, at: number): void {
     const { line } = one.range.start;
     const isOfThis = uri.toString() === editor.document.uri.toString();

@@ -205,7 +205,7 @@ export class NextEdits implements vscode.Disposable {
   private more(uri: string): void {
     const document = vscode.window.activeTextEditor?.document;
     if (!document || this.client?.code2ProtocolConverter.asUri(document.uri) !== uri) return;
-    // A request that waits or runs brings it.
+    // A request that waits or runs gets it.
     if (this.timer === undefined && !this.request) void this.refresh(this.shown?.isAskedFor ?? false);
   }
 

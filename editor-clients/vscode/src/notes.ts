@@ -1,4 +1,4 @@
-/** Notes behind the changes of a preview: what goes beyond the instruction. */
+/** Notes after the changes of a preview: what goes beyond the instruction. */
 
 import * as vscode from "vscode";
 
@@ -9,7 +9,7 @@ const noted = vscode.window.createTextEditorDecorationType({
   after: { color: new vscode.ThemeColor("editorWarning.foreground"), margin: "0 0 0 2em", fontStyle: "italic" },
 });
 
-/** Writes every hunk's note behind its first line in the editors that show the proposal. */
+/** Writes every hunk's note after its first line in the editors that show the proposal. */
 export function showNotes(proposal: vscode.Uri, hunks: readonly Hunk[]): void {
   for (const editor of vscode.window.visibleTextEditors) {
     if (editor.document.uri.toString() !== proposal.toString()) continue;

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Documented = (*_Function, ast.ClassDef)
+LONGEST = 20_000
+"""Characters. Nothing is known of more: it is no selection that is edited at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class SelectedPython:
     @staticmethod
     def of(code: str) -> SelectedPython | None:
         """None for what is no whole statement: nothing is known of that."""
+        if len(code) > LONGEST:
+            return None
         text = textwrap.dedent(code).strip("\n") + "\n"
         tree = _parsed(text) or _parsed(f"{text.rstrip()}\n    pass\n")
         if tree is None:

@@ -113,7 +113,7 @@ local function ask(bufnr, kind)
       and vim.api.nvim_buf_get_changedtick(bufnr) == tick
       and vim.deep_equal(vim.api.nvim_win_get_cursor(0), cursor)
       and vim.startswith(vim.api.nvim_get_mode().mode, 'i')
-    -- Superseded requests are answered with nothing; the newer one brings what is to be shown.
+    -- Superseded requests are answered with nothing; the newer one has what is to be shown.
     if err or not result or result == vim.NIL or not current then
       return
     end

@@ -19,7 +19,7 @@ function M.range(bufnr, hunk)
   return mark[1], mark[2], mark[3].end_row, mark[3].end_col
 end
 
---- Text of the buffer between two places. A row behind the last line stands for the end of the last line.
+--- Text of the buffer between two places. A row after the last line stands for the end of the last line.
 ---@param bufnr integer
 ---@param row integer
 ---@param col integer
@@ -92,7 +92,7 @@ local function draw(bufnr, hunk, row, col, end_row, end_col)
   local whole_lines = up_to_line_start or up_to_line_end
   if up_to_line_start then
     lines[#lines] = nil
-    -- New lines stand below the old ones; an insertion stands above the line that follows it.
+    -- New lines are below the old ones; an insertion is above the line that follows it.
     shown_row, shown_col = math.max(end_row - 1, 0), 0
   end
   local mark = vim.api.nvim_buf_set_extmark(bufnr, namespace, math.min(row, rows), col, options)

@@ -266,7 +266,7 @@ local function ask_soon(bufnr)
   end))
 end
 
---- The server knows more of a document than it answered; a request that waits or runs brings it.
+--- The server knows more of a document than it answered; a request that waits or runs gets it.
 ---@param uri string
 function M.more(uri)
   local bufnr = vim.api.nvim_get_current_buf()

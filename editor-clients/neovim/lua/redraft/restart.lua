@@ -63,7 +63,7 @@ local function stop_all(force)
 end
 
 --- Stops the server and starts it for the same buffers once it has gone: a client that is still stopping would be
---- taken for the one that is wanted.
+--- taken for the one that is expected.
 ---@param command? string[] of another server
 function M.restart(command)
   delay = FIRST_DELAY_MS

@@ -38,7 +38,7 @@ function M.character(line, byte, encoding)
   return encoding == 'utf-16' and utf16 or utf32
 end
 
---- Row and byte column of a position. A position behind the last line becomes the end of the text.
+--- Row and byte column of a position. A position after the last line becomes the end of the text.
 ---@param bufnr integer
 ---@param position redraft.Position
 ---@param encoding redraft.Encoding
@@ -91,7 +91,7 @@ function M.piece(text, piece)
   return text
 end
 
---- Inserts text and puts the cursor behind it, as an undo step of its own.
+--- Inserts text and puts the cursor after it, as an undo step of its own.
 ---@param bufnr integer
 ---@param row integer
 ---@param col integer

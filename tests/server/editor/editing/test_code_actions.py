@@ -8,6 +8,8 @@ import pytest
 from lsprotocol import types
 
 from lsp_server.editor.editing.code_actions import ActionContext, code_actions
+from lsp_server.editor.editing.presets import PRESETS, presets_for
+from lsp_server.editor.editing.selected_python import LONGEST
 from lsp_server.editor.protocol.client_features import ClientFeatures
 from lsp_server.models.manifest import DEFAULT_FILE, edits_of
 from lsp_server.shared.settings import EditSettings
@@ -323,3 +325,12 @@ def test_in_a_file_that_is_held_back_only_a_selection_is_edited_and_it_can_be_al
     assert offered(3, 3, withheld=True, only=["quickfix"]) == []
     (plain,) = offered(3, 3, withheld=True, unresolved_actions=True)
     assert plain.command is not None
+
+
+def test_of_a_selection_that_is_too_long_to_be_looked_at_all_presets_are_offered() -> None:
+    short = "def f(a: int) -> int:\n    return a\n"
+    offered = [one.instruction for one in presets_for("python", [], (), short)]
+    assert "add a docstring" in offered
+    assert "remove the docstring" not in offered
+    long = short * (LONGEST // len(short) + 1)
+    assert presets_for("python", [], (), long) == list(PRESETS)
