@@ -21,6 +21,7 @@ COMMANDS: dict[str, Command] = {
         ("typing", "keystrokes.command", "a person typing through the server"),
         ("load", "team.load", "a team at work on its server"),
         ("forward", "forwards.command", "time of one forward by rows and dtype"),
+        ("arm-estimate", "forwards.arm_estimate", "Arm: cycles of the products, without one"),
         ("gpu-check", "gpu_check", "a GPU: the same texts, and how fast"),
         ("projection", "forwards.projection", "large models, by replay"),
         ("fidelity", "forwards.fidelity", "agreement with fp32"),
