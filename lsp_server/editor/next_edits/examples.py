@@ -30,6 +30,7 @@ from lsp_server.editor.next_edits.rewrites import (
 from lsp_server.editor.next_edits.words import refuse_many, whole
 from lsp_server.text.syntax.name_uses import NameUse
 from lsp_server.text.syntax.references import references
+from lsp_server.text.syntax.roles import PROSE
 from lsp_server.text.syntax.scopes import Scope
 from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
@@ -44,6 +45,8 @@ MOST_EDITS = 8
 """Edits that are compared with the last one."""
 MOST_NAMES = 8
 """Names of a pattern of which it is asked what they mean."""
+_TEXTS = PROSE | {"latex", "typst"}
+"""Grammars of texts, in which equal words need not mean the same."""
 _NAME = re.compile(r"[^\W\d]\w*")
 _OPERATION = re.compile(
     r"binary|boolean_op|comparison|unary|not_op|await|ternary|conditional|as_exp"
@@ -59,6 +62,8 @@ def same_change(
     """What follows from the last edit and an earlier one by example, in the document as it is now.
     ``trees``: of the last edit. Raises WorkTakesTooLong."""
     before, now = trees
+    if before.grammar in _TEXTS:
+        return []
     last, *earlier = islice(edits, MOST_EDITS)
     mine = _made(last, trees)
     start, by = last.start_offset(), len(now.text) - len(before.text)
