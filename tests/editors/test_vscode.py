@@ -42,9 +42,8 @@ def begins_with_lines_of(shown: str, text: str) -> bool:
     return found[: len(expected)] == expected
 
 
-def test_suggestion_is_taken_whole(window: Window, server: Server, media: Path) -> None:
+def test_suggestion_is_taken_whole(window: Window, server: Server) -> None:
     place, ghost = suggested(window, server, "taken.py")
-    window.picture(media / "vscode-suggestion.png")
     window.keys("Tab")
     after = window.saved_otherwise("taken.py", place.typed)
     assert begins_with_lines_of(place.typed + ghost, after)
