@@ -32,7 +32,7 @@ class DaemonSession:
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._joining = asyncio.Lock()
+        self._begun: asyncio.Future[None] | None = None
 
     async def request(self, method: str, params: Any) -> Any:
         """The daemon's answer. Raises EditRefused with its words, DaemonUnavailable. A request that
@@ -57,27 +57,35 @@ class DaemonSession:
 
     async def join(self) -> None:
         """Be a client of the daemon. Raises DaemonUnavailable."""
-        async with self._joining:
-            if self._reading is not None and not self._reading.done():
-                return
-            connection = await asyncio.to_thread(connect, socket_path(), lsp_hello(), True)
-            assert connection is not None
-            connection.setblocking(False)
-            reader, self._writer = await asyncio.open_connection(sock=connection)
-            self._reading = asyncio.ensure_future(self._read(reader))
-            folders = [{"uri": one.as_uri(), "name": one.name} for one in self._folders]
-            await self._ask(
-                "initialize",
-                {
-                    "processId": os.getpid(),
-                    "clientInfo": {"name": "redraft mcp", "version": VERSION},
-                    "capabilities": {},
-                    "rootUri": None,
-                    "workspaceFolders": folders,
-                    "initializationOptions": {"settings": self._settings},
-                },
-            )
-            self._send({"method": "initialized", "params": {}})
+        begun = self._begun
+        if begun is None or (begun.done() and (begun.exception() is not None or self._has_ended)):
+            begun = self._begun = asyncio.ensure_future(self._begin())
+        # Whoever waits for it may be cancelled, and others go on waiting.
+        await asyncio.shield(begun)
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._reading is None or self._reading.done()
+
+    async def _begin(self) -> None:
+        connection = await asyncio.to_thread(connect, socket_path(), lsp_hello(), True)
+        assert connection is not None
+        connection.setblocking(False)
+        reader, self._writer = await asyncio.open_connection(sock=connection)
+        self._reading = asyncio.ensure_future(self._read(reader))
+        folders = [{"uri": one.as_uri(), "name": one.name} for one in self._folders]
+        await self._ask(
+            "initialize",
+            {
+                "processId": os.getpid(),
+                "clientInfo": {"name": "redraft mcp", "version": VERSION},
+                "capabilities": {},
+                "rootUri": None,
+                "workspaceFolders": folders,
+                "initializationOptions": {"settings": self._settings},
+            },
+        )
+        self._send({"method": "initialized", "params": {}})
 
     async def _ask(self, method: str, params: Any) -> Any:
         number = next(self._ids)
