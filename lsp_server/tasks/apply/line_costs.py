@@ -28,7 +28,7 @@ GONE_AT_ALL, GONE, GONE_BLANK = 40, 12, 4
 """What it costs that lines of the file go in a row, and for each."""
 GONE_MANY, GONE_OF_MANY = 160, 2
 """The same of a long run of lines."""
-NO_STRONG_LINE = 220
+NO_STRONG_LINE = 260
 """Lines go, or are put in between, though all lines of the hunk that are the file's are weak."""
 GONE_AT_END = 60
 """What it costs besides that the first or last lines of the file go."""

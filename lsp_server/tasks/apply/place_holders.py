@@ -78,6 +78,8 @@ _PHRASES = re.compile(
             r"(?: (?:as is|unchanged|the same|of the \w+))*",
             r"(?:\d+ )?(?:more )?lines? (?:omitted|unchanged|skipped|hidden|of (?:unchanged|"
             r"existing) code)",
+            r"(?:keep |leave )?(?:the )?\w+(?: \w+)?(?: is| are| remains?| stays?| left| kept)* "
+            r"(?:unchanged|untouched|un-?modified|as is|as before|as-is)",
             # As models write that answer people in their language.
             r"(?:der |die |das )?(?:rest(?:licher?)?|übrige[rn]?|restlicher?|bestehender?|"
             r"vorhandener?)(?: \w+){0,3}"

@@ -25,6 +25,8 @@ DOUBTFUL = 250
 NEXT_TO_TOP = 100
 """And where the snippet begins without a place holder, though it ends with one, and with no
 definition, and the other reading has it begin with the file."""
+NOT_CHEAPEST = 60
+"""And where a reading that costs less than the best one cannot be meant."""
 EMPTY_LINES = 20
 """How much more it has to cost where the other reading has more or fewer empty lines."""
 ELSEWHERE = 40
@@ -98,10 +100,11 @@ def best_readings(
     best = next((one for one in wholes if can_be(one)), None)
     best = best or _whole(lines, hunks, aligned[0], counts)
     rivals: list[WholeReading] = []
+    is_first = not unable
     is_small = len(lines) * sum(map(len, hunks)) <= SMALL
     closely = range(len(hunks)) if is_small else best.doubted
     for one in found(closely) if closely else aligned:
-        least = _lead(lines, snippet, best, one.regions)
+        least = _lead(lines, snippet, best, one.regions) + (0 if is_first else NOT_CHEAPEST)
         if one.cost < best.cost or one.cost - best.cost >= (
             MARGIN + DOUBTFUL if best.doubted else least
         ):

@@ -1,7 +1,8 @@
 """Snippets of random small files beside an oracle that tries every reading.
 
 A reading has the first and the last line of each hunk stand for the same lines of the file, the
-hunks in order. What it costs are the lines that it changes.
+hunks in order. What it costs are the lines that it changes, and two lines for a place holder at the
+end that stands for nothing.
 """
 
 from __future__ import annotations
@@ -28,13 +29,16 @@ def changed_lines(old: Sequence[str], new: Sequence[str]) -> int:
     return row[-1]
 
 
-def every_reading(file: list[str], hunks: list[list[str]]) -> dict[tuple[str, ...], int]:
-    """What each reading makes of a file, with the lines that it changes."""
+def every_reading(
+    file: list[str], hunks: list[list[str]], ends: bool
+) -> dict[tuple[str, ...], int]:
+    """What each reading makes of a file, with what it costs. ends: a place holder is the last."""
     found: dict[tuple[str, ...], int] = {}
 
     def go_on(number: int, place: int, made: list[str], cost: int) -> None:
         if number == len(hunks):
             text = (*made, *file[place:])
+            cost += 2 * (ends and place == len(file))
             found[text] = min(cost, found.get(text, cost))
             return
         hunk = hunks[number]
@@ -63,8 +67,9 @@ def test_an_answer_is_the_oracles_or_a_refusal(amount: Amount) -> None:
             for _ in range(rng.randrange(1, 3))
         ]
         lines = [line for hunk in hunks for line in [HOLDER, *hunk]]
-        lines = [*lines, HOLDER] if rng.random() < 0.5 else lines[1:]
-        found = every_reading(file, hunks)
+        ends = rng.random() < 0.5
+        lines = [*lines, HOLDER] if ends else lines[1:]
+        found = every_reading(file, hunks, ends)
         try:
             text = apply_snippet("\n".join([*file, ""]), "\n".join([*lines, ""])).text
         except AmbiguousSnippet:

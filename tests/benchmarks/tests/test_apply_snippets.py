@@ -1,0 +1,129 @@
+"""Made snippets of many languages: whatever is applied is right; the makers of snippets."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from lsp_server.tasks.apply.merge import AmbiguousSnippet, apply_snippet
+from lsp_server.text.syntax.languages import language_of_path
+from lsp_server.text.syntax.tree import SyntaxTree
+from tests.benchmarks.apply.snippets import (
+    MUTATIONS,
+    WORDINGS,
+    mutated,
+    search_and_replace,
+    snippet_of,
+)
+
+FOLDER = Path(__file__).parents[2] / "data" / "languages"
+FILES = {
+    "queue.js": "//",
+    "list.tsx": "//",
+    "store.go": "//",
+    "parser.rs": "//",
+    "Ledger.java": "//",
+    "ring.c": "//",
+    "ci.yml": "#",
+    "notes.md": "<!--",
+    "shop.py": "#",
+}
+"""With what begins a comment."""
+CASES = 30
+MOST_APPLIED = 0.4
+"""Of the snippets with three lines of context more than that are applied."""
+
+
+def edited(rng: random.Random, text: str, name: str) -> str:
+    """A text with one or two changes: a name is another, a comment comes, lines go."""
+    lines = text.splitlines(keepends=True)
+    for _ in range(rng.randrange(1, 3)):
+        number = rng.choice([n for n, line in enumerate(lines) if re.search(r"[a-z]{4}", line)])
+        kind = rng.randrange(3)
+        if kind == 0:
+            word = rng.choice(re.findall(r"\w*[a-z]{4}\w*", lines[number]))
+            lines[number] = lines[number].replace(word, f"{word}s", 1)
+        elif kind == 1:
+            indent = lines[number][: len(lines[number]) - len(lines[number].lstrip())]
+            close = " -->" if FILES[name] == "<!--" else ""
+            lines.insert(number, f"{indent}{FILES[name]} {rng.randrange(90)} of them{close}\n")
+        # Not the first ones or the last: that they go is seen by nothing.
+        elif 3 <= number < len(lines) - 5:
+            del lines[number : number + rng.randrange(1, 3)]
+    return "".join(lines)
+
+
+def parses(text: str, name: str) -> bool:
+    tree = SyntaxTree.of(text, language_of_path(name))
+    return tree is not None and not tree.has_errors
+
+
+def changed(rng: random.Random, before: str, name: str) -> str:
+    """A change that parses as the text did."""
+    while True:
+        after = edited(rng, before, name)
+        if after != before and parses(after, name) == parses(before, name):
+            return after
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_applied_to_a_file_of_any_language_is_right(name: str) -> None:
+    before = (FOLDER / name).read_text("utf-8")
+    seed = random.SystemRandom().randrange(1 << 40)
+    applied = 0
+    for number in range(seed, seed + CASES):
+        rng = random.Random(number)
+        after = changed(rng, before, name)
+        wording = rng.choice(list(WORDINGS))
+        ends = rng.random() < 0.5
+        snippet = snippet_of(before, after, wording, context=3, ends=ends, mark=FILES[name])
+        if FILES[name] == "<!--":
+            snippet = "".join(
+                f"{line} -->\n"
+                if line.startswith("<!--") and not line.endswith("-->")
+                else f"{line}\n"
+                for line in snippet.splitlines()
+            )
+        try:
+            text = apply_snippet(before, snippet, language_of_path(name)).text
+        except AmbiguousSnippet:
+            continue
+        assert text == after, f"seed {number}"
+        applied += 1
+    assert applied > MOST_APPLIED * CASES
+
+
+BEFORE = """\
+import os
+
+
+def a(price, amount):
+    x = 1
+    # why
+    return x
+
+
+def b():
+    return 2
+"""
+AFTER = BEFORE.replace("return 2", "return 3")
+
+
+def test_a_snippet_has_the_lines_around_a_change_and_the_header_above() -> None:
+    given = snippet_of(BEFORE, AFTER, "keep", context=1, ends=True)
+    assert given == "# ... keep a as is ...\ndef b():\n    return 3\n"
+    assert snippet_of(BEFORE, AFTER, "bare", context=1, ends=False) == "def b():\n    return 3\n"
+    assert search_and_replace(BEFORE, AFTER, 1) == [
+        ("def b():\n    return 2\n", "def b():\n    return 3\n")
+    ]
+
+
+@pytest.mark.parametrize("kind", MUTATIONS)
+def test_a_slip_changes_a_snippet(kind: str) -> None:
+    after = BEFORE.replace("x = 1", "x = 2")
+    given = snippet_of(BEFORE, after, "existing", context=3, ends=True)
+    slips = {mutated(given, BEFORE, kind, seed) for seed in range(9)}
+    assert slips - {given}
