@@ -178,7 +178,14 @@ def _members_meant(
     if not owner:
         return []
     found = members.places(old, owner)
-    declared = [one for one in found.meant if one.declares and one.receiver is None]
+    declared = [
+        one
+        for one in found.meant
+        if one.declares
+        and one.receiver is None
+        and (at := before.node(one.start, one.end)) is not None
+        and class_around(before, at) == owner
+    ]
     is_again = before.grammar != "python" and len(declared) > len(changed)
     first = next((one for one in found.meant if one.declares), given)
     if found.unclear or first.start not in changed or is_again:

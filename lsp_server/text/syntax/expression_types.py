@@ -22,7 +22,7 @@ _CLASS = re.compile(
 _BEFORE = re.compile(r"^(?::|&(?:'\w+)?|\*|mut\s|const\s|final\s|readonly\s|dyn\s|impl\s|->|\s)+")
 _OPTIONAL = re.compile(r"\s*\|\s*(?:None|null|undefined)\b|\b(?:None|null|undefined)\s*\|\s*|[?!]$")
 _WRAPPED = re.compile(
-    r"(?:\w+(?:\.|::))*(?:Result|Optional|Promise|Awaitable|Readonly|Partial|Required|Final|ClassVar|Annotated|Box"
+    r"(?:\w+(?:\.|::))*(?:Result|Omit|Pick|Optional|Promise|Awaitable|Readonly|Partial|Required|Final|ClassVar|Annotated|Box"
     r"|Rc|Arc|Option|Task)[\[<](.*)[\]>]"
 )
 _GENERIC = re.compile(r"([\w.:]+)[\[<](.*)[\]>]", re.DOTALL)
@@ -195,7 +195,10 @@ class ExpressionTypes:
                 continue
             if class_around(self._tree, node) == owner and (found := self._declared(node, steps)):
                 return re.sub(r"^this$|\bSelf\b", owner, found)
-        return ""
+        # A struct of Go that is embedded has the name of its type.
+        given = (self._tree.node(one.start, one.end) for one in self.references(name).values()
+                 if one.declares and self._tree.grammar == "go")  # fmt: skip
+        return name if any(at and at.parent and is_class(at.parent) for at in given) else ""
 
     def _of_call(self, node: Node, steps: int) -> str:
         called = next((one for field in ("function", "name", "macro")

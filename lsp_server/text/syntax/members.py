@@ -4,7 +4,7 @@ of the literals and calls that give fields their values."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,7 @@ _MEMBER = re.compile(
 )
 _WORD_OF = dict.fromkeys(("python", *_SCRIPTS), _MEMBER)
 """How the members are found that a class of a language may have."""
+_ANY = re.compile("[Aa]ny|[Oo]bject|unknown|dynamic")
 _FUNCTION = re.compile(r"function|method|lambda|closure|constructor_d")
 
 
@@ -73,7 +74,8 @@ class Members:
             if node is not None and self._gives(one, node)
         }
         root = self._root(owner, declaring)
-        meant, unclear = [], []
+        meant: list[Reference] = []
+        unclear = [*self._promised(references, owner)]
         roots: dict[str, str] = {}
         for one, node in zip(references.values(), nodes, strict=True):
             if node is None:
@@ -89,6 +91,24 @@ class Members:
                 if roots[found] == root:
                     meant.append(self._as_member(one, node, name))
         return MemberPlaces(owner, tuple(meant), tuple(unclear))
+
+    def _promised(self, places: Mapping[int, Reference], owner: str) -> Iterator[Reference]:
+        """Places that tie a member to another type: an interface of Go that wants it, a trait of
+        another file, a variant that is imported from its enum."""
+        for one in places.values():
+            node = self._tree.node(one.start, one.end)
+            outer = node.parent if node is not None else None
+            if node is None or outer is None or self._tree.grammar not in ("go", "rust"):
+                continue
+            if outer.type == "method_elem" and class_around(self._tree, node) != owner:
+                yield one
+            while outer is not None and outer.type not in ("impl_item", "use_declaration"):
+                outer = outer.parent
+            trait = text_of(self._tree, outer and outer.child_by_field_name("trait"))
+            if one.declares and trait and self._class_node(trait) is None:
+                yield one
+        if self._tree.grammar == "rust" and re.search(rf"\buse\b[^;]*\b{owner}::", self._tree.text):
+            yield from list(places.values())[:1]
 
     def given(self, name: str, starts: Iterable[int]) -> Reference | None:
         """The first of some places that gives a class a member of the name."""
@@ -159,12 +179,21 @@ class Members:
         here = self._types.references(text).get(self._tree.index(before.start_byte))
         is_class = here is not None and here.scope is None and text[:1].isupper()
         if found := self._types.class_of(before) or (text if is_class else ""):
-            return found
+            return None if self._may_be_any(found) else found
         if self._is_foreign(before, owner):
             return ""
         word = text.replace("_", "").lower()
         known = (one for one, node in self._nodes.items() if node is not None and self._by_words)
         return next((one for one in known if one.lower() == word), None)
+
+    def _may_be_any(self, name: str) -> bool:
+        """Whether a type does not tell the class: any, a type parameter, one of several."""
+        places = self._types.references(name).values() if name.isidentifier() else ()
+        nodes = [self._tree.node(one.start, one.end) for one in places if one.declares]
+        outer = {node.parent.type for node in nodes if node is not None and node.parent is not None}
+        alias = self._class_node(name) if "type_alias_declaration" in outer else None
+        is_either = alias is not None and "|" in text_of(self._tree, alias)
+        return is_either or _ANY.fullmatch(name) is not None or "type_parameter" in outer
 
     def _is_foreign(self, before: Node, owner: str) -> bool:
         """Whether something has a type that another file gives, or members that a class has not."""
@@ -236,7 +265,7 @@ class Members:
     def _may_be(self, literal: Node, owner: str) -> bool:
         """Whether a literal without a type may be one of a class: it has no other keys."""
         node = self._class_node(owner)
-        if node is None or "class" in node.type:
+        if node is None or re.search("class|enum", node.type):
             return self._tree.grammar == "go"
         words = set(re.findall(r"\w+", text_of(self._tree, node)))
         keys = (one.child_by_field_name("key") or one for one in literal.named_children)
@@ -312,6 +341,10 @@ class Members:
         for child in node.children if node is not None else ():
             if _BASES.search(child.type):
                 found += re.findall(r"[^\W\d]\w*", text_of(self._tree, child))
+            elif child.type == "struct_type":
+                found += re.findall(r"^\s*\*?(\w+)\s*$", text_of(self._tree, child), re.MULTILINE)
+            elif child.type == "intersection_type":
+                found += re.findall(r"\w+", re.sub(r"\{[^}]*\}", "", text_of(self._tree, child)))
         found = [one for one in found if one not in ("extends", "implements", "object")]
         return [one for one in found if (self._class_node(one) is not None) == known]
 
