@@ -38,17 +38,19 @@ on_each = pytest.mark.parametrize("name", CHANGES)
 # Neovim
 
 
-@pytest.fixture(scope="module", params=["0.12", "0.10"])
-def shared_neovim(
+@pytest.fixture(scope="module", params=["0.12 normal", "0.12 insert", "0.10 insert"])
+def neovim_in_mode(
     request: pytest.FixtureRequest,
     installed: Installed,
     server: Server,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Neovim]:
-    """One Neovim that draws ghost text itself, one for which the plugin does."""
+) -> Iterator[tuple[Neovim, str]]:
+    """One Neovim that draws ghost text itself, one for which the plugin does. In normal mode there
+    is none."""
+    version, mode = request.param.split()
     folder = tmp_path_factory.mktemp("typing") / "neovim"
-    editor = Neovim(installed.neovim_of(request.param), folder, server, NEOVIM_SETUP)
-    yield editor
+    editor = Neovim(installed.neovim_of(version), folder, server, NEOVIM_SETUP)
+    yield editor, mode
     editor.close()
 
 
@@ -59,12 +61,11 @@ def _neovim_screen(editor: Neovim) -> tuple[Any, Any]:
     return any(shown) and shown, (editor.lines, editor.rpc.current.window.cursor)
 
 
-@pytest.mark.parametrize("mode", ["normal", "insert"])
 @on_each
 def test_tab_alone_carries_a_change_to_its_end_in_neovim(
-    shared_neovim: Neovim, tmp_path: Path, name: str, mode: str
+    neovim_in_mode: tuple[Neovim, str], tmp_path: Path, name: str
 ) -> None:
-    editor, change = shared_neovim, CHANGES[name]
+    (editor, mode), change = neovim_in_mode, CHANGES[name]
     path = make_project(tmp_path / "project") / change.file
     path.write_text(change.before, encoding="utf-8")
     editor.open(path)
