@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     text = read_text(args.file)
     snippet = _standard_input() if args.snippet == "-" else read_text(Path(args.snippet))
     try:
-        merge = apply_text(text, snippet, language_of_path(args.file.name))
+        merge = apply_text(text, snippet, language_of_path(args.file.name), args.file.name)
     except AmbiguousSnippet as error:
         if args.json:
             write_json(args.json, {"refused": str(error), "places": to_json(error.readings)})

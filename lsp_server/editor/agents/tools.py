@@ -120,7 +120,9 @@ class AgentTools:
             merged = []
             for file, one in zip(found, snippets, strict=True):
                 language = language_of_path(file.path)
-                merge = await asyncio.to_thread(apply_text, file.text, one.snippet, language)
+                merge = await asyncio.to_thread(
+                    apply_text, file.text, one.snippet, language, file.path
+                )
                 merged.append((file, merge.text))
             return PlannedEdit(tuple(merged))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from lsp_server.tasks.apply.diff_text import diff_hunks, looks_like_diff
 from lsp_server.tasks.apply.merge import (
@@ -49,12 +50,16 @@ def parse_update(text: str) -> tuple[FileUpdate, ...]:
     return tuple(FileUpdate(path, pairs=tuple(pairs)) for path, pairs in found.items() if pairs)
 
 
-def apply_text(original: str, text: str, language: str | None = None) -> Merge:
-    """A file with what an agent sent for it. Raises AmbiguousSnippet, for several files, too."""
+def apply_text(original: str, text: str, language: str | None = None, path: str = "") -> Merge:
+    """The file at ``path`` with what an agent sent for it. Raises AmbiguousSnippet, for what is of
+    several files or of one that is called otherwise, too."""
     updates = parse_update(text)
     if len(updates) != 1:
         named = ", ".join(update.path for update in updates) or "no file"
         raise AmbiguousSnippet(f"the snippet is of {named}; send what changes in one file")
+    name, meant = (PurePath(one.replace("\\", "/")).name for one in (path, updates[0].path))
+    if name and meant and name != meant:
+        raise AmbiguousSnippet(f"that is of {updates[0].path}, not of {path}; name its own file")
     return apply_update(original, updates[0], language)
 
 

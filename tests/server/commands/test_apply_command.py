@@ -71,6 +71,14 @@ def test_differences_are_put_in(file, capsys):
         assert json.loads(capsys.readouterr().out)["text"] == FILE.replace(old, new)
 
 
+def test_a_difference_of_another_file_is_refused(file, capsys):
+    text = "--- a/lines.py\n+++ b/lines.py\n@@ -6,1 +6,1 @@\n-    return w + h\n+    return w\n"
+    (file.parent / "snippet").write_text(text)
+    assert apply(file, "--write") == 1
+    assert "that is of lines.py, not of shapes.py" in capsys.readouterr().err
+    assert file.read_text() == FILE
+
+
 def test_the_snippet_comes_from_standard_input(file, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(SNIPPET.encode())))
     assert main(["apply", str(file), "--snippet", "-"]) == 0
