@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lsp_server.editor.next_edits.words import refuse_many
-from lsp_server.text.syntax.expression_types import class_around, receiver_of
-from lsp_server.text.syntax.members import Members
+from lsp_server.editor.next_edits.words import refuse_many, whole
+from lsp_server.text.syntax.expression_types import class_around, is_class, receiver_of
+from lsp_server.text.syntax.members import READ, Members
 from lsp_server.text.syntax.name_uses import NameUse, Reference, text_of
 from lsp_server.text.syntax.references import references
 from lsp_server.text.syntax.tree import SyntaxTree
@@ -36,6 +36,8 @@ _CONSTRUCTORS = {"__init__", "constructor"}
 _QUALIFIED = {"attribute", "member_expression", "selector_expression", "member_access_expression",
               "field_expression", "scoped_identifier", "generic_function", "generic_name",
               "generic_type", "qualified_name"}  # fmt: skip
+_SUPER = (re.compile(r"\b(?:super|base)\s*\("), re.compile(r"\bsuper\(\)\.__init__\s*\("))
+"""How a class calls the constructor of the one that it is derived from; the second in Python."""
 _CALLED = ("function", "constructor", "type", "name")
 _BY_NAME = {"python": "{0}={0}", "csharp": "{0}: {0}"}
 """How an argument is given by its name, where a language has that."""
@@ -75,6 +77,8 @@ def signature_change(
 ) -> tuple[SignatureChange, Node] | None:
     """What an edit changed in the parameters of a function, and the function in the text as it is
     now; None for any other edit. before, now: the document without the edit and with it."""
+    if before.grammar not in READ:
+        return None
     start = edit.start_offset()
     head, tail = common_ends(edit.old_text, edit.new_text)
     ends = [start + len(text) - tail for text in (edit.old_text, edit.new_text)]
@@ -106,8 +110,8 @@ def calls_to_change(
     before those of the parameters."""
     edits = []
     for call, shift in calls:
-        arguments = call.child_by_field_name("arguments")
-        if arguments is None or "argument" not in arguments.type or arguments.has_error:
+        arguments = call.child_by_field_name("arguments") or call.named_children[-1]
+        if "argument" not in arguments.type or arguments.has_error:
             continue
         if any(_SPLAT.search(one.type) for one in arguments.named_children):
             continue
@@ -128,7 +132,8 @@ def calls_of(tree: SyntaxTree, change: SignatureChange, function: Node) -> list[
     assert name is not None
     at = tree.index(name.start_byte)
     if text_of(tree, name) in _CONSTRUCTORS or function.type == "constructor_declaration":
-        return [(call, 0) for call in calls_at(tree, _of_class(tree, change.function))]
+        made = calls_at(tree, _of_class(tree, change.function))
+        return [(call, 0) for call in (*made, *_calls_of_derived(tree, change.function))]
     if change.owner:
         return calls_of_method(tree, change, alone=True)
     names = references(tree, change.function)
@@ -188,6 +193,31 @@ def _of_class(tree: SyntaxTree, name: str) -> list[Reference]:
         if (one.use is NameUse.VARIABLE and one.scope == given[0].scope)
         or (one.use is NameUse.MEMBER and one.receiver is None and not one.declares)
     ]
+
+
+def _calls_of_derived(tree: SyntaxTree, name: str) -> Iterator[Node]:
+    """The calls of a class's constructor by classes that are derived from it: ``super(…)``, and
+    their own where they have no constructor and inherit that one."""
+    inherits = tree.grammar not in ("java", "csharp")
+    for at in whole(name).finditer(tree.text):
+        outer = tree.node(*at.span())
+        while outer is not None and not is_class(outer):
+            outer = outer.parent
+        body = outer.child_by_field_name("body") if outer is not None else None
+        own = outer.child_by_field_name("name") if outer is not None else None
+        if body is None or own is None or at.end() > tree.index(body.start_byte):
+            continue
+        if own == tree.node(*at.span()):
+            continue
+        text, start = text_of(tree, body), tree.index(body.start_byte)
+        for word in _SUPER[tree.grammar == "python"].finditer(text):
+            call = tree.node(start + word.start(), start + word.end() - 1)
+            while call is not None and not re.search("call|invocation|initializer", call.type):
+                call = call.parent
+            if call is not None:
+                yield call
+        if inherits and not any(f"{one}(" in text for one in _CONSTRUCTORS):
+            yield from calls_at(tree, _of_class(tree, text_of(tree, own)))
 
 
 # What changed in the signature
