@@ -122,7 +122,7 @@ TOOLS = [
         input_schema=_schema(
             "path line name new_name",
             path=_PATH,
-            line={"type": "integer", "description": "where the name stands, from 1"},
+            line={"type": "integer", "description": "where the name is, from 1"},
             name=_text("the name as it is"),
             new_name=_text("the name as it shall be"),
             **_EDIT,

@@ -177,7 +177,7 @@ class AgentTools:
         files: AgentFiles,
         plan: Callable[[Sequence[AgentFile]], Awaitable[PlannedEdit]],
     ) -> dict[str, Any]:
-        """Plan an edit, or take one that was previewed, and write it where that is wanted."""
+        """Plan an edit, or take one that was previewed, and write it where that is asked for."""
         found = [files.read(path) for path in paths]
         if len({file.place for file in found}) < len(found):
             raise EditRefused("a file is named twice; put its changes into one snippet")

@@ -53,7 +53,7 @@ def refuse_unparsed(old: str, new: str, language: str) -> None:
 
 def doubt_about(old: str, new: str, language: str, instruction: str, around: str = "") -> str:
     """Why an answer may not be what was asked for: it does not parse where ``old`` did, changes
-    more than the instruction is about, or brings much of which ``around``, the text that ``old`` is
+    more than the instruction is about, or adds much of which ``around``, the text that ``old`` is
     a part of, knows nothing. Empty for nothing."""
     before, after = _as_parsed(old), _as_parsed(new)
     if problem := new_problem(before, after, language):
@@ -61,7 +61,7 @@ def doubt_about(old: str, new: str, language: str, instruction: str, around: str
     if changes_more(instruction, before, after, language):
         return "the model's answer changes more than it was asked to"
     if brings_much_new_text(before, after, instruction, around):
-        return "the model's answer brings much that was not asked for"
+        return "the model's answer has much that was not asked for"
     return ""
 
 

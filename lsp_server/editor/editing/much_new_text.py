@@ -1,4 +1,4 @@
-"""Whether an answer brings far more than was selected, of which nothing was known before."""
+"""Whether an answer has far more than was selected, of which nothing was known before."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ASKS_FOR_MORE = re.compile(
 
 
 def brings_much_new_text(old: str, new: str, instruction: str, around: str) -> bool:
-    """Whether ``new`` has many times the lines of ``old``, mostly of words that stand neither in
+    """Whether ``new`` has many times the lines of ``old``, mostly of words that are neither in
     ``around``, which is the text that ``old`` is a part of, nor in the instruction, which does not
     ask for more, either."""
     before, after = _lines(old), _lines(new)

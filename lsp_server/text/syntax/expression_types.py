@@ -67,7 +67,7 @@ def is_class(node: Node) -> bool:
 
 
 def class_named(text: str) -> str:
-    """The name of the class that a type is, without what may stand around it."""
+    """The name of the class that a type is, without what may be around it."""
     text = _OPTIONAL.sub("", _BEFORE.sub("", text.strip().strip("'\""))).strip()
     wrapped = _WRAPPED.fullmatch(text)
     if wrapped:
@@ -350,20 +350,20 @@ class ExpressionTypes:
 
 
 def _receiver(member: Node) -> Node | None:
-    """What stands before the dot of a member."""
+    """What comes before the dot of a member."""
     if member.type not in _WITHOUT_DOT:
         return None
     return next((one for field in _OBJECTS if (one := member.child_by_field_name(field))), None)
 
 
 def _member(node: Node) -> Node | None:
-    """The name behind the dot."""
+    """The name after the dot."""
     fields = ("attribute", "property", "field", "name")
     return next((one for field in fields if (one := node.child_by_field_name(field))), None)
 
 
 def receiver_of(name: Node) -> Node | None:
-    """What stands before the dot of the member that a name is; None without a dot."""
+    """What comes before the dot of the member that a name is; None without a dot."""
     outer = name.parent
     if outer is None or _member(outer) != name:
         return None

@@ -112,7 +112,7 @@ def _script(text: str, folder: str) -> Iterator[Import]:
 
 
 def script_paths(path: str, folder: str) -> list[str]:
-    """Where the file of a module of JavaScript or TypeScript may stand, likeliest first; ``folder``
+    """Where the file of a module of JavaScript or TypeScript may be, likeliest first; ``folder``
     is that of the file which imports it."""
     base = _join(folder, path) if path.startswith(".") else _join("src", path.lstrip("@/~"))
     stem = re.sub(r"\.(?:js|jsx|mjs)$", "", base)

@@ -1,4 +1,4 @@
-"""Where a member of a class is meant, told by the types of what stands before the dot, and by those
+"""Where a member of a class is meant, told by the types of what comes before the dot, and by those
 of the literals and calls that give fields their values."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ READ = {"python", "javascript", "typescript", "tsx", "go", "java", "csharp", "ru
 _BASES = re.compile(r"super|extends|implements|heritage|base_list|argument_list")
 _SCRIPTS = {"javascript", "typescript", "tsx"}
 _OUTSIDE = {"go", "rust", "c", "cpp"}
-"""Languages whose methods stand outside of the class."""
+"""Languages whose methods are outside of the class."""
 _NO_CLASS = re.compile(r"string|number|integer|float|template|regex|^(?:true|false|null|none)$")
 _WORD = re.compile(r"\w+")
 _MEMBER = re.compile(
@@ -272,7 +272,7 @@ class Members:
         return all(text_of(self._tree, one) in words for one in keys if "comment" not in one.type)
 
     def _expected(self, node: Node, steps: int = 0) -> str:
-        """The type that stands where a literal is."""
+        """The type that is given where a literal is."""
         tree, outer = self._tree, node.parent
         if outer is None or steps > 6:
             return ""

@@ -116,7 +116,7 @@ _KEYED = {
 """What has a key before ``=`` or ``:``."""
 _DOTS = {".", "?.", "->", "::", "&.", "?->", "!!.", "..", "?.."}
 _ARROWS = {"java", "kotlin", "swift"}
-"""Grammars in which ``->`` stands before what a lambda gives."""
+"""Grammars in which ``->`` comes before what a lambda gives."""
 _MAPS = {"map_type", "array_type", "slice_type", "implicit_length_array_type"}
 _JSX = {"jsx_opening_element", "jsx_closing_element", "jsx_self_closing_element"}
 _IMPORTS = re.compile(r"^(?:import|using|use)_|^namespace_use|^import$")
