@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Literal
 
 from lsp_server.shared.errors import UnknownDocument
@@ -127,16 +127,10 @@ class Document:
         """Of this opening alone: a document that is opened again is another one, whatever its
         version says."""
         self.is_open = True
-        self._text: str | None = _join_surrogates(text)
-        self.lines = split_lines(self._text)
-        self._starts: array[int] | None = None
-
-    @property
-    def text(self) -> str:
-        """The whole text, joined once per version."""
-        if self._text is None:
-            self._text = "".join(self.lines)
-        return self._text
+        self.text = _join_surrogates(text)
+        self.lines = split_lines(self.text)
+        self._starts = array("q", [0])
+        """Code points before each line, as far as they were counted since the last edit."""
 
     def snapshot(self) -> DocumentVersion:
         """The document as it is now; later edits do not change it."""
@@ -156,19 +150,23 @@ class Document:
 
     def offset(self, position: Position) -> int:
         """Code points before ``position``."""
-        return self._line_starts()[position.line] + position.column
+        return self._start_of(position.line) + position.column
 
     def position_at(self, offset: int) -> Position:
         """The position ``offset`` code points after the start."""
-        starts = self._line_starts()
-        line = bisect_right(starts, offset, 0, len(self.lines)) - 1
+        starts = self._starts
+        if starts[-1] <= offset:
+            self._start_of(len(self.lines))
+        line = bisect_right(starts, offset, 0, min(len(starts), len(self.lines))) - 1
         return Position(line, min(offset - starts[line], len(self.lines[line])))
 
-    def _line_starts(self) -> array[int]:
-        """Code points before each line, and before the end; counted once per version."""
-        if self._starts is None:
-            self._starts = array("q", accumulate(map(len, self.lines), initial=0))
-        return self._starts
+    def _start_of(self, line: int) -> int:
+        """Code points before a line, or before the end."""
+        known = len(self._starts) - 1
+        if line > known:
+            lengths = map(len, islice(self.lines, known, line))
+            self._starts.extend(islice(accumulate(lengths, initial=self._starts[-1]), 1, None))
+        return self._starts[line]
 
     def between(self, start: Position, end: Position) -> str:
         """The text from ``start`` to ``end``."""
@@ -189,8 +187,9 @@ class Document:
     def replace_all(self, text: str) -> TextEdit[Position]:
         """The client sent the full text."""
         edit = TextEdit(Position(0, 0), self.end(), text)
-        self._text, self._starts = _join_surrogates(text), None
-        self.lines = split_lines(self._text)
+        self.text = _join_surrogates(text)
+        del self._starts[1:]
+        self.lines = split_lines(self.text)
         return edit
 
     def change(
@@ -221,8 +220,10 @@ class Document:
             # The window ends in a line end, so the empty line after it is the next line's start.
             assert lines[-1] == ""
             lines.pop()
+        before, after = self._start_of(from_line), self._start_of(last.line + 1)
+        self.text = "".join([self.text[:before], *lines, self.text[after:]])
         self.lines[from_line : last.line + 1] = lines
-        self._text = self._starts = None
+        del self._starts[from_line + 1 :]
         return edit
 
     def _halves(

@@ -79,6 +79,8 @@ def test_random_edits_equal_the_naive_model(amount: Amount) -> None:
         where = f"seed {seed}, edit {number}: {text!r} {start} {end} {new!r} {encoding}"
         assert document.text == wanted, where
         assert document.lines == split_lines(wanted), where
+        offset = rng.randint(0, len(wanted))
+        assert document.offset(document.position_at(offset)) == offset, where
         assert applied(text, edit) == wanted, where
         text = wanted
 
