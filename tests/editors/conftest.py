@@ -138,7 +138,7 @@ def neovim(
 FILES = (
     *("taken", "typed", "words", "edit", "stream", "hunks", "choose", "discard", "long", "box"),
     *("bulb", "offered", "shop", "basket", "pause", "menu", "first", "killed", "ended", "preset"),
-    "speed",
+    *("speed", "line"),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 from browser import Browser
@@ -15,6 +15,7 @@ from prepared import Place, in_windows_form, prepared_place
 from projects import ORDERS, make_project
 
 pytestmark = pytest.mark.editors
+DEFAULT = "redraft-default-135m.gguf"
 
 
 def write(window: Window, name: str, text: str) -> None:
@@ -40,6 +41,29 @@ def begins_with_lines_of(shown: str, text: str) -> bool:
         [line.rstrip() for line in one.splitlines() if line.strip()] for one in (shown, text)
     )
     return found[: len(expected)] == expected
+
+
+SHOP = """\
+def area(width, height):
+    return width * height
+
+
+class Box:
+    def __init__(self, width, height):
+        self.width = width
+"""
+LINE = "self.height = height"
+
+
+@pytest.mark.skipif(
+    PurePath(EDITORS_MODEL).name != DEFAULT, reason="the page shows the default model"
+)
+def test_a_line_of_the_default_model_is_pictured(window: Window, media: Path) -> None:
+    write(window, "line.py", SHOP.removesuffix("\n"))
+    window.open("line.py")
+    window.type("\n")
+    assert window.wait_ghost() == LINE
+    window.picture(media / "vscode-suggestion.png")
 
 
 def test_suggestion_is_taken_whole(window: Window, server: Server) -> None:
