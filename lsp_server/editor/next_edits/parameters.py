@@ -110,6 +110,11 @@ def calls_to_change(
     before those of the parameters."""
     edits = []
     for call, shift in calls:
+        if call.type == "token_tree":
+            # What a macro of Rust is given is not read: the user is led there.
+            inside = tree.index(call.end_byte) - 1
+            edits.append(TextEdit(inside, inside, "", f"the arguments of {change.function}"))
+            continue
         arguments = call.child_by_field_name("arguments") or call.named_children[-1]
         if "argument" not in arguments.type or arguments.has_error:
             continue
@@ -174,6 +179,9 @@ def calls_at(tree: SyntaxTree, places: Iterable[Reference]) -> list[Node]:
                 break
             called = outer
         call = called.parent if called is not None else None
+        given = called.next_sibling if called is not None else None
+        if call is not None and call.type == "token_tree" and text_of(tree, given)[:1] == "(":
+            found += [given] if given is not None else []
         if call is None or call.child_by_field_name("arguments") is None:
             continue
         if any(call.child_by_field_name(field) == called for field in _CALLED):

@@ -165,3 +165,14 @@ def test_an_argument_comes_and_goes_with_its_own_comments_alone(
     got = typist.take_all(document, document.end())
     compile(got, "code.py", "exec")
     assert got.split("\n", 3)[3] == wanted + "\n"
+
+
+def test_the_user_is_led_to_calls_in_macros_of_rust() -> None:
+    typist = Typist()
+    text = 'fn f(a: u32, b: u32) -> u32 { a }\nfn g() { println!("{}", f(1, 2)); f(3, 4); }\n'
+    document = typist.open(text, "rust", "file:///project/a.rs")
+    typist.now_s += 5
+    typist.change(document, (0, 11), (0, 19), "")
+    typist.now_s += 1
+    found = typist.next_edits(document, document.end())
+    assert [(one.region.start.line, one.new_text) for one in found] == [(1, None), (1, "")]
