@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _DEFINITION = re.compile(
     r"\s*\(?(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|virtual|"
@@ -25,9 +26,12 @@ def assigned_name(line: str) -> str:
     return found["name"].strip() if found else ""
 
 
+@lru_cache(maxsize=1 << 14)
 def defined_name(line: str) -> str:
     """What a line begins to define, such as a function; nothing where it defines nothing."""
-    found = _DEFINITION.match(line) or _METHOD.match(line)
+    found = _DEFINITION.match(line)
+    if found is None and line.rstrip().endswith("{"):
+        found = _METHOD.match(line)
     return found["name"] if found else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from lsp_server.shared.errors import EditRefused
@@ -81,12 +82,13 @@ def chosen_reading(
     # NumPy takes long to load, and a start does not wait for it.
     from lsp_server.tasks.apply.readings import best_readings, repeats_block, repeats_definition
 
-    parses = _parses(lines, language)
+    @cache
+    def breaks(made: tuple[str, ...]) -> bool:
+        """Whether a text does not parse though the file does; most do, and the file is not read."""
+        return _has_errors(made, language) and not _has_errors(lines, language)
+
     best, rivals = best_readings(
-        lines,
-        parts,
-        is_whole=is_whole,
-        is_able=lambda made: not parses or _parses(made, language),
+        lines, parts, is_whole=is_whole, is_able=lambda made: not breaks(made)
     )
     _refuse_loose(lines, parts, best)
     if rivals:
@@ -95,7 +97,7 @@ def chosen_reading(
         raise AmbiguousSnippet(
             "it is not clear how deep the snippet is to be indented; send it indented as the file"
         )
-    if parses and not _parses(best.lines, language):
+    if breaks(best.lines):
         raise AmbiguousSnippet(f"the file with the snippet put in does not parse; {MORE_CONTEXT}")
     if not is_whole and repeats_definition(lines, best, language):
         raise AmbiguousSnippet(
@@ -117,12 +119,12 @@ def _as_in_file(lines: Sequence[str], file: Sequence[str]) -> Sequence[str]:
     return with_indents_of("\n".join(file), "\n".join(lines)).split("\n")
 
 
-def _parses(lines: Sequence[str], language: str | None) -> bool:
-    """Whether there is a grammar and it reads all lines."""
+def _has_errors(lines: tuple[str, ...], language: str | None) -> bool:
+    """Whether there is a grammar, and some of the lines do not fit it."""
     from lsp_server.text.syntax.tree import SyntaxTree
 
     tree = SyntaxTree.of("\n".join([*lines, ""]), language) if language else None
-    return tree is not None and not tree.has_errors
+    return tree is not None and tree.has_errors
 
 
 def _refuse_loose(lines: Sequence[str], parts: SnippetHunks, best: WholeReading) -> None:
