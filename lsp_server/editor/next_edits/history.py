@@ -336,8 +336,8 @@ def _as_it_was(edit: RecordedEdit, change: _Change) -> RecordedEdit:
 
 
 def _is_pasted(edit: TextEdit[Position]) -> bool:
-    lines = [line for line in edit.text.splitlines() if line.strip()]
-    return len(lines) > 1 or len(edit.text.strip()) > PASTED_CHARACTERS
+    text = edit.text.strip()
+    return len(text) > PASTED_CHARACTERS or len(text.splitlines()) > 1
 
 
 def _apart(edits: list[TextEdit[Position]]) -> bool:
