@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _BODY = re.compile(r"(?:^|_)(?:block|body|suite|declaration_list)$|compound_statement")
 _LITERAL = re.compile(r"string|integer|float|number|true|false|none|null|literal|char")
 _INNER = re.compile(r"_(?:content|fragment|start|end)$|escape_sequence")
+_FIRST = re.compile(r"_*(?:[A-Z]+(?![a-z])|[A-Za-z][a-z]*)_?")
 _DUNDER, _UPPER = re.compile(r"__\w+__"), re.compile(r"[A-Z][A-Z0-9_]*")
 
 
@@ -148,7 +149,8 @@ def matches(pattern: Pattern, term: Term, found: Substitution) -> bool:
             return False
         if not term.is_named and not pattern.kinds:
             return False
-        if pattern.shape and _shape(term) != pattern.shape:
+        shape, _, word = pattern.shape.partition(" ")
+        if shape and (_shape(term) != shape or not term.text.startswith(word)):
             return False
         return _put(pattern, (term.text, term.start, term.end), found)
     if pattern.kind != term.kind:
@@ -216,4 +218,11 @@ def _shape(term: Term) -> str:
 
 
 def _common_shape(one: Term, other: Term) -> str:
-    return _shape(one) if _shape(one) == _shape(other) else ""
+    """How both are written, with the word that both begin with: what is called ``test_…``."""
+    if _shape(one) != _shape(other) or not _shape(one):
+        return ""
+    words = [_FIRST.match(term.text) for term in (one, other)]
+    same = {word.group() if word else "" for word in words}
+    is_part = all(word and word.end() < len(term.text)
+                  for word, term in zip(words, (one, other), strict=True))  # fmt: skip
+    return f"{_shape(one)} {same.pop() if len(same) == 1 and is_part else ''}"

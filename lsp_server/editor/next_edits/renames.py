@@ -190,9 +190,17 @@ def _members_meant(
     first = next((one for one in found.meant if one.declares), given)
     if found.unclear or first.start not in changed or is_again:
         return []
-    return [] if any(one.declares for one in members.places(new, owner).meant) else [
-        *found.meant
-    ]  # fmt: skip
+    others = [one for one in members.places(new, owner).meant if one.declares]
+    if before.grammar == "java" and node is not None and node.parent is not None:
+        # A field and a method may have one name.
+        is_method = "method" in node.parent.type
+        others = [one for one in others if is_method == _is_method(before, one)]
+    return [] if others else [*found.meant]
+
+
+def _is_method(tree: SyntaxTree, one: Reference) -> bool:
+    node = tree.node(one.start, one.end)
+    return node is not None and node.parent is not None and "method" in node.parent.type
 
 
 def _collides(one: Reference, renamed: Reference) -> bool:

@@ -194,7 +194,9 @@ def _is_sense_changed(rule: Rule) -> bool:
         return False
     left = [one.text for one in pattern.leaves()]
     came = [one.text for one in template.leaves() if one.text not in left]
-    if all((old, new) in _SAME_OPERATORS for old, new in zip(gone, came, strict=False)):
+    if not any(re.search(r"[^\s,;:()\[\]{}]", one) for one in came) or all(
+        (old, new) in _SAME_OPERATORS for old, new in zip(gone, came, strict=False)
+    ):
         return False
     return not re.search(r"\b(?:None|null|nil|undefined)\b", pattern.text + "".join(left))
 
@@ -203,7 +205,7 @@ def rule_of_one(one: Rewrite, before: SyntaxTree, now: SyntaxTree) -> Rule | Non
     """The rule of a single rewrite: a called function or a constant that has another name."""
     for level in one[:3]:
         old, new = level.old.text, level.new.text
-        is_call = level.role == ("call",) and _DOTTED.fullmatch(new) is not None
+        is_call = level.role[:1] == ("call",) and _DOTTED.fullmatch(new) is not None
         is_constant = _CONSTANT.fullmatch(old) is not None and _CONSTANT.fullmatch(new) is not None
         if not (is_call or is_constant) or not _DOTTED.fullmatch(old):
             continue

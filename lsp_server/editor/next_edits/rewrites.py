@@ -201,7 +201,9 @@ def role_of(tree: SyntaxTree, node: Node) -> tuple[str, ...]:
     if parent is not None and _CALL.search(parent.type):
         called = parent.child_by_field_name("function") or parent.child_by_field_name("name")
         if called == node:
-            return ("call",)
+            given = parent.child_by_field_name("arguments")
+            has_arguments = given is not None and given.named_child_count > 0
+            return ("call", str(has_arguments), str(parent.child_by_field_name("object") is None))
     names = _names_around(tree, node) if is_literal(node) else ()
     return ("literal", *names) if names else ()
 
