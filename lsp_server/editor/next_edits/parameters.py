@@ -100,7 +100,7 @@ def signature_change(
     if None in names or text_of(before, names[0]) != text_of(now, names[1]):
         return None
     change = _change(before, one, now, other)
-    return (change, other) if change is not None else None
+    return (change, other) if change is not None and change.function else None
 
 
 def calls_to_change(
