@@ -114,9 +114,21 @@ def _as_in_file(lines: Sequence[str], file: Sequence[str]) -> Sequence[str]:
     if not any(line[-1:].isspace() for line in file):
         lines = [line.rstrip() for line in lines]
     kinds, own = ({line[0] for line in every if line[:1] in (" ", "\t")} for every in (file, lines))
-    if not kinds or not own or kinds & own:
+    if not kinds or own <= kinds:
         return lines
+    if "\t" in own and "\t" not in kinds and (step := _spaces_of_a_tab(lines, file)):
+        indents = [(line[: len(line) - len(line.lstrip())], line.lstrip()) for line in lines]
+        return [indent.replace("\t", " " * step) + text for indent, text in indents]
     return with_indents_of("\n".join(file), "\n".join(lines)).split("\n")
+
+
+def _spaces_of_a_tab(lines: Sequence[str], file: Sequence[str]) -> int:
+    """How many spaces the file has for a tab of the snippet, by the lines that both have; 0 where
+    they tell different ones, or none."""
+    depths = {line.strip(): len(line) - len(line.lstrip()) for line in file}
+    pairs = [(len(line) - len(line.lstrip("\t")), depths.get(line.strip(), 0)) for line in lines]
+    steps = {width // tabs for tabs, width in pairs if tabs and width and not width % tabs}
+    return steps.pop() if len(steps) == 1 else 0
 
 
 def _has_errors(lines: tuple[str, ...], language: str | None) -> bool:

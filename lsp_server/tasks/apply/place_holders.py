@@ -80,6 +80,8 @@ _PHRASES = re.compile(
             r"existing) code)",
             r"(?:keep |leave )?(?:the )?\w+(?: \w+)?(?: is| are| remains?| stays?| left| kept)* "
             r"(?:unchanged|untouched|un-?modified|as is|as before|as-is)",
+            r"(?:the )?\w+(?: \w+){0,5} (?:remains?|stays?) "
+            r"(?:unchanged|untouched|un-?modified|as is)",
             # As models write that answer people in their language.
             r"(?:der |die |das )?(?:rest(?:licher?)?|übrige[rn]?|restlicher?|bestehender?|"
             r"vorhandener?)(?: \w+){0,3}"

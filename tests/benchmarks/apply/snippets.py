@@ -143,7 +143,9 @@ def mutated(snippet: str, before: str, kind: str, seed: int) -> str:
         least = min((_depth(line) for line in lines if line.strip()), default=0)
         made = [line[least:] if line.strip() else line for line in lines]
         if not least:
-            made = [line.replace("    ", "\t") for line in lines]
+            made = [
+                line[: _depth(line)].replace("    ", "\t") + line[_depth(line) :] for line in lines
+            ]
         return "\n".join(made) + "\n"
     if kind == "white space":
         made = [

@@ -58,6 +58,14 @@ def test_a_snippet_that_is_indented_too_little_is_put_in_as_the_file_is() -> Non
     assert apply_snippet(FILE, snippet, "python").text == MERGED
 
 
+def test_a_snippet_in_tabs_is_put_into_a_file_in_spaces_as_that_is() -> None:
+    mixed = SNIPPET.replace("    ", "\t").replace("\t\treturn self", "\t    return self")
+    for snippet in (SNIPPET.replace("    ", "\t"), mixed):
+        assert apply_snippet(FILE, snippet, "python").text == MERGED
+    tabs = FILE.replace("    ", "\t")
+    assert apply_snippet(tabs, SNIPPET, "python").text == MERGED.replace("    ", "\t")
+
+
 def test_what_fits_two_places_is_refused_with_both() -> None:
     file = "a = 1\nx = 1\nb = 1\n\na = 1\nx = 1\nb = 1\n"
     with pytest.raises(AmbiguousSnippet, match=r"lines 1 to 3.*lines 5 to 7") as refusal:
