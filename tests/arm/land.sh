@@ -23,6 +23,9 @@ if [ ! -e "$root/usr/bin/python3.11" ]; then
   done
 fi
 
+# Installed by what makes a whole system; psutil looks there for file systems.
+ln -sfn /proc/self/mounts "$root/etc/mtab"
+
 # What Redraft and its tests import, without torch. Wheels for the glibc of that Debian (2.36), and older ones.
 if [ ! -e "$packages/numba" ]; then
   platforms=(--platform manylinux2014_aarch64)
