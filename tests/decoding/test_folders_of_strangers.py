@@ -17,6 +17,8 @@ from breaking import CONFIG, SHAPES, sound
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.files.folder_architecture import folder_architecture
 from accel.files.model_folder import check_folder
+from accel.models.cpu.safetensors_decoder import read_decoder
+from accel.models.model_file import FolderModel
 
 UP = "model.layers.0.mlp.up_proj"
 CONTEXT = {"max_position_embeddings": 16, "rms_norm_eps": 1e-5, "hidden_act": "silu"}
@@ -254,6 +256,21 @@ def test_a_tensor_that_it_wants_and_does_not_get_is_a_refusal(
     assert folder_architecture(made) is None
     with pytest.raises(BrokenModel, match=f"lacks weights such as {gone}"):
         load_module(made, torch.float32, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "name", ["model.norm.weight", "lm_head.weight", "model.layers.1.self_attn.k_proj.weight"]
+)
+def test_values_that_are_no_numbers_are_a_refusal(
+    checkpoint: tuple[Path, dict[str, Any]], tmp_path: Path, name: str, value: float, dtype: str
+) -> None:
+    damaged = checkpoint[1][name].clone()
+    damaged.view(-1)[3] = value
+    made = _with_tensors(checkpoint, tmp_path, {name: damaged})
+    with pytest.raises(BrokenModel, match=f"{name} has values that are no numbers"):
+        read_decoder(FolderModel(made), dtype)
 
 
 def test_a_head_of_its_own_counts_where_the_configuration_ties_it(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,15 +111,21 @@ def packed_weights(tensors: NamedTensors) -> Weights:
     return forward_weights(tensors, tensors.layers, stacked, embedding=embedding, head=head)
 
 
-def quantised_weights(tensors: NamedTensors) -> tuple[Weights, tuple[QuantisedMatrix, ...]]:
-    """Weights rounded to eight bits, and the matrices that hold them."""
+def quantised_weights(
+    tensors: NamedTensors, refuse: Callable[[str], NoReturn]
+) -> tuple[Weights, tuple[QuantisedMatrix, ...]]:
+    """Weights rounded to eight bits, and the matrices that hold them. ``refuse`` is called with
+    the name of a matrix that has values that are no numbers."""
     matrices: list[QuantisedMatrix] = []
 
     def matrix_of(name: str) -> QuantisedMatrix:
         numbers = tensors.numbers(name)
-        matrix = QuantisedMatrix.from_numbers(
-            lambda first, last: widened(numbers[first:last]), *numbers.shape
-        )
+        with np.errstate(invalid="ignore", over="ignore"):
+            matrix = QuantisedMatrix.from_numbers(
+                lambda first, last: widened(numbers[first:last]), *numbers.shape
+            )
+        if not matrix.is_finite:
+            refuse(name)
         matrices.append(matrix)
         return matrix
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.errors import BrokenModel
 from accel.files.folder_architecture import EMBEDDING, HEAD, FolderArchitecture
 from accel.files.rope import rope_table
-from accel.files.safetensors import first_byte
+from accel.files.safetensors import AGAIN, first_byte
 from accel.models.cpu.attention import Floats, Shape
 from accel.models.cpu.decoder import Decoder
 from accel.models.cpu.named_tensors import packed_weights, quantised_weights, widened
@@ -25,12 +26,13 @@ _TYPES: dict[str, np.dtype[Any]] = {
 
 
 def read_decoder(about: FolderModel, dtype: str) -> Decoder:
-    """The decoder of a folder that has a compiled forward, in ``fp32`` or ``int8``."""
+    """The decoder of a folder that has a compiled forward, in ``fp32`` or ``int8``. Raises
+    BrokenModel for weights that are no numbers."""
     found = about.architecture
     assert found is not None, "its caller asks first"
     tensors, matrices = _FolderTensors(found), tuple[QuantisedMatrix, ...]()
     if dtype == "int8":
-        weights, matrices = quantised_weights(tensors)
+        weights, matrices = quantised_weights(tensors, tensors.refuse)
     else:
         weights = packed_weights(tensors)
     return Decoder(
@@ -65,4 +67,12 @@ class _FolderTensors:
         return stored.reshape(entry.shape)
 
     def values(self, name: str) -> Floats:
-        return widened(self.numbers(name))
+        found = widened(self.numbers(name))
+        if not np.isfinite(found).all():
+            self.refuse(name)
+        return found
+
+    def refuse(self, name: str) -> NoReturn:
+        """Raises BrokenModel for a tensor that has values that are no numbers."""
+        file, _ = self._found.tensors[name]
+        raise BrokenModel(f"{file}: {name} has values that are no numbers", AGAIN)
