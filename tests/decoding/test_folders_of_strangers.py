@@ -176,7 +176,7 @@ def test_an_index_names_files_of_its_own_folder(tmp_path: Path, name: object) ->
     check_folder(made)
 
     index.write_text(json.dumps({"weight_map": dict.fromkeys(SHAPES, name)}))
-    with pytest.raises(BrokenModel, match=r"which is no \*\.safetensors file of its folder"):
+    with pytest.raises(BrokenModel, match=r"which is not a \*\.safetensors file of its folder"):
         check_folder(made)
     assert folder_architecture(made) is None
 
