@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,13 @@ def completion(folder: Path, workspace: Path, settings: Mapping[str, str]) -> st
         )
         driver.open(f"{uri}/double.py", text)
         asked = inline(f"{uri}/double.py", 2, len("    height = rectangle.hei"))
-        items = driver.request("textDocument/inlineCompletion", asked, START_S)["items"]
+        items: list[dict[str, Any]] = []
+        for _ in range(30):  # a slow machine answers the first ones too early
+            if items := driver.request("textDocument/inlineCompletion", asked, START_S)["items"]:
+                break
+            reason = driver.request("redraft/status", {}, START_S)["reason"]
+            print("no completion:", reason)
+            time.sleep(2)
         assert driver.close(START_S) == 0
         return str(items[0]["insertText"])
     finally:
