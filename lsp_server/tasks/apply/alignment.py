@@ -17,8 +17,8 @@ from lsp_server.tasks.apply.line_costs import NEVER, OUT_OF_SCOPE, FileLines, Li
 if TYPE_CHECKING:
     from lsp_server.tasks.apply.line_costs import Cells
 
-MOST_STARTS = 40
-"""So many starts of a hunk are looked at closely."""
+MOST_STARTS = 8
+"""So many starts of a hunk are looked at closely, the cheapest."""
 
 
 class Region(NamedTuple):
@@ -89,7 +89,8 @@ def _every(
     other = len(forward.hunks) - 1 - number
     behind = _cost(backward.before[other])[::-1]
     through = _cost(forward.before[number]) + _cost(backward.behind[other])[::-1]
-    for start in map(int, np.flatnonzero(through <= most)[:MOST_STARTS]):
+    starts = np.flatnonzero(through <= most)
+    for start in map(int, starts[np.argsort(through[starts], kind="stable")][:MOST_STARTS]):
         above = forward.until(number - 1, forward.start_of_gap(number, start))
         costs = forward.from_start(number, start) + behind
         for end in map(int, np.flatnonzero(costs <= most)):
