@@ -127,7 +127,7 @@ for name, (changed, *said) in WITH_CONFIG.items():
 # config.json
 
 
-@FILES.add("cannot be read (Is a directory)", "who may read it")
+@FILES.add("cannot be read (Is a directory)", "check its permissions")
 def config_folder(folder: Path) -> str:
     model = without(folder, "config.json")
     (folder / "model" / "config.json").mkdir()

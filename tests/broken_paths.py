@@ -18,7 +18,7 @@ WRITTEN: dict[str, tuple[str, str, str]] = {
     "unknown_user": ("~nobody-of-that-name/model", "a user who is not here", "whole path"),
     "web_address": (
         "https://huggingface.co/Qwen/Qwen2.5-Coder-0.5B/tree/main",
-        "address of the web",
+        "is a web address",
         "hf download Qwen/Qwen2.5-Coder-0.5B",
     ),
     "offline_id": ("someone/some-model", "not on this machine", "hf download someone/some-model"),

@@ -108,7 +108,7 @@ def test_the_hash_is_that_of_the_file() -> None:
 
 
 def test_damaged_and_missing_files(tmp_path: Path) -> None:
-    with pytest.raises(ModelNotFound, match="no folder"):
+    with pytest.raises(ModelNotFound, match="is not a folder"):
         Tokenizer.from_folder(tmp_path / "nothing")
     with pytest.raises(ModelNotFound):
         Tokenizer.from_folder(tmp_path)
