@@ -15,6 +15,8 @@ local selected = {}
 local running = {}
 ---@type table<integer, boolean>
 local scheduled = {}
+---@type table<integer, any[]> the text and the cursor that the user asked for by hand last
+local by_hand = {}
 
 ---@return boolean
 function M.available()
@@ -97,9 +99,15 @@ local function ask(bufnr, kind)
   if not owner or vim.api.nvim_get_current_buf() ~= bufnr then
     return
   end
-  client.cancel(owner, running[bufnr])
   local tick = vim.api.nvim_buf_get_changedtick(bufnr)
   local cursor = vim.api.nvim_win_get_cursor(0)
+  local is_by_hand = by_hand[bufnr] and vim.deep_equal(by_hand[bufnr], { tick, cursor })
+  if kind == 2 and is_by_hand then
+    -- Neovim tells of a typed key after the keys that came right behind it: the user has asked since.
+    return
+  end
+  by_hand[bufnr] = kind == 1 and { tick, cursor } or nil
+  client.cancel(owner, running[bufnr])
   local position = vim.lsp.util.make_position_params(0, owner.offset_encoding)
   local params = {
     textDocument = position.textDocument,
