@@ -6,14 +6,14 @@ import os
 import sys
 
 
+def system_name() -> str:
+    """``linux``, ``darwin`` or ``win32``, as what is installed is marked."""
+    return sys.platform
+
+
 def is_linux() -> bool:
     """Linux, WSL among it."""
     return sys.platform == "linux"
-
-
-def is_linux_on_x86() -> bool:
-    """Linux on a processor of 64 bits by Intel, AMD or others like them."""
-    return is_linux() and os.uname().machine == "x86_64"
 
 
 def is_macos() -> bool:

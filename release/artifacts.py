@@ -16,7 +16,7 @@ import tempfile
 import venv
 from pathlib import Path
 
-from operating_system.system import is_linux_on_x86
+from accel.native.levels import level_here
 from release.bill_of_materials import bill_of_materials
 from release.distributions import (
     EPOCH,
@@ -26,7 +26,7 @@ from release.distributions import (
     constant,
     without_local_links,
 )
-from release.machine_code import add_machine_code
+from release.machine_code import add_machine_code, told_code
 
 CLIENTS = ROOT / "editor-clients"
 SUMS = "SHA256SUMS"
@@ -34,11 +34,12 @@ SUMS = "SHA256SUMS"
 
 def build(folder: Path, *, with_extension: bool = True, levels: list[str] | None = None) -> None:
     """Build into an empty or former folder of a release. The extension needs npm. levels: of
-    instructions, for which the wheel brings compiled code; by default all, where this is Linux."""
+    instructions, for which the wheel brings compiled code; by default all that this machine
+    compiles for."""
     folder.mkdir(parents=True, exist_ok=True)
     version = str(constant("lsp_server/shared/version.py", "VERSION"))
     wheel, _ = build_wheel(folder), build_sdist(folder)
-    if is_linux_on_x86() and levels != []:
+    if level_here() is not None and levels != []:
         add_machine_code(wheel, ROOT / "build" / "machine-code", levels)
     with tempfile.TemporaryDirectory() as scratch:
         server = Path(scratch) / "server"
@@ -56,6 +57,8 @@ def build(folder: Path, *, with_extension: bool = True, levels: list[str] | None
     write_sums(folder)
     for file in sorted(folder.iterdir()):
         print(f"{file.stat().st_size:>12,}  {file.name}")
+    for line in told_code(wheel):
+        print(f"the wheel has code for {line}")
 
 
 def pack_server(folder: Path, wheel: Path) -> None:

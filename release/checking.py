@@ -19,6 +19,7 @@ from typing import Any
 from lsp_server.commands.demo.client import DemoClient, private_environment
 from release.artifacts import SUMS, sha256
 from release.extension_manifest import extension_problems
+from release.machine_code import told_code
 
 PATIENCE_S = 900.0
 """The first start compiles, and a package may come from far away."""
@@ -82,6 +83,8 @@ def check(folder: Path, model: Path, neovim: Path | None) -> None:
     for name, count in check_bill(_only(folder, "*.cdx.json")).items():
         print(f"bill of materials: {count} packages of {name}")
     wheel = _only(folder, "*-none-any.whl")
+    for line in told_code(wheel):
+        print(f"{wheel.name}: code for {line}")
     with tempfile.TemporaryDirectory(prefix="redraft-release-") as scratch:
         home = Path(scratch)
         surroundings = private_environment(home / "home")

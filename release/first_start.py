@@ -36,14 +36,16 @@ service.load()
 seconds, processor_s = time.time() - began, time.process_time()
 service.warm_up()
 service.close()
+from accel.native.machine_code import packed_code
 compiled = [name for name in names if name.split(".")[0] in ("accel", "repo_index")]
-print(json.dumps([seconds, processor_s, len(compiled)]))
+print(json.dumps([seconds, processor_s, len(compiled), packed_code() is not None]))
 """
 
 
 def first_start(wheel: Path, model: Path) -> None:
     """Print the seconds of a process from its start with empty caches to a model that is ready, and
-    of a second one. Both have the packages of this environment and the wheel's own code."""
+    of a second one. Both have the packages of this environment and the wheel's own code. Raises
+    SystemExit where the wheel has code for this machine and something was compiled."""
     with tempfile.TemporaryDirectory() as scratch:
         installed = Path(scratch, "installed")
         with zipfile.ZipFile(wheel) as files:
@@ -56,8 +58,12 @@ def first_start(wheel: Path, model: Path) -> None:
             done = subprocess.run(
                 command, check=True, capture_output=True, text=True, env=kept | homes
             )
-            seconds, processor_s, compiled = json.loads(done.stdout.splitlines()[-1])
+            seconds, processor_s, compiled, was_packed = json.loads(done.stdout.splitlines()[-1])
             print(
                 f"{name} start: ready in {seconds:.2f} s, {processor_s:.2f} s of the processor; "
                 f"{compiled} functions were compiled"
             )
+            if compiled and was_packed:
+                raise SystemExit(
+                    f"release: {wheel.name} has code for this machine that does not fit"
+                )

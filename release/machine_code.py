@@ -1,9 +1,11 @@
-"""Puts compiled code into the wheel, so that nobody who installs it on Linux waits for a compiler.
+"""Puts compiled code into the wheel, so that nobody who installs it on Linux, or on a Mac of
+Apple's processors, waits for a compiler.
 
 What the parts of a first start call is compiled for this processor, in order to learn the types
 that it is called with, and then by these types, without running, for every other level. So any
-processor of x86 compiles for all of them, and for those of Arm. It is compiled by the Python that
-runs this, for that version of Python. Run as a program this file does one of both.
+processor of x86 compiles for all of them, and for Linux on Arm; a Mac compiles for Macs. It is
+compiled by the Python that runs this, for that version of Python. Run as a program this file does
+one of both.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
@@ -27,12 +29,8 @@ from typing import Any
 
 PACKAGES = ("accel", "repo_index")
 COMPILED = Path("accel", "native", "compiled")
-HAS_CODE = (
-    'sys_platform == "linux" and (platform_machine == "x86_64" or platform_machine == "aarch64")'
-)
-HAS_NO_CODE = (
-    'sys_platform != "linux" or (platform_machine != "x86_64" and platform_machine != "aarch64")'
-)
+PLATFORM = "Supported-Platform: "
+"""The field of a wheel's metadata for what it was compiled for."""
 ARM_TRIPLE = "aarch64-unknown-linux-gnu"
 """As LLVM calls a process there, which Numba compares."""
 DATE = (2020, 1, 1, 0, 0, 0)
@@ -56,22 +54,23 @@ def add_machine_code(wheel: Path, kept: Path, levels: list[str] | None = None) -
         compile_levels(unpacked, of_source, levels)
         shutil.rmtree(unpacked / COMPILED, ignore_errors=True)
         shutil.copytree(of_source, unpacked / COMPILED)
-        _pin_numba(unpacked)
+        _describe(unpacked)
         _write_wheel(unpacked, wheel)
 
 
 def compile_levels(installation: Path, kept: Path, wanted: list[str] | None) -> None:
     """Compile what an installation has for some levels, by default for all, where it was not."""
-    from accel.native.levels import LEVELS, level_here
-    from accel.native.machine_code import PYTHON, pack
+    from accel.native.levels import ARM_LEVELS, LEVELS, level_here
+    from accel.native.machine_code import MADE_FOR, pack
     from operating_system.machine import cores
 
     here = level_here()
-    assert here is not None, "this needs Linux and a processor with AVX2"
+    assert here is not None, "this needs Linux with AVX2, or a processor of Arm with dot products"
+    usual = ARM_LEVELS if here in ARM_LEVELS else LEVELS
     left = [
         name
-        for name in (LEVELS if wanted is None else wanted)
-        if not [*kept.glob(f"{name}.{PYTHON}.*")]
+        for name in (usual if wanted is None else wanted)
+        if not [*kept.glob(f"{name}.{MADE_FOR}.*")]
     ]
     with tempfile.TemporaryDirectory() as scratch:
         signatures = Path(scratch, "signatures")
@@ -129,9 +128,9 @@ def record(file: Path) -> None:
 
 def compile_by_types(file: Path) -> None:
     """Compile without running what ``record`` ran."""
-    from accel.native.levels import ARM_LEVELS, level_in_use
+    from accel.native.levels import ARM_LEVELS, level_here, level_in_use
 
-    if level_in_use() in ARM_LEVELS:
+    if level_in_use() in ARM_LEVELS and level_here() not in ARM_LEVELS:
         answer_as_arm()
     from numba import types
 
@@ -183,17 +182,59 @@ def _digest(installation: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _pin_numba(unpacked: Path) -> None:
-    """Have the wheel ask for the Numba that reads its code, where there is such code."""
-    (file,) = unpacked.glob("*.dist-info/METADATA")
-    lines = file.read_text("utf-8").splitlines()
-    asked = [n for n, line in enumerate(lines) if line.startswith("Requires-Dist: numba")]
-    any_version = lines[asked[-1]].partition(";")[0]
-    lines[asked[0] : asked[-1] + 1] = [
-        f"Requires-Dist: numba=={metadata.version('numba')}; {HAS_CODE}",
-        f"{any_version}; {HAS_NO_CODE}",
+def held_code(names: Iterable[str]) -> dict[tuple[str, str, str], list[str]]:
+    """Which code archives hold, by their names: by system and machine, as environment markers call
+    them, and level, the versions of Python."""
+    from accel.native.levels import ARM_LEVELS
+
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for name in sorted(names):
+        level, system, python = name.split(".")[:3]
+        arm = "arm64" if system == "darwin" else "aarch64"
+        machine = arm if level in ARM_LEVELS else "x86_64"
+        found.setdefault((system, machine, level), []).append(f"{python[2]}.{python[3:]}")
+    return found
+
+
+def told_code(wheel: Path) -> list[str]:
+    """Which code a wheel says that it holds. Raises SystemExit where it holds another."""
+    with zipfile.ZipFile(wheel) as files:
+        names = files.namelist()
+        (metadata_name,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        lines = files.read(metadata_name).decode().splitlines()
+    told = [line for line in lines if line.startswith(PLATFORM)]
+    held = [Path(name).name for name in names if Path(name).parent == COMPILED]
+    if told != _platform_lines(held_code(held)):
+        raise SystemExit(f"release: {wheel.name} says {told or 'nothing'}, and holds {held}")
+    return [line.removeprefix(PLATFORM) for line in told]
+
+
+def _platform_lines(held: dict[tuple[str, str, str], list[str]]) -> list[str]:
+    return [
+        f"{PLATFORM}{system}-{machine} with {level}, Python {', '.join(pythons)}"
+        for (system, machine, level), pythons in held.items()
     ]
+
+
+def _describe(unpacked: Path) -> None:
+    """Have a wheel's metadata say which code it holds, and ask, where it holds some, for the Numba
+    that reads it."""
+    (file,) = unpacked.glob("*.dist-info/METADATA")
+    held = held_code(one.name for one in (unpacked / COMPILED).glob("*.tar.xz"))
+    lines = [one for one in file.read_text("utf-8").splitlines() if not one.startswith(PLATFORM)]
+    asked = [n for n, line in enumerate(lines) if line.startswith("Requires-Dist: numba")]
+    required = [lines[asked[-1]].partition(";")[0]]
+    if places := dict.fromkeys((system, machine) for system, machine, _ in held):
+        here = " or ".join(_at(*place, "==", "and") for place in places)
+        elsewhere = " and ".join(_at(*place, "!=", "or") for place in places)
+        pinned = f"Requires-Dist: numba=={metadata.version('numba')}"
+        required = [f"{pinned}; {here}", f"{required[0]}; {elsewhere}"]
+    lines[asked[0] : asked[-1] + 1] = [*required, *_platform_lines(held)]
     file.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _at(system: str, machine: str, compared: str, joined: str) -> str:
+    return f'(sys_platform {compared} "{system}" {joined} platform_machine {compared} "{machine}")'
 
 
 def _write_wheel(unpacked: Path, target: Path) -> None:

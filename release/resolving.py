@@ -19,7 +19,10 @@ NEWEST = 14
 """The newest Python 3 that is promised."""
 PINNED_FROM = 11
 """The oldest for which the pinned versions exist."""
-SYSTEMS = ("x86_64-manylinux_2_28", "aarch64-apple-darwin", "x86_64-pc-windows-msvc")
+SYSTEMS = (
+    *("x86_64-manylinux_2_28", "aarch64-manylinux_2_28"),
+    *("aarch64-apple-darwin", "x86_64-pc-windows-msvc"),
+)
 _AT_ONCE = 5
 """Resolutions mostly wait for the package index."""
 

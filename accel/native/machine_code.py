@@ -2,8 +2,8 @@
 compiler.
 
 An installation may come with code that was compiled elsewhere, in one archive for each level of
-instructions and version of Python, named LEVEL.pyXY.HASH.tar.xz. The first process that compiles
-unpacks it; then it is what this machine compiled itself.
+instructions, system and version of Python, named LEVEL.SYSTEM.pyXY.HASH.tar.xz. The first process
+that compiles unpacks it; then it is what this machine compiled itself.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from filelock import FileLock
 from accel.native.levels import level_in_use
 from operating_system.files import replace_file
 from operating_system.folders import cache_folder
+from operating_system.system import system_name
 
 CACHE_DIR = "NUMBA_CACHE_DIR"
 INSTALLATION = Path(__file__).parents[2]
 """The folder that the packages lie in."""
 PACKED = Path(__file__).with_name("compiled")
-PYTHON = f"py{sys.version_info[0]}{sys.version_info[1]}"
+MADE_FOR = f"{system_name()}.py{sys.version_info[0]}{sys.version_info[1]}"
+"""What code is of besides a level. A level of Arm is of several systems, whose code differs."""
 
 
 def code_folder() -> Path:
@@ -45,11 +47,15 @@ def use_cache() -> None:
         unpack(folder)
 
 
+def packed_code(packed: Path = PACKED) -> Path | None:
+    """The archive of compiled code that fits this process, where the installation has one."""
+    level = level_in_use()
+    return next(packed.glob(f"{level}.{MADE_FOR}.*.tar.xz"), None) if level else None
+
+
 def unpack(cache: Path, packed: Path = PACKED, installation: Path = INSTALLATION) -> None:
     """Unpack the archive that fits this process into a cache, once. Raises OSError or TarError."""
-    level = level_in_use()
-    archive = next(packed.glob(f"{level}.{PYTHON}.*.tar.xz"), None) if level else None
-    if archive is None:
+    if (archive := packed_code(packed)) is None:
         return
     done = cache / f"{_name_of(installation)}.{archive.name.removesuffix('.tar.xz')}"
     if done.exists():
@@ -85,7 +91,7 @@ def pack(cache: Path, target: Path, level: str, installation: Path = INSTALLATIO
                 with file.open("rb") as stream:
                     files.addfile(about, stream)
     digest = hashlib.sha256(unnamed.read_bytes()).hexdigest()[:16]
-    return Path(shutil.move(unnamed, target / f"{level}.{PYTHON}.{digest}.tar.xz"))
+    return Path(shutil.move(unnamed, target / f"{level}.{MADE_FOR}.{digest}.tar.xz"))
 
 
 def folder_of(package: Path) -> str:

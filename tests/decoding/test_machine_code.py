@@ -13,7 +13,7 @@ import pytest
 from numba.core.caching import UserProvidedCacheLocator
 
 from accel.native.levels import LEVELS, X86_LEVELS, level_here, level_in_use
-from accel.native.machine_code import folder_of, pack, unpack
+from accel.native.machine_code import MADE_FOR, folder_of, pack, packed_code, unpack
 from accel.native.processor import processor
 
 PROCESSORS = {
@@ -121,6 +121,7 @@ def test_what_is_packed_is_unpacked_where_numba_looks_for_it(
     archive = pack(cache, archives, "avx2", made)
     for name, setting in LEVELS["avx2"].settings.items():
         monkeypatch.setenv(name, setting)
+    assert packed_code(archives) == archive
     unpack(target, archives, installed)
     found = {file.read_text(): file for file in target.rglob("*.nb[ci]")}
     assert set(found) == {"outer.f.1.nbc", "module.g.nbi"}
@@ -169,3 +170,21 @@ def test_a_library_in_a_process_of_others_keeps_its_code_in_the_users_folder(
     place, is_untouched = done.stdout.split()
     assert Path(place).is_relative_to(tmp_path / "redraft" / "machine-code")
     assert is_untouched == "True"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_code_of_another_system_or_python_is_passed_over(
+    level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Mac and a Linux machine may have the same level."""
+    for name, setting in LEVELS[level].settings.items():
+        monkeypatch.setenv(name, setting)
+    others = [f"{level}.{system}.py311.0" for system in ("linux", "darwin", "win32")]
+    others += [f"{other}.{MADE_FOR}.0" for other in LEVELS if other != level]
+    for other in others:
+        if not other.startswith(f"{level}.{MADE_FOR}."):
+            (tmp_path / f"{other}.tar.xz").touch()
+    assert packed_code(tmp_path) is None
+    own = tmp_path / f"{level}.{MADE_FOR}.0.tar.xz"
+    own.touch()
+    assert packed_code(tmp_path) == own

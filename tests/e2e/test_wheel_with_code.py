@@ -21,7 +21,7 @@ from gguf_models import random_module, save_gguf
 from python_environments import python_environment
 
 from accel.native.levels import LEVELS, level_here
-from accel.native.machine_code import PYTHON
+from accel.native.machine_code import MADE_FOR
 from release.machine_code import add_machine_code
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,7 +135,7 @@ def test_a_start_from_the_wheel_compiles_nothing(
     installed = tmp_path / "installed"
     with zipfile.ZipFile(wheel) as files:
         files.extractall(installed)
-    (archive,) = (installed / "accel" / "native" / "compiled").glob(f"{level}.{PYTHON}.*")
+    (archive,) = (installed / "accel" / "native" / "compiled").glob(f"{level}.{MADE_FOR}.*")
     libraries = str(distribution("numba").locate_file(""))
     assert libraries.encode() not in lzma.decompress(archive.read_bytes())
     before = {file for file in installed.rglob("*") if "__pycache__" not in file.parts}

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from lsp_server.commands.cli.commands import COMMANDS
+from release.resolving import promised_pythons
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / ".github" / "workflows" / "systems.yml"
@@ -41,7 +42,8 @@ def lines(job: Any) -> list[list[str]]:
 
 def test_three_systems_and_the_oldest_python_are_among_them(job: Any) -> None:
     matrix = job["strategy"]["matrix"]
-    assert [name.partition("-")[0] for name in matrix["system"]] == ["ubuntu", "macos", "windows"]
+    assert {name.partition("-")[0] for name in matrix["system"]} == {"ubuntu", "macos", "windows"}
+    assert any(name.endswith("-arm") for name in matrix["system"])
     pythons = {*matrix["python"], *(one["python"] for one in matrix["include"])}
     oldest = re.search(r'^requires-python = ">=(.*)"$', PROJECT, re.MULTILINE)
     assert oldest is not None
@@ -72,3 +74,22 @@ def test_what_it_installs_has_a_name(job: Any) -> None:
     installed = [words[-1] for words in lines(job) if "install" in words]
     assert installed == [".", ".[dev]"]
     assert "\ndev = [" in PROJECT
+
+
+def test_every_system_compiles_what_it_alone_compiles_and_starts_from_it() -> None:
+    """A release has code of each promised Python, compiled with the same Numba."""
+    jobs = yaml.safe_load((FILE.with_name("release.yml")).read_text("utf-8"))["jobs"]
+    matrix = jobs["compile"]["strategy"]["matrix"]
+    assert {name.partition("-")[0] for name in matrix["system"]} == {"ubuntu", "macos"}
+    assert matrix["python"] == [f"3.{minor}" for minor in promised_pythons()]
+    for job in jobs.values():
+        installs = [line for line in lines(job) if line[:4] == ["python", "-m", "pip", "install"]]
+        assert all(line[4] == "$(grep ^numba== constraints.txt)" for line in installs)
+    uploaded = {
+        step["with"]["name"] for step in jobs["compile"]["steps"] if "name" in step.get("with", {})
+    }
+    assert uploaded == {"machine-code-${{ matrix.system }}-${{ matrix.python }}"}
+    assert any(name.endswith("-arm") for name in jobs["start"]["strategy"]["matrix"]["system"])
+    (start,) = [line for line in lines(jobs["start"]) if line[:3] == ["python", "-m", "release"]]
+    assert start[3] == "first-start"
+    assert (ROOT / start[-1]).is_dir()

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from accel.errors import HOW_TO_CHOOSE
 from accel.native.levels import ARM_LEVELS, level_here
+from accel.native.machine_code import packed_code
 from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.commands.cli.terminal import terminal
 from lsp_server.models.choices import choices_file, read_choices
@@ -29,6 +30,7 @@ from lsp_server.shared.settings import Settings
 from operating_system.file_systems import most_watches
 from operating_system.folders import data_folder
 from operating_system.machine import cores
+from operating_system.system import is_linux
 
 PACKAGES = ("tokenizers", "pygls", "lsprotocol", "watchdog", "numba")
 ANOTHER_MODEL = "choose another one: redraft models"
@@ -139,10 +141,18 @@ def _package(name: str) -> Finding:
 
 def _processor() -> Finding:
     level = level_here()
-    told = ", which was tried on an emulated processor alone" if level in ARM_LEVELS else ""
-    return Finding(
-        "processor", f"{cores()} cores, code for {level or 'this processor alone'}{told}"
-    )
+    made = "which came with Redraft" if packed_code() is not None else "which is compiled here"
+    told = f"{cores()} cores; code for {level or 'this processor alone'}, {made}"
+    return Finding("processor", f"{told}; it was tested {_where_tested(level)}")
+
+
+def _where_tested(level: str | None) -> str:
+    """Where code for a level of instructions has run, beside what this machine is."""
+    if level in ARM_LEVELS:
+        return "on emulated processors under Linux alone"
+    if not is_linux():
+        return "under Linux alone"
+    return "on such processors" if level is not None else "on other processors alone"
 
 
 def _memory() -> Finding:

@@ -96,3 +96,32 @@ def test_it_says_which_proxy_and_which_certificates_count(
     assert "gone.pem cannot be read" in finding.remedy
     monkeypatch.delenv("SSL_CERT_FILE")
     assert found("network", None).found.endswith("certificates of the system")
+
+
+@pytest.mark.parametrize(
+    ("system", "level", "told"),
+    [
+        ("linux", "avx512-vnni", "code for avx512-vnni, {}; it was tested on such processors"),
+        ("linux", "avx-vnni", "code for avx-vnni, {}; it was tested on such processors"),
+        ("linux", "avx2", "code for avx2, {}; it was tested on such processors"),
+        ("linux", None, "code for this processor alone, {}; it was tested on other processors "),
+        ("linux", "neon-i8mm", "neon-i8mm, {}; it was tested on emulated processors under Linux "),
+        ("linux", "neon-dotprod", "{}; it was tested on emulated processors under Linux alone"),
+        ("darwin", "neon-i8mm", "{}; it was tested on emulated processors under Linux alone"),
+        ("darwin", "neon-dotprod", "{}; it was tested on emulated processors under Linux alone"),
+        ("darwin", None, "code for this processor alone, {}; it was tested under Linux alone"),
+        ("win32", "neon-dotprod", "{}; it was tested on emulated processors under Linux alone"),
+        ("win32", None, "code for this processor alone, {}; it was tested under Linux alone"),
+    ],
+)
+@pytest.mark.parametrize("came", [True, False])
+def test_it_says_what_code_is_for_where_it_is_from_and_where_it_was_tested(
+    system: str, level: str | None, told: str, came: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor_command, "level_here", lambda: level)
+    monkeypatch.setattr(doctor_command, "packed_code", lambda: Path("archive") if came else None)
+    monkeypatch.setattr(doctor_command, "is_linux", lambda: system == "linux")
+    finding = doctor_command._processor()
+    origin = "which came with Redraft" if came else "which is compiled here"
+    assert told.format(origin) in finding.found
+    assert not finding.remedy
