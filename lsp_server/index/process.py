@@ -186,7 +186,12 @@ class IndexerLoop:
                 )  # fmt: skip
 
         work = workspace.indexer.rebuild if rebuild else workspace.indexer.refresh
-        work(progress=report)
+        try:
+            work(progress=report)
+        except Exception as error:
+            # Whoever waits for the index would wait forever.
+            self._tell_of(workspace, "state", state="failed", message=str(error))
+            raise
         self._tell_of(workspace, "written")
         self._tell_ready(workspace)
         self._slow_tasks.put(lambda: self._merge(workspace))

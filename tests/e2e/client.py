@@ -269,6 +269,13 @@ def greeted(environment: dict[str, str]) -> Driver:
     return driver
 
 
+def wait_until_ready(driver: Driver, seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while (told := driver.request("redraft/status", {}))["state"] != "ready":
+        assert time.monotonic() < deadline, told
+        time.sleep(0.05)
+
+
 def wait_until(holds: Callable[[], bool], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not holds():

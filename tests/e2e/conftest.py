@@ -79,6 +79,16 @@ def environment() -> Iterator[dict[str, str]]:
         command(made, "stop")
 
 
+@pytest.fixture
+def own_environment() -> Iterator[dict[str, str]]:
+    """A private home of one test, which may change what its user chose: an editor of another test
+    would take that up."""
+    with tempfile.TemporaryDirectory(prefix="redraft-e2e-") as folder:
+        made = private_environment(Path(folder))
+        yield made
+        command(made, "stop")
+
+
 @pytest.fixture(scope="session")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("workspace")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from small_model import SMALL_MODEL, choose_small_model
+from small_model import SMALL_MODEL
 
 from .client import Driver, command, profile
 
@@ -21,42 +21,41 @@ def names(path: str) -> Callable[[Any], bool]:
 
 
 def test_an_open_editor_takes_up_a_choice_unless_it_names_a_model(
-    environment: dict[str, str], tmp_path: Path
+    own_environment: dict[str, str], tmp_path: Path
 ) -> None:
     broken = tmp_path / "chosen.gguf"
     broken.write_bytes(b"GGUF")
-    kept = Path(environment["XDG_CONFIG_HOME"]) / "redraft" / "models.json"
-    open_editor, own = Driver(environment), Driver(environment)
+    kept = Path(own_environment["XDG_CONFIG_HOME"]) / "redraft" / "models.json"
+    open_editor, own = Driver(own_environment), Driver(own_environment)
     open_editor.initialize(profile("vscode"))
     own.initialize(profile("vscode"), settings={"model": {"path": "/nowhere/else"}})
     own.wait_for(names("/nowhere/else"))
-    refused = command(environment, "models", "use", str(broken))
+    refused = command(own_environment, "models", "use", str(broken))
     assert refused.returncode == 1
     assert "damaged" in refused.stderr
     assert "chosen.gguf" not in kept.read_text()
     try:
         kept.write_text(json.dumps({"completion": str(broken)}))
         # The choice of a draft model alone has the editors read the file again.
-        assert command(environment, "models", "use", "none", "--for", "drafts").returncode == 0
+        assert command(own_environment, "models", "use", "none", "--for", "drafts").returncode == 0
         told = open_editor.wait_for(names(str(broken)))
         assert told["params"]["state"] in ("loading", "error")
         assert not any(map(names(str(broken)), own.notifications))
-        done = command(environment, "models", "use", "none")
+        done = command(own_environment, "models", "use", "none")
         assert done.returncode == 0, done.stderr
         assert "editor window(s) use it now" in done.stdout
     finally:
-        choose_small_model(kept.parents[1], Path(environment["XDG_CACHE_HOME"]))
         open_editor.close()
         own.close()
 
 
 def test_an_editor_lists_models_and_chooses_one(
-    environment: dict[str, str], tmp_path: Path
+    own_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    store = Path(environment["XDG_CACHE_HOME"]) / "llama.cpp" / "small"
+    store = Path(own_environment["XDG_CACHE_HOME"]) / "llama.cpp" / "small"
     shutil.copytree(SMALL_MODEL, store, ignore=shutil.ignore_patterns("draft"))
-    kept = Path(environment["XDG_CONFIG_HOME"]) / "redraft" / "models.json"
-    editor = Driver(environment)
+    kept = Path(own_environment["XDG_CONFIG_HOME"]) / "redraft" / "models.json"
+    editor = Driver(own_environment)
     try:
         editor.initialize(profile("vscode"))
         listed = editor.request("redraft/models", {})["models"]
@@ -74,5 +73,3 @@ def test_an_editor_lists_models_and_chooses_one(
         assert editor.request("workspace/executeCommand", back) == {"path": ""}
     finally:
         editor.close()
-        shutil.rmtree(store)
-        choose_small_model(kept.parents[1], Path(environment["XDG_CACHE_HOME"]))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .client import Driver, inline, status, wait_until
+from .client import Driver, inline, status, wait_until, wait_until_ready
 
 Connect = Callable[..., Driver]
 TEXT = """from shapes import Rectangle
@@ -140,7 +140,7 @@ def test_files_that_appear_and_vanish_are_followed(
     made.unlink()
     wait_until(lambda: files() == before)
     driver.request("workspace/executeCommand", {"command": "redraft.reindex"})
-    wait_until(lambda: first.request("redraft/status", {})["state"] == "ready")
+    wait_until_ready(first)
     assert files() == before
 
 
@@ -148,7 +148,7 @@ def test_a_killed_indexer_comes_back(environment: dict[str, str], first: Driver)
     pid = status(environment)["indexer_pid"]
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: status(environment)["indexer_pid"] not in (pid, None))
-    wait_until(lambda: first.request("redraft/status", {})["state"] == "ready")
+    wait_until_ready(first)
 
 
 def test_a_killed_engine_costs_only_the_running_request(

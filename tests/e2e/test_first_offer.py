@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from small_model import choose_small_model
-
 from .client import Driver, profile, wait_until
 
 
@@ -30,12 +28,12 @@ def joined(environment: dict[str, str], name: str = "vscode", **options: bool) -
     return editor
 
 
-def test_the_first_start_offers_a_model_once(environment: dict[str, str], first: Driver) -> None:
-    kept = Path(environment["XDG_STATE_HOME"]) / "redraft" / "setup.json"
+def test_the_first_start_offers_a_model_once(own_environment: dict[str, str]) -> None:
+    kept = Path(own_environment["XDG_STATE_HOME"]) / "redraft" / "setup.json"
     kept.unlink()
-    chosen = Path(environment["XDG_CONFIG_HOME"]) / "redraft" / "models.json"
+    chosen = Path(own_environment["XDG_CONFIG_HOME"]) / "redraft" / "models.json"
     chosen.unlink()
-    editors = [joined(environment)]
+    editors = [joined(own_environment)]
     try:
         told = editors[0].request("redraft/status", {})
         assert (told["state"], told["message"]) == ("inactive", "no model is chosen")
@@ -44,7 +42,7 @@ def test_the_first_start_offers_a_model_once(environment: dict[str, str], first:
         assert "redraft models get default" in told["params"]["message"]
         assert len(messages(editors[0])) == 1
         assert offers(editors[0]) == [], "an editor without buttons is not asked"
-        editors.append(joined(environment, chooseModel=True))
+        editors.append(joined(own_environment, chooseModel=True))
         editors[1].wait_for(lambda message: message["method"] == "redraft/chooseModel")
         (offer,) = offers(editors[1])
         assert "none is chosen" in offer["message"]
@@ -53,12 +51,10 @@ def test_the_first_start_offers_a_model_once(environment: dict[str, str], first:
         assert titles == ["Fetch the Default", "Choose…", "Not Now"]
         wait_until(kept.is_file)
         assert json.loads(kept.read_text()) == {"answer": "Choose…"}
-        editors.append(joined(environment, chooseModel=True))
+        editors.append(joined(own_environment, chooseModel=True))
         editors[2].request("redraft/status", {})
         assert offers(editors[2]) == []
         kept.unlink()
     finally:
-        kept.write_text("{}")
-        choose_small_model(chosen.parents[1], Path(environment["XDG_CACHE_HOME"]))
         for editor in editors:
             editor.close()

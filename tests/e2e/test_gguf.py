@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,24 +11,15 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "decoding"))
 
 from gguf_models import random_module, save_gguf
 
-from .client import REPOSITORY, Driver, inline, private_environment, profile
+from .client import Driver, command, inline, profile
 
 READY_S = 300
 """What draws drafts is compiled in a new home."""
 
 
-@pytest.fixture
-def environment() -> Iterator[dict[str, str]]:
-    with tempfile.TemporaryDirectory(prefix="redraft-e2e-") as folder:
-        made = private_environment(Path(folder))
-        yield made
-        command = [sys.executable, "-m", "lsp_server", "stop"]
-        subprocess.run(command, env=made, cwd=REPOSITORY, capture_output=True, check=False)
-
-
 @pytest.mark.long
 def test_the_server_completes_with_a_file_and_indexes_in_its_tokens(
-    environment: dict[str, str], tmp_path: Path
+    own_environment: dict[str, str], tmp_path: Path
 ) -> None:
     sizes = {"hidden_size": 256, "intermediate_size": 512, "head_dim": 64}
     model = save_gguf(tmp_path / "m.gguf", random_module("qwen2", **sizes), "Q4_0")
@@ -39,7 +27,7 @@ def test_the_server_completes_with_a_file_and_indexes_in_its_tokens(
     work.mkdir()
     file = work / "total.py"
     file.write_text("def total(prices):\n    return \n", encoding="utf-8")
-    driver = Driver(environment)
+    driver = Driver(own_environment)
     try:
         driver.initialize(profile("vscode"), work, settings={"model": {"path": str(model)}})
         driver.open(file.as_uri(), file.read_text(encoding="utf-8"))
@@ -49,10 +37,6 @@ def test_the_server_completes_with_a_file_and_indexes_in_its_tokens(
         told = driver.request("redraft/status", {}, 60)
         assert told["model"].endswith("m.gguf Q4_0")
         assert told["promptTokens"] >= 256
-        command = [sys.executable, "-m", "lsp_server", "status"]
-        status = subprocess.run(
-            command, env=environment, cwd=REPOSITORY, capture_output=True, text=True, check=True
-        )
-        assert "m.gguf" in status.stdout
+        assert "m.gguf" in command(own_environment, "status").stdout
     finally:
         driver.kill()

@@ -10,7 +10,7 @@ from pathlib import Path
 from planted_secrets import SECRET_PATHS, schemes_of, token, word
 from seeds import Amount
 
-from .client import Driver, inline, status, wait_until
+from .client import Driver, inline, status, wait_until_ready
 
 Connect = Callable[..., Driver]
 SHOWN = "from pears import pears_for_all\n\n\ndef total(pears):\n    return "
@@ -50,7 +50,7 @@ def planted(connect: Connect, workspace: Path, environment: dict[str, str], coun
         driver.request("textDocument/inlineCompletion", inline(shown, 4, 11))
     assert len(status(environment)["held_back"]) >= min(count, 10)
     driver.request("workspace/executeCommand", {"command": "redraft.reindex"})
-    wait_until(lambda: driver.request("redraft/status", {})["state"] == "ready")
+    wait_until_ready(driver)
     assert driver.close() == 0
     home = Path(environment["HOME"])
     kept = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())

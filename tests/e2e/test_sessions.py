@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .client import PYTHON, Driver, command, inline, profile, status, wait_until
+from .client import PYTHON, Driver, command, inline, profile, status, wait_until, wait_until_ready
 from .test_faults import COLUMN, LINE, TEXT, suggestion
 
 Connect = Callable[..., Driver]
@@ -57,7 +57,7 @@ def test_each_document_belongs_to_its_folder_and_folders_come_and_go(
 
     change(added=[{"uri": second.as_uri(), "name": "second"}])
     wait_until(lambda: folders() == sorted([str(workspace), str(second)]))
-    wait_until(lambda: driver.request("redraft/status", {})["state"] == "ready")
+    wait_until_ready(driver)
     for folder in (workspace, second):
         uri = (folder / "typed.py").as_uri()
         driver.open(uri, TEXT)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ from lsp_server.engine.key import EngineKey
 from lsp_server.engine.memory import need_of
 from lsp_server.shared.settings import read_settings
 
-from .client import Driver, command, private_environment, profile, status
+from .client import Driver, command, profile, status
 
 READY_S = 300
 """The first load of such a file compiles its forward."""
@@ -25,14 +23,6 @@ FUNCTION = "def total(prices):\n    result = sum(prices)\n    return \n"
 WHOLE = {"start": {"line": 0, "character": 0}, "end": {"line": 2, "character": 11}}
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3 * READY_S)]
-
-
-@pytest.fixture
-def environment() -> Iterator[dict[str, str]]:
-    with tempfile.TemporaryDirectory(prefix="redraft-e2e-") as folder:
-        made = private_environment(Path(folder))
-        yield made
-        command(made, "stop")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +38,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_the_idle_model_gives_way_and_comes_back(
-    environment: dict[str, str], models: tuple[Path, Path], tmp_path: Path
+    own_environment: dict[str, str], models: tuple[Path, Path], tmp_path: Path
 ) -> None:
     suggests, edits = models
     alone = {"model": {"path": str(suggests), "device": "cpu"}}
@@ -60,7 +50,7 @@ def test_the_idle_model_gives_way_and_comes_back(
         "model": {"memoryMegabytes": most},
         "index": {"enabled": False},
     }
-    driver = Driver(environment)
+    driver = Driver(own_environment)
     try:
         driver.initialize(profile("vscode"), tmp_path, settings=settings)
         document = {"uri": (tmp_path / "priced.py").as_uri(), "version": 1}
@@ -69,16 +59,16 @@ def test_the_idle_model_gives_way_and_comes_back(
         edit = {"textDocument": document, "range": WHOLE, "instruction": "add type hints"}
 
         assert driver.request("redraft/explain", place, READY_S)["tokens"]
-        assert running(environment) == {"suggests"}
+        assert running(own_environment) == {"suggests"}
 
         assert driver.request("redraft/edit", edit, READY_S)["edit"]
-        assert running(environment) == {"edits"}
-        told = command(environment, "status").stdout
+        assert running(own_environment) == {"edits"}
+        told = command(own_environment, "status").stdout
         assert f"idle unloaded to make room for {edits}; the next request loads it again" in told
         assert f" of {most} MB for models" in told
 
         assert driver.request("redraft/explain", place, READY_S)["tokens"]
-        assert running(environment) == {"suggests"}
+        assert running(own_environment) == {"suggests"}
     finally:
         driver.kill()
 

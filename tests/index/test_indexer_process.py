@@ -17,6 +17,8 @@ from lsp_server.index import process as indexer_process
 from lsp_server.index.process import IndexerLoop
 from lsp_server.shared.processes.framing import Frame
 from repo_index import corpus, folder_watch
+from repo_index.errors import StoreUnwritable
+from repo_index.indexer import Indexer
 from tests.index.test_watcher import wait_for
 
 
@@ -102,6 +104,21 @@ def test_changes_that_are_not_announced_are_said(
     state = daemon.wait(ready)
     assert "nfs4" in state["message"]
     assert "changes are found every" in state["message"]
+
+
+def test_indexing_that_fails_is_said_and_can_be_tried_again(
+    daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise StoreUnwritable("no space left; free some")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(Indexer, "refresh", full)
+        daemon.open(tmp_path / "work")
+        failed = daemon.wait(lambda one: bool(one["state"] == "failed"))
+        assert failed["message"] == "no space left; free some"
+    daemon.send(op="reindex", folder=str(tmp_path / "work"))
+    assert daemon.wait(ready)["files"] == 1
 
 
 def test_nothing_is_indexed_while_a_request_decodes(

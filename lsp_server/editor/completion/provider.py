@@ -63,7 +63,7 @@ ALTERNATIVE_TEMPERATURE = 0.8
 AHEAD_S = 0.02
 """So long after an answer the next one is asked for: time to send it, and to see it superseded."""
 ALTERNATIVES_S = 1.0
-"""Alternatives that take longer are left out."""
+"""Alternatives that take longer are left out, but for one: whoever asks by hand waits for that."""
 
 NOT_SURE = "the model is not sure enough of what it suggests here; see redraft.completion.gate"
 
@@ -266,7 +266,7 @@ class CompletionProvider:
         texts: list[str] = []
         limit = time.monotonic() + ALTERNATIVES_S
         for seed in range(1, self._settings().completion.alternatives):
-            if time.monotonic() > limit:
+            if texts and time.monotonic() > limit:
                 break
             job = replace(self._job(ask), temperature=ALTERNATIVE_TEMPERATURE, seed=seed)
             try:

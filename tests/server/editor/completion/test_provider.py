@@ -167,6 +167,21 @@ def test_asking_by_hand_gives_several_different_ones() -> None:
     play(scene)
 
 
+def test_however_slow_the_machine_there_is_another_one_by_hand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(provider_module, "ALTERNATIVES_S", -1.0)
+
+    async def scene(session: Session) -> None:
+        asked = session.ask(invoked=True)
+        for text in ("path", "path", "sep"):
+            await settle()
+            session.fresh[-1].end(text)
+        assert texts(await asked) == ["path", "sep"]
+
+    play(scene, completion={"alternatives": 9})
+
+
 def test_one_line_in_the_middle_of_a_line_and_several_on_an_empty_one() -> None:
     async def scene(session: Session) -> None:
         session.ask(prefix="x = fo", document="a")
