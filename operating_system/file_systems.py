@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from pathlib import Path
 
 import psutil
@@ -34,10 +35,14 @@ def remote_file_system(folder: Path) -> str | None:
 
 def holds(folder: str, path: str) -> bool:
     """Whether a path is a folder or lies in it. Other systems than Linux spell a folder as it was
-    made, not as it was asked for."""
-    above = folder.rstrip(os.sep) + os.sep
-    begin = (path + os.sep)[: len(above)]
-    return begin == above or (not is_linux() and begin.casefold() == above.casefold())
+    made, not as it was asked for: in other letters, or with accents apart."""
+    above = folder.rstrip(os.sep).split(os.sep)
+    begin = path.split(os.sep)[: len(above)]
+    return begin == above or (not is_linux() and [*map(_spelt, begin)] == [*map(_spelt, above)])
+
+
+def _spelt(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def path_below(root: Path | str, path: str) -> str | None:
@@ -46,7 +51,7 @@ def path_below(root: Path | str, path: str) -> str | None:
     folder = str(root).rstrip(os.sep)
     if not holds(folder, path):
         return None
-    return path[len(folder) + 1 :].replace(os.sep, "/") or None
+    return "/".join(path.split(os.sep)[folder.count(os.sep) + 1 :]) or None
 
 
 def announces_by_folder() -> bool:

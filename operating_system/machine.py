@@ -6,11 +6,14 @@ import os
 
 import psutil
 
+from operating_system import macos
 from operating_system.control_groups import memory_limits, processor_quotas
+from operating_system.system import is_macos
 
 
 def cores() -> int:
-    """Processors that this process may use, fewer where OMP_NUM_THREADS says so.
+    """Processors that this process may use, on a Mac the fast ones; fewer where OMP_NUM_THREADS
+    says so.
 
     A quota of 2.5 processors counts as two: the system stops a third thread in the middle of a
     forward, and the others wait for it.
@@ -28,11 +31,13 @@ def _allowed() -> int:
         return len(psutil.Process().cpu_affinity())
     except (AttributeError, OSError, psutil.Error):
         # macOS knows no such thing.
-        return os.cpu_count() or 1
+        return (macos.performance_cores() if is_macos() else None) or os.cpu_count() or 1
 
 
 def free_bytes() -> int:
     """Bytes that are free on this machine and within the container's limits."""
+    if is_macos() and (unused := macos.unused_bytes()) is not None:
+        return unused
     lefts = (limit.left for limit in memory_limits())
     return min([int(psutil.virtual_memory().available), *lefts])
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from operating_system.system import is_linux, is_windows
+from operating_system import macos
+from operating_system.system import is_linux, is_macos, is_windows
 
 if TYPE_CHECKING:
     import asyncio
@@ -24,6 +25,8 @@ _NO_WINDOW, _NEW_GROUP, _OUT_OF_JOB = 0x08000000, 0x00000200, 0x01000000
 """``CREATE_NO_WINDOW``, ``CREATE_NEW_PROCESS_GROUP`` and ``CREATE_BREAKAWAY_FROM_JOB``."""
 _BELOW_NORMAL = 0x4000
 LOOK_S = 0.05
+MANY_FILES = 4096
+"""Files and connections that a process may have open: ``launchd`` starts an editor with 256."""
 
 
 def start_detached(
@@ -58,6 +61,26 @@ def lower_priority(steps: int) -> None:
             psutil.Process().nice(_BELOW_NORMAL)
         else:
             os.nice(steps)
+
+
+def stay_quick(reason: str) -> None:
+    """Have the system leave this process as quick as it is while its editor is hidden, where it
+    would not (macOS). reason: for who looks at what runs."""
+    if is_macos():
+        with contextlib.suppress(OSError, AttributeError):
+            macos.stay_quick(reason)
+
+
+def allow_many_files() -> None:
+    """Have this process, and those that it starts, open ``MANY_FILES`` or what it may at most."""
+    if sys.platform != "win32":
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = MANY_FILES if hard == resource.RLIM_INFINITY else min(hard, MANY_FILES)
+        if soft != resource.RLIM_INFINITY and soft < most:
+            with contextlib.suppress(ValueError, OSError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def on_end_signal(

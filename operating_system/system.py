@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
+
+TRANSLATED = (
+    "this Python is for x86, and an Arm processor translates it, which takes several times as "
+    "long; install Redraft with a Python for arm64"
+)
+"""What to say where ``is_translated``."""
 
 
 def system_name() -> str:
@@ -29,3 +36,20 @@ def is_macos_on_arm() -> bool:
 def is_windows() -> bool:
     """Windows itself."""
     return sys.platform == "win32"
+
+
+@cache
+def is_translated() -> bool:
+    """Whether this Python is one of x86 whose instructions an Arm processor has translated: by
+    Rosetta on a Mac, or by Windows."""
+    if is_macos():
+        from operating_system.macos import asked
+
+        name = "sysctl.proc_translated"
+        return not is_macos_on_arm() and asked(name).get(name) == "1"
+    if not is_windows():
+        return False
+    import platform
+    import sysconfig
+
+    return platform.machine() == "ARM64" and sysconfig.get_platform() != "win-arm64"

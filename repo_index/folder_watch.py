@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from operating_system.file_systems import announces_by_folder, path_below, remote_file_system
+from operating_system.system import is_macos
 from repo_index.files import FileRules
 
 logger = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ def start_watch(
         raise OSError(f"changes on a {kind} file system are not announced")
     if announces_by_folder():
         return InotifyWatch(rules, changed, lost)
-    return ObserverWatch(rules.root, changed)
+    return ObserverWatch(rules.root, changed, lost)
 
 
 class InotifyWatch:
@@ -173,19 +174,23 @@ class InotifyWatch:
 class ObserverWatch:
     """watchdog's observer on the whole tree: one handle on macOS and Windows."""
 
-    def __init__(self, root: Path, changed: Callable[[str], None]) -> None:
+    def __init__(
+        self, root: Path, changed: Callable[[str], None], lost: Callable[[str], None]
+    ) -> None:
         """Raises OSError."""
         from watchdog.events import FileSystemEventHandler
-        from watchdog.observers import Observer
 
         class Handler(FileSystemEventHandler):
             def on_any_event(self, event: Any) -> None:
+                if event.event_type == "deleted" and os.fsdecode(event.src_path) == str(root):
+                    # The observer has ended with it.
+                    lost("the folder was moved or deleted")
                 for place in (event.src_path, getattr(event, "dest_path", "")):
                     path = path_below(root, os.fsdecode(place))
                     if path and event.event_type not in ("opened", "closed_no_write"):
                         changed(path)
 
-        self._observer: Any = Observer()
+        self._observer = _observer(lost)
         self._observer.schedule(Handler(), str(root), recursive=True)
         self._observer.daemon = True
         self._observer.start()
@@ -196,6 +201,30 @@ class ObserverWatch:
     def stop(self) -> None:
         """End the observer."""
         self._observer.stop()
+
+
+_DROPPED = 0x1 | 0x2 | 0x4
+"""``kFSEventStreamEventFlagMustScanSubDirs``, ``UserDropped`` and ``KernelDropped``."""
+
+
+def _observer(lost: Callable[[str], None]) -> Any:
+    """The observer of this system. Of FSEvents it is told, too, when macOS dropped notices, as it
+    does of thousands at once: watchdog passes over that."""
+    if not is_macos():
+        from watchdog.observers import Observer
+
+        return Observer()
+    from watchdog.observers.fsevents import FSEventsEmitter, FSEventsObserver
+
+    class Emitter(FSEventsEmitter):
+        def events_callback(self, paths: Any, inodes: Any, flags: Any, ids: Any) -> None:
+            if any(each & _DROPPED for each in flags):
+                lost("")
+            super().events_callback(paths, inodes, flags, ids)
+
+    observer: Any = FSEventsObserver()
+    observer._emitter_class = Emitter
+    return observer
 
 
 def _explained(call: Callable[[], Any]) -> Any:

@@ -7,6 +7,7 @@ import os
 from functools import cache
 from pathlib import Path
 
+from operating_system import macos
 from operating_system.system import is_linux, is_macos
 
 INSTRUCTIONS = "REDRAFT_INSTRUCTIONS"
@@ -51,16 +52,11 @@ def processor(file: Path = Path("/proc/cpuinfo")) -> str:
 def _asked_of_macos() -> tuple[str, bool, bool]:
     """The model, and whether it has dot products and i8mm. Where a name is not known (Intel's have
     none of them, nor has macOS 11) the others are answered."""
-    import subprocess
-
-    names = (
-        "machdep.cpu.brand_string",
-        *(f"hw.optional.arm.FEAT_{f}" for f in ("DotProd", "I8MM")),
-    )
-    told = subprocess.run(["sysctl", *names], capture_output=True, text=True, check=False).stdout
-    answers = dict(line.split(": ", 1) for line in told.splitlines() if ": " in line)
-    model, *found = (answers.get(name, "") for name in names)
-    return model.strip(), found[0] == "1", found[1] == "1"
+    model = "machdep.cpu.brand_string"
+    features = [f"hw.optional.arm.FEAT_{name}" for name in ("DotProd", "I8MM")]
+    answers = macos.asked(model, *features)
+    has_products, has_i8mm = (answers.get(name) == "1" for name in features)
+    return answers.get(model, ""), has_products, has_i8mm
 
 
 def _windows_has(feature: int) -> bool:

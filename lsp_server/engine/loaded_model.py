@@ -15,6 +15,7 @@ from lsp_server.tasks.completion.task import prompt_length
 from lsp_server.tasks.next_edits.formats import FORMATS, fits, format_for
 from lsp_server.tasks.next_edits.model_names import model_names
 from lsp_server.tasks.task import Cancelled
+from operating_system.system import TRANSLATED, is_translated
 
 if TYPE_CHECKING:
     from accel.drafting.base import Drafter
@@ -137,4 +138,5 @@ def _notice(engine: Engine) -> str:
         problems.append("in a trial the text after the cursor did not help it: it is left out")
     if engine.adaptive_tokens == "two-step" and not engine.model.adaptive_tokens:
         problems.append("it has no adaptive tokens: what the workspace holds drafts alone")
-    return "; ".join([*problems, *filter(None, [engine.notice])])
+    told = [engine.notice, TRANSLATED if is_translated() else ""]
+    return "; ".join([*problems, *filter(None, told)])

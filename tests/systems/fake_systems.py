@@ -19,6 +19,9 @@ import psutil
 import pytest
 import watchdog.observers  # noqa: F401 - it chooses by the system when it is imported
 
+from operating_system import macos
+from operating_system.system import is_translated
+
 LK_UNLCK, LK_NBLCK = 0, 2
 GONE_ON_WINDOWS = ("getuid", "geteuid", "nice", "uname", "sysconf", "pread", "getloadavg")
 GONE_ON_MACOS = ("sched_getaffinity", "sched_setaffinity")
@@ -90,7 +93,8 @@ def _is_in_use(path: Any) -> bool:
 
 
 def become_macos(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
-    """Play macOS, with this home."""
+    """Play macOS, with this home, whose kernel answers nothing."""
+    answer_sysctl(monkeypatch, {})
     monkeypatch.setattr(sys, "platform", "darwin")
     for name in GONE_ON_MACOS:
         monkeypatch.delattr(os, name)
@@ -98,3 +102,16 @@ def become_macos(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     for name in XDG:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
+
+
+def answer_sysctl(monkeypatch: pytest.MonkeyPatch, known: dict[str, object]) -> None:
+    """Have the kernel of macOS answer these names: ``sysctl`` complains of the rest elsewhere."""
+
+    def run(command: list[str], **_options: Any) -> Any:
+        assert command[0] == "/usr/sbin/sysctl"
+        told = "".join(f"{name}: {known[name]}\n" for name in command[1:] if name in known)
+        return types.SimpleNamespace(stdout=told)
+
+    monkeypatch.setattr(macos.subprocess, "run", run)
+    macos.performance_cores.cache_clear()
+    is_translated.cache_clear()

@@ -5,17 +5,17 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-import subprocess
 import sysconfig
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from fake_systems import FakeWindows
+from fake_systems import FakeWindows, answer_sysctl
 
 from accel.native import aligned_memory, cpu_features
 from accel.native.levels import level_here
 from accel.native.processor import processor
+from lsp_server.commands.cli.doctor import _processor
+from operating_system.system import TRANSLATED, is_translated
 
 SYSCTL = "hw.optional.arm.FEAT_"
 
@@ -44,15 +44,9 @@ def test_macos_answers_for_each_feature(
     level: str | None,
 ) -> None:  # fmt: skip
     """sysctl answers what it knows, and complains of the rest elsewhere."""
-    known = {"machdep.cpu.brand_string": model}
-    known |= {f"{SYSCTL}{name}": str(value) for name, value in features.items()}
-
-    def run(command: list[str], **_options: Any) -> Any:
-        assert command[0] == "sysctl"
-        told = "".join(f"{name}: {known[name]}\n" for name in command[1:] if name in known)
-        return SimpleNamespace(stdout=told)
-
-    monkeypatch.setattr(subprocess, "run", run)
+    known: dict[str, object] = {"machdep.cpu.brand_string": model}
+    known |= {f"{SYSCTL}{name}": value for name, value in features.items()}
+    answer_sysctl(monkeypatch, known)
     monkeypatch.setattr(platform, "machine", lambda: "arm64")
     assert described().splitlines()[0] == f"arm64 {model}"
     assert level_here(described()) == level
@@ -115,3 +109,47 @@ def test_apple_has_longer_lines_and_larger_caches(
     assert aligned_memory.line_bytes() == 64
     assert cpu_features.first_level({"dotprod"}) == 64 << 10
     assert cpu_features.first_level({"avxvnni"}) == 48 << 10
+
+
+@pytest.mark.parametrize(
+    ("machine", "known", "is_so"),
+    [
+        ("x86_64", {"sysctl.proc_translated": 1}, True),
+        ("x86_64", {"sysctl.proc_translated": 0}, False),
+        ("x86_64", {}, False),
+        ("arm64", {"sysctl.proc_translated": 0}, False),
+        ("arm64", {}, False),
+    ],
+)
+def test_a_python_that_rosetta_translates_is_told_so(
+    macos: None, monkeypatch: pytest.MonkeyPatch, machine: str, known: dict[str, object],
+    is_so: bool,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine=machine))
+    answer_sysctl(monkeypatch, known)
+    assert is_translated() == is_so
+    assert bool(_processor().remedy) == is_so
+    assert "\n" not in TRANSLATED
+
+
+@pytest.mark.parametrize(
+    ("machine", "python", "is_so"),
+    [
+        ("ARM64", "win-amd64", True),
+        ("ARM64", "win32", True),
+        ("ARM64", "win-arm64", False),
+        ("AMD64", "win-amd64", False),
+        ("x86", "win32", False),
+    ],
+)
+def test_a_python_that_windows_translates_is_told_so(
+    windows: FakeWindows, monkeypatch: pytest.MonkeyPatch, machine: str, python: str, is_so: bool
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(sysconfig, "get_platform", lambda: python)
+    assert is_translated() == is_so
+
+
+def test_linux_is_never_translated() -> None:
+    """Its emulators say nothing of themselves."""
+    assert not is_translated()

@@ -30,7 +30,7 @@ from lsp_server.shared.settings import Settings
 from operating_system.file_systems import most_watches
 from operating_system.folders import data_folder
 from operating_system.machine import cores
-from operating_system.system import is_linux
+from operating_system.system import TRANSLATED, is_linux, is_translated
 
 PACKAGES = ("tokenizers", "pygls", "lsprotocol", "watchdog", "numba")
 ANOTHER_MODEL = "choose another one: redraft models"
@@ -143,7 +143,8 @@ def _processor() -> Finding:
     level = level_here()
     made = "which came with Redraft" if packed_code() is not None else "which is compiled here"
     told = f"{cores()} cores; code for {level or 'this processor alone'}, {made}"
-    return Finding("processor", f"{told}; it was tested {_where_tested(level)}")
+    remedy = TRANSLATED if is_translated() else ""
+    return Finding("processor", f"{told}; it was tested {_where_tested(level)}", remedy)
 
 
 def _where_tested(level: str | None) -> str:

@@ -15,6 +15,7 @@ from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.printable import say
 from operating_system.folders import log_folder, state_folder
+from operating_system.processes import allow_many_files, stay_quick
 
 if TYPE_CHECKING:
     from lsp_server.team.http_server.serving import Listening
@@ -111,6 +112,8 @@ def run(args: argparse.Namespace) -> int:
     check_model(args.model)
     keys = Keys(args.keys or _own_keys())
     start_log("http-server")
+    allow_many_files()
+    stay_quick("serves a team")
     _warn_of_plain_http(args)
     at = Listening(args.host, args.port, args.certificate, args.private_key)
     metrics = Metrics()

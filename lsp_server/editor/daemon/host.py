@@ -20,7 +20,7 @@ from lsp_server.editor.protocol.loop_turns import turns
 from lsp_server.shared.errors import UnsafeSocketFolder
 from lsp_server.shared.processes.framing import lsp_message
 from operating_system.file_lock import LockFile
-from operating_system.processes import is_same_user, on_end_signal
+from operating_system.processes import allow_many_files, is_same_user, on_end_signal, stay_quick
 
 if TYPE_CHECKING:
     from lsp_server.editor.daemon.hub import Hub
@@ -180,6 +180,8 @@ def main(path: Path) -> int:
     if not lock.acquire(LOCK_WAIT_S):
         return 0
     os.umask(0o077)
+    allow_many_files()
+    stay_quick("answers an editor")
     from lsp_server.shared.processes.log import start_log
 
     start_log("daemon")
