@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from lsp_server.tasks.apply.definitions import depth
-from lsp_server.tasks.apply.hunk_costs import PLACE, SHIFT, FileEnds, HunkPass
+from lsp_server.tasks.apply.hunk_costs import LINE_OF, SHIFT, FileEnds, HunkPass
 from lsp_server.tasks.apply.line_costs import NEVER, OUT_OF_SCOPE, FileLines, LineCosts, line_costs
 
 if TYPE_CHECKING:
@@ -35,67 +35,93 @@ class Alignment(NamedTuple):
     regions: tuple[Region, ...]
 
 
-def alignments(
-    file: FileLines,
-    hunks: Sequence[Sequence[str]],
-    *,
-    open_top: bool,
-    open_end: bool,
-    left_out: Sequence[int | None] = (),
-    is_whole: bool = False,
-    closely: Iterable[int] = (),
-    within: int,
-) -> list[Alignment]:
-    """The best alignment, and of others the best for each line at which a hunk can start or end
-    otherwise, as long as they cost at most ``within`` more; the cheapest first.
+class SnippetAligner:
+    """Aligns the hunks of one snippet with one file."""
 
-    open_top, open_end: no place holder stands above the first hunk, or below the last. is_whole:
-    the hunk stands at the file's end then. left_out: how deep the place holder below each hunk is.
-    closely: hunks of which every region is looked at, and not the best by its start or end alone.
-    """
-    count, size = len(hunks), len(file.lines)
-    costs = [line_costs(file, hunk) for hunk in hunks]
-    borders = zip(costs, hunks, hunks[1:], strict=False)
-    blocks = [_blocks(file, *border) for border in borders]
-    is_exact = _is_indented_alike(costs)
-    holders = [file.left_out(one if is_exact else None) for one in left_out or [None] * count]
-    forward = _Pass(file.gone, costs, blocks, holders, (open_top, open_end), is_whole)
-    backward = forward.flipped()
-    found: dict[tuple[Region, ...], int] = {}
-    least = int((_cost(forward.behind[-1]) + holders[-1]).min())
-    for number in range(count):
-        other = count - 1 - number
-        through = _cost(forward.behind[number]) + _cost(backward.before[other])[::-1]
-        for end in np.flatnonzero(through <= least + within):
-            rest = backward.until(other - 1, backward.start_of_gap(other, size - int(end)))
-            regions = (*forward.until(number, int(end)), *_flipped(rest, size))
-            found.setdefault(regions, int(through[end]))
-        through = _cost(forward.before[number]) + _cost(backward.behind[other])[::-1]
-        for start in np.flatnonzero(through <= least + within):
-            above = forward.until(number - 1, forward.start_of_gap(number, int(start)))
-            rest = backward.until(other, size - int(start))
-            found.setdefault((*above, *_flipped(rest, size)), int(through[start]))
-    for number in closely:
-        for regions, cost in _every(forward, backward, number, least + within):
-            found.setdefault(regions, cost)
-    return sorted(Alignment(cost, regions) for regions, cost in found.items())
+    def __init__(
+        self,
+        file: FileLines,
+        hunks: Sequence[Sequence[str]],
+        *,
+        open_top: bool,
+        open_end: bool,
+        left_out: Sequence[int | None] = (),
+        is_whole: bool = False,
+        within: int,
+    ) -> None:
+        """open_top, open_end: no place holder stands above the first hunk, or below the last.
+        is_whole: the hunk stands at the file's end then. left_out: how deep the place holder below
+        each hunk is. within: what an alignment may cost more than the best one."""
+        costs = [line_costs(file, hunk) for hunk in hunks]
+        borders = zip(costs, hunks, hunks[1:], strict=False)
+        blocks = [_blocks(file, *border) for border in borders]
+        is_exact = _is_indented_alike(costs)
+        depths = left_out or [None] * len(hunks)
+        holders = [file.left_out(one if is_exact else None) for one in depths]
+        ends = (open_top, open_end)
+        self._forward = _Pass(file.gone, costs, blocks, holders, ends, is_whole)
+        self._backward = self._forward.flipped()
+        self._most = int((_cost(self._forward.after[-1]) + holders[-1]).min()) + within
+        self._found: dict[tuple[Region, ...], int] = {}
+        for number in range(len(hunks)):
+            self._add(self._by_end(number))
+            self._add(self._by_start(number))
 
+    def alignments(self, closely: Iterable[int] = ()) -> list[Alignment]:
+        """The best alignment, and of others the best for each line at which a hunk can start or end
+        otherwise; the cheapest first. closely: hunks of which every region is looked at."""
+        for number in closely:
+            self._add(self._by_region(number))
+        return sorted(Alignment(cost, regions) for regions, cost in self._found.items())
 
-def _every(
-    forward: _Pass, backward: _Pass, number: int, most: int
-) -> Iterator[tuple[tuple[Region, ...], int]]:
-    """The alignments by every region of one hunk, with what they cost."""
-    size = len(forward.places) - 1
-    other = len(forward.hunks) - 1 - number
-    behind = _cost(backward.before[other])[::-1]
-    through = _cost(forward.before[number]) + _cost(backward.behind[other])[::-1]
-    starts = np.flatnonzero(through <= most)
-    for start in map(int, starts[np.argsort(through[starts], kind="stable")][:MOST_STARTS]):
-        above = forward.until(number - 1, forward.start_of_gap(number, start))
-        costs = forward.from_start(number, start) + behind
-        for end in map(int, np.flatnonzero(costs <= most)):
-            rest = backward.until(other - 1, backward.start_of_gap(other, size - end))
-            yield (*above, Region(start, end), *_flipped(rest, size)), int(costs[end])
+    def _add(self, found: Iterable[tuple[tuple[Region, ...], int]]) -> None:
+        for regions, cost in found:
+            self._found.setdefault(regions, cost)
+
+    def _by_end(self, number: int) -> Iterator[tuple[tuple[Region, ...], int]]:
+        forward = self._forward
+        through = _cost(forward.after[number]) + self._after(number)
+        for end in map(int, np.flatnonzero(through <= self._most)):
+            yield (*forward.until(number, end), *self._below(number, end)), int(through[end])
+
+    def _by_start(self, number: int) -> Iterator[tuple[tuple[Region, ...], int]]:
+        through, size = self._through_start(number), len(self._forward.lines) - 1
+        for start in map(int, np.flatnonzero(through <= self._most)):
+            rest = self._backward.until(self._other(number), size - start)
+            yield (*self._above(number, start), *_flipped(rest, size)), int(through[start])
+
+    def _by_region(self, number: int) -> Iterator[tuple[tuple[Region, ...], int]]:
+        through = self._through_start(number)
+        starts = np.flatnonzero(through <= self._most)
+        starts = starts[np.argsort(through[starts], kind="stable")][:MOST_STARTS]
+        costs = self._forward.from_starts(number, starts) + self._after(number)
+        for start, row in zip(map(int, starts), costs, strict=True):
+            above = self._above(number, start)
+            for end in map(int, np.flatnonzero(row <= self._most)):
+                yield (*above, Region(start, end), *self._below(number, end)), int(row[end])
+
+    def _other(self, number: int) -> int:
+        """The number of a hunk from the other end."""
+        return len(self._forward.hunks) - 1 - number
+
+    def _through_start(self, number: int) -> Cells:
+        """The cost of all hunks by where one starts."""
+        backward = self._backward.after[self._other(number)]
+        return _cost(self._forward.before[number]) + _cost(backward)[::-1]
+
+    def _after(self, number: int) -> Cells:
+        """The cost of the hunks below one by where that ends."""
+        return _cost(self._backward.before[self._other(number)])[::-1]
+
+    def _above(self, number: int, start: int) -> list[Region]:
+        """The regions of the hunks above one that starts there."""
+        return self._forward.until(number - 1, self._forward.start_of_gap(number, start))
+
+    def _below(self, number: int, end: int) -> Iterator[Region]:
+        """The regions of the hunks below one that ends there."""
+        size, other = len(self._forward.lines) - 1, self._other(number)
+        gap = self._backward.start_of_gap(other, size - end)
+        return _flipped(self._backward.until(other - 1, gap), size)
 
 
 def _flipped(regions: Sequence[Region], size: int) -> Iterator[Region]:
@@ -106,7 +132,7 @@ def _blocks(
     file: FileLines, costs: Sequence[LineCosts], above: Sequence[str], below: Sequence[str]
 ) -> list[Region]:
     """Where the last line of a hunk can open a block for the hunk below it, which is indented
-    as if it stood in one: from behind the line up to the block's end."""
+    as if it stood in one: from below the line up to the block's end."""
     inner = min((depth(line) for line in below if line.strip()), default=0)
     if not above[-1].strip() or depth(above[-1]) >= inner:
         return []
@@ -136,11 +162,11 @@ class _Pass:
         self.is_whole = is_whole
         self.is_backward = is_backward
         size = len(lines_gone[0]) - 1
-        self.places = np.arange(size + 1, dtype=np.int64)
+        self.lines = np.arange(size + 1, dtype=np.int64)
         self.hunks: list[HunkPass] = []
         self.before: list[Cells] = []
         """By where a hunk starts: the cost of those before it, and where the last one ends."""
-        self.behind: list[Cells] = []
+        self.after: list[Cells] = []
         """By where a hunk ends: the cost up to there, and where it starts."""
         taken = np.zeros(size + 1, np.int64)
         if is_backward:
@@ -149,17 +175,17 @@ class _Pass:
             taken[1:] = NEVER << SHIFT
         for number, hunk in enumerate(costs):
             if number:
-                taken = self._gap(number, _cost(self.behind[-1]))
+                taken = self._gap(number, _cost(self.after[-1]))
             self.before.append(taken)
             closes = number == len(costs) - 1 and is_open[1]
             ends = FileEnds(not number and is_open[0], closes, is_whole)
             self.hunks.append(HunkPass(hunk, lines_gone, ends, is_backward))
-            cells = (_cost(taken) << SHIFT) + self.places
-            self.behind.append(self.hunks[-1].region_ends(cells))
+            cells = (_cost(taken) << SHIFT) + self.lines
+            self.after.append(self.hunks[-1].region_ends(cells))
 
     def flipped(self) -> _Pass:
         """The pass from the other end."""
-        size = len(self.places) - 1
+        size = len(self.lines) - 1
         few, many = (each[-1] - each[::-1] for each in self.gone)
         blocks = [
             [Region(size - one.end, size - one.start) for one in border] for border in self.blocks
@@ -179,21 +205,22 @@ class _Pass:
         """The regions of the hunks up to one that ends there."""
         found: list[Region] = []
         while number >= 0:
-            start = int(self.behind[number][end] & PLACE)
+            start = int(self.after[number][end] & LINE_OF)
             found.append(Region(start, end))
             end = self.start_of_gap(number, start)
             number -= 1
         return found[::-1]
 
-    def from_start(self, number: int, start: int) -> Cells:
-        """By where a hunk ends that starts there: the cost up to there."""
-        cells = np.full_like(self.places, NEVER << SHIFT)
-        cells[start] = _cost(self.before[number][start]) << SHIFT
+    def from_starts(self, number: int, starts: Cells) -> Cells:
+        """By where a hunk ends, for each line that it starts at: the cost up to there."""
+        rows = np.arange(len(starts))
+        cells = np.full((len(starts), len(self.lines)), NEVER << SHIFT, np.int64)
+        cells[rows, starts] = _cost(self.before[number][starts]) << SHIFT
         return _cost(self.hunks[number].region_ends(cells))
 
     def start_of_gap(self, number: int, start: int) -> int:
         """Where the hunk before one ends that starts there."""
-        return int(self.before[number][start] & PLACE)
+        return int(self.before[number][start] & LINE_OF)
 
     def _gap(self, number: int, costs: Cells) -> Cells:
         """The costs of the hunks before one, by where it starts: a place holder takes lines for
@@ -201,7 +228,7 @@ class _Pass:
         blocks = self.blocks[number - 1]
         if not self.is_backward:
             costs = costs + self.holders[number - 1]
-        cells = (costs << SHIFT) + self.places
+        cells = (costs << SHIFT) + self.lines
         taken = self._scoped(cells, blocks) if blocks else np.minimum.accumulate(cells)
         return taken + (self.holders[number] << SHIFT) if self.is_backward else taken
 

@@ -37,7 +37,8 @@ def defined_name(line: str) -> str:
 
 def depth(line: str) -> int:
     """The width of a line's indentation."""
-    return len(indentation(line).expandtabs(4))
+    indent = indentation(line)
+    return len(indent.expandtabs(4)) if "\t" in indent else len(indent)
 
 
 def indentation(line: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from lsp_server.tasks.apply.placing import Lines, Span
 from lsp_server.text.documents.document import line_end, split_lines, with_line_feeds
@@ -24,18 +26,23 @@ class FileText:
     def of(cls, text: str) -> FileText:
         """Take a text apart."""
         mark = _MARK if text.startswith(_MARK) else ""
-        lines = split_lines(text[len(mark) :])
+        text = text.removeprefix(_MARK)
+        if "\r" not in text:
+            *ended, last = text.split("\n")
+            unended = (last,) if last else ()
+            return cls((*ended, *unended), ("\n",) * len(ended) + ("",) * len(unended), mark)
+        lines = split_lines(text)
         if not lines[-1]:
             lines.pop()
         ends = tuple(line_end(line) for line in lines)
         bare = (line[: len(line) - len(end)] for line, end in zip(lines, ends, strict=True))
         return cls(tuple(bare), ends, mark)
 
-    @property
+    @cached_property
     def end(self) -> str:
         """How its lines end, most of them."""
-        counted = [end for end in self.ends if end]
-        return max(dict.fromkeys(counted), key=counted.count, default="\n")
+        counted = Counter(end for end in self.ends if end)
+        return max(counted, key=counted.__getitem__, default="\n")
 
     @property
     def _is_ended(self) -> bool:
@@ -46,17 +53,17 @@ class FileText:
         return self.mark + self.end.join(lines) + (self.end if self._is_ended else "")
 
     def replaced(self, spans: Sequence[Span], news: Sequence[Sequence[str]]) -> str:
-        """The file with lines in place of others; what stays is as it was."""
+        """The file with lines for others; what stays is as it was."""
         pieces = [self.mark]
-        place = 0
+        kept = 0
         for (start, end), new in zip(spans, news, strict=True):
             old = self.lines[start:end]
             head = _common(old, new)
             tail = _common(old[head:][::-1], new[head:][::-1])
-            pieces += self._kept(place, start + head)
+            pieces += self._kept(kept, start + head)
             pieces += [line + self.end for line in new[head : len(new) - tail]]
-            place = end - tail
-        pieces += self._kept(place, len(self.lines))
+            kept = end - tail
+        pieces += self._kept(kept, len(self.lines))
         text = "".join(pieces)
         return text if self._is_ended else text.removesuffix(self.end)
 

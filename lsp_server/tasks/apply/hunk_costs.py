@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lsp_server.tasks.apply.line_costs import Cells
 
 SHIFT = 24
-PLACE = (1 << SHIFT) - 1
+LINE_OF = (1 << SHIFT) - 1
 UNTOUCHED, CUT, ANCHORED = range(3)
 """Whether a line that is not weak was one of the file's (anchored), else whether lines went."""
 
@@ -56,8 +56,12 @@ class HunkPass:
     ) -> None:
         self.hunk = hunk
         self.few, self.many = gone[0] << SHIFT, gone[1] << SHIFT
+        self.few_gone = self.few + (GONE_AT_ALL << SHIFT)
+        self.many_gone = self.many + (GONE_MANY << SHIFT)
         self.ends = ends
-        self.is_backward = backward
+        self.instead = [
+            (line.instead[::-1] if backward else line.instead) << SHIFT for line in hunk
+        ]
         strong = [number for number, line in enumerate(hunk) if not line.is_weak]
         self.first_strong = strong[0] if strong else len(hunk)
         self.last_strong = strong[-1] if strong else -1
@@ -71,7 +75,7 @@ class HunkPass:
         self.gone_at_end = (0 if ends.is_whole else GONE_AT_END) << SHIFT
 
     def region_ends(self, starts: Cells) -> Cells:
-        """The costs by where the region ends, given those by where it starts.
+        """The costs by where the region ends, given those by where it starts, along the last axis.
 
         Lines above the first that is one of the file, and those below the last, are put in beside
         it; they replace nothing, unless the file begins or ends with them.
@@ -82,39 +86,36 @@ class HunkPass:
         above, below = starts, never
         # Weak lines alone; all lines since one that is not weak.
         weak, clean = never, never
-        # A line that was, after some were added or went; the last one is added.
-        mended, added = [never] * 3, [never] * 3
-        for number, line in enumerate(self.hunk):
+        # A line that was, after some were added or went; the last one is added. In three states.
+        nevers = np.full((3, *starts.shape), NEVER << SHIFT, np.int64)
+        mended, added = nevers, nevers
+        for number, (line, instead) in enumerate(zip(self.hunk, self.instead, strict=True)):
             below = self._below(number, below, weak, clean, mended)
             inner = self._with_lines_gone(weak + weak_anchor, clean, mended, added)
-            top = self._from_top(above, number)
             start = above + self._head(number)
+            added = np.minimum(added, inner + (ADDED_AT_ALL << SHIFT)) + (line.added << SHIFT)
             if self.ends.opens:
-                start[0] = above[0]
-            added = self._added(line, inner, added)
-            instead = (line.instead[::-1] if self.is_backward else line.instead) << SHIFT
+                start[..., 0] = above[..., 0]
+                lower(inner[CUT], self._from_top(above, number))
             is_loose = number > self.first_strong
-            begun = [*inner]
-            begun[CUT] = np.minimum(begun[CUT], top)
             if is_loose or line.is_changed:
-                begins = start if is_loose else start + weak_anchor
-                begun[UNTOUCHED] = np.minimum(begun[UNTOUCHED], begins)
+                lower(inner[UNTOUCHED], start if is_loose else start + weak_anchor)
             if self.ends.opens and number and line.is_weak:
-                begun[UNTOUCHED][0] = min(begun[UNTOUCHED][0], above[0])
+                lower(inner[UNTOUCHED][..., 0], above[..., 0])
             if line.is_weak:
                 weak = _matched(weak if is_loose else np.minimum(weak, start), instead)
                 clean = _matched(clean, instead)
-                mended = [_matched(one, instead) for one in begun]
+                mended = _matched(inner, instead)
             elif line.is_changed and 0 < number < len(self.hunk) - 1:
-                mended = [_matched(one, instead) for one in begun]
+                mended = _matched(inner, instead)
                 weak = clean = never
             else:
-                clean = _matched(least(weak, start, *begun), instead)
-                weak, mended = never, [never] * 3
-            first = 0 if number else ADDED_AT_ALL + _border(line)
-            above = above + ((line.added + first) << SHIFT)
+                clean = _matched(least(weak, start, *inner), instead)
+                weak, mended = never, nevers
+            more = 0 if number else ADDED_AT_ALL + _border(line)
+            above = above + ((line.added + more) << SHIFT)
             if not number and self.ends.opens:
-                above[0] += _at_end(line)
+                above[..., 0] += _at_end(line)
         return self._ends(above, below, weak, clean, mended, added)
 
     def _head(self, number: int) -> int:
@@ -123,56 +124,46 @@ class HunkPass:
             return 0
         return self.new_head if number > self.last_strong else self.head
 
-    def _below(
-        self, number: int, below: Cells, weak: Cells, clean: Cells, mended: list[Cells]
-    ) -> Cells:
+    def _below(self, number: int, below: Cells, weak: Cells, clean: Cells, mended: Cells) -> Cells:
         """The costs where the line and all below it are added."""
         line = self.hunk[number]
         weak_anchor = WEAK_ANCHOR << SHIFT
         untouched, cut = mended[UNTOUCHED], mended[CUT] + self.no_strong
         if number > self.last_strong:
             edge = 0
-            behind = least(untouched, cut, mended[ANCHORED]) + weak_anchor
-            behind = least(clean, weak, behind)
+            above_it = least(untouched, cut, mended[ANCHORED]) + weak_anchor
+            above_it = least(clean, weak, above_it)
         else:
             edge = self.new_tail if number <= self.first_strong else self.tail
-            behind = least(clean, untouched, cut, mended[ANCHORED], weak + weak_anchor)
+            above_it = least(clean, untouched, cut, mended[ANCHORED], weak + weak_anchor)
         border = _border(line) if number == len(self.hunk) - 1 else 0
-        below = np.minimum(below, behind + ((ADDED_AT_ALL << SHIFT) + edge))
+        below = np.minimum(below, above_it + ((ADDED_AT_ALL << SHIFT) + edge))
         return below + ((line.added + border) << SHIFT)
 
-    def _added(self, line: LineCosts, inner: list[Cells], added: list[Cells]) -> list[Cells]:
-        """The costs where the line is added and others of the file follow."""
-        cost = line.added << SHIFT
-        return [
-            np.minimum(own, one + (ADDED_AT_ALL << SHIFT)) + cost
-            for own, one in zip(added, inner, strict=True)
-        ]
-
-    def _with_lines_gone(
-        self, weak: Cells, clean: Cells, mended: list[Cells], added: list[Cells]
-    ) -> list[Cells]:
+    def _with_lines_gone(self, weak: Cells, clean: Cells, mended: Cells, added: Cells) -> Cells:
         """The costs of all states within a hunk, where lines of the file may have gone."""
-        untouched = least(weak, mended[UNTOUCHED], added[UNTOUCHED])
-        cut = least(mended[CUT], added[CUT], self._gone(untouched))
-        anchored = least(clean, mended[ANCHORED], added[ANCHORED])
-        return [
-            untouched,
-            np.minimum(cut, self._gone(cut)),
-            np.minimum(anchored, self._gone(anchored)),
-        ]
+        inner = np.minimum(mended, added)
+        lower(inner[UNTOUCHED], weak)
+        lower(inner[ANCHORED], clean)
+        gone = self._gone(inner)
+        lower(inner[CUT], gone[CUT])
+        lower(inner[CUT], gone[UNTOUCHED])
+        lower(inner[ANCHORED], gone[ANCHORED])
+        return inner
 
     def _gone(self, cells: Cells) -> Cells:
-        few = np.minimum.accumulate(cells - self.few) + (self.few + (GONE_AT_ALL << SHIFT))
-        many = np.minimum.accumulate(cells - self.many) + (self.many + (GONE_MANY << SHIFT))
-        return np.minimum(few, many)
+        few, many = cells - self.few, cells - self.many
+        np.minimum.accumulate(few, axis=-1, out=few)
+        np.minimum.accumulate(many, axis=-1, out=many)
+        few += self.few_gone
+        many += self.many_gone
+        lower(few, many)
+        return few
 
     def _from_top(self, above: Cells, number: int) -> Cells:
         """The costs where the hunk begins the file, and the first lines of that go."""
         top = np.full_like(above, NEVER << SHIFT)
-        if not self.ends.opens:
-            return top
-        top[0] = above[0]
+        top[..., 0] = above[..., 0]
         return self._gone(top) + (0 if number else self.gone_at_end)
 
     def _ends(
@@ -181,8 +172,8 @@ class HunkPass:
         below: Cells,
         weak: Cells,
         clean: Cells,
-        mended: list[Cells],
-        added: list[Cells],
+        mended: Cells,
+        added: Cells,
     ) -> Cells:
         weak_anchor = WEAK_ANCHOR << SHIFT
         loose = above + (self.new_head + self.new_tail + self.last_border)
@@ -196,21 +187,26 @@ class HunkPass:
             loose = least(added[UNTOUCHED], added[CUT]) + self.no_strong
             gone = np.minimum(gone, self._gone(least(added[ANCHORED], loose)) + border)
             kept = least(added[ANCHORED], added[UNTOUCHED], added[CUT] + self.no_strong) + border
-            last = int(least(kept, gone)[-1])
-            found[-1] = min(found[-1], last, above[-1] + min(self.new_head, self.alone) + border)
+            added_alone = above + (min(self.new_head, self.alone) + border)
+            found[..., -1] = least(found, kept, gone, added_alone)[..., -1]
         if self.ends.opens:
             alone = min(self.new_tail, self.alone) + self.last_border
-            found[0] = min(found[0], above[0] + alone)
+            lower(found[..., 0], above[..., 0] + alone)
         if self.ends.closes and self.ends.is_whole:
-            found[:-1] = NEVER << SHIFT
+            found[..., :-1] = NEVER << SHIFT
         return found
 
 
 def _matched(cells: Cells, instead: Cells) -> Cells:
     """The costs one line on, where a line is one of the file."""
     found = np.full_like(cells, NEVER << SHIFT)
-    found[1:] = cells[:-1] + instead
+    np.add(cells[..., :-1], instead, out=found[..., 1:])
     return found
+
+
+def lower(cells: Cells, others: Cells) -> None:
+    """Have the cells cost no more than others."""
+    np.minimum(cells, others, out=cells)
 
 
 def least(first: Cells, *others: Cells) -> Cells:

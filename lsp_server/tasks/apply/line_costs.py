@@ -63,27 +63,36 @@ OTHER_DEPTH = 50
 NEVER = 1 << 30
 _WORD = re.compile(r"\w")
 _WORDS = re.compile(r"\w+|[^\w\s]")
+_WORDS_OF_LINES = re.compile(rf"{_WORDS.pattern}|\n")
 _FIRST_WORD = re.compile(r"\s*\w+")
 _GOES_ON = re.compile(r"[)\]]|\}.*\{\s*$")
 """What begins a line at which no block ends."""
 
 
 class FileLines:
-    """The lines of a file, without their ends, as they are compared."""
+    """The lines of a file, without their ends, as they are compared. What depends on a line's text
+    alone is computed once for each different line."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
         self._raw: dict[str, int] = {}
         self._spaced: dict[str, int] = {}
         raw = [self._raw.setdefault(line.rstrip(), len(self._raw)) for line in lines]
-        texts = [spacing_aside(line) for line in lines]
+        self._different = list(self._raw)
+        texts = [spacing_aside(line) for line in self._different]
         spaced = [self._spaced.setdefault(text, len(self._spaced)) for text in texts]
         self.raw_numbers = np.array(raw, np.int64)
-        self.numbers = np.array(spaced, np.int64)
+        self.numbers = np.array(spaced, np.int64)[self.raw_numbers]
         """The same of lines that are equal but for white space."""
-        self._is_blank = np.array([not text for text in texts], bool)
-        self._depths = np.array([depth(line) for line in lines], np.int64)
-        self._may_end = np.array([bool(one) and not _GOES_ON.match(one) for one in texts], bool)
+        self._is_blank = np.array([not text for text in texts], bool)[self.raw_numbers]
+
+    @cached_property
+    def _depths(self) -> Cells:
+        widths = [
+            depth(line) if "\t" in line else len(line) - len(line.lstrip())
+            for line in self._different
+        ]
+        return np.array(widths, np.int64)[self.raw_numbers]
 
     @property
     def gone(self) -> tuple[Cells, Cells]:
@@ -94,14 +103,17 @@ class FileLines:
 
     def left_out(self, depth_left_out: int | None) -> Cells:
         """What it costs that a place holder of a depth stands for what begins at each line."""
-        costs = np.zeros(len(self.lines) + 1, np.int64)
-        if depth_left_out is not None:
-            depths = np.append(self._depths, -1)
-            for number in range(len(self.lines) - 1, -1, -1):
-                if self._is_blank[number]:
-                    depths[number] = depths[number + 1]
-            costs[depths != depth_left_out] = OTHER_DEPTH
-        return costs
+        if depth_left_out is None:
+            return np.zeros(len(self.lines) + 1, np.int64)
+        return np.where(self._depths_of_code == depth_left_out, 0, OTHER_DEPTH)
+
+    @cached_property
+    def _depths_of_code(self) -> Cells:
+        """How deep each line is, or of an empty one the next that is not; -1 at the end."""
+        size = len(self.lines)
+        own = np.where(self._is_blank, size, np.arange(size))
+        following = np.minimum.accumulate(np.append(own, size)[::-1])[::-1]
+        return np.append(self._depths, -1)[following]
 
     def number(self, line: str) -> int:
         """The number of lines that are equal but for white space, -1 where there is none."""
@@ -114,64 +126,78 @@ class FileLines:
     def alike(self, line: str, share: float) -> Cells:
         """What it costs to have a line in place of each line of the file that is like it; a share
         of that."""
-        all_numbers, all_lines = self._word_table
         numbers = [self._words.get(word, -1) for word in set(_WORDS.findall(line))]
-        size = len(self.lines)
-        shared = np.bincount(all_lines[np.isin(all_numbers, numbers)], minlength=size)
-        counts = np.bincount(all_lines, minlength=size)
+        is_shared = np.zeros(len(self._words) + 1, bool)
+        is_shared[numbers] = True
+        is_shared[-1] = False
+        held_words, held_by, counts = self._word_table
+        shared = np.bincount(held_by[is_shared[held_words]], minlength=len(counts))
         alike = 2.0 * shared / np.maximum(len(numbers) + counts, 1)
         held = (shared == np.minimum(len(numbers), counts)) & (shared > 1)
-        begun = self._beginnings == self._beginning_numbers.get(_beginning(line), -1)
-        alike = np.where(held | begun, np.maximum(alike, ALIKE_IN_PART), alike)
+        alike = np.where(held | self._begin_as(line), np.maximum(alike, ALIKE_IN_PART), alike)
         costs = np.where(alike >= LEAST_ALIKE, np.rint(share * CHANGED * (1.0 - alike)), NEVER)
-        return costs.astype(np.int64)
+        return costs.astype(np.int64)[self.raw_numbers]
+
+    def _begin_as(self, line: str) -> NDArray[np.bool_]:
+        """Which of the different lines have the indentation and the first word of a line."""
+        found = _FIRST_WORD.match(line)
+        if found is None:
+            return np.zeros(len(self._different), bool)
+        begins, different = found.group(), self._different
+        begun = [n for n, other in enumerate(different) if other.startswith(begins)]
+        is_begun = np.zeros(len(different), bool)
+        is_begun[[n for n in begun if not _WORD.match(different[n], len(begins))]] = True
+        return is_begun
+
+    @cached_property
+    def _tokens(self) -> list[str]:
+        """The words and signs of the different lines, with line feeds between the lines."""
+        return _WORDS_OF_LINES.findall("\n".join(self._different))
 
     @cached_property
     def _words(self) -> dict[str, int]:
-        return {}
+        return {word: number for number, word in enumerate(dict.fromkeys(["\n", *self._tokens]))}
 
     @cached_property
-    def _beginning_numbers(self) -> dict[str, int]:
-        return {}
-
-    @cached_property
-    def _beginnings(self) -> Cells:
-        numbers = self._beginning_numbers
-        found = [numbers.setdefault(_beginning(line), len(numbers)) for line in self.lines]
-        return np.array(found, np.int64)
-
-    @cached_property
-    def _word_table(self) -> tuple[Cells, Cells]:
-        numbers: list[int] = []
-        lines: list[int] = []
-        for at, line in enumerate(self.lines):
-            words = set(_WORDS.findall(line))
-            numbers += [self._words.setdefault(word, len(self._words)) for word in words]
-            lines += [at] * len(words)
-        return np.array(numbers, np.int64), np.array(lines, np.int64)
+    def _word_table(self) -> tuple[Cells, Cells, Cells]:
+        """Which words are held, each once in a line; the different line that holds each; and how
+        many each of those has."""
+        words = np.fromiter(map(self._words.__getitem__, self._tokens), np.int64)
+        is_end = words == 0
+        count = len(self._words)
+        pairs = np.unique((np.cumsum(is_end) * count + words)[~is_end])
+        lines, words = np.divmod(pairs, count)
+        return words, lines, np.bincount(lines, minlength=len(self._different))
 
     def defining(self, name: str) -> list[int]:
         """The lines that define a name."""
-        return self._definitions.get(name, [])
+        return self._those(
+            [n for n in self._holding(name) if defined_name(self._different[n]) == name]
+        )
 
-    @cached_property
-    def _definitions(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for number, line in enumerate(self.lines):
-            if name := defined_name(line):
-                found.setdefault(name, []).append(number)
-        return found
+    def assigning(self, name: str) -> list[int]:
+        """The lines that give a value to a name."""
+        return self._those(
+            [n for n in self._holding(name) if assigned_name(self._different[n]) == name]
+        )
+
+    def _holding(self, text: str) -> list[int]:
+        """The numbers of the different lines that hold a text."""
+        return [number for number, line in enumerate(self._different) if text in line]
+
+    def _those(self, numbers: list[int]) -> list[int]:
+        """The lines that are different lines of some numbers."""
+        if not numbers:
+            return []
+        return [int(line) for line in np.flatnonzero(np.isin(self.raw_numbers, numbers))]
 
     def block_end(self, line: int) -> int:
         """Where the block ends that a line opens: at the next one that is no deeper."""
-        below = self._may_end[line + 1 :] & (self._depths[line + 1 :] <= self._depths[line])
-        return line + 1 + int(below.argmax()) if below.any() else len(self.lines)
-
-
-def _beginning(line: str) -> str:
-    """A line's indentation and first word."""
-    found = _FIRST_WORD.match(line)
-    return found.group() if found else line
+        ends = np.flatnonzero(self._depths[line + 1 :] <= self._depths[line]) + line + 1
+        found = (int(end) for end in ends if not self._is_blank[end])
+        return next(
+            (n for n in found if not _GOES_ON.match(self.lines[n].lstrip())), len(self.lines)
+        )
 
 
 def spacing_aside(line: str) -> str:
@@ -190,8 +216,8 @@ def line_costs(file: FileLines, hunk: Sequence[str]) -> list[LineCosts]:
             alike = file.alike(hunk[number], share)
             cost.instead = np.minimum(cost.instead, alike)
             if share == 1.0 and (key := assigned_name(hunk[number])):
-                places = [n for n, line in enumerate(file.lines) if assigned_name(line) == key]
-                cost.instead[places] = np.minimum(cost.instead[places], SAME_KEY)
+                lines = file.assigning(key)
+                cost.instead[lines] = np.minimum(cost.instead[lines], SAME_KEY)
     return costs
 
 
@@ -217,7 +243,8 @@ class LineCosts:
         self.name = defined_name(line)
         self.is_changed = not (self.is_known or self.is_weak or self.name)
         """Whether it can be a line of the file only if that is changed."""
-        self.is_new_definition = bool(self.name) and not file.defining(self.name)
-        for at in file.defining(self.name) if self.name else ():
+        definitions = file.defining(self.name) if self.name else []
+        self.is_new_definition = bool(self.name) and not definitions
+        for at in definitions:
             self.added = DEFINED_TWICE
             self.instead[at] = min(self.instead[at], SAME_NAME)

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.apply.definitions import assigned_name, defined_name
 from lsp_server.tasks.apply.file_text import FileText, lines_of
+from lsp_server.tasks.apply.parsed_file import ParsedFile
 from lsp_server.tasks.apply.replacements import lines_at, places_of, replaced_lines
 from lsp_server.tasks.apply.snippet import Hunk, SnippetHunks, read_snippet
 from lsp_server.tasks.indentation import with_indents_of
@@ -80,15 +80,11 @@ def chosen_reading(
     """The one way to read a snippet; is_whole: what it has no place holder for at its ends is not
     in the file. Raises AmbiguousSnippet."""
     # NumPy takes long to load, and a start does not wait for it.
-    from lsp_server.tasks.apply.readings import best_readings, repeats_block, repeats_definition
+    from lsp_server.tasks.apply.readings import best_readings, repeats_definition
 
-    @cache
-    def breaks(made: tuple[str, ...]) -> bool:
-        """Whether a text does not parse though the file does; most do, and the file is not read."""
-        return _has_errors(made, language) and not _has_errors(lines, language)
-
+    parsed = ParsedFile.of(lines, language)
     best, rivals = best_readings(
-        lines, parts, is_whole=is_whole, is_able=lambda made: not breaks(made)
+        lines, parts, is_whole=is_whole, is_able=lambda one: not parsed.breaks(one.spans, one.news)
     )
     _refuse_loose(lines, parts, best)
     if rivals:
@@ -97,13 +93,13 @@ def chosen_reading(
         raise AmbiguousSnippet(
             "it is not clear how deep the snippet is to be indented; send it indented as the file"
         )
-    if breaks(best.lines):
+    if parsed.breaks(best.spans, best.news):
         raise AmbiguousSnippet(f"the file with the snippet put in does not parse; {MORE_CONTEXT}")
     if not is_whole and repeats_definition(lines, best, language):
         raise AmbiguousSnippet(
             f"a definition of the snippet would stand in the file twice; {MORE_CONTEXT}"
         )
-    if repeats_block(lines, best):
+    if best.repeats_block:
         raise AmbiguousSnippet(f"what the file has would stand in it twice; {MORE_CONTEXT}")
     return best
 
@@ -129,14 +125,6 @@ def _spaces_of_a_tab(lines: Sequence[str], file: Sequence[str]) -> int:
     pairs = [(len(line) - len(line.lstrip("\t")), depths.get(line.strip(), 0)) for line in lines]
     steps = {width // tabs for tabs, width in pairs if tabs and width and not width % tabs}
     return steps.pop() if len(steps) == 1 else 0
-
-
-def _has_errors(lines: tuple[str, ...], language: str | None) -> bool:
-    """Whether there is a grammar, and some of the lines do not fit it."""
-    from lsp_server.text.syntax.tree import SyntaxTree
-
-    tree = SyntaxTree.of("\n".join([*lines, ""]), language) if language else None
-    return tree is not None and tree.has_errors
 
 
 def _refuse_loose(lines: Sequence[str], parts: SnippetHunks, best: WholeReading) -> None:

@@ -40,9 +40,11 @@ def _same(hunk: Sequence[str], old: Sequence[str]) -> Mapping[int, str]:
     """Of the lines of a hunk that are old ones those: but for white space behind where any line of
     code is, else but for that around."""
     exact = _paired([line.rstrip() for line in hunk], [line.rstrip() for line in old], old)
+    if any(map(_WORD.search, exact.values())):
+        return exact
     loose = _paired([line.strip() for line in hunk], [line.strip() for line in old], old)
     is_code = any(_WORD.search(line) for line in loose.values())
-    if any(_WORD.search(line) if is_code else line.strip() for line in exact.values()):
+    if not is_code and any(line.strip() for line in exact.values()):
         return exact
     return loose
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
-from lsp_server.tasks.apply.alignment import Alignment, alignments
+from lsp_server.tasks.apply.alignment import Alignment, SnippetAligner
 from lsp_server.tasks.apply.definitions import assigned_name, defined_name, depth
 from lsp_server.tasks.apply.line_costs import FileLines
 from lsp_server.tasks.apply.placing import Lines, Span, joined, placed
@@ -53,6 +54,8 @@ class WholeReading:
     lines: Lines
     doubted: frozenset[int]
     """The hunks that change nothing, or repeat what the file has."""
+    repeats_block: bool
+    """Whether a hunk adds lines that stand in the file once, near by, and stay there."""
     is_indented: bool
     """Whether it is clear how deep the hunks are."""
 
@@ -62,35 +65,30 @@ def best_readings(
     snippet: SnippetHunks,
     *,
     is_whole: bool = False,
-    is_able: Callable[[Lines], bool] = lambda _: True,
+    is_able: Callable[[WholeReading], bool] = lambda _: True,
 ) -> tuple[WholeReading, list[WholeReading]]:
     """The cheapest reading, and those that it is not far enough ahead of, but for those that make
     the same text of the file.
 
     is_whole: what stands at an end without a place holder is the end of the file. is_able: whether
-    a text can be meant; the cheapest reading is one, or there is none that costs little more.
+    a reading can be meant; the cheapest reading is one, or there is none that costs little more.
     """
     hunks = [hunk.lines for hunk in snippet.hunks]
-    file = FileLines(lines)
-
-    def found(closely: Iterable[int]) -> list[Alignment]:
-        return alignments(
-            file,
-            hunks,
-            open_top=snippet.open_top,
-            open_end=snippet.open_end,
-            left_out=[snippet.depth_left_out(number) for number in range(len(hunks))],
-            is_whole=is_whole,
-            closely=closely,
-            within=2 * MARGIN + DOUBTFUL,
-        )
-
-    aligned = found([])
-    counts = Counter(line.strip() for line in lines)
+    aligner = SnippetAligner(
+        FileLines(lines),
+        hunks,
+        open_top=snippet.open_top,
+        open_end=snippet.open_end,
+        left_out=[snippet.depth_left_out(number) for number in range(len(hunks))],
+        is_whole=is_whole,
+        within=2 * MARGIN + DOUBTFUL,
+    )
+    aligned = aligner.alignments()
+    counts = Counter(map(str.strip, lines))
     unable: list[Lines] = []
 
     def can_be(reading: WholeReading) -> bool:
-        if reading.lines in unable or not is_able(reading.lines):
+        if reading.lines in unable or not is_able(reading):
             unable.append(reading.lines)
             return False
         return True
@@ -100,11 +98,18 @@ def best_readings(
     best = next((one for one in wholes if can_be(one)), None)
     best = best or _whole(lines, hunks, aligned[0], counts)
     rivals: list[WholeReading] = []
+
+    @cache
+    def is_last_use(name: str) -> bool:
+        return _uses(name, lines) > 1 and _uses(name, best.lines) == 1
+
     is_first = not unable
     is_small = len(lines) * sum(map(len, hunks)) <= SMALL
     closely = range(len(hunks)) if is_small else best.doubted
-    for one in found(closely) if closely else aligned:
-        least = _lead(lines, snippet, best, one.regions) + (0 if is_first else NOT_CHEAPEST)
+    for one in aligner.alignments(closely) if closely else aligned:
+        least = _lead(lines, snippet, best, one.regions, is_last_use) + (
+            0 if is_first else NOT_CHEAPEST
+        )
         if one.cost < best.cost or one.cost - best.cost >= (
             MARGIN + DOUBTFUL if best.doubted else least
         ):
@@ -128,47 +133,39 @@ def _whole(
     news = placed(hunks, [lines[start:end] for start, end in aligned.regions])
     spans, texts = joined(lines, aligned.regions, news or tuple(hunks))
     made: list[str] = []
-    place = 0
+    kept = 0
     for (start, end), new in zip(spans, texts, strict=True):
-        made += [*lines[place:start], *new]
-        place = end
-    made += lines[place:]
-    doubted = frozenset(_doubted(lines, hunks, spans, texts, counts))
-    return WholeReading(aligned.cost, spans, texts, tuple(made), doubted, news is not None)
+        made += [*lines[kept:start], *new]
+        kept = end
+    made += lines[kept:]
+    repeated = _repeated(lines, spans, texts, counts)
+    doubted = frozenset(
+        number
+        for number, ((start, end), new) in enumerate(zip(spans, texts, strict=True))
+        if repeated[number] or (lines[start:end] == new and not _is_frame(hunks[number]))
+    )
+    return WholeReading(
+        *(aligned.cost, spans, texts, tuple(made), doubted),
+        repeats_block=max(map(len, repeated)) >= BLOCK,
+        is_indented=news is not None,
+    )
 
 
-def _doubted(
-    lines: Lines,
-    hunks: Sequence[Lines],
-    spans: Sequence[Span],
-    news: Sequence[Lines],
-    counts: Mapping[str, int],
-) -> Iterator[int]:
-    """The hunks that change nothing and are no header or end of a definition, and those that repeat
-    a line of the file which stands there once, near by, and stays."""
+def _is_frame(hunk: Lines) -> bool:
+    """Whether a hunk is the header or the end of a definition."""
+    return len(hunk) == 1 and bool(defined_name(hunk[0]) or not re.search(r"\w", hunk[0]))
+
+
+def _repeated(
+    lines: Lines, spans: Sequence[Span], news: Sequence[Lines], counts: Mapping[str, int]
+) -> list[set[str]]:
+    """What each hunk adds of the lines that stand in the file once, near by, and stay."""
+    found = []
     for number, ((start, end), new) in enumerate(zip(spans, news, strict=True)):
         old = lines[start:end]
-        if old == new:
-            first = hunks[number][0]
-            is_frame = defined_name(first) or not re.search(r"\w", first)
-            if len(hunks[number]) > 1 or not is_frame:
-                yield number
-            continue
         again = {line.strip() for line in new if line not in old and counts.get(line.strip()) == 1}
-        repeated = again.intersection(_near(lines, spans, number))
-        if repeated:
-            yield number
-
-
-def repeats_block(lines: Lines, reading: WholeReading) -> bool:
-    """Whether a reading adds lines that stand in the file once, near by, and stay there."""
-    counts = Counter(line.strip() for line in lines)
-    for number, ((start, end), new) in enumerate(zip(reading.spans, reading.news, strict=True)):
-        old = lines[start:end]
-        again = {line.strip() for line in new if line not in old and counts.get(line.strip()) == 1}
-        if len(again.intersection(_near(lines, reading.spans, number))) >= BLOCK:
-            return True
-    return False
+        found.append(again.intersection(_near(lines, spans, number)) if again else again)
+    return found
 
 
 def _near(lines: Lines, spans: Sequence[Span], number: int) -> Iterator[str]:
@@ -180,9 +177,15 @@ def _near(lines: Lines, spans: Sequence[Span], number: int) -> Iterator[str]:
     return (line.strip() for line in near if line.strip())
 
 
-def _lead(lines: Lines, snippet: SnippetHunks, best: WholeReading, regions: Sequence[Span]) -> int:
+def _lead(
+    lines: Lines,
+    snippet: SnippetHunks,
+    best: WholeReading,
+    regions: Sequence[Span],
+    is_last_use: Callable[[str], bool],
+) -> int:
     """How much more another reading has to cost."""
-    if _leaves_unused(lines, best, regions):
+    if _leaves_unused(lines, best, regions, is_last_use):
         return MARGIN + DOUBTFUL
     first = next(line for line in snippet.hunks[0].lines if line.strip())
     is_beginning = snippet.open_top and not snippet.open_end and not defined_name(first)
@@ -194,13 +197,17 @@ def _lead(lines: Lines, snippet: SnippetHunks, best: WholeReading, regions: Sequ
     return MARGIN
 
 
-def _leaves_unused(lines: Lines, best: WholeReading, regions: Sequence[Span]) -> bool:
+def _leaves_unused(
+    lines: Lines,
+    best: WholeReading,
+    regions: Sequence[Span],
+    is_last_use: Callable[[str], bool],
+) -> bool:
     """Whether the best reading keeps a definition or an import of which it takes the last use, and
     another reading takes that, too."""
     taken = {n for start, end in regions for n in range(start, end)}
     taken -= {n for start, end in best.spans for n in range(start, end)}
-    names = {name for number in taken for name in _names(lines[number])} - {""}
-    return any(_uses(name, lines) > 1 and _uses(name, best.lines) == 1 for name in names)
+    return any(map(is_last_use, {name for n in taken for name in _names(lines[n])} - {""}))
 
 
 def _names(line: str) -> list[str]:
@@ -218,6 +225,12 @@ def _uses(name: str, lines: Sequence[str]) -> int:
 def repeats_definition(lines: Lines, reading: WholeReading, language: str | None) -> bool:
     """Whether a definition stands more often in a reading than in the file, which has it: the same
     line in the same scope or, in Python, the same name without a decorator."""
+    changes = [
+        ([*filter(defined_name, lines[start:end])], [*filter(defined_name, new)])
+        for (start, end), new in zip(reading.spans, reading.news, strict=True)
+    ]
+    if all(old == new for old, new in changes):
+        return False
     by_name = language is not None and language.startswith("python")
     before, after = _definitions(lines, by_name), _definitions(reading.lines, by_name)
     return any(0 < before[key] < count for key, count in after.items())

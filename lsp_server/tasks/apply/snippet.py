@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from lsp_server.tasks.apply.definitions import defined_name, depth, indentation
@@ -61,11 +61,11 @@ def read_snippet(
 ) -> SnippetHunks:
     """The hunks of a snippet. A line that the file has as often is no place holder, nor is what the
     instruction asks for."""
-    lines = _with_bodies_below(lines, file, instruction)
-    lines = _without_notes(lines, file)
+    known = Counter(map(str.strip, file))
+    lines = _with_bodies_below(lines, file, known, instruction)
+    lines = _without_notes(lines, known)
     holders: list[int] = []
     partly: list[int] = []
-    known = Counter(line.strip() for line in file)
     asked = " ".join(instruction.split()).lower()
     for number, line in enumerate(lines):
         text = line.strip()
@@ -76,7 +76,7 @@ def read_snippet(
             continue
         if len(said(line)) > len("...") and said(line).lower() in asked:
             continue
-        is_dots = is_bare(line) and not _is_code(lines, number, file, language, instruction)
+        is_dots = is_bare(line) and not _is_code(lines, number, file, known, language, instruction)
         if is_dots or is_marked(line):
             holders.append(number)
         elif _left_out_within(text):
@@ -125,14 +125,19 @@ def _left_out_within(text: str) -> bool:
 
 
 def _is_code(
-    lines: Sequence[str], number: int, file: Sequence[str], language: str, instruction: str
+    lines: Sequence[str],
+    number: int,
+    file: Sequence[str],
+    known: Collection[str],
+    language: str,
+    instruction: str,
 ) -> bool:
     """Whether dots on a line of their own are code: a body of Python, or one of several values."""
     if lines[number].strip() not in _DOTS:
         return False
     before = next((line.rstrip() for line in reversed(lines[:number]) if line.strip()), "")
     if before.endswith((",", "(", "[", "{")):
-        return before.strip() not in {line.strip() for line in file}
+        return before.strip() not in known
     if not language.startswith("python") or not before.endswith((":", '"""', "'''")):
         return False
     return _STUBS.search(instruction) is not None or _is_new(before, file)
@@ -140,17 +145,16 @@ def _is_code(
 
 def _is_new(line: str, file: Sequence[str]) -> bool:
     name = defined_name(line)
-    return bool(name) and all(defined_name(one) != name for one in file)
+    return bool(name) and all(defined_name(one) != name for one in file if name in one)
 
 
 def _with_bodies_below(
-    lines: Sequence[str], file: Sequence[str], instruction: str
+    lines: Sequence[str], file: Sequence[str], known: Collection[str], instruction: str
 ) -> Sequence[str]:
     """The lines with dots in place of a Python body on a line of their own, where the file has more
     there."""
     if _STUBS.search(instruction):
         return lines
-    known = {line.strip() for line in file}
     made: list[str] = []
     for line in lines:
         found = _DOTTED_BODY.match(line)
@@ -161,13 +165,17 @@ def _with_bodies_below(
     return made
 
 
-def _without_notes(lines: Sequence[str], file: Sequence[str]) -> Sequence[str]:
+def _without_notes(lines: Sequence[str], known: Collection[str]) -> Sequence[str]:
     """The lines without comments that say of a line of the file that it was not changed."""
-    known = {line.strip() for line in file if line.strip()}
     made = []
     for line in lines:
         found = _NOTE.search(line) if line.strip() not in known else None
         code = line[: found.start()].rstrip() if found else ""
-        is_note = found and code.strip() in known and is_marked(line[found.start() :].strip())
+        is_note = (
+            found
+            and code.strip()
+            and code.strip() in known
+            and is_marked(line[found.start() :].strip())
+        )
         made.append(code if is_note else line)
     return made

@@ -35,3 +35,9 @@ def encoded(text: str) -> bytes:
     if "\r" in text:
         text = _LONE_RETURN.sub("\n", text)
     return text.replace("\0", " ").encode("utf-16-le", "surrogatepass")
+
+
+def end_point(text: str) -> tuple[int, int]:
+    """Where a text ends as the parser counts: the row, and the bytes of that."""
+    text = _LONE_RETURN.sub("\n", text) if "\r" in text else text
+    return text.count("\n"), len(encoded(text[text.rfind("\n") + 1 :]))

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from lsp_server.text.syntax.injections import Injection, injections
 from lsp_server.text.syntax.languages import grammar_of, load_grammar
-from lsp_server.text.syntax.offsets import Offsets, encoded
+from lsp_server.text.syntax.offsets import Offsets, encoded, end_point
 from lsp_server.text.syntax.roles import (
     PROSE,
     Role,
@@ -23,6 +23,8 @@ from lsp_server.text.syntax.roles import (
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Tree
+
+    from lsp_server.text.text_edit import TextEdit
 
 _OPAQUE = re.compile(r"[\s()\[\]{};,=+*/<>|\"]")
 """A leaf with such characters holds more than a name: the grammar does not look inside."""
@@ -66,6 +68,29 @@ class SyntaxTree:
 
         tree = Parser(load_grammar(grammar)).parse(encoded(text), encoding="utf16le")
         return cls(text, grammar, tree, Offsets(text))
+
+    def edited(self, changes: Sequence[TextEdit[int]]) -> SyntaxTree:
+        """The tree of the text with changes that are in order and apart. What they do not reach is
+        not parsed again."""
+        from tree_sitter import Parser
+
+        text, tree = self.text, self._tree.copy()
+        # From the last on, so that the offsets of the others stay true.
+        for change in reversed(changes):
+            above = text[: change.start]
+            start, end = self._offsets.byte(change.start), self._offsets.byte(change.end)
+            tree.edit(
+                start,
+                end,
+                start + len(encoded(change.text)),
+                end_point(above),
+                end_point(text[: change.end]),
+                end_point(above + change.text),
+            )
+            text = above + change.text + text[change.end :]
+        parser = Parser(load_grammar(self.grammar))
+        tree = parser.parse(encoded(text), tree, encoding="utf16le")
+        return SyntaxTree(text, self.grammar, tree, Offsets(text))
 
     @property
     def has_errors(self) -> bool:

@@ -7,10 +7,12 @@ import subprocess
 import sys
 
 import pytest
+from seeds import Amount
 
 from lsp_server.text.syntax.languages import grammar_of, language_of_path
 from lsp_server.text.syntax.offsets import Offsets, encoded
 from lsp_server.text.syntax.tree import Role, SyntaxTree
+from lsp_server.text.text_edit import TextEdit
 
 # Each text names `price` once as an identifier, once in a comment and, where the language has
 # strings, once in a string. {C} and {S} mark those two; the marks are taken out before parsing.
@@ -264,3 +266,40 @@ def test_importing_loads_no_grammar() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+LINES = {
+    "python": ["def f(a):", "    return a", "class C:", "    x = 'é😀'", "", "f(1,", "2)", "'''"],
+    "javascript": ["function f(a) {", "  return a", "}", "const s = `é😀", "`;", "", "f(1,", "2);"],
+    "rust": ["fn f(a: u8) {", "    a", "}", 'let s = "é😀";', "", "f(1,", "2);", "/*", "*/"],
+}
+
+
+@pytest.mark.parametrize("language", LINES)
+def test_the_tree_of_an_edited_text_is_that_of_the_new_text(language: str, amount: Amount) -> None:
+    seed = random.SystemRandom().randrange(1 << 40)
+    for number in range(seed, seed + amount(60, 20_000)):
+        rng = random.Random(number)
+        end = rng.choice(["\n", "\r\n", "\r"])
+
+        def text(most: int, rng: random.Random = rng, end: str = end) -> str:
+            return "".join(f"{line}{end}" for line in rng.choices(LINES[language], k=most))
+
+        old = text(rng.randrange(12))
+        borders = [0, *(n + len(end) for n in range(len(old)) if old.startswith(end, n))]
+        found = sorted(rng.choices(borders, k=2 * rng.randrange(1, 4)))
+        spans = zip(found[::2], found[1::2], strict=True)
+        edits = [TextEdit(start, last, text(rng.randrange(4))) for start, last in spans]
+        new, kept = "", 0
+        for edit in edits:
+            new, kept = new + old[kept : edit.start] + edit.text, edit.end
+        new += old[kept:]
+        tree, before = SyntaxTree.of(new, language), SyntaxTree.of(old, language)
+        assert tree
+        assert before
+        edited = before.edited(edits)
+        assert edited.text == new, f"seed {number}"
+        if not before.has_errors:
+            assert edited.has_errors == tree.has_errors, f"seed {number}: {old!r} {edits}"
+        if not before.has_errors and not tree.has_errors:
+            assert edited.pieces() == tree.pieces(), f"seed {number}"
