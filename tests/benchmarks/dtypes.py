@@ -36,5 +36,5 @@ def settle_dtype(args: argparse.Namespace) -> None:
 def gguf_file(model: str | Path | None) -> Path:
     """The file that another engine shall load, too. Raises BenchError where there is none."""
     if model is None or not is_gguf_file(model) or not Path(model).expanduser().is_file():
-        raise BenchError(f"llama.cpp reads GGUF files alone, not {model}; give --model FILE.gguf")
+        raise BenchError(f"peers read GGUF files alone, not {model}; give --model FILE.gguf")
     return Path(model).expanduser()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.shared.errors import BenchError
+from tests.benchmarks.peers.gguf_engines import ENGINE_OF, ENGINES
 
 if TYPE_CHECKING:
     from accel.drafting.base import Drafter
@@ -31,10 +32,6 @@ ORACLE = "oracle"
 
 HF_METHODS = ("hf-generate", "hf-prompt-lookup", "standard-sd")
 """Methods that transformers' own ``generate`` decodes where there is a model."""
-
-
-LLAMA_CPP, LLAMA_CPP_NGRAM = "llama-cpp", "llama-cpp-ngram"
-"""Methods that llama.cpp decodes, on the same GGUF file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +205,14 @@ def _sdsat(setup: MethodSetup) -> MakeDrafter:
     return lambda: SdsatDrafter(target, sampling=setup.sampling)
 
 
-def _llama_cpp(setup: MethodSetup) -> MakeDrafter:
-    """llama.cpp itself decodes: nothing drafts in our engine."""
-    from tests.benchmarks.peers.llama_cpp import check_installed
+def decoded_by(engine: str) -> Callable[[MethodSetup], MakeDrafter]:
+    """Another engine decodes the GGUF file: nothing drafts in ours."""
 
-    check_installed()
-    return lambda: None
+    def build(setup: MethodSetup) -> MakeDrafter:
+        ENGINES[engine].kind.check_installed()
+        return lambda: None
+
+    return build
 
 
 def _chains_of(draft: Engine, setup: MethodSetup) -> MakeDrafter:
@@ -272,8 +271,7 @@ DRAFTERS.update(
         "draft-model": _draft_model,
         "self-speculative": _self_speculative,
         "sdsat": _sdsat,
-        LLAMA_CPP: _llama_cpp,
-        LLAMA_CPP_NGRAM: _llama_cpp,
+        **{method: decoded_by(engine) for method, engine in ENGINE_OF.items()},
     }
 )
 DECODABLE = list(dict.fromkeys([*DRAFTERS, *HF_METHODS]))

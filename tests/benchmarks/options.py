@@ -70,6 +70,7 @@ def add_peer_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave transformers out, its plain decoding too: much quicker, and speed-ups are then "
         "against our own plain decoding",
     )
+    add_engine_argument(parser)
     parser.add_argument(
         "--skip", metavar="PEERS", default="", help="peers that may be missing or fail, by comma"
     )
@@ -84,3 +85,15 @@ def add_peer_arguments(parser: argparse.ArgumentParser) -> None:
         help="measure plain decoding in --dtype alone; speed-ups are then against that",
     )
     parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots as PNG here")
+
+
+def add_engine_argument(parser: argparse.ArgumentParser, default: str = "") -> None:
+    """Other engines on the same GGUF file."""
+    parser.add_argument(
+        "--peer",
+        metavar="P1,P2,…",
+        default=default,
+        help="measure these engines on the same GGUF file by turns, too: llama-cpp, ik-llama-cpp, "
+        "openvino; ik-llama-cpp-repacked lays weights out by rows together, openvino-f32 computes "
+        "in that precision what is not quantised",
+    )

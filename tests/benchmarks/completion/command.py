@@ -163,7 +163,9 @@ def run(args: argparse.Namespace) -> int:
     """
     from tests.benchmarks import plots, report
     from tests.benchmarks.methods import choose
+    from tests.benchmarks.peers.gguf_engines import with_peers
 
+    args.methods = with_peers(args.methods, args.peer)
     args.target = target_of(args.target, args.methods)
     settle_dtype(args)
     known = known_methods(args.target)

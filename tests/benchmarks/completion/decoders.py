@@ -8,11 +8,17 @@ from typing import Any
 
 from accel.engine import Engine
 from accel.verification.sampling import Sampling
-from tests.benchmarks.completion.model import CompletionMethod, EngineDecoder, HfDecoder
+from tests.benchmarks.completion.model import (
+    CompletionMethod,
+    EngineDecoder,
+    HfDecoder,
+    PeerDecoder,
+)
+from tests.benchmarks.completion.replay import PROMPT_TOKENS
+from tests.benchmarks.gguf_peers import GgufPeers, owed_text
 from tests.benchmarks.hf_peers import HF_MODES, OTHER_DTYPE, HfPeers
-from tests.benchmarks.llama_cpp_decoders import llama_cpp_decoders, open_llama_cpp
-from tests.benchmarks.methods import LLAMA_CPP, LLAMA_CPP_NGRAM, PLAIN, PLANNED, MakeDrafter
-from tests.benchmarks.peers.child_process import ChildProcess
+from tests.benchmarks.methods import PLAIN, PLANNED, MakeDrafter
+from tests.benchmarks.peers.gguf_engines import ENGINE_OF
 
 
 @dataclass(slots=True)
@@ -29,13 +35,13 @@ class Decoders:
     """transformers' plain decoding in the engine's dtype; None where it samples."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Threads and dtypes, for the document."""
-    llama_cpp: ChildProcess | None = None
-    """Where a method is of llama.cpp."""
+    gguf_peers: GgufPeers | None = None
+    """Other engines on the same file."""
 
     def close(self) -> None:
         """End the processes of peers."""
-        if self.llama_cpp is not None:
-            self.llama_cpp.close()
+        if self.gguf_peers is not None:
+            self.gguf_peers.close()
 
 
 def make_decoders(
@@ -47,15 +53,13 @@ def make_decoders(
     """Decoders of the methods and of plain decoding, of ours and transformers'."""
     session = engine.session() if args.share_prompts else None
     peers = HfPeers(args, engine, list(drafters))
-    made = Decoders(checks=peers.checks(greedy=sampling.greedy))
+    others = GgufPeers(args, sampling, PROMPT_TOKENS + args.max_tokens)
+    made = Decoders(checks=peers.checks(greedy=sampling.greedy), gguf_peers=others)
     for name, make in drafters.items():
-        if name in (LLAMA_CPP, LLAMA_CPP_NGRAM):
-            made.llama_cpp = made.llama_cpp or open_llama_cpp(args, sampling)
-            chains = llama_cpp_decoders(made.llama_cpp, name)
-            made.methods |= chains
-            # It owes our text nothing; its chains owe that of its own plain decoding.
-            owed = LLAMA_CPP if name != LLAMA_CPP and LLAMA_CPP in drafters else None
-            made.checks |= dict.fromkeys(chains, owed)
+        if name in ENGINE_OF:
+            chains = others.decodings(name)
+            made.methods |= {each: PeerDecoder(chain) for each, chain in chains.items()}
+            made.checks |= dict.fromkeys(chains, owed_text(name, list(drafters)))
         elif name in HF_MODES:
             made.methods[name] = HfDecoder(peers.in_dtype(peers.dtype), HF_MODES[name], sampling)
         else:
@@ -78,6 +82,5 @@ def make_decoders(
     if sampling.greedy and not args.no_hf:
         made.hf_plain = peers.plain_name(engine.dtype)
     made.settings = {"threads": engine.threads, "transformers": peers.told()}
-    if made.llama_cpp is not None:
-        made.settings[LLAMA_CPP] = made.llama_cpp.call("about")
+    made.settings |= others.about()
     return made

@@ -29,6 +29,7 @@ from tests.benchmarks.tolerance import Tolerance
 if TYPE_CHECKING:
     from accel.session import Session
     from accel.text.tokenizer import Tokenizer
+    from tests.benchmarks.gguf_peers import PeerDecoding
 
 WARM_UP_TOKENS = 8
 
@@ -123,6 +124,18 @@ class HfDecoder:
             max_tokens=task.max_tokens,
             sampling=self._sampling,
         )
+        return Decoded(result.tokens, result.statistics)
+
+
+class PeerDecoder:
+    """Another engine on the same GGUF file."""
+
+    def __init__(self, decoding: PeerDecoding) -> None:
+        self._decoding = decoding
+
+    def __call__(self, task: CompletionTask) -> Decoded:
+        """Decode past end tokens, as our engine does."""
+        result = self._decoding.generate(task.prompt.tokens, task.max_tokens)
         return Decoded(result.tokens, result.statistics)
 
 

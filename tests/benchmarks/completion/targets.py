@@ -72,20 +72,15 @@ def measure_model(
     from operating_system.machine import cores
     from tests.benchmarks import report
     from tests.benchmarks.completion.decoders import make_decoders
+    from tests.benchmarks.gguf_peers import add_chains, with_best_chains
     from tests.benchmarks.hf_peers import HF_GENERATE
-    from tests.benchmarks.llama_cpp_decoders import add_chains, with_best_chain
-    from tests.benchmarks.methods import (
-        LLAMA_CPP,
-        PLAIN,
-        MethodSetup,
-        find_draft_model,
-        without_hf,
-    )
+    from tests.benchmarks.methods import PLAIN, MethodSetup, find_draft_model, without_hf
+    from tests.benchmarks.peers.gguf_engines import ENGINE_OF
     from tests.benchmarks.tolerance import Tolerance
 
     names = args.methods or (without_hf(MODEL_METHODS) if args.no_hf else MODEL_METHODS)
-    if args.threads is None and LLAMA_CPP in names:
-        # Both engines get as many.
+    if args.threads is None and ENGINE_OF.keys() & set(names.split(",")):
+        # All engines get as many.
         args.threads = cores()
     engine = Engine.load(
         args.model,
@@ -122,7 +117,7 @@ def measure_model(
         decoders.close()
     measurements = [each for each in measured if each.method not in tolerance.failed]
     compared = [each for each in measurements if each.method in decoders.methods]
-    compared, chain_speeds = with_best_chain(compared)
+    compared, chain_speeds = with_best_chains(compared)
     document = {
         **report.results(compared, missing | tolerance.failed),
         **_circumstances(args, engine.name, engine.dtype),

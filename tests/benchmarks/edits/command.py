@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,9 @@ def run(args: argparse.Namespace) -> int:
     """
     from tests.benchmarks import report
     from tests.benchmarks.edits import plot as edit_plot
+    from tests.benchmarks.peers.gguf_engines import with_peers
 
+    args.methods = with_peers(args.methods, args.peer)
     _check(args)
     settle_dtype(args)
     cases = chosen_cases(args)
@@ -142,6 +145,8 @@ def _check(args: argparse.Namespace) -> None:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise BenchError(f"--{name.replace('_', '-')} is {value}; give 1 or more")
+    if args.peer and args.target != "model":
+        raise BenchError("--peer decodes with a model; add --target model")
     if args.pass_at_1 and args.target != "model":
         raise BenchError("--pass-at-1 tests what a model writes; add --target model")
     if args.pass_at_1 and not args.cases:
@@ -186,6 +191,7 @@ def _decoded(
     from tests.benchmarks.edits.ablation import ABLATION
     from tests.benchmarks.edits.decoders import make_decoders
     from tests.benchmarks.edits.model import decode_edits
+    from tests.benchmarks.gguf_peers import add_chains, with_best_chains
     from tests.benchmarks.hf_peers import HF_GENERATE
     from tests.benchmarks.methods import PLAIN, find_draft_model, without_hf
     from tests.benchmarks.tolerance import Tolerance
@@ -211,27 +217,30 @@ def _decoded(
     )
     decoders = make_decoders(args, engine, methods)
     task = progress.add_task("editing", total=len(cases))
-    pairs = list(
-        decode_edits(
-            cases,
-            {**decoders.methods, **decoders.baselines},
-            engine,
-            index,
-            max_tokens=args.max_tokens or MODEL_TOKENS,
-            group_of=group_of(args),
-            hf_plain=decoders.hf_plain,
-            checks=decoders.checks,
-            tolerance=tolerance,
-            done=lambda: progress.advance(task),
+    with closing(decoders.gguf_peers):
+        pairs = list(
+            decode_edits(
+                cases,
+                {**decoders.methods, **decoders.baselines},
+                engine,
+                index,
+                max_tokens=args.max_tokens or MODEL_TOKENS,
+                group_of=group_of(args),
+                hf_plain=decoders.hf_plain,
+                checks=decoders.checks,
+                tolerance=tolerance,
+                done=lambda: progress.advance(task),
+            )
         )
-    )
     if not pairs:
         raise BenchError("no case fits the model's context; give fewer --max-tokens")
     pairs = [each for each in pairs if each[0].method not in tolerance.failed]
     measured = [measurement for measurement, _ in pairs]
     compared = [each for each in measured if each.method in decoders.methods]
+    compared, chain_speeds = with_best_chains(compared)
     document = report.results(compared, missing | tolerance.failed)
     document |= _circumstances(args, engine.name, engine.dtype) | decoders.settings
+    add_chains(document, chain_speeds)
     plain = [PLAIN, HF_GENERATE, *decoders.baselines]
     report.add_speedups(document, [each for each in measured if each.method in plain])
     report.add_best_peer(document)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from accel.draft_tree import TokenArray
 from accel.drafting.base import ContinuationIndex, DraftRequest
@@ -27,6 +27,9 @@ from tests.benchmarks.measurement import Measurement, similarity
 from tests.benchmarks.methods import PLAIN, tell_files
 from tests.benchmarks.peers.hf_generate import HfGenerate, Mode, set_threads
 from tests.benchmarks.tolerance import Tolerance
+
+if TYPE_CHECKING:
+    from tests.benchmarks.gguf_peers import PeerDecoding
 
 WARM_UP_TOKENS = 8
 
@@ -113,6 +116,21 @@ class HfEdits:
             stop_tokens=task.prompt.stop_tokens | self._engine.end_tokens,
             sampling=self._sampling,
         )
+        text = self._engine.tokenizer.decode(result.tokens.tolist())
+        return Edited(result.tokens, text, result.statistics)
+
+
+class PeerEdits:
+    """Another engine on the same GGUF file."""
+
+    def __init__(self, decoding: PeerDecoding, engine: Engine) -> None:
+        """The end tokens are those of our ``engine``."""
+        self._decoding, self._engine = decoding, engine
+
+    def __call__(self, task: EditTask) -> Edited:
+        """Decode to the end token."""
+        stops = task.prompt.stop_tokens | self._engine.end_tokens
+        result = self._decoding.generate(task.prompt.tokens, task.max_tokens, stops)
         text = self._engine.tokenizer.decode(result.tokens.tolist())
         return Edited(result.tokens, text, result.statistics)
 

@@ -90,12 +90,13 @@ def chosen_methods(
     from tests.benchmarks.edits.methods import EditMethod, edit_methods
     from tests.benchmarks.methods import HF_METHODS, ORACLE, MethodSetup, choose
     from tests.benchmarks.peers.errors import PeerUnavailable
+    from tests.benchmarks.peers.gguf_engines import ENGINE_OF, ENGINES
     from tests.benchmarks.tolerance import Tolerance
 
     tolerance = tolerance or Tolerance()
     draft = drafts.get("our")
     builders = {**edit_methods(draft), **ablation_methods(drafts)}
-    known = [*builders, *([] if args.target == "replay" else (*HF_METHODS, ORACLE))]
+    known = [*builders, *([] if args.target == "replay" else (*HF_METHODS, ORACLE, *ENGINE_OF))]
     skipped = choose(args.skip, known, "--skip")
     sampling = Sampling(temperature=args.temperature, top_p=args.top_p, seed=args.seed)
     setup = MethodSetup(
@@ -108,6 +109,8 @@ def chosen_methods(
             try:
                 if name == "standard-sd" and draft is None:
                     raise PeerUnavailable(f"{name} needs a smaller model; give --draft-model DIR")
+                if name in ENGINE_OF:
+                    ENGINES[ENGINE_OF[name]].kind.check_installed()
                 made[name] = builders[name](setup) if name in builders else EditMethod(lambda: None)
             except PeerUnavailable as error:
                 if args.methods and name not in skipped:

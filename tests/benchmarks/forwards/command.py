@@ -1,4 +1,4 @@
-"""``tests.benchmarks forward``: how long one forward takes by rows, alone or beside a peer."""
+"""``tests.benchmarks forward``: how long one forward takes by rows, alone or beside peers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.commands.cli.output import add_json_argument
 from lsp_server.shared.errors import BenchError
 from tests.benchmarks.dtypes import CHOICES, KV_TYPES, OWN_DTYPES, STORED, gguf_file, is_gguf_file
+from tests.benchmarks.options import add_engine_argument
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 PROMPT_TOKENS = 512
 """Of a prompt that is timed beside a peer."""
-PEERS = ("llama-cpp",)
 BACKENDS = ("own", "llama-cpp")
 
 
@@ -31,9 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
     parser.add_argument("--context", type=int, default=1024, help="tokens before the rows")
     parser.add_argument("--seconds", type=float, default=5.0, help="time to measure each dtype")
-    parser.add_argument("--peer", choices=PEERS, help="measure this engine on the same file by "
-                        "turns, with as many threads, and a prompt of "
-                        f"{PROMPT_TOKENS} tokens, too")  # fmt: skip
+    add_engine_argument(parser)
     parser.add_argument("--backend", choices=BACKENDS, default="own", help="what computes ours "
                         "beside a peer; llama-cpp: its forwards, our drafts")  # fmt: skip
     add_json_argument(parser)
@@ -112,25 +110,25 @@ def _measured(args: argparse.Namespace, dtype: Any) -> dict[str, Any]:
 
 
 def _beside_peer(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
-    """``forward_ms``, ``prefill_ms`` and ``resident_mb`` of our engine and the peer."""
+    """``forward_ms``, ``prefill_ms`` and ``resident_mb`` of our engine and the peers."""
     from operating_system.machine import cores
     from tests.benchmarks.forwards.measured_engine import MeasuredEngine
     from tests.benchmarks.forwards.turns import measure_in_turns
     from tests.benchmarks.peers.child_process import ChildProcess
-    from tests.benchmarks.peers.llama_cpp import LlamaCpp, check_installed
+    from tests.benchmarks.peers.gguf_engines import chosen_engines, open_engine
 
     if args.shape or args.dtype == "both":
         raise BenchError("--peer measures one file as it is; leave --shape and --dtype both out")
     file, threads = gguf_file(args.model), args.threads or cores()
-    check_installed()
+    peers = chosen_engines(args.peer)
     task = progress.add_task("loading", total=None)
     room = args.context + max(*ROWS, PROMPT_TOKENS)
     with ExitStack() as stack:
         ours = ChildProcess("redraft", MeasuredEngine, str(file), args.dtype or STORED, threads,
                             args.backend, args.kv_type)  # fmt: skip
         engines = {"redraft": stack.enter_context(ours)}
-        peer = ChildProcess(args.peer, LlamaCpp, file, threads, room)
-        engines[args.peer] = stack.enter_context(peer)
+        for name in peers:
+            engines[name] = stack.enter_context(open_engine(name, file, threads, room))
         progress.update(task, description="timing forwards by turns")
         return measure_in_turns(
             engines,

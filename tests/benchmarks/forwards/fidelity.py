@@ -151,7 +151,7 @@ def _judge(
     from tests.benchmarks.peers.child_process import ChildProcess
     from tests.benchmarks.peers.fp32_reference import Fp32Reference
     from tests.benchmarks.peers.judged import Judged
-    from tests.benchmarks.peers.llama_cpp import LlamaCpp, check_installed
+    from tests.benchmarks.peers.llama_cpp import LlamaCpp
 
     threads = args.threads or cores()
     made: dict[str, tuple[Any, ...]] = {
@@ -162,7 +162,7 @@ def _judge(
     if args.no_peer:
         del made[PEER]
     else:
-        check_installed()
+        LlamaCpp.check_installed()
     task = progress.add_task("loading", total=len(made) * len(windows))
     judged: dict[str, Judged] = {}
     for name, (make, *arguments) in made.items():

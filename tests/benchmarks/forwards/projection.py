@@ -99,7 +99,7 @@ def projections(
     ``has_fixed_widths``: all forwards of a text have one number of rows, which earlier texts
     decide, from what is typical on.
     """
-    from tests.benchmarks.peers.llama_cpp import CHAINS
+    from tests.benchmarks.peers.gguf_engine import CHAINS
 
     by_width: dict[int, float] = {}
     for rows in WIDTHS:

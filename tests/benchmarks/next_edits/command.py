@@ -22,6 +22,7 @@ from tests.benchmarks.next_edits.replay import print_replay
 from tests.benchmarks.next_edits.settled import print_settled
 from tests.benchmarks.next_edits.speeds import print_speeds
 from tests.benchmarks.next_edits.times import print_times
+from tests.benchmarks.options import add_engine_argument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replay", action="store_true", help="without the model")
     parser.add_argument("--settled", action="store_true", help="what needs no model")
     parser.add_argument("--times", action="store_true", help="from key to shown, in a real server")
-    parser.add_argument("--speeds", action="store_true", help="tokens/s beside llama.cpp")
+    parser.add_argument("--speeds", action="store_true", help="tokens/s beside peers")
+    add_engine_argument(parser, default="llama-cpp")
     parser.add_argument("--formats", default="redraft", help="names, separated by commas, or all")
     parser.add_argument("--each", type=int, default=100, help="steps of each kind at most")
     parser.add_argument("--seed", type=int, default=1)

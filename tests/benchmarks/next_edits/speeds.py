@@ -1,5 +1,5 @@
-"""Tokens a second of windows by the model, beside llama.cpp on the same file and prompts: plain,
-with its ``ngram-simple`` and with the prompt lookup of Sweep's server."""
+"""Tokens a second of windows by the model, beside other engines on the same file and prompts:
+plain and with their lookups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import asyncio
 import random
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from accel.models.model_file import model_file
@@ -18,18 +19,13 @@ from lsp_server.engine.client import EngineClient
 from lsp_server.shared.contract.jobs import EDIT, JobResult
 from lsp_server.tasks.next_edits.formats import NextEditFormat
 from operating_system.machine import cores
-from tests.benchmarks.methods import LLAMA_CPP
 from tests.benchmarks.next_edits.commits import CommitStep
 from tests.benchmarks.next_edits.model import ready_engine, request_of
 from tests.benchmarks.peers.child_process import ChildProcess
-from tests.benchmarks.peers.llama_cpp import LlamaCpp
+from tests.benchmarks.peers.gguf_engines import ENGINES, chosen_engines, open_engine
 
 CONTEXT = 4096
-LOOKUPS = {
-    "plain": 0,
-    "ngram-simple 3/8": (3, 8),
-    "prompt lookup of 32": 32,
-}
+OURS = "redraft"
 
 
 def print_speeds(
@@ -39,20 +35,24 @@ def print_speeds(
     tokens: defaultdict[str, int] = defaultdict(int)
     seconds: defaultdict[str, float] = defaultdict(float)
     threads = args.threads or cores()
-    with ChildProcess(LLAMA_CPP, LlamaCpp, Path(args.model), threads, CONTEXT) as peer:
-        asyncio.run(_by_turns(args, fmt, steps, peer, tokens, seconds))
+    with ExitStack() as stack:
+        peers = {}
+        for name in chosen_engines(args.peer):
+            engine = open_engine(name, Path(args.model), threads, CONTEXT)
+            peers[name] = stack.enter_context(engine)
+        asyncio.run(_by_turns(args, fmt, steps, peers, tokens, seconds))
     speeds = {name: tokens[name] / seconds[name] for name in tokens}
     for name, speed in speeds.items():
         print(f"{name}: {tokens[name]} tokens, {speed:.0f} a second of decoding")
-    fastest = max((name for name in speeds if name in LOOKUPS), key=speeds.__getitem__)
-    print(f"redraft is {speeds['redraft'] / speeds[fastest]:.2f} times as fast as {fastest} (>= 3)")
+    fastest = max((name for name in speeds if name != OURS), key=speeds.__getitem__)
+    print(f"redraft is {speeds[OURS] / speeds[fastest]:.2f} times as fast as {fastest} (>= 3)")
 
 
 async def _by_turns(
     args: argparse.Namespace,
     fmt: NextEditFormat,
     steps: Sequence[CommitStep],
-    peer: ChildProcess,
+    peers: Mapping[str, ChildProcess],
     tokens: defaultdict[str, int],
     seconds: defaultdict[str, float],
 ) -> None:
@@ -71,12 +71,13 @@ async def _by_turns(
             continue
         if number:
             # The first one loads what is loaded at the first request.
-            tokens["redraft"] += result.tokens
-            seconds["redraft"] += result.seconds
-            for name, lookup in LOOKUPS.items():
-                answer = peer.call("generate", prompt, result.tokens, lookup)
-                tokens[name] += result.tokens
-                seconds[name] += answer.statistics.decode_s
+            tokens[OURS] += result.tokens
+            seconds[OURS] += result.seconds
+            for peer, engine_of_peer in peers.items():
+                for way, lookup in ENGINES[peer].kind.lookups.items():
+                    answer = engine_of_peer.call("generate", prompt, result.tokens, lookup)
+                    tokens[f"{peer}, {way}"] += result.tokens
+                    seconds[f"{peer}, {way}"] += answer.statistics.decode_s
         if time.monotonic() > ends and tokens:
             break
     await engine.close()

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import re
 import time
-from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,10 @@ from accel.errors import BrokenModel, InvalidRequest
 from accel.models.llama_cpp.library_files import DISTRIBUTION, INSTALL, has_package
 from accel.statistics import Statistics
 from tests.benchmarks.peers.errors import PeerUnavailable
+from tests.benchmarks.peers.gguf_engine import Lookups, PeerAnswer, is_built_here, until_stop
 from tests.benchmarks.peers.judged import Judged, judge
 from tests.benchmarks.peers.ngram_simple import NgramSimple
 
-CHAINS = (3, 7, 15)
-"""Tokens of its n-gram lookup: with the pending one they fill 4, 8 or 16 rows."""
 BATCH_ROWS = 512
 """Rows of one forward of a prompt: its default."""
 JUDGED_ROWS = 128
@@ -34,31 +34,23 @@ _SEQUENCE = 0
 _Tokens = NDArray[np.integer[Any]]
 
 
-@dataclass(slots=True)
-class LlamaCppAnswer:
-    """Generated tokens, int32 [n], and what they cost."""
-
-    tokens: TokenArray
-    statistics: Statistics
-
-
-def check_installed() -> None:
-    """Raises PeerUnavailable where the package is missing; nothing is loaded."""
-    if not has_package():
-        raise PeerUnavailable(f"llama-cpp needs the package {DISTRIBUTION}; {INSTALL}")
-
-
 class LlamaCpp:
     """A GGUF file in a context of llama.cpp with its defaults."""
 
+    lookups: ClassVar[Lookups] = {
+        "plain": 0,
+        "ngram-simple 3/8": (3, 8),
+        "prompt lookup of 32": 32,
+    }
+    """What it drafts with in next edits: the prompt lookup of 32 is that of Sweep's server."""
+    package = DISTRIBUTION
+
     def __init__(self, path: Path, threads: int, context: int) -> None:
         """``context``: tokens of a text at most. Raises PeerUnavailable or BrokenModel."""
-        check_installed()
-        self._api: Any = importlib.import_module("llama_cpp")
-        self._keep_quiet()
+        self.check_installed()
+        self._api: Any = self._load_api()
         self._api.llama_backend_init()
-        model_settings = self._api.llama_model_default_params()
-        model_settings.n_gpu_layers = 0
+        model_settings = self._model_settings()
         self._model = self._api.llama_model_load_from_file(str(path).encode(), model_settings)
         if not self._model:
             raise BrokenModel(f"llama.cpp does not load {path}", "give another GGUF file")
@@ -79,17 +71,35 @@ class LlamaCpp:
         self._threads = threads
         self._held: _Tokens = np.empty(0, np.int64)
 
+    @classmethod
+    def check_installed(cls) -> None:
+        """Raises PeerUnavailable where the package is missing; nothing is loaded."""
+        if not has_package():
+            raise PeerUnavailable(f"llama-cpp needs the package {DISTRIBUTION}; {INSTALL}")
+
     def about(self) -> dict[str, Any]:
-        """``threads``, ``type`` of the weights as it calls it, ``version`` of the package."""
+        """``threads``, ``type`` of the weights as it calls it, ``version`` of the package, whether
+        that was ``built_here``, and its ``instructions``."""
         room = ctypes.create_string_buffer(256)
         self._api.llama_model_desc(self._model, room, len(room))
         kind = room.value.decode(errors="replace").split(maxsplit=2)[-1]
-        return {"threads": self._threads, "type": kind, "version": self._api.__version__}
+        said = self._api.llama_print_system_info().decode(errors="replace")
+        return {
+            "threads": self._threads,
+            "type": kind,
+            "version": metadata.version(self.package),
+            "built_here": is_built_here(self.package),
+            "instructions": re.findall(r"(\w+) = 1", said),
+        }
 
     def generate(
-        self, prompt: TokenArray, max_tokens: int, draft_tokens: int | tuple[int, int] = 0
-    ) -> LlamaCppAnswer:
-        """Generate ``max_tokens`` greedily after ``prompt``, past end tokens, with chains of
+        self,
+        prompt: TokenArray,
+        max_tokens: int,
+        draft_tokens: int | tuple[int, int] = 0,
+        stop_tokens: frozenset[int] = frozenset(),
+    ) -> PeerAnswer:
+        """Generate greedily after ``prompt`` until a stop token or ``max_tokens``, with chains of
         ``draft_tokens`` of its n-gram lookup (llama-cpp-python's, with its defaults), or of
         ``ngram-simple`` where that is a pair of the match and the draft.
 
@@ -118,15 +128,17 @@ class LlamaCpp:
             statistics.nodes += len(drafted)
             statistics.accepted.append(len(chosen) - 1)
             self._trim(length - 1)
+            if stop_tokens and not stop_tokens.isdisjoint(chosen):
+                break
         ended = time.perf_counter()
         statistics.prefill_s, statistics.decode_s = prefilled - started, ended - prefilled
         statistics.draft_s = [
             max(0.0, statistics.decode_s - sum(statistics.verify_s)) / statistics.forwards
         ] * statistics.forwards
-        statistics.tokens = max_tokens
-        generated = text[len(prompt) :].astype(np.int32)
-        self._held = text[:-1]
-        return LlamaCppAnswer(generated, statistics)
+        self._held = text[: length - 1]
+        generated = until_stop(text[len(prompt) : length], stop_tokens)
+        statistics.tokens = len(generated)
+        return PeerAnswer(generated, statistics)
 
     def forward_s(self, rows: int, context: int, times: int) -> list[float]:
         """Seconds of forwards of a chain of ``rows`` after ``context`` tokens, each logit made."""
@@ -213,7 +225,15 @@ class LlamaCpp:
         pointer = self._api.llama_get_logits(self._context)
         return np.ctypeslib.as_array(pointer, shape=(rows, self.vocabulary_size))
 
-    def _keep_quiet(self) -> None:
+    def _load_api(self) -> Any:
+        """Its functions, which then print nothing."""
+        api = importlib.import_module("llama_cpp")
         # The library keeps no reference to the callback.
-        self._silent = self._api.llama_log_callback(lambda _level, _text, _data: None)
-        self._api.llama_log_set(self._silent, None)
+        self._silent = api.llama_log_callback(lambda _level, _text, _data: None)
+        api.llama_log_set(self._silent, None)
+        return api
+
+    def _model_settings(self) -> Any:
+        settings = self._api.llama_model_default_params()
+        settings.n_gpu_layers = 0
+        return settings

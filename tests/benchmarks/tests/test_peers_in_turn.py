@@ -22,7 +22,7 @@ from tests.benchmarks.completion.targets import target_of
 from tests.benchmarks.forwards import command as forward
 from tests.benchmarks.forwards import fidelity
 from tests.benchmarks.forwards.measured_engine import MeasuredEngine
-from tests.benchmarks.llama_cpp_decoders import with_best_chain
+from tests.benchmarks.gguf_peers import with_best_chains
 from tests.benchmarks.measurement import Measurement
 from tests.benchmarks.peers.child_process import ChildProcess
 from tests.benchmarks.peers.errors import PeerUnavailable
@@ -151,15 +151,15 @@ def test_the_fastest_chain_over_all_cases_stands_for_the_lookup() -> None:
             ("plain", *(f"llama-cpp-ngram {count}" for count in (3, 7, 15))), times, strict=True
         )
     ]
-    kept, speeds = with_best_chain(measured)
+    kept, speeds = with_best_chains(measured)
     assert [(each.method, each.case) for each in kept] == [
         ("plain", "one"),
         ("llama-cpp-ngram", "one"),
         ("plain", "two"),
         ("llama-cpp-ngram", "two"),
     ]
-    assert speeds == {"3": 2.0, "7": 2.5, "15": 1.25}
-    assert with_best_chain(measured[:1]) == (measured[:1], {})
+    assert speeds == {"llama-cpp-ngram": {"3": 2.0, "7": 2.5, "15": 1.25}}
+    assert with_best_chains(measured[:1]) == (measured[:1], {})
 
 
 def test_methods_that_need_a_model_choose_the_target() -> None:
@@ -171,8 +171,8 @@ def test_methods_that_need_a_model_choose_the_target() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--model", "folder"), "llama.cpp reads GGUF files alone, not folder"),
-        (("--model", "missing.gguf"), "llama.cpp reads GGUF files alone, not missing.gguf"),
+        (("--model", "folder"), "peers read GGUF files alone, not folder"),
+        (("--model", "missing.gguf"), "peers read GGUF files alone, not missing.gguf"),
         (("--model", "m.gguf", "--shape", "0.5B"), "leave --shape"),
         (("--model", "m.gguf", "--dtype", "both"), "leave --shape and --dtype both out"),
         (("--model", "m.gguf", "--context", "0"), "give --context and --seconds above 0"),
