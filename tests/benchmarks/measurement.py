@@ -12,8 +12,10 @@ from accel.statistics import Statistics
 
 REPETITION = 16
 """Length of the runs of tokens that tell whether a text loops."""
+SHORT_REPETITION = 8
+"""The same of texts of few tokens."""
 MOST_REPEATED = 0.2
-"""Share of repeated 16-grams from which on a text says little about drafting: it loops."""
+"""Share of repeated runs from which on a text says little about drafting: it loops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ def summarise(measurements: Sequence[Measurement]) -> dict[str, Any]:
         "prefill_s": sum(each.prefill_s for each in statistics),
         "prompt_s": sum(each.prompt_s for each in measurements),
         "tokens_per_s": _ratio(tokens, decode_s),
+        "ms_per_token": 1e3 * _ratio(decode_s, tokens),
         "identical": _count([each.identical for each in measurements]),
         "identical_hf": _count([each.identical_hf for each in measurements]),
         "exact": sum(each.exact for each in measurements),
@@ -118,18 +121,20 @@ def _projected(projections: Sequence[Projection], tokens: int) -> dict[str, Any]
     }
 
 
-def hardly_repeats(tokens: Sequence[int]) -> bool:
-    """Whether a text is none that loops: of its 16-grams at most ``MOST_REPEATED`` repeat."""
-    return repeated_share([tokens]) <= MOST_REPEATED
+def hardly_repeats(tokens: Sequence[int], length: int = REPETITION) -> bool:
+    """Whether a text is none that loops: of its runs of so many tokens at most ``MOST_REPEATED``
+    repeat."""
+    return repeated_share([tokens], length) <= MOST_REPEATED
 
 
-def repeated_share(texts: Sequence[Sequence[int]]) -> float:
-    """Share of the 16-grams that occurred before in the same text, over all ``texts``."""
+def repeated_share(texts: Sequence[Sequence[int]], length: int = REPETITION) -> float:
+    """Share of the runs of so many tokens that occurred before in the same text, over all
+    ``texts``."""
     repeated = total = 0
     for tokens in texts:
         seen: set[tuple[int, ...]] = set()
-        for start in range(len(tokens) - REPETITION + 1):
-            gram = tuple(tokens[start : start + REPETITION])
+        for start in range(len(tokens) - length + 1):
+            gram = tuple(tokens[start : start + length])
             repeated += gram in seen
             total += 1
             seen.add(gram)

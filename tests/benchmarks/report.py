@@ -12,7 +12,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from lsp_server.commands.bench.report import machine, publish, table, versions
-from tests.benchmarks.measurement import Measurement, hardly_repeats, pair_ratio, summarise
+from tests.benchmarks.measurement import (
+    REPETITION,
+    Measurement,
+    hardly_repeats,
+    pair_ratio,
+    summarise,
+)
 from tests.benchmarks.methods import ORACLE, OURS, PLAIN, PLAIN_DECODING
 
 __all__ = [
@@ -87,14 +93,19 @@ def _peers(methods: dict[str, Any]) -> dict[str, float]:
 
 
 def add_hardly_repeated(
-    document: dict[str, Any], compared: Sequence[Measurement], plain: Sequence[Measurement]
+    document: dict[str, Any],
+    compared: Sequence[Measurement],
+    plain: Sequence[Measurement],
+    length: int = REPETITION,
 ) -> None:
     """Add ``hardly_repeated``: the same figures over the cases whose plain text does not loop.
 
-    The cases are the same for all methods: those where ``plain`` repeats at most 20 % of its
-    16-grams. Nothing is added where there is none.
+    The cases are the same for all methods: those where ``plain`` repeats at most 20 % of its runs
+    of so many tokens. Nothing is added where there is none.
     """
-    kept = {each.case for each in plain if each.method == PLAIN and hardly_repeats(each.tokens)}
+    kept = {
+        each.case for each in plain if each.method == PLAIN and hardly_repeats(each.tokens, length)
+    }
     if not kept:
         return
     part = results([each for each in compared if each.case in kept], {})
@@ -102,6 +113,7 @@ def add_hardly_repeated(
     add_pairs(part, [each for each in compared if each.case in kept], PLAIN)
     add_best_peer(part)
     document["hardly_repeated"] = {
+        "run": length,
         "cases": len(kept),
         "of_cases": len({each.case for each in compared}),
         **{name: part[name] for name in ("methods", "plain_decoding", "fastest_plain")},

@@ -12,6 +12,7 @@ from tests.benchmarks.completion.targets import (
     REPLAY_METHODS,
     known_methods,
     measure_model,
+    measure_own_text,
     measure_replay,
     target_of,
 )
@@ -51,6 +52,7 @@ MODEL_COLUMNS = {
     "draft_us_p50": "draft µs",
     "drafting_share": "drafting",
     "verify_ms_p50": "verify ms",
+    "ms_per_token": "ms/token",
     "tokens_per_s": "tokens/s",
     "speedup": "speed-up",
     "over_best_peer": "× best peer",
@@ -107,6 +109,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "then that of the first method",
     )
     parser.add_argument(
+        "--own-text",
+        metavar="MODEL",
+        help="in replay: print beside it what this model writes itself, to its end",
+    )
+    parser.add_argument(
         "--shape",
         help="in replay: measure forwards of a public shape with random weights on this machine "
         "and project the speed-up (0.5B, 1.3B or 7B)",
@@ -130,9 +137,10 @@ def add_completion_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=int, default=512, help="tokens of a text at most")
     parser.add_argument(
         "--stop",
-        choices=("reference", "length"),
+        choices=("reference", "length", "end"),
         default="reference",
-        help="reference: as many tokens as it has; length: --max-tokens, run-on",
+        help="reference: as many tokens as it has; length: --max-tokens, run-on; end: the model's "
+        "own end (model only)",
     )
     parser.add_argument(
         "--left-only", action="store_true", help="leave the text after the cursor out"
@@ -163,7 +171,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from tests.benchmarks import plots, report
     from tests.benchmarks.methods import choose
-    from tests.benchmarks.peers.gguf_engines import with_peers
+    from tests.benchmarks.peers.gguf_engines import ENGINE_OF, with_peers
 
     args.methods = with_peers(args.methods, args.peer)
     args.target = target_of(args.target, args.methods)
@@ -177,10 +185,15 @@ def run(args: argparse.Namespace) -> int:
         raise BenchError(
             "--prompt repocoder retrieves with what a model writes; use --target model"
         )
+    others = ENGINE_OF.keys() & (args.methods or "").split(",")
+    if args.stop == "end" and (args.target == "replay" or others):
+        raise BenchError("--stop end is for a model's own end, in our engine or in transformers")
     cases = load_cases(args)
     with report.progress() as progress:
         measure = measure_replay if args.target == "replay" else measure_model
         document, measurements, tokenizer = measure(args, cases, progress)
+        if args.own_text and args.target == "replay":
+            document["own_text"] = measure_own_text(args, cases, progress)
     if args.plots:
         plots.draw(document, measurements, tokenizer, args.plots)
     report.publish(document, args.json, tables(document))
@@ -199,7 +212,7 @@ def tables(document: dict[str, Any]) -> list[Table]:
     if hardly:
         heading = (
             f"the {hardly['cases']} of {hardly['of_cases']} cases whose text has at most 20 % "
-            "repeated 16-grams"
+            f"repeated {hardly['run']}-grams"
         )
         made.append(report.table(heading, hardly["methods"], columns))
     if document["options"].get("prompt") == "repocoder":
@@ -210,6 +223,8 @@ def tables(document: dict[str, Any]) -> list[Table]:
     if document.get("plain_decoding"):
         heading = f"plain decoding; fastest: {document['fastest_plain']}"
         made.append(report.table(heading, document["plain_decoding"], MODEL_COLUMNS))
+    if own := document.get("own_text"):
+        made += [report.table("own text", own["methods"], MODEL_COLUMNS), *tables(own)[1:2]]
     return made
 
 

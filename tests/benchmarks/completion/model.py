@@ -44,6 +44,8 @@ class CompletionTask:
     files: TokenFiles
     max_tokens: int
     """Every decoder makes as many, going on after end tokens."""
+    to_its_end: bool = False
+    """It makes no more than that, and ends where the model does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class EngineDecoder:
             stop_tokens=task.prompt.stop_tokens,
             max_nodes=self._max_nodes,
             plan=self._plan,
-            ignore_end=True,
+            ignore_end=not task.to_its_end,
         )
         generation = self._engine.generate(request, self._session).finish()
         generation.statistics.draft_forwards = getattr(drafter, "target_forwards", 0)
@@ -122,6 +124,7 @@ class HfDecoder:
             task.prompt.tokens,
             mode=self._mode,
             max_tokens=task.max_tokens,
+            stop_tokens=task.prompt.stop_tokens if task.to_its_end else frozenset(),
             sampling=self._sampling,
         )
         return Decoded(result.tokens, result.statistics)
@@ -229,6 +232,7 @@ def make_task(
         ),
         files=datastores.files_of(case, left_only=left_only),
         max_tokens=max(wanted, 1),
+        to_its_end=stop == "end",
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsp_server.shared.errors import BenchError
 from tests.benchmarks.dtypes import OWN_DTYPES
+from tests.benchmarks.measurement import REPETITION, SHORT_REPETITION
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 REPLAY_METHODS = "plain,hf-prompt-lookup,rest-rule,fastcoder,redraft"
 MODEL_METHODS = "plain,hf-generate,hf-prompt-lookup,fastcoder,redraft"
+OWN_METHODS = "plain,redraft"
+OWN_TOKENS = 64
+"""Of a text that a model writes to its end, as many as a completion has at most."""
 OPTIONS = (
     *("target", "limit", "max_nodes", "max_tokens", "stop", "left_only", "common"),
     *("temperature", "top_p", "repetition_penalty", "penalise_prompt", "threads", "shape"),
@@ -128,11 +132,31 @@ def measure_model(
     plain = [each for each in measurements if each.method in baselines]
     report.add_speedups(document, plain)
     report.add_best_peer(document)
-    report.add_hardly_repeated(document, compared, plain)
+    run = SHORT_REPETITION if args.stop == "end" else REPETITION
+    report.add_hardly_repeated(document, compared, plain, run)
     report.add_pairs(document, compared, PLAIN)
     if args.prompt == "repocoder":
         report.add_whole_times(document, PLAIN)
     return document, compared, engine.tokenizer
+
+
+def measure_own_text(
+    args: argparse.Namespace, cases: list[CompletionCase], progress: Progress
+) -> dict[str, Any]:
+    """Document of what the model of ``--own-text`` writes itself in the holes of the same cases, to
+    its end, ``OWN_TOKENS`` at most: what a person gets, where a replay has what others wrote."""
+    wanted = {
+        "target": "model",
+        "model": args.own_text,
+        "methods": OWN_METHODS,
+        "stop": "end",
+        "max_tokens": min(args.max_tokens, OWN_TOKENS),
+        "left_only": False,
+        "no_hf": True,
+        "one_dtype": True,
+    }
+    document, _, _ = measure_model(argparse.Namespace(**vars(args) | wanted), cases, progress)
+    return document
 
 
 def replayed(

@@ -68,7 +68,9 @@ def print_times(args: argparse.Namespace, steps: Sequence[CommitStep]) -> None:
         try:
             client = daemon.connect()
             edits = list(typed_edits(steps))
-            _ask_for_all(client, daemon, edits[:1], args)
+            # Forwards are measured, and by how many threads they are computed, behind the first
+            # answer, so that one is not left.
+            _ask_for_all(client, daemon, edits[:1], args, cancels=False)
             wait_until_idle(daemon)
             request = _ask_for_all(client, daemon, edits[1:], args)
             measured = client.measurements()
@@ -91,7 +93,12 @@ def print_times(args: argparse.Namespace, steps: Sequence[CommitStep]) -> None:
 
 
 def _ask_for_all(
-    client: TypingClient, daemon: PrivateDaemon, edits: list[Typed], args: argparse.Namespace
+    client: TypingClient,
+    daemon: PrivateDaemon,
+    edits: list[Typed],
+    args: argparse.Namespace,
+    *,
+    cancels: bool = True,
 ) -> dict[str, list[float]]:
     rng = random.Random(args.seed)
     rng.shuffle(edits)
@@ -105,7 +112,7 @@ def _ask_for_all(
         changed = time.monotonic()
         time.sleep(DEBOUNCE_S)
         future = document.ask_next_edit(cursor)
-        if number % CANCELS_OF == 0:
+        if cancels and number % CANCELS_OF == 0:
             time.sleep(rng.uniform(0.1, 0.4))
             document.insert(cursor, " ")
             future.result(PATIENCE_S)

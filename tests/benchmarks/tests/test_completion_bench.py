@@ -24,6 +24,7 @@ from tests.benchmarks.cases import evenly_spread, load_completion_cases, load_ed
 from tests.benchmarks.completion import command as completion
 from tests.benchmarks.completion import fastcoder
 from tests.benchmarks.completion.replay import in_tokens, project
+from tests.benchmarks.completion.targets import OWN_TOKENS
 from tests.benchmarks.datastores import CaseDatastores, common_token_files
 from tests.benchmarks.model_shapes import SHAPES
 
@@ -115,6 +116,20 @@ def test_model_document(cases: Path, common: Path) -> None:
     }
     fastest = document["plain_decoding"][document["fastest_plain"]]
     assert fastest["speedup"] == 1.0
+
+
+def test_what_a_model_writes_itself_beside_the_replay(cases: Path) -> None:
+    options = ("--common", "none", "--limit", "2", "--threads", "1", "--methods", "redraft")
+    document = measure(completion, cases, *options, "--own-text", str(SMALL_MODEL))
+    own = document["own_text"]["methods"]
+    assert list(document["methods"]) == ["redraft"]
+    assert list(own) == ["plain", "redraft"]
+    assert own["plain"]["tokens"] == own["redraft"]["tokens"] <= 2 * OWN_TOKENS
+    assert own["redraft"]["identical"] == 2
+    assert own["redraft"]["tokens_per_forward"] >= own["plain"]["tokens_per_forward"] == 1
+    assert own["plain"]["ms_per_token"] > 0
+    with pytest.raises(BenchError, match="own end"):
+        measure(completion, cases, "--stop", "end")
 
 
 def test_run_on_text_and_sampling(cases: Path) -> None:

@@ -30,6 +30,7 @@ from tests.benchmarks.datastores import CaseDatastores
 from tests.benchmarks.published.fastcoder import FastCoderDrafter
 
 TOKENS = 24
+STOPS = "end", "length"
 OPTIONS = ("--target", "model", "--one-dtype", "--threads", "1", "--common", "none", "--left-only")
 
 
@@ -221,6 +222,18 @@ def test_each_decoder_begins_with_tokens_that_are_not_measured(cases: Path, mode
     names = [name for name, _ in calls[2::2]]
     assert names == ["plain", "other", "other", "plain"]
     assert pairs == [[(name, WARM_UP_TOKENS), (name, TOKENS)] for name in names]
+
+
+def test_a_text_ends_where_the_model_ends_it(cases: Path, model: Path) -> None:
+    engine = open_engine(model)
+    decode = EngineDecoder(engine, lambda: None, plan=False, max_nodes=0, sampling=Sampling())
+    case, stores = load_completion_cases(cases)[0], CaseDatastores(engine.tokenizer, {})
+    to_its_end, run_on = (make_task(case, stores, engine, stop, TOKENS, True) for stop in STOPS)
+    whole = decode(run_on).tokens.tolist()
+    last = whole[TOKENS // 2]
+    for task, expected in ((to_its_end, whole[: whole.index(last)]), (run_on, whole)):
+        task.prompt.stop_tokens = frozenset({last})
+        assert decode(task).tokens.tolist() == expected
 
 
 def test_what_is_missing_is_said(cases: Path, model: Path, small: Path, tmp_path: Path) -> None:

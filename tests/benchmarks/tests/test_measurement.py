@@ -117,6 +117,7 @@ def test_repeated_16grams() -> None:
     assert repeated_share([list(range(40))]) == 0
     # 32 tokens hold 17 16-grams; of a constant text all but the first occurred before.
     assert repeated_share([[7] * 32]) == pytest.approx(16 / 17)
+    assert repeated_share([[7] * 32], 8) == pytest.approx(24 / 25)
     # What another text said is no repetition.
     assert repeated_share([list(range(16)), list(range(16))]) == 0
 
