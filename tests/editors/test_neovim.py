@@ -227,26 +227,15 @@ def test_killed_server_is_started_again_while_typing(
 def test_pause_and_resume(neovim: OpenNeovim, project: Path) -> None:
     editor = neovim()
     editor.open(project / "orders.py")
-    editor.rpc.command("Redraft pause")
-    wait_for(
-        lambda: editor.lua("return require('redraft').statusline()").endswith("paused"),
-        "paused statusline",
-    )
-    editor.rpc.command("Redraft resume")
-    wait_for(
-        lambda: "paused" not in editor.lua("return require('redraft').statusline()"),
-        "resumed statusline",
-    )
-    editor.rpc.command("Redraft snooze 5")
-    wait_for(
-        lambda: editor.lua("return require('redraft').statusline()").endswith("paused"),
-        "statusline of a snooze",
-    )
-    editor.rpc.command("Redraft resume")
-    wait_for(
-        lambda: "paused" not in editor.lua("return require('redraft').statusline()"),
-        "its end",
-    )
+
+    def statusline() -> str:
+        return str(editor.lua("return require('redraft').statusline()"))
+
+    for command in ("pause", "snooze 5"):
+        editor.rpc.command(f"Redraft {command}")
+        wait_for(lambda: statusline().endswith("paused"), f"statusline of {command}")
+        editor.rpc.command("Redraft resume")
+        wait_for(lambda: "paused" not in statusline(), f"statusline after {command}")
     editor.rpc.command("Redraft reindex")
     editor.rpc.command("Redraft status")
     wait_for(lambda: "state: " in editor.messages(), "status")

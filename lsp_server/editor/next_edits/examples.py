@@ -91,8 +91,7 @@ def _made(edit: RecordedEdit, trees: tuple[SyntaxTree, SyntaxTree] | None = None
         if len(_known) > _MOST_KNOWN:
             _known.clear()
         before, now = trees or (edit.tree_before(), edit.tree_now())
-        is_read = before is not None and now is not None
-        _known[edit.number] = rewrites(edit, before, now) if is_read else []  # type: ignore[arg-type]
+        _known[edit.number] = rewrites(edit, before, now) if before and now else []
     return _known[edit.number]
 
 
