@@ -19,8 +19,8 @@ from accel.files.gguf.file import is_gguf
 from accel.model_options import KvType
 from accel.models.cpu import forward, gguf_decoder
 from accel.models.cpu.quantised import product
-from accel.models.cpu.quantised.instruction_sets import chosen, is_fast
-from accel.models.cpu.quantised.packed_layouts import PACKED_LAYOUTS, PackedLayout
+from accel.models.cpu.quantised.instruction_sets import chosen, is_fast, layout_of
+from accel.models.cpu.quantised.packed_layouts import LAYOUTS, PackedLayout
 from accel.models.device import is_on_cpu
 from accel.native.numba_cache import is_cached
 from accel.verification import choosing, gumbel_sampling
@@ -66,7 +66,7 @@ def _compile_forward(kv_type: KvType, file: Path | None) -> None:
     from accel.planning.planner import AdaptivePlanner
     from accel.text.tokenizer import Tokenizer
 
-    layouts: Iterable[PackedLayout] = PACKED_LAYOUTS
+    layouts: set[PackedLayout] | None = None
     if file is not None:
         layouts = gguf_decoder.layouts_of(file)
         if not layouts:
@@ -84,9 +84,10 @@ def _compile_forward(kv_type: KvType, file: Path | None) -> None:
     infilling.warm_up()
 
 
-def compile_products(layouts: Iterable[PackedLayout] = PACKED_LAYOUTS) -> None:
-    """Compile products with weights in some layouts, by their types: nothing is run."""
-    for layout in layouts:
+def compile_products(layouts: Iterable[PackedLayout] | None = None) -> None:
+    """Compile products with weights in some layouts, by default in all that the processor's
+    instructions take, by their types: nothing is run."""
+    for layout in map(layout_of, LAYOUTS) if layouts is None else layouts:
         product.address_of_product(layout, chosen())
 
 

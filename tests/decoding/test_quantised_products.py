@@ -52,7 +52,8 @@ def test_products_are_those_of_a_slow_reference_to_the_last_bit(
     generator = np.random.default_rng(seed)
     in_features = 512
     raw, x = random_blocks(kind, 21, in_features, generator), rows_of(3, in_features, generator)
-    found = QuantisedMatrix.from_file(kind, raw, in_features).products(x, instructions)
+    matrix = QuantisedMatrix.from_file(kind, raw, in_features, instructions=instructions)
+    found = matrix.products(x)
     values = [values_of(row) for row in x]
     for column in (0, 11, 20):
         weights = weights_of(kind, raw[column], in_features)
@@ -64,15 +65,14 @@ def test_products_are_those_of_a_slow_reference_to_the_last_bit(
 def test_a_row_does_not_depend_on_how_many_are_computed(kind: str, instructions: str) -> None:
     generator = np.random.default_rng(1)
     in_features = 256
-    matrix = QuantisedMatrix.from_file(
-        kind, random_blocks(kind, 40, in_features, generator), in_features
-    )
+    raw = random_blocks(kind, 40, in_features, generator)
+    matrix = QuantisedMatrix.from_file(kind, raw, in_features, instructions=instructions)
     x = rows_of(64, in_features, generator)
-    alone = np.concatenate([matrix.products(row[None], instructions) for row in x])
+    alone = np.concatenate([matrix.products(row[None]) for row in x])
     for width in range(1, 65):
-        together = matrix.products(x[:width], instructions)
+        together = matrix.products(x[:width])
         assert np.array_equal(together.view(np.int32), alone[:width].view(np.int32)), width
-        others = matrix.products(np.roll(x, width, 0), instructions)
+        others = matrix.products(np.roll(x, width, 0))
         assert np.array_equal(np.roll(others, -width, 0), alone), width
 
 
@@ -102,14 +102,18 @@ def test_columns_do_not_depend_on_who_computes_them(kind: str, threads: int) -> 
     assert not found[:, 90:].any()
 
 
+@pytest.mark.parametrize("packed_for", ["portable", "neon-dotprod", "neon-i8mm"])
 @pytest.mark.parametrize("kind", list(SIZES))
-def test_rows_are_read_back(kind: str) -> None:
+def test_rows_are_read_back(kind: str, packed_for: str) -> None:
+    """However they are packed, here or for another processor."""
     in_features = 512
     raw = random_blocks(kind, 37, in_features, np.random.default_rng(5))
-    matrix = QuantisedMatrix.from_file(kind, raw, in_features)
+    matrix = QuantisedMatrix.from_file(kind, raw, in_features, instructions=packed_for)
+    place, blocks = matrix.packed.ctypes.data, in_features // BLOCK
+    without_product = np.array([0, place, blocks, len(matrix.packed), matrix.layout.number])
     x = np.empty((2, in_features), np.float32)
     for row, index in enumerate((3, 36)):
-        write_row(matrix.descriptor(), index, x, row)
+        write_row(without_product, index, x, row)
         weights = weights_of(kind, raw[index], in_features)
         expected = [weight.scale * np.float32(weight.code) + weight.minimum for weight in weights]
         assert np.allclose(x[row], expected, rtol=1e-6, atol=0)

@@ -20,7 +20,7 @@ from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.quantised.packed_layouts import (
     BLOCK,
     COLUMNS,
-    PACKED_LAYOUTS,
+    LAYOUTS,
     PLANE,
     PackedLayout,
 )
@@ -55,7 +55,7 @@ def machine_for(
     return made
 
 
-@pytest.mark.parametrize("layout", PACKED_LAYOUTS, ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize(
     ("processor", "machine", "instruction"),
     [
@@ -80,32 +80,44 @@ def test_each_form_is_multiplied_by_dot_products(
 
 @pytest.mark.parametrize("triple", ["aarch64-unknown-linux-gnu", "arm64-apple-macosx12"])
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])
-@pytest.mark.parametrize("layout", PACKED_LAYOUTS, ids=str)
+@pytest.mark.parametrize("form", LAYOUTS, ids=str)
 @pytest.mark.parametrize("level", ARM_LEVELS)
 def test_each_form_is_multiplied_by_dot_products_of_arm(
-    level: str, layout: PackedLayout, rows: int, triple: str
+    level: str, form: PackedLayout, rows: int, triple: str
 ) -> None:
     """Wherever this runs: LLVM writes for Arm, too."""
-    machine, instruction = INSTRUCTION_SETS[level], {"neon-i8mm": "usdot"}.get(level, "sdot")
+    machine = INSTRUCTION_SETS[level]
+    layout = machine.layouts[form.number]
+    instruction = "smmla" if layout.is_paired else "sdot"
     module = llvm.parse_assembly(tile(layout, rows, machine))
     target = machine_for(ARM_LEVELS[level].cpu, ARM_LEVELS[level].features, triple)
-    (loop,) = innermost_loops(target.emit_assembly(module))
-    found = Counter(name for name, *_ in loop)
+    loops = innermost_loops(target.emit_assembly(module))
+    assert len(loops) == (1 if rows < 3 else 2), "as many columns as fit into registers"
+    found = Counter(name for loop in loops for name, *_ in loop)
     registers = rows * COLUMNS // machine.lanes
-    assert found[instruction] == 8 * registers
-    of_row = [words[-1] for words in loop if words[0] == instruction]
-    assert all(re.search(r"\[\d\]$", word) for word in of_row), "it spreads a word by itself"
-    assert found["scvtf"] == found["fmul"] == layout.parts * registers
+    dots = 4 * (rows + rows % 2) * COLUMNS // machine.lanes if layout.is_paired else 8 * registers
+    assert found[instruction] == dots
+    if instruction == "sdot":
+        of_row = [words[-1] for loop in loops for words in loop if words[0] == instruction]
+        assert all(re.search(r"\[\d\]$", word) for word in of_row), "it spreads a word by itself"
+    assert found["fsub"] == found["fmul"] == layout.parts * registers
     assert found["fmla"] == (layout.parts + layout.has_minimum) * registers
+    if form.bits in (4, 8):
+        assert found["eor"] == found["orr"] == 0, "signs are those of the codes"
+        assert found["str"] + found["stp"] <= (2 if rows == 2 else 0), "sums stay in registers"
     # Anything else that works on a number alone, or puts one into a vector, is a slow way.
     vectors = {"ldr", "ldp", "ldur", "ld1r", "str", "stp", "mov", "movi", "prfm", "fcvtl", "dup"}
     bits = {"and", "eor", "orr", "ushr", "shl", "usra", "sli", "sri", "bic", "bif", "bit"}
     counting = {"add", "sub", "subs", "cmp", "b.lt", "b.ne", "mvni"}
-    most = {instruction, "scvtf", "fmul", "fmla", "fcvtl2"}
-    assert set(found) <= vectors | bits | counting | most
-    assert not [words for words in loop if words[0] in bits and words[1][0] != "v"]
-    moved = [words for words in loop if words[0] in ("mov", "dup") and words[1][0] == "v"]
-    assert not [words for words in moved if words[-1][0] in "wx"]
+    most = {instruction, "fsub", "fmul", "fmla", "fcvtl2", "ld1"}
+    moves = {"zip1", "zip2", "uzp1", "uzp2", "ext", "trn1", "trn2"}
+    assert set(found) <= vectors | bits | counting | most | moves
+    both = [words for loop in loops for words in loop]
+    assert not [words for words in both if words[0] in bits and words[1][0] != "v"]
+    moved = [words for words in both if words[0] in ("mov", "dup") and words[1][0] == "v"]
+    assert len([words for words in moved if words[-1][0] in "wx"]) <= len(loops), (
+        "what sums begin with"
+    )
 
 
 class WideRegisters(Portable):
@@ -114,7 +126,7 @@ class WideRegisters(Portable):
     rows = Avx512Vnni.rows
 
 
-@pytest.mark.parametrize("layout", PACKED_LAYOUTS, ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_tiles_of_wide_registers_give_the_same(layout: PackedLayout) -> None:
     generator, rows, in_features = np.random.default_rng(layout.number), 8, 256
     kind = KINDS[layout.number]

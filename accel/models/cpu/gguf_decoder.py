@@ -30,6 +30,7 @@ from accel.models.cpu.decoder import (
 from accel.models.cpu.layer_matrices import Matrices
 from accel.models.cpu.named_tensors import forward_weights, packed_weights
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
+from accel.models.cpu.quantised.instruction_sets import layout_of
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.quantised.packed_layouts import EIGHT, PackedLayout
 from accel.models.cpu.weights import Weights
@@ -60,7 +61,7 @@ def layouts_of(path: Path) -> set[PackedLayout]:
         for name, part in about.weights.parts.items()
         if len(part.shape) == 2
     }
-    return {BLOCK_TYPES[kind].layout if kind in BLOCK_TYPES else EIGHT for kind in kinds}
+    return {layout_of(BLOCK_TYPES[kind].layout if kind in BLOCK_TYPES else EIGHT) for kind in kinds}
 
 
 class _Reader:

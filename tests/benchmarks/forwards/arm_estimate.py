@@ -21,7 +21,7 @@ from llvmlite import ir
 
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS
 from accel.models.cpu.quantised.packed_layouts import BLOCK, COLUMNS, EIGHT, FOUR, PackedLayout
-from accel.models.cpu.quantised.tile import Arguments, write_tile
+from accel.models.cpu.quantised.tile import Arguments, registers_at_once, write_tile
 from accel.native.levels import ARM_LEVELS
 from lsp_server.commands.cli.output import add_json_argument
 from lsp_server.shared.errors import BenchError
@@ -64,17 +64,24 @@ def run(args: argparse.Namespace) -> int:
     found: dict[str, dict[str, float]] = {}
     for level in ARM_LEVELS:
         for name, layout in LAYOUTS.items():
-            size = layout.code_bytes + layout.scale_bytes
             for rows in (1, INSTRUCTION_SETS[level].rows):
                 loop = loop_of_tile(level, layout, rows)
                 key = f"{level} {name}, {rows} row{'s' * (rows > 1)}"
-                found[key] = rates(args.llvm_mca, loop, rows * BLOCK * COLUMNS, size)
+                found[key] = rates(args.llvm_mca, loop, *products_of(level, layout, rows))
     for name, loop in loops_of_llama_cpp(args.clang).items():
         found[f"llama.cpp {name}"] = rates(args.llvm_mca, loop, *PEERS[name])
     columns = {name: name for name in (*PROCESSORS, BY_HAND, "bytes a product")}
     shown = report.table("products a cycle", found, columns, first="loop")
     report.publish({"products a cycle": found}, args.json, [shown])
     return 0
+
+
+def products_of(level: str, layout: PackedLayout, rows: int) -> tuple[int, float]:
+    """Products, and bytes of weights, of a turn of our loop."""
+    machine = INSTRUCTION_SETS[level]
+    columns = registers_at_once(machine, rows) * machine.lanes
+    size = (layout.code_bytes + layout.scale_bytes) * columns / COLUMNS
+    return rows * BLOCK * columns, size
 
 
 def loop_of_tile(level: str, layout: PackedLayout, rows: int) -> Loop:
@@ -84,7 +91,8 @@ def loop_of_tile(level: str, layout: PackedLayout, rows: int) -> Loop:
     module = ir.Module("tile")
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)] * 7), "tile")
     builder = ir.IRBuilder(function.append_basic_block())
-    write_tile(builder, layout, rows, INSTRUCTION_SETS[level], Arguments(*function.args))
+    machine = INSTRUCTION_SETS[level]
+    write_tile(builder, machine.layouts[layout.number], rows, machine, Arguments(*function.args))
     builder.ret_void()
     target = llvm.Target.from_triple(TRIPLE).create_target_machine(
         cpu=ARM_LEVELS[level].cpu, features=ARM_LEVELS[level].features, opt=3
@@ -109,7 +117,7 @@ def longest(assembly: str) -> Loop:
     return max(innermost_loops(assembly), key=len)
 
 
-def rates(llvm_mca: str, loop: Loop, products: int, size: int) -> dict[str, float]:
+def rates(llvm_mca: str, loop: Loop, products: int, size: float) -> dict[str, float]:
     """Products a cycle by processor, and bytes of weights that one takes."""
     found = {each: products / cycles(llvm_mca, loop, each) for each in PROCESSORS}
     return found | {BY_HAND: products / cycles_by_hand(loop), "bytes a product": size / products}

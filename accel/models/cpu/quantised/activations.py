@@ -26,9 +26,9 @@ Q8_BYTES = 64
 SCALE, SUM = 32, 36
 """Where a block has, as float32, its scale, and the sum of its codes times the scale."""
 
-CORRECTIONS = {FOUR.number: (40, 40), EIGHT.number: (44, 44), SIX.number: (48, 52)}
-"""By the number of a packed layout, where a block has, as int32, minus the layout's offset times
-the sum of the codes: of all, or of those of each half."""
+CORRECTIONS = {FOUR.bits: (40, 40), EIGHT.bits: (44, 44), SIX.bits: (48, 52)}
+"""By the bits of weights with an offset, where a block has, as int32, minus this offset times the
+sum of its codes: of all, or of those of each half."""
 
 _MOST = 127.0
 _BYTES = ir.VectorType(ir.IntType(8), LANES)
@@ -73,7 +73,7 @@ def _quantise(_context: Any, source: Any, target: Any) -> Any:
         put(SUM, builder.fmul(scale, builder.sitofp(total, F32)))
         for layout in (FOUR, EIGHT, SIX):
             parts = sums if layout.parts == 2 else [total]
-            for place, part in zip(CORRECTIONS[layout.number], parts, strict=False):
+            for place, part in zip(CORRECTIONS[layout.bits], parts, strict=False):
                 put(place, builder.mul(part, I32(-layout.offset)))
         return context.get_dummy_value()
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from accel.models.cpu.quantised.registers import (
-    InstructionSet,
+    RowByRow,
     Sum,
     bytes_of,
     in_order,
@@ -70,7 +70,7 @@ class _Sum:
         return self._wide
 
 
-class Avx2(InstructionSet):
+class Avx2(RowByRow):
     """The instruction set."""
 
     features = frozenset({"avx2", "fma", "f16c"})

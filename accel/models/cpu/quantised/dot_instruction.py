@@ -6,7 +6,7 @@ from typing import Any
 
 from accel.models.cpu.quantised.avx2 import Avx2
 from accel.models.cpu.quantised.registers import (
-    InstructionSet,
+    RowByRow,
     Sum,
     in_order,
     same,
@@ -30,7 +30,7 @@ class _Sum:
         return self._total
 
 
-class DotInstruction(InstructionSet):
+class DotInstruction(RowByRow):
     """An instruction set. name: LLVM's of the instruction; keeps_order: where there are so few
     registers that ``in_order`` helps."""
 

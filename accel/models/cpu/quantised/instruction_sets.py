@@ -8,6 +8,7 @@ from accel.errors import InvalidRequest
 from accel.models.cpu.quantised.avx2 import Avx2
 from accel.models.cpu.quantised.dot_instruction import Avx512Vnni, AvxVnni
 from accel.models.cpu.quantised.neon import NeonDotprod, NeonI8mm
+from accel.models.cpu.quantised.packed_layouts import PackedLayout
 from accel.models.cpu.quantised.portable import Portable
 from accel.models.cpu.quantised.registers import InstructionSet
 from accel.native.cpu_features import FEATURES
@@ -36,6 +37,12 @@ def chosen() -> str:
     if named and named not in names:
         raise InvalidRequest(f"{INSTRUCTIONS}={named}: this processor has {', '.join(names)}")
     return named or names[0]
+
+
+def layout_of(form: PackedLayout, instructions: str | None = None) -> PackedLayout:
+    """The layout that has weights of one of ``LAYOUTS`` for an instruction set, None for the chosen
+    one."""
+    return INSTRUCTION_SETS[instructions or chosen()].layouts[form.number]
 
 
 def is_fast() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +11,15 @@ from numpy.typing import NDArray
 from accel.models.cpu.quantised import activations, product
 from accel.models.cpu.quantised.activations import Q8_BYTES, Q8Blocks, empty_q8, quantise_rows
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
-from accel.models.cpu.quantised.instruction_sets import chosen
+from accel.models.cpu.quantised.instruction_sets import chosen, layout_of
 from accel.models.cpu.quantised.packed_layouts import BLOCK, COLUMNS, EIGHT, PackedLayout
-from accel.models.cpu.quantised.packing import Packed, pack_blocks, pack_codes, pack_scales
+from accel.models.cpu.quantised.packing import (
+    Packed,
+    arrange,
+    pack_blocks,
+    pack_codes,
+    pack_scales,
+)
 from accel.models.cpu.quantised.product import address_of_product, call_product
 from accel.native import simd
 from accel.native.aligned_memory import empty
@@ -35,9 +42,13 @@ class QuantisedMatrix:
     """A matrix [out, in] whose products with rows are computed in whole numbers. Build it with
     ``from_file`` or ``from_numbers``."""
 
-    def __init__(self, layout: PackedLayout, out: int, in_features: int) -> None:
+    def __init__(
+        self, layout: PackedLayout, out: int, in_features: int, instructions: str | None
+    ) -> None:
         assert in_features % BLOCK == 0, "whole blocks"
-        self.layout, self.out, self.in_features = layout, out, in_features
+        self.instructions = instructions or chosen()
+        self.layout = layout_of(layout, self.instructions)
+        self.out, self.in_features = out, in_features
         self.is_finite = True
         """Whether all weights are numbers."""
         # The forward's threads take columns by two groups.
@@ -45,29 +56,37 @@ class QuantisedMatrix:
         self.packed: Packed = empty((groups, layout.group_bytes(in_features // BLOCK)), np.uint8)
         self.packed[-(-out // COLUMNS) :] = 0
 
-    def _groups(self, first: int, last: int, scales: Halves) -> Packed:
-        """Those of the columns from one to before another, with their scales."""
+    def _pack(
+        self, first: int, last: int, scales: Halves, pack_codes_of: Callable[[Packed], None]
+    ) -> None:
+        """The columns from one to before another."""
         self.is_finite = self.is_finite and bool(np.isfinite(scales).all())
         groups = self.packed[first // COLUMNS : -(-last // COLUMNS)]
         pack_scales(self.layout, scales, groups)
-        return groups
+        pack_codes_of(groups)
+        arrange(self.layout, self.in_features // BLOCK, groups)
 
     @classmethod
     def from_file(
-        cls, kind: str, raw: NDArray[np.uint8], in_features: int, factor: float = 1.0
+        cls,
+        kind: str,
+        raw: NDArray[np.uint8],
+        in_features: int,
+        factor: float = 1.0,
+        instructions: str | None = None,
     ) -> QuantisedMatrix:
         """A matrix as a GGUF file has it: rows of blocks, uint8 [out, ..], of a type in
-        ``file_blocks.BLOCK_TYPES``, ``in_features`` weights each, times a
-        factor."""
+        ``file_blocks.BLOCK_TYPES``, ``in_features`` weights each, times a factor. instructions: the
+        name of an instruction set, None for the chosen one."""
         block_type = BLOCK_TYPES[kind]
         assert in_features % block_type.weights == 0, "whole blocks"
-        found = cls(block_type.layout, len(raw), in_features)
+        found = cls(block_type.layout, len(raw), in_features, instructions)
         for first in range(0, found.out, _AT_ONCE):
             rows = raw[first : first + _AT_ONCE]
             scales = block_type.scales(rows.reshape(len(rows), -1, block_type.size))
             if factor != 1:
                 scales = (scales.astype(np.float32) * np.float32(factor)).astype(np.float16)
-            pack_blocks(block_type, rows, found._groups(first, first + len(rows), scales))
+            found._pack(first, first + len(rows), scales, partial(pack_blocks, block_type, rows))
         return found
 
     @classmethod
@@ -76,7 +95,7 @@ class QuantisedMatrix:
     ) -> QuantisedMatrix:
         """A matrix [out, in] rounded to eight bits, as ``Q8_0`` of llama.cpp has them. rows:
         those from one to before another, float32."""
-        found = cls(EIGHT, out, in_features)
+        found = cls(EIGHT, out, in_features, None)
         for first in range(0, out, _AT_ONCE):
             last = min(first + _AT_ONCE, out)
             blocks = rows(first, last).reshape(last - first, -1, BLOCK)
@@ -84,24 +103,22 @@ class QuantisedMatrix:
             steps = scales.astype(np.float32)
             steps[steps == 0] = np.inf
             rounded = np.clip(np.rint(blocks / steps), -_MOST, _MOST).astype(np.int8)
-            groups = found._groups(first, last, scales)
-            codes = np.zeros((len(groups) * COLUMNS, in_features), np.uint8)
+            codes = np.zeros((-(-(last - first) // COLUMNS) * COLUMNS, in_features), np.uint8)
             written = codes[: last - first]
             np.bitwise_xor(rounded.view(np.uint8).reshape(written.shape), EIGHT.offset, out=written)
-            pack_codes(EIGHT, codes, groups)
+            found._pack(first, last, scales, partial(pack_codes, EIGHT, codes))
         return found
 
-    def descriptor(self, instructions: str | None = None) -> MatrixDescriptor:
-        """What ``multiply`` takes, valid as long as the matrix is held. instructions: the name of
-        an instruction set, None for the chosen one."""
-        address = address_of_product(self.layout, instructions or chosen())
+    def descriptor(self) -> MatrixDescriptor:
+        """What ``multiply`` takes, valid as long as the matrix is held."""
+        address = address_of_product(self.layout, self.instructions)
         blocks, groups = self.in_features // BLOCK, len(self.packed)
         first = self.packed.ctypes.data
         return np.array([address, first, blocks, groups, self.layout.number], np.int64)
 
-    def products(self, x: Floats, instructions: str | None = None) -> Floats:
+    def products(self, x: Floats) -> Floats:
         """float32 [rows, out] of rows, float32 [rows, in]."""
-        rows, descriptor = len(x), self.descriptor(instructions)
+        rows, descriptor = len(x), self.descriptor()
         q8 = empty_q8(rows, self.in_features)
         out = np.empty((rows, len(self.packed) * COLUMNS), np.float32)
         quantise_rows(np.ascontiguousarray(x), rows, q8)

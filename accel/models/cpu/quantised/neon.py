@@ -1,21 +1,18 @@
-"""Sums of products of bytes by Arm's dot products: four numbers for each of four columns."""
+"""Sums of products of bytes by Arm's instructions for them, in registers of four whole numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from accel.models.cpu.quantised.registers import (
-    InstructionSet,
-    Sum,
-    bytes_of,
-    same,
-    splat,
-    words_of,
-)
-from accel.native.simd import call
+from llvmlite import ir
+
+from accel.models.cpu.quantised.packed_layouts import PAIRED_LAYOUTS, SIGNED_LAYOUTS, PackedLayout
+from accel.models.cpu.quantised.registers import InstructionSet, Sum, bytes_of, same, words_of
+from accel.native.simd import F32, I32, call
 
 _LANES = 4
-_WORDS, _BYTES = words_of(_LANES), bytes_of(_LANES)
+_WORDS, _BYTES, _FLOATS = words_of(_LANES), bytes_of(_LANES), ir.VectorType(F32, _LANES)
 
 
 class _Sum:
@@ -31,34 +28,53 @@ class _Sum:
         return self._total
 
 
+def _bias(layout: PackedLayout) -> Any:
+    """A float to whose bits a whole number is added as to itself, or a sixteenth of it where codes
+    of four bits are in the upper bits of bytes: where sums begin with it, a subtraction leaves
+    floats. On Neoverse, a conversion takes as long as two of these."""
+    return same(_FLOATS, 1.5 * 2 ** (19 if layout.is_signed and layout.bits == 4 else 23))
+
+
 class NeonDotprod(InstructionSet):
-    """Signed weights by signed values: of Apple since 2020, Graviton 2, Raspberry Pi 5. Codes of
-    fewer than eight bits are signed as they are, those of eight get their sign back."""
+    """Four products for a lane: of Apple since 2020, Graviton 2, Raspberry Pi 5."""
 
     features = frozenset({"dotprod"})
+    layouts: Sequence[PackedLayout] = SIGNED_LAYOUTS
     lanes = _LANES
     rows = 4
+    sums = 8
     words_at_once = 4
     shifts_bytes = True
-
-    def prepared(self, builder: Any, weights: Any, bits: int) -> Any:
-        weights = builder.bitcast(weights, _BYTES)
-        return builder.xor(weights, same(_BYTES, -128)) if bits == 8 else weights
-
-    def sum(self, builder: Any, bits: int, correction: Any) -> Sum:
-        needs = correction is not None and bits < 8
-        total = splat(builder, correction, _LANES) if needs else same(_WORDS, 0)
-        return _Sum(builder, "sdot", total)
-
-
-class NeonI8mm(NeonDotprod):
-    """Unsigned weights by signed values: of Apple since 2022, Graviton 3, Snapdragon X."""
-
-    features = frozenset({"dotprod", "i8mm"})
 
     def prepared(self, builder: Any, weights: Any, _bits: int) -> Any:
         return builder.bitcast(weights, _BYTES)
 
-    def sum(self, builder: Any, _bits: int, correction: Any) -> Sum:
-        total = same(_WORDS, 0) if correction is None else splat(builder, correction, _LANES)
-        return _Sum(builder, "usdot", total)
+    def sums_of(
+        self, builder: Any, layout: PackedLayout, corrections: Iterable[Any], registers: int
+    ) -> Sequence[Sequence[Sum]]:
+        taken, width = list(corrections), layout.width
+        first = builder.bitcast(_bias(layout), _WORDS)
+        if None not in taken:
+            # One lane each: to spread a lane takes no more than to copy a register.
+            by_row: Any = ir.Constant(_WORDS, ir.Undefined)
+            for row, each in enumerate(taken):
+                by_row = builder.insert_element(by_row, each, I32(row))
+            first = builder.add(first, by_row)
+        sums = []
+        for row in range(0, len(taken), width):
+            lanes = [min(row + lane % width, len(taken) - 1) for lane in range(_LANES)]
+            start = builder.shuffle_vector(first, first, ir.Constant(_WORDS, lanes))
+            name = "smmla" if layout.is_paired else "sdot"
+            sums.append([_Sum(builder, name, start) for _ in range(registers)])
+        return sums
+
+    def in_floats(self, builder: Any, layout: PackedLayout, total: Any) -> Any:
+        return builder.fsub(builder.bitcast(total, _FLOATS), _bias(layout))
+
+
+class NeonI8mm(NeonDotprod):
+    """Two columns by two rows, eight products each: of Apple since 2022, Graviton 3, Snapdragon
+    X."""
+
+    features = frozenset({"dotprod", "i8mm"})
+    layouts = PAIRED_LAYOUTS

@@ -10,11 +10,15 @@ columns. ``word`` w of a block is its numbers from 4 * w on. With eight bits pla
 Otherwise plane p of the first four has the low four bits of word 2 * p, and above them those of
 word 2 * p + 1; after these come the higher bits: the fifth of word w is bit w of its plane, the
 fifth and sixth are bits 2 * (w % 4) and the next of plane w // 4.
+
+For Arm, codes of four and eight bits that have an offset are signed instead. For its products of
+small matrices, two and two planes lie side by side: of each column, what is in the one, then what
+is in the other.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 COLUMNS = 16
 """Of a group."""
@@ -35,13 +39,30 @@ SCALES = 2 * COLUMNS
 @dataclass(frozen=True)
 class PackedLayout:
     """How weights of a kind are packed. number: the index in ``PACKED_LAYOUTS``; bits: of a code;
-    offset: what codes are higher than what they stand for; parts: scales for a column and block."""
+    offset: what codes are higher than what they stand for; parts: scales for a column and block;
+    is_signed: codes have a sign; is_paired: planes lie two and two side by side."""
 
     number: int
     bits: int
     offset: int = 0
     has_minimum: bool = False
     parts: int = 1
+    is_signed: bool = False
+    is_paired: bool = False
+
+    @property
+    def width(self) -> int:
+        """Words of a column that lie side by side."""
+        return 1 + self.is_paired
+
+    def words(self, place: int) -> tuple[int, ...]:
+        """The words that lie at a place in the order of their codes."""
+        if not self.is_paired:
+            return (place,)
+        if self.bits == 8:
+            return 2 * place, 2 * place + 1
+        first = place // 2 * 4 + place % 2
+        return first, first + 2
 
     @property
     def scale_bytes(self) -> int:
@@ -68,4 +89,18 @@ FOUR_MINIMUM = PackedLayout(2, bits=4, has_minimum=True)
 FIVE_MINIMUM = PackedLayout(3, bits=5, has_minimum=True)
 SIX = PackedLayout(4, bits=6, offset=32, parts=2)
 
-PACKED_LAYOUTS = (EIGHT, FOUR, FOUR_MINIMUM, FIVE_MINIMUM, SIX)
+LAYOUTS = (EIGHT, FOUR, FOUR_MINIMUM, FIVE_MINIMUM, SIX)
+
+_SIGNED = PackedLayout(5, bits=8, is_signed=True), PackedLayout(6, bits=4, is_signed=True)
+SIGNED_LAYOUTS = (*_SIGNED, FOUR_MINIMUM, FIVE_MINIMUM, SIX)
+
+_PAIRED = tuple(
+    replace(layout, number=7 + place, is_paired=True)
+    for place, layout in enumerate(SIGNED_LAYOUTS[:3])
+)
+PAIRED_LAYOUTS = (*_PAIRED, FIVE_MINIMUM, SIX)
+"""The same weights for Arm's dot products, and for its products of small matrices: there, to
+arrange more than four bits takes longer than it saves."""
+
+PACKED_LAYOUTS = (*LAYOUTS, *_SIGNED, *_PAIRED)
+"""By their numbers."""

@@ -39,6 +39,17 @@ def pack_scales(layout: PackedLayout, scales: NDArray[np.float16], groups: Packe
     groups[:, count:first] = 0
 
 
+def arrange(layout: PackedLayout, blocks: int, groups: Packed) -> None:
+    """Give codes, packed as ``LAYOUTS`` has them, their signs, and put planes side by side, as a
+    layout says."""
+    codes = groups[:, layout.scales_bytes(blocks) :]
+    if layout.is_signed:
+        codes ^= np.uint8(0x80 if layout.bits == 8 else 0x88)
+    if layout.is_paired:
+        words = codes.view(np.uint32).reshape(len(groups), blocks, -1, 2, COLUMNS)
+        words[:] = words.swapaxes(-1, -2).reshape(words.shape)
+
+
 def pack_codes(layout: PackedLayout, codes: NDArray[np.uint8], groups: Packed) -> None:
     """Write the codes of whole groups of columns, uint8 [columns, in]."""
     first = layout.scales_bytes(codes.shape[1] // BLOCK)

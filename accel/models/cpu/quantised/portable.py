@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accel.models.cpu.quantised.registers import InstructionSet, Sum, same, splat, words_of
+from accel.models.cpu.quantised.registers import RowByRow, Sum, same, splat, words_of
 
 
 class _Sum:
@@ -27,7 +27,7 @@ class _Sum:
         return self._total
 
 
-class Portable(InstructionSet):
+class Portable(RowByRow):
     """The instruction set."""
 
     features = frozenset[str]()

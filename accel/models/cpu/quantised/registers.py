@@ -2,45 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from llvmlite import ir
 
-from accel.native.simd import I32
+from accel.models.cpu.quantised.packed_layouts import LAYOUTS, PackedLayout
+from accel.native.simd import F32, I32
 
 _I8, _I16 = ir.IntType(8), ir.IntType(16)
 
 
-class Sum(Protocol):
-    """A running dot product for each lane of a register, in whole numbers."""
-
-    def add(self, weights: Any, values: Any) -> None:
-        """Add products of four weights, as ``InstructionSet.prepared``, and four values a lane."""
+class Total(Protocol):
+    """A dot product for each lane of a register, in whole numbers."""
 
     def total(self) -> Any:
         """The sums, int32 a lane, with the correction for weights that are stored without a
         sign."""
 
 
+class Sum(Total, Protocol):
+    """One that grows."""
+
+    def add(self, weights: Any, values: Any) -> None:
+        """Add products of weights, as ``InstructionSet.prepared``, and as many values a lane."""
+
+
 class InstructionSet(Protocol):
     """How a kind of processor multiplies small whole numbers. features: as LLVM names them, that it
-    takes; lanes: int32 of a register; rows: of a tile, whose dot products with a group of columns
-    stay in registers; words_at_once: of a row, loaded together where the dot product itself
-    spreads one of them; shifts_bytes: whether it can, so that no bits of a neighbour are cut off
-    behind a shift."""
+    takes; layouts: how weights are packed for it, in the order of ``LAYOUTS``; lanes: int32 of a
+    register; rows: of a tile, at most; sums: registers of sums that stay there, where not those of
+    a tile and all of a group's columns; words_at_once: of a row, loaded together where the dot
+    product itself spreads one of them; shifts_bytes: whether it can, so that no bits of a neighbour
+    are cut off behind a shift."""
 
     features: frozenset[str]
+    layouts: Sequence[PackedLayout] = LAYOUTS
     lanes: int
     rows: int
+    sums: int = 0
     words_at_once: int = 1
     shifts_bytes: bool = False
 
     def prepared(self, builder: Any, weights: Any, bits: int) -> Any:
         """A register of weights as ``Sum.add`` takes it, made once for all rows."""
 
+    def sums_of(
+        self, builder: Any, layout: PackedLayout, corrections: Iterable[Any], registers: int
+    ) -> Sequence[Sequence[Sum]]:
+        """A sum for each of some rows, or two rows where planes are paired, and each register of
+        weights. corrections: what a row's sums take off because weights are stored without a sign,
+        int32, None where they have one, or a minimum does that."""
+
+    def in_floats(self, builder: Any, layout: PackedLayout, total: Any) -> Any:
+        """The whole numbers of a sum's total."""
+        return builder.sitofp(total, ir.VectorType(F32, self.lanes))
+
+
+class RowByRow(InstructionSet, Protocol):
+    """One whose sums have nothing in common."""
+
     def sum(self, builder: Any, bits: int, correction: Any) -> Sum:
-        """A sum of products with weights of so many bits. correction: what they take from it
-        because they are stored without a sign, int32, None where a minimum does that."""
+        """A sum of products with weights of so many bits."""
+
+    def sums_of(
+        self, builder: Any, layout: PackedLayout, corrections: Iterable[Any], registers: int
+    ) -> Sequence[Sequence[Sum]]:
+        return [
+            [self.sum(builder, layout.bits, taken) for _ in range(registers)]
+            for taken in corrections
+        ]
 
 
 def words_of(lanes: int) -> ir.VectorType:
@@ -77,6 +108,6 @@ def in_order(builder: Any, value: Any) -> Any:
     return builder.call(nothing, [value])
 
 
-def same(kind: ir.VectorType, value: int) -> Any:
+def same(kind: ir.VectorType, value: float) -> Any:
     """A vector of one constant."""
     return ir.Constant(kind, [value] * kind.count)

@@ -23,7 +23,9 @@ from accel.native.numba_cache import compiled_with
 from accel.native.simd import F32, I64
 
 _BITS = tuple(layout.bits for layout in PACKED_LAYOUTS)
+_SIGNS = tuple(1 << layout.bits - 1 if layout.is_signed else 0 for layout in PACKED_LAYOUTS)
 _OFFSETS = tuple(layout.offset for layout in PACKED_LAYOUTS)
+_WIDTHS = tuple(layout.width for layout in PACKED_LAYOUTS)
 _PARTS = tuple(layout.parts for layout in PACKED_LAYOUTS)
 _MINIMUMS = tuple(int(layout.has_minimum) for layout in PACKED_LAYOUTS)
 
@@ -45,12 +47,15 @@ _half = _loaded(ir.HalfType(), types.float32, lambda builder, value: builder.fpe
 
 
 @compiled_with(packed_layouts, borrows=True)
-def _code(bits: int, planes: int, column: int, descriptor: int) -> int:
-    """The code of a number of a block whose planes begin at an address."""
+def _code(bits: int, width: int, planes: int, column: int, descriptor: int) -> int:
+    """The code of a number of a block whose planes, so many side by side, begin at an address."""
     word, byte = descriptor // 4, 4 * column + descriptor % 4
+    plane = word if bits == 8 else word // 2
+    place = planes + plane // width * width * PLANE + plane % width * 4
+    place += 4 * width * column + descriptor % 4
     if bits == 8:
-        return _byte(planes + word * PLANE + byte)
-    code = _byte(planes + word // 2 * PLANE + byte) >> (word % 2 * 4) & 15
+        return _byte(place)
+    code = _byte(place) >> (word % 2 * 4) & 15
     more = bits - 4
     if more > 0:
         in_plane = WORDS // more
@@ -64,7 +69,8 @@ def write_row(descriptor: NDArray[np.int64], index: int, x: NDArray[np.float32],
     """Write the weights of one column of a matrix (see ``packed_layouts``) to a row of x.
     descriptor: see ``matrix.MatrixDescriptor``."""
     layout, blocks = descriptor[4], descriptor[2]
-    bits, parts, offset = _BITS[layout], _PARTS[layout], np.float32(_OFFSETS[layout])
+    bits, parts, width = _BITS[layout], _PARTS[layout], _WIDTHS[layout]
+    sign, offset = _SIGNS[layout], np.float32(_OFFSETS[layout])
     scale_bytes = SCALES * (parts + _MINIMUMS[layout])
     scales_bytes = (blocks * scale_bytes + PLANE - 1) // PLANE * PLANE
     group_bytes = scales_bytes + blocks * bits * PLANE
@@ -77,5 +83,5 @@ def write_row(descriptor: NDArray[np.int64], index: int, x: NDArray[np.float32],
             minimum = _half(scales + parts * SCALES)
         for i in range(BLOCK):
             scale = _half(scales + i * parts // BLOCK * SCALES)
-            code = np.float32(_code(bits, planes, column, i)) - offset
+            code = np.float32((_code(bits, width, planes, column, i) ^ sign) - sign) - offset
             x[row, block * BLOCK + i] = scale * code + minimum

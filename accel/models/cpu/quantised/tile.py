@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -10,7 +12,7 @@ from accel.models.cpu.quantised.activations import CORRECTIONS, Q8_BYTES, SCALE,
 from accel.models.cpu.quantised.packed_layouts import COLUMNS, PLANE, SCALES, WORDS, PackedLayout
 from accel.models.cpu.quantised.registers import (
     InstructionSet,
-    Sum,
+    Total,
     bytes_of,
     same,
     splat,
@@ -45,11 +47,12 @@ def _weights(
     """A function that gives a word of a block, for the columns of a register, with all bits."""
     lanes = machine.lanes
     kind, first = words_of(lanes), 4 * lanes * register
+    size = layout.width * PLANE
     planes: dict[int, Any] = {}
 
     def plane(number: int) -> Any:
         if number not in planes:
-            planes[number] = codes.load(PLANE * number + first, kind)
+            planes[number] = codes.load(size * number + first, kind)
         return planes[number]
 
     def bits_at(register: Any, from_bit: int, to_bit: int, count: int) -> Any:
@@ -69,6 +72,8 @@ def _weights(
     def word(number: int) -> Any:
         if layout.bits == 8:
             return plane(number)
+        if layout.is_signed:
+            return sixteenfold(plane(number // 2), number % 2)
         low = bits_at(plane(number // 2), 4 * (number % 2), 0, 4)
         more = layout.bits - 4
         if not more:
@@ -77,7 +82,26 @@ def _weights(
         high = plane(WORDS // 2 + number // in_plane)
         return builder.or_(low, bits_at(high, more * (number % in_plane), 4, more))
 
+    def sixteenfold(register: Any, half: int) -> Any:
+        """Numbers of four bits with their signs, in the upper bits of bytes."""
+        if half:
+            return builder.and_(register, ir.Constant(kind, [-0x0F0F0F10] * lanes))
+        in_bytes = builder.bitcast(register, bytes_of(lanes))
+        return builder.bitcast(builder.shl(in_bytes, same(bytes_of(lanes), 4)), kind)
+
     return word
+
+
+class _RowOfTwo:
+    """A sum for one of two rows, in the lanes of two sums: two columns by two rows each."""
+
+    def __init__(self, builder: Any, sums: Sequence[Total], row: int) -> None:
+        self._builder, self._sums, self._row = builder, sums, row
+
+    def total(self) -> Any:
+        one, other = (each.total() for each in self._sums)
+        order = ir.Constant(one.type, [self._row + 2 * column for column in range(4)])
+        return self._builder.shuffle_vector(one, other, order)
 
 
 class _Block:
@@ -98,7 +122,11 @@ class _Block:
         self._scales, self._codes = scales, codes
         lanes = machine.lanes
         self._lanes, self._floats = lanes, ir.VectorType(F32, lanes)
-        self._words = [_weights(builder, layout, codes, each, machine) for each in registers]
+        width = layout.width
+        self._words = [
+            _weights(builder, layout, codes, each, machine)
+            for each in range(width * registers.start, width * registers.stop)
+        ]
 
     def fetch_later(self) -> None:
         """Ask for codes that are read later."""
@@ -120,7 +148,7 @@ class _Block:
             found.append(
                 [
                     self._fused(
-                        self._builder.sitofp(dot.total(), self._floats),
+                        self._machine.in_floats(self._builder, self._layout, dot.total()),
                         self._builder.fmul(count, scale),
                         before,
                     )
@@ -129,32 +157,46 @@ class _Block:
             )
         return found
 
-    def _dots(self, part: int) -> list[list[Sum]]:
+    def _dots(self, part: int) -> Sequence[Sequence[Total]]:
         """Sums of products of whole numbers, by rows and registers."""
-        builder, bits = self._builder, self._layout.bits
-        corrections = CORRECTIONS.get(self._layout.number)
-        dots = []
-        for q8_block in self._q8:
-            taken = None if corrections is None else q8_block.load(corrections[part], I32)
-            dots.append([self._machine.sum(builder, bits, taken) for _ in self._registers])
-        count = WORDS // self._layout.parts
-        for word in range(part * count, (part + 1) * count):
-            weights = [self._machine.prepared(builder, of(word), bits) for of in self._words]
-            for q8_block, row_dots in zip(self._q8, dots, strict=True):
-                values = self._values(q8_block, word)
-                for dot, given in zip(row_dots, weights, strict=True):
+        builder, bits, machine = self._builder, self._layout.bits, self._machine
+        at = CORRECTIONS[bits][part] if self._layout.offset else None
+        corrections = (None if at is None else q8_block.load(at, I32) for q8_block in self._q8)
+        dots = machine.sums_of(builder, self._layout, corrections, len(self._words))
+        width = self._layout.width
+        count = WORDS // width // self._layout.parts
+        places = range(part * count, (part + 1) * count)
+        # Registers by turns where rows are: else LLVM copies sums.
+        at_once = 1 if width > 1 else len(self._words)
+        for first, place in product(range(0, len(self._words), at_once), places):
+            some = slice(first, first + at_once)
+            weights = [machine.prepared(builder, of(place), bits) for of in self._words[some]]
+            for number, row_dots in enumerate(dots):
+                values = self._values(self._q8[width * number :][:width], place)
+                for dot, given in zip(row_dots[some], weights, strict=True):
                     dot.add(given, values)
-        return dots
+        return dots if width == 1 else self._by_rows(dots)
 
-    def _values(self, q8_block: _Place, word: int) -> Any:
-        """A word of a row in all lanes."""
-        together = self._machine.words_at_once
+    def _by_rows(self, dots: Sequence[Sequence[Total]]) -> Sequence[Sequence[Total]]:
+        """Of two rows with two columns each."""
+        return [
+            [
+                _RowOfTwo(self._builder, dots[row // 2][2 * each : 2 * each + 2], row % 2)
+                for each in range(len(self._registers))
+            ]
+            for row in range(len(self._q8))
+        ]
+
+    def _values(self, rows: list[_Place], place: int) -> Any:
+        """What rows have for codes at a place, in all lanes."""
+        together, words = self._machine.words_at_once, self._layout.words(place)
         if together == 1:
-            return splat(self._builder, q8_block.load(4 * word, I32), self._lanes)
-        first = word - word % together
-        loaded = q8_block.load(4 * first, words_of(together))
-        order = ir.Constant(words_of(self._lanes), [word - first] * self._lanes)
-        return self._builder.shuffle_vector(loaded, loaded, order)
+            return splat(self._builder, rows[0].load(4 * words[0], I32), self._lanes)
+        first = words[0] - words[0] % together
+        loaded = [row.load(4 * first, words_of(together)) for row in rows]
+        lanes = [row * together + word - first for row in range(len(rows)) for word in words]
+        order = ir.Constant(words_of(self._lanes), (lanes * self._lanes)[: self._lanes])
+        return self._builder.shuffle_vector(loaded[0], loaded[-1], order)
 
     def _with_minimum(self, sums: Any) -> Any:
         least = [self._factor(self._layout.parts, register) for register in self._registers]
@@ -196,8 +238,27 @@ def write_tile(
 ) -> None:
     """Generate code that writes the products of rows with a group of columns. They are added
     block by block, in the same order for every row and column."""
+    at_once = registers_at_once(machine, rows)
+    for first in range(0, COLUMNS // machine.lanes, at_once):
+        _write_columns(builder, layout, rows, machine, arguments, range(first, first + at_once))
+
+
+def registers_at_once(machine: InstructionSet, rows: int) -> int:
+    """Registers of columns that a loop over the blocks of some rows has."""
+    registers = COLUMNS // machine.lanes
+    return min(registers, machine.sums // rows) if machine.sums else registers
+
+
+def _write_columns(
+    builder: Any,
+    layout: PackedLayout,
+    rows: int,
+    machine: InstructionSet,
+    arguments: Arguments,
+    registers: range,
+) -> None:
+    """Those columns of a group that some registers have."""
     lanes = machine.lanes
-    registers = range(COLUMNS // lanes)
     floats = ir.VectorType(F32, lanes)
     x, x_stride, scales, codes, blocks, out, out_stride = arguments
     starts = [builder.add(x, builder.mul(x_stride, I64(row))) for row in range(rows)]
@@ -217,7 +278,8 @@ def write_tile(
         *([here(start, Q8_BYTES) for start in starts], here(scales, layout.scale_bytes)),
         here(codes, layout.code_bytes),
     )
-    reader.fetch_later()
+    if registers.start == 0:
+        reader.fetch_later()
     ends = reader.added_to(sums)
     for row_sums, row_ends in zip(sums, ends, strict=True):
         for start, end in zip(row_sums, row_ends, strict=True):
@@ -229,5 +291,5 @@ def write_tile(
     builder.position_at_end(after)
     for row, row_ends in enumerate(ends):
         place = _Place(builder, builder.add(out, builder.mul(out_stride, I64(row))))
-        for register, end in enumerate(row_ends):
+        for register, end in zip(registers, row_ends, strict=True):
             builder.store(end, place.at(4 * lanes * register, floats), align=4)
