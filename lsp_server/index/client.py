@@ -41,7 +41,12 @@ class WorkspaceState:
 
 class IndexerClient:
     """One indexer process for all workspaces; started with the first, restarted after a death.
-    ``on_change(folder, what)`` is told ``progress``, ``state`` and ``written``."""
+    ``on_change(folder, what)`` is told ``progress``, ``state`` and ``written``.
+
+    While nothing changes the indexer is away, and a small process watches in its place. It watches
+    before the indexer looks at everything for the last time, so that one of both finds a change.
+    Any change, and whatever is asked, brings the indexer back, which looks at everything.
+    """
 
     def __init__(self, on_change: Callable[[str, str], None]) -> None:
         self.workspaces: dict[tuple[str, str], WorkspaceState] = {}
@@ -50,11 +55,26 @@ class IndexerClient:
         self._closing = False
         self._starting: asyncio.Task[None] | None = None
         self._busy = False
+        self._leaving: asyncio.Task[None] | None = None
+        self._watching: Child | None = None
+        """What watches in place of the indexer, or is about to."""
+        self._unwatched: set[str] = set()
+        self._has_left = self._is_away = False
+        """Whether the indexer says that it ends, and whether it has ended."""
+        self._is_missed = False
+        """Whether the indexer is asked for since it was let go."""
+        self._missed: list[Frame] = []
+        """What it is told once it is back."""
+        self._returning: set[tuple[str, str]] = set()
+        """Workspaces that it looks at again, of which nobody need be told."""
 
     @property
     def pid(self) -> int | None:
-        """Process id of the indexer."""
-        return self._child.pid if self._child.alive else None
+        """Process id of the indexer, or of what watches in its place."""
+        for child in (self._child, self._watching):
+            if child is not None and child.alive:
+                return child.pid
+        return None
 
     def find(self, folder: str, model: str) -> WorkspaceState | None:
         """How far the datastore of a workspace is."""
@@ -101,10 +121,79 @@ class IndexerClient:
         """End the process."""
         self._closing = True
         await self._child.close()
+        if self._watching is not None:
+            await self._watching.close()
 
     def _send(self, frame: Frame) -> None:
-        if not self._child.send(frame) and frame["op"] == "open":
+        if self._watching is not None:
+            if frame["op"] == "close":
+                self._watching.send(frame)
+            else:
+                self._ask_back([frame] if frame["op"] == "reindex" else [])
+        is_gone = self._is_away or self._has_left
+        if not self._child.send(frame) and frame["op"] == "open" and not is_gone:
             self._restart()
+
+    # While the indexer is away
+
+    async def _watch(self) -> None:
+        """Have another process watch, and let the indexer go once it does."""
+        if self._watching is not None or self._closing:
+            return
+        folders = {folder: state.options for (folder, _), state in self.workspaces.items()}
+        self._unwatched, self._is_missed, self._missed = set(folders), False, []
+        watching = Child(
+            "lsp_server.index.watching", [], self._noticed, lambda: self._watching_died(watching)
+        )
+        self._watching = watching
+        try:
+            await watching.start()
+        except OSError as error:
+            logger.warning("nothing can watch in place of the indexer: %s", error)
+            self._watching = None
+        if self._closing or self._watching is not watching:
+            watching.kill()
+            return
+        for folder, options in folders.items():
+            watching.send({"op": "watch", "folder": folder, **options})
+        self._let_go()
+
+    def _noticed(self, frame: Frame) -> None:
+        if frame["event"] == "changed":
+            self._ask_back([])
+        elif frame["problem"]:
+            self._stop_watching()
+        else:
+            self._unwatched.discard(frame["folder"])
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if not self._unwatched:
+            self._child.send({"op": "leave"})
+
+    def _ask_back(self, missed: list[Frame]) -> None:
+        """The indexer is needed: now if it is away, else once it has left."""
+        self._is_missed = True
+        self._missed += missed
+        if self._is_away:
+            self._come_back()
+
+    def _come_back(self) -> None:
+        self._stop_watching()
+        self._is_away = False
+        self._returning = {key for key, one in self.workspaces.items() if one.state == "ready"}
+        self._restart()
+
+    def _stop_watching(self) -> None:
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.kill()
+
+    def _watching_died(self, watching: Child) -> None:
+        if watching is self._watching and not self._closing:
+            logger.warning("what watches in place of the indexer died")
+            self._watching = None
+            self._ask_back([])
 
     def _restart(self) -> None:
         if self._starting is None or self._starting.done():
@@ -116,8 +205,9 @@ class IndexerClient:
             return
         await self._child.start()
         self._busy = False
-        for state in self.workspaces.values():
-            self._child.send(self._opening(state))
+        missed, self._missed = self._missed, []
+        for frame in [*map(self._opening, self.workspaces.values()), *missed]:
+            self._child.send(frame)
 
     def _opening(self, state: WorkspaceState) -> Frame:
         return {"op": "open", "folder": state.folder, "model": state.model, **state.options}
@@ -125,6 +215,13 @@ class IndexerClient:
     def _died(self) -> None:
         if self._closing:
             return
+        if self._has_left:
+            self._has_left, self._is_away = False, True
+            if self._is_missed or self._watching is None:
+                self._come_back()
+            return
+        self._stop_watching()
+        self._returning.clear()
         logger.warning("the indexer process died")
         for state in self.workspaces.values():
             state.state, state.message = "waiting", "the indexer starts again"
@@ -133,9 +230,25 @@ class IndexerClient:
             self._restart()
 
     def _receive(self, frame: Frame) -> None:
+        if frame["event"] == "idle":
+            self._leaving = asyncio.ensure_future(self._watch())
+        elif frame["event"] == "stays":
+            self._missed.clear()
+            self._stop_watching()
+        elif frame["event"] == "left":
+            self._has_left = True
+        else:
+            self._receive_of_workspace(frame)
+
+    def _receive_of_workspace(self, frame: Frame) -> None:
         state = self.workspaces.get((frame.get("folder", ""), frame.get("model", "")))
         if state is None:
             return
+        if (key := (state.folder, state.model)) in self._returning:
+            if frame["event"] == "progress" or frame.get("state") == "indexing":
+                return
+            if frame["event"] == "state":
+                self._returning.discard(key)
         for name in _STATE_FIELDS:
             if name in frame:
                 setattr(state, name, frame[name])

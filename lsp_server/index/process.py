@@ -1,9 +1,9 @@
 """The indexer process keeps the datastores of all open workspaces up to date, on one thread of low
-priority that pauses whenever a request decodes. It loads no torch."""
+priority that pauses whenever a request decodes. It loads no torch. Where nothing changes for a
+minute it says so, and leaves when the daemon has another process watch."""
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import queue
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lsp_server.engine.workspaces import text_tokenizer
+from lsp_server.index.watching import NICENESS, tree_of
 from lsp_server.shared.processes.framing import Frame
 from operating_system.processes import lower_priority
 
@@ -29,7 +30,10 @@ logger = logging.getLogger(__name__)
 LONGEST_PAUSE_S = 1.0
 """Indexing goes on after so long, however busy the machine is."""
 REPORT_EVERY_S = 0.1
-NICENESS = 10
+LEAVE_AFTER_S = 60.0
+"""Seconds without a change after which the process is not needed."""
+LOCKED_S = 2.0
+"""Seconds until a store that another process writes is asked for again."""
 
 _NAMES = ("op", "folder", "model")
 """What of a frame that opens a workspace is no option of it."""
@@ -51,12 +55,21 @@ class Workspace:
     """What was last said of the watcher's trouble."""
 
 
+def leave_after_s() -> float:
+    """How long the process stays without a change."""
+    return float(os.environ.get("REDRAFT_INDEXER_LEAVES_S", LEAVE_AFTER_S))
+
+
 class IndexerLoop:
     """Takes frames from the daemon and works them off, one after another."""
 
     def __init__(self, read: Callable[[], Frame | None], write: Callable[[Frame], None]) -> None:
         self._read = read
         self._write = write
+        self._changed = time.monotonic()
+        """When there was something to do last."""
+        self._locked: set[tuple[str, str]] = set()
+        """Folders and models whose stores another process writes."""
         self._tasks: queue.Queue[Callable[[], None] | None] = queue.Queue()
         # Merges and common code take long: saved files do not wait for them.
         self._slow_tasks: queue.Queue[Callable[[], None] | None] = queue.Queue()
@@ -75,13 +88,47 @@ class IndexerLoop:
         for workspace in list(self._workspaces.values()):
             self._let_go(workspace)
 
-    @staticmethod
-    def _work_off(tasks: queue.Queue[Callable[[], None] | None]) -> None:
-        while (task := tasks.get()) is not None:
+    def _work_off(self, tasks: queue.Queue[Callable[[], None] | None]) -> None:
+        while (task := self._next(tasks)) is not None:
             try:
                 task()
             except Exception:
                 logger.exception("indexing failed")
+            if tasks is self._slow_tasks:
+                self._changed = time.monotonic()
+            tasks.task_done()
+
+    def _next(self, tasks: queue.Queue[Callable[[], None] | None]) -> Callable[[], None] | None:
+        """The next task. The first thread says so where there is nothing to do for long."""
+        if tasks is self._slow_tasks:
+            return tasks.get()
+        while True:
+            waits_s = max(self._changed + leave_after_s() - time.monotonic(), leave_after_s() / 4)
+            try:
+                return tasks.get(timeout=waits_s)
+            except queue.Empty:
+                if self._may_leave():
+                    self._write({"event": "idle"})
+
+    def _may_leave(self) -> bool:
+        """Whether nothing changed for long, nothing is left to do, and changes are announced."""
+        return (
+            time.monotonic() - self._changed >= leave_after_s()
+            and not self._slow_tasks.unfinished_tasks
+            and not self._locked
+            and not any(one.watcher and one.watcher.problem for one in self._workspaces.values())
+        )
+
+    def _leave(self) -> None:
+        """End, unless something changed before another process watched."""
+        for workspace in list(self._workspaces.values()):
+            workspace.tree.forget()
+            self._refresh(workspace, None)
+        if self._may_leave():
+            self._write({"event": "left"})
+            self._tasks.put(None)
+        else:
+            self._write({"event": "stays"})
 
     def _read_frames(self) -> None:
         while (frame := self._read()) is not None and frame["op"] != "end":
@@ -100,10 +147,19 @@ class IndexerLoop:
         self._free.wait(LONGEST_PAUSE_S)
 
     def _serve(self, frame: Frame) -> None:
-        operation, folder = frame["op"], frame["folder"]
+        operation, folder = frame["op"], frame.get("folder", "")
+        if operation == "leave":
+            try:
+                self._leave()
+            except Exception:
+                self._write({"event": "stays"})
+                raise
+            return
         if operation == "open":
             self._open(frame)
             return
+        if operation == "close":
+            self._locked = {key for key in self._locked if key[0] != folder}
         for workspace in [one for one in self._workspaces.values() if one.folder == folder]:
             if operation == "close":
                 self._let_go(workspace)
@@ -116,7 +172,7 @@ class IndexerLoop:
         """Index a folder for a model. Models of one tokenizer share one datastore, and so one
         workspace; the options of the last one that opened it count."""
         from lsp_server.shared.errors import ModelUnavailable
-        from repo_index.errors import RepoIndexError
+        from repo_index.errors import RepoIndexError, StoreLocked
 
         folder, model = frame["folder"], frame["model"]
         options = {name: value for name, value in frame.items() if name not in _NAMES}
@@ -136,6 +192,8 @@ class IndexerLoop:
         except (RepoIndexError, ModelUnavailable, OSError) as error:
             logger.warning("%s cannot be indexed: %s", folder, error)
             self._tell("state", folder, models, state="failed", message=str(error))
+            if isinstance(error, StoreLocked):
+                self._open_later(frame)
             return
         workspace.models = models
         self._workspaces[folder, tokenizer.sha256] = workspace
@@ -144,6 +202,20 @@ class IndexerLoop:
         self._index(workspace)
         if options["common"] == "auto":
             self._slow_tasks.put(lambda: self._build_common(workspace))
+
+    def _open_later(self, frame: Frame) -> None:
+        """Whoever writes the store ends some time."""
+        key = frame["folder"], frame["model"]
+        self._locked.add(key)
+
+        def again() -> None:
+            if key in self._locked:
+                self._locked.remove(key)
+                self._open(frame)
+
+        timer = threading.Timer(LOCKED_S, self._tasks.put, (again,))
+        timer.daemon = True
+        timer.start()
 
     def _drop_model(self, folder: str, model: str, unless: str) -> None:
         """A model's file may have another tokenizer than the last time: it leaves the workspace of
@@ -155,17 +227,11 @@ class IndexerLoop:
                     self._let_go(workspace)
 
     def _opened(self, folder: str, tokenizer: TextTokenizer, options: Frame) -> Workspace:
-        from repo_index.files import Limits
         from repo_index.indexer import Indexer
-        from repo_index.source_tree import FolderTree
         from repo_index.store import workspace_store
 
         store = workspace_store(Path(folder), tokenizer.sha256)
-        tree = FolderTree(
-            Path(folder),
-            Limits(bytes=options["max_file_bytes"]),
-            patterns="\n".join(options["exclude"]),
-        )
+        tree = tree_of({"folder": folder, **options})
         indexer = Indexer.open(
             tree, store, tokenizer, workspace=folder, pause=self._pause, threads=1
         )
@@ -199,6 +265,7 @@ class IndexerLoop:
     def _refresh(self, workspace: Workspace, paths: list[str] | None) -> None:
         done = workspace.indexer.refresh(paths)
         if done.indexed or done.removed:
+            self._changed = time.monotonic()
             self._tell_of(workspace, "written")
             self._tell_ready(workspace)
             if self._slow_tasks.empty():
@@ -279,11 +346,10 @@ def _clean_up() -> None:
         logger.info("removed the old store %s", folder)
 
 
-def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
+def main_on(_arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
     """Serve the daemon over a pair of files."""
     from lsp_server.shared.processes.child import FramePipe
 
-    argparse.ArgumentParser().parse_args(arguments)
     pipe = FramePipe(source, target)
     IndexerLoop(pipe.read, pipe.write).run()
 

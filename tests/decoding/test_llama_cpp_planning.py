@@ -20,16 +20,18 @@ from tiny_models import Oracle
 
 from accel.drafting.base import DraftRequest
 from accel.engine import Engine
-from accel.errors import Interrupted
+from accel.errors import Interrupted, UnsupportedModel
 from accel.model_options import ModelOptions
 from accel.models.base import BatchKind
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.costs.typical_rate import typical_rate
+from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS
 from accel.models.llama_cpp import opening, process, row_costs
 from accel.models.llama_cpp.library_files import LibraryFile, has_package
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.probe import kind_of
+from accel.models.model_file import GgufModel, model_file
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
 from accel.request import GenerationRequest
 
@@ -299,3 +301,58 @@ def test_the_rate_is_that_of_the_best_width() -> None:
     flat = ForwardCosts([256], [1, 32], np.array([[10e-3, 10e-3]]))
     steep = ForwardCosts([256], [1, 32], np.array([[10e-3, 320e-3]]))
     assert typical_rate(flat) > 4 * typical_rate(steep) > 0
+
+
+OURS = {
+    "AVX-512": {1: 5.6, 4: 7.5, 8: 10.2, 16: 16.4, 32: 26.8, 64: 50.4},
+    "AVX2": {1: 9.5, 4: 12.5, 8: 16, 16: 28, 32: 50, 64: 93},
+    "four fast cores of Arm": {1: 7, 4: 8, 8: 11, 16: 18, 32: 33, 64: 62},
+}
+"""Milliseconds of forwards of processors by rows; those of Arm are made up."""
+GPUS = {
+    "rows cost nothing": ({1: 2, 4: 2.1, 8: 2.2, 12: 2.3, 16: 2.4, 32: 2.6}, "faster"),
+    "quick, and rows cost": ({1: 2, 4: 4, 8: 5, 12: 5.5, 16: 6, 32: 8}, "faster"),
+    "faster by one row alone": ({1: 5, 4: 16, 8: 30, 12: 32, 16: 33, 32: 40}, "slower"),
+    "each row is a forward": ({1: 5, 4: 20, 8: 40, 12: 60, 16: 80, 32: 160}, "slower"),
+    "slower by one row, trees are free": ({1: 10, 4: 10.2, 8: 10.3, 16: 10.5, 32: 11}, "faster"),
+    "plain alone": ({1: 5}, "slower"),
+}
+"""The same of GPUs, as vectors and matrices are computed by other kernels, and what they are."""
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("processor", OURS)
+def test_what_a_drafted_text_takes_decides_and_not_one_row(gpu: str, processor: str) -> None:
+    """A GPU that writes a token sooner, and a tree later, loses: drafts lose or tie there."""
+    costs, said = GPUS[gpu]
+
+    def rate(milliseconds: dict[int, float]) -> float:
+        seconds = 1e-3 * np.array([[*milliseconds.values()]])
+        return typical_rate(ForwardCosts([256], [*milliseconds], seconds))
+
+    assert (rate(costs) > rate(OURS[processor])) == (said == "faster")
+    if gpu == "faster by one row alone":
+        assert costs[1] < min(ours[1] for ours in OURS.values())
+
+
+@pytest.mark.parametrize(
+    ("level", "is_measured"),
+    [(name, name != "portable") for name in INSTRUCTION_SETS],
+)
+def test_where_products_are_quick_both_are_measured(
+    level: str, is_measured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Arm as on x86."""
+    monkeypatch.setattr("accel.models.cpu.quantised.instruction_sets.chosen", lambda: level)
+    asked: list[Path] = []
+
+    def open_theirs(path: Path, *_: Any, **__: Any) -> Any:
+        asked.append(path)
+        raise UnsupportedModel("not here")
+
+    monkeypatch.setattr(opening, "open_by_llama_cpp", open_theirs)
+    about = model_file(saved(tmp_path / "m.gguf"))
+    assert isinstance(about, GgufModel)
+    with contextlib.suppress(UnsupportedModel):
+        assert opening.open_asked(about, ModelOptions()) is None
+    assert bool(asked) != is_measured
