@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEVELOPMENT := $(VENV)/.development
 
-.PHONY: demo release release-check minutes test test-all test-bench test-long test-model test-editors test-arm lint format bench serve vsix clean
+.PHONY: demo release release-check minutes test test-all test-bench test-long test-model test-editors test-arm test-arm-products lint format bench serve vsix clean
 
 # The environment is made once and again whenever the dependencies change. Redraft runs without
 # torch; tests compare with it.
@@ -55,12 +55,16 @@ test-model: $(DEVELOPMENT)
 test-editors: $(DEVELOPMENT)
 	tests/editors/run.sh
 
-# On an emulated Arm: needs Debian 12, its Python 3.11 and qemu-user-static. Code is compiled here, where it is quick.
+# On an emulated Arm: needs Debian 12 and its Python 3.11. Code is compiled here, where it is quick.
 ARM ?= build/arm
 test-arm: $(DEVELOPMENT)
 	PYTHON=$(BIN)/python tests/arm/land.sh $(ARM)
 	$(BIN)/python -m tests.arm.cross_compile $(ARM)/compiled
 	REDRAFT_ARM=$(abspath $(ARM)) $(BIN)/python -m pytest -m arm tests/arm
+
+# Of that what takes minutes, on a land that is there.
+test-arm-products: $(DEVELOPMENT)
+	REDRAFT_ARM=$(abspath $(ARM)) $(BIN)/python -m pytest -m arm tests/arm -k "level or products"
 
 lint: $(DEVELOPMENT)
 	$(BIN)/ruff check .

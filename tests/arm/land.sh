@@ -1,26 +1,31 @@
 #!/usr/bin/env bash
 # Makes an arm64 user land in a folder, of Debian's Python and wheels, and FOLDER/python, which runs it: land.sh FOLDER
-# Needs qemu-user-static, Debian 12 with its apt, and Python 3.11. The system's own packages stay as they are.
+# Needs Debian 12 with its apt, and Python 3.11; qemu-user-static is fetched where it is not installed. The system's own packages stay as they are.
 set -euo pipefail
 here="$(cd "$(dirname "$0")/../.." && pwd)"
 land="$(mkdir -p "$1" && cd "$1" && pwd)"
-qemu="$(command -v qemu-aarch64-static)" || { echo "apt-get install qemu-user-static"; exit 1; }
 root="$land/root" state="$land/apt" python="${PYTHON:-python3}"
 packages="$root/usr/local/lib/python3.11/dist-packages"
 "$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "PYTHON must be 3.11, as Debian's"; exit 1; }
 
-# apt keeps a state of its own for the other architecture.
-if [ ! -e "$root/usr/bin/python3.11" ]; then
-  mkdir -p "$state"/{lists/partial,cache/archives/partial,etc}
-  touch "$state/status"
-  apt=(apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o "Dir::State=$state"
-    -o "Dir::State::status=$state/status" -o "Dir::Cache=$state/cache" -o APT::Sandbox::User="$(id -un)" -o Debug::NoLocking=1)
+# apt keeps a state of its own, for each architecture.
+fetched() { # ARCHITECTURE FOLDER PACKAGES…
+  local of="$state/$1" to="$2" apt
+  mkdir -p "$of"/{lists/partial,cache/archives/partial,etc} "$to"
+  touch "$of/status"
+  apt=(apt-get -qq -o "APT::Architecture=$1" -o "APT::Architectures=$1" -o "Dir::State=$of"
+    -o "Dir::State::status=$of/status" -o "Dir::Cache=$of/cache" -o APT::Sandbox::User="$(id -un)" -o Debug::NoLocking=1)
   "${apt[@]}" update
-  "${apt[@]}" install --yes --download-only --no-install-recommends python3.11 libstdc++6 libgomp1 libatomic1 libc-bin
-  for name in bin lib sbin; do mkdir -p "$root/usr/$name" && ln -sfn "usr/$name" "$root/$name"; done
-  for package in "$state"/cache/archives/*.deb; do
-    dpkg-deb --fsys-tarfile "$package" | tar -x -C "$root" --keep-directory-symlink
+  "${apt[@]}" install --yes --download-only --no-install-recommends "${@:3}"
+  for package in "$of"/cache/archives/*.deb; do
+    dpkg-deb --fsys-tarfile "$package" | tar -x -C "$to" --keep-directory-symlink
   done
+}
+qemu="$(command -v qemu-aarch64-static)" || qemu="$land/qemu/usr/bin/qemu-aarch64-static"
+[ -e "$qemu" ] || fetched "$(dpkg --print-architecture)" "$land/qemu" qemu-user-static
+if [ ! -e "$root/usr/bin/python3.11" ]; then
+  for name in bin lib sbin; do mkdir -p "$root/usr/$name" && ln -sfn "usr/$name" "$root/$name"; done
+  fetched arm64 "$root" python3.11 libstdc++6 libgomp1 libatomic1 libc-bin
 fi
 
 # Installed by what makes a whole system; psutil looks there for file systems.

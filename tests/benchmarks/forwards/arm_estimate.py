@@ -1,7 +1,8 @@
 """``tests.benchmarks arm-estimate``: what processors of Arm take for the innermost products.
 
 LLVM's models of processors (llvm-mca) count the cycles of each loop, ours and those of llama.cpp
-(``peers/arm_loops.c``), so none has to be here. Caches and memory are in no such model.
+(``peers/arm_loops.c``, and what its ``repack.cpp`` has in assembly), so none has to be here. Caches
+and memory are in no such model.
 
 ``four pipes`` is counted by hand, for Apple's processors, of which LLVM has no model: four
 instructions of vectors a cycle, where zeroing and moves take none.
@@ -40,6 +41,9 @@ PEERS = {
     "gemm_q4_4x4": (512, 72),
 }
 """Products, and bytes of weights, of a turn of each loop."""
+IN_ASSEMBLY = {"gemm_q4_0_4x4_q8_0": "sdot", "gemm_q4_0_4x8_q8_0": "smmla"}
+"""Its functions in assembly, with a loop over blocks for 16 rows and one for four."""
+ROWS_OF_LABELS = {"3": 16, "7": 4}
 ITERATIONS = 200
 
 Loop = list[list[str]]
@@ -51,6 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="LLVM's analyser, 17 or newer")  # fmt: skip
     parser.add_argument("--clang", default="clang-19", metavar="PATH",
                         help="the compiler for llama.cpp's loops")  # fmt: skip
+    parser.add_argument("--repack", type=Path, metavar="PATH",
+                        help="llama.cpp's ggml/src/ggml-cpu/arch/arm/repack.cpp")  # fmt: skip
     add_json_argument(parser)
 
 
@@ -70,6 +76,12 @@ def run(args: argparse.Namespace) -> int:
                 found[key] = rates(args.llvm_mca, loop, *products_of(level, layout, rows))
     for name, loop in loops_of_llama_cpp(args.clang).items():
         found[f"llama.cpp {name}"] = rates(args.llvm_mca, loop, *PEERS[name])
+    if args.repack is not None:
+        for (name, rows), loop in loops_in_assembly(args.repack.read_text()).items():
+            size = FOUR.code_bytes + FOUR.scale_bytes
+            found[f"llama.cpp's own {name}, {rows} rows"] = rates(
+                args.llvm_mca, loop, rows * BLOCK * 4, size / 4
+            )
     columns = {name: name for name in (*PROCESSORS, BY_HAND, "bytes a product")}
     shown = report.table("products a cycle", found, columns, first="loop")
     report.publish({"products a cycle": found}, args.json, [shown])
@@ -110,6 +122,26 @@ def loops_of_llama_cpp(clang: str) -> dict[str, Loop]:
     parts = re.split(r"^(\w+):", done.stdout, flags=re.MULTILINE)
     texts = dict(zip(parts[1::2], parts[2::2], strict=True))
     return {name: longest(texts[name]) for name in PEERS}
+
+
+def loops_in_assembly(source: str) -> dict[tuple[str, int], Loop]:
+    """Loops of ``repack.cpp`` over the blocks of four columns, by function and rows. Instructions
+    that old assemblers do not know stand there as numbers, with their names behind them."""
+    found = {}
+    for name in IN_ASSEMBLY:
+        text = source[source.index(f"void ggml_{name}(") :]
+        text = text[text.index("__asm__") : text.index(": [b_ptr]")]
+        lines = [
+            re.sub(r"\.inst \S+ +// ", "", line)
+            for line in re.findall(r'^\s*"(.+?)(?:\\n)?"', text, re.MULTILINE)
+        ]
+        for label, rows in ROWS_OF_LABELS.items():
+            first = lines.index(f"{label}:")
+            last = next(at for at, line in enumerate(lines) if line.endswith(f" {label}b"))
+            loop = "\n".join(lines[first + 1 : last + 1]).replace(f" {label}b", f" .L{label}")
+            loop = re.sub(r"%x\[\w+\]", "x5", loop)
+            found[name, rows] = [line.split() for line in loop.splitlines()]
+    return found
 
 
 def longest(assembly: str) -> Loop:

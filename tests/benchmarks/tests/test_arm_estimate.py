@@ -14,11 +14,13 @@ from lsp_server.shared.errors import BenchError
 from tests.assembly_loops import innermost_loops
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.forwards.arm_estimate import (
+    IN_ASSEMBLY,
     LAYOUTS,
     PEERS,
     cycles,
     cycles_by_hand,
     loop_of_tile,
+    loops_in_assembly,
 )
 
 ANALYSER = """#!{python}
@@ -65,6 +67,30 @@ def test_products_of_both_sides_are_shown(tmp_path: Path) -> None:
     assert ours["bytes a product"] == (4 * 64 + 32) / (4 * 512)
     with pytest.raises(BenchError, match="does not know cortex-a7"):
         cycles(analyser, [["nop"]], "cortex-a7")
+
+
+REPACK = r"""
+void ggml_{name}(int n) {{
+    __asm__ __volatile__(
+        "3:"  // Block loop
+        "ldr q1, [%x[b_ptr], #0x0]\n"
+        ".inst 0x4f9ae20c  // {dot} v12.4s, v16.16b, v26.16b\n"
+        "bgt 3b\n"
+        "7:"  // Row tail: Block loop
+        ".inst 0x4f9ae20c  // {dot} v12.4s, v16.16b, v26.16b\n"
+        "bgt 7b\n"
+        : [b_ptr] "+&r" (b_ptr));
+"""
+
+
+def test_what_llama_cpp_has_in_assembly_is_taken_from_it() -> None:
+    source = "".join(REPACK.format(name=name, dot=dot) for name, dot in IN_ASSEMBLY.items())
+    found = loops_in_assembly(source)
+    assert set(found) == {(name, rows) for name in IN_ASSEMBLY for rows in (4, 16)}
+    loop = found["gemm_q4_0_4x8_q8_0", 16]
+    dot = ["smmla", "v12.4s,", "v16.16b,", "v26.16b"]
+    assert loop == [["ldr", "q1,", "[x5,", "#0x0]"], dot, ["bgt", ".L3"]]
+    assert len(found["gemm_q4_0_4x4_q8_0", 4]) == 2
 
 
 @pytest.mark.parametrize("missing", ["--llvm-mca", "--clang"])
