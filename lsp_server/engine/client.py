@@ -149,6 +149,7 @@ class EngineClient:
             "id": call.id,
             "client": client,
             "urgency": priority,
+            "heard": on_spans is not None,
         }
         if self._child.alive:
             self._send_job(frame)

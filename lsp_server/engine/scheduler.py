@@ -74,6 +74,8 @@ class Job:
     """What it waits for."""
     is_aside: bool = False
     """Its texts are prepared in another thread."""
+    is_heard: bool = True
+    """Somebody reads its spans as they are written."""
     prepared: list[Any] = field(default_factory=list)
     """What was made of them, until it goes on with that."""
     has_begun: bool = False
@@ -168,6 +170,7 @@ class EngineLoop:
                     frame["client"],
                     time.perf_counter(),
                     frame["id"],
+                    is_heard=frame.get("heard", True),
                 )
             )
             self._interrupt_less_urgent(frame["urgency"])
@@ -381,7 +384,8 @@ class EngineLoop:
             step = steps.throw(found) if isinstance(found, Exception) else steps.send(found)
             while isinstance(step, list):
                 job.has_written = True
-                self._write({"id": job.id, "event": "spans", "spans": to_json(step)})
+                if job.is_heard:
+                    self._write({"id": job.id, "event": "spans", "spans": to_json(step)})
                 step = next(steps)
             if isinstance(step, Aside):
                 self._prepare(job, step)

@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=3, help="requests of each client")
     parser.add_argument("--tokens", type=int, default=64, help="of an answer at most")
     parser.add_argument("--threads", type=int, default=1, help="of a forward")
+    parser.add_argument("--unheard", action="store_true", help="nobody reads texts on the way")
     parser.add_argument("--json", nargs="?", const="-", metavar="PATH", help="write JSON")
 
 
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         for count in (int(part) for part in args.clients.split(",")):
             del forwards[:]
             for _ in range(args.rounds):
-                engine.complete(count, args.tokens)
+                engine.complete(count, args.tokens, heard=not args.unheard)
             rows[f"{count} requests"] = figures(forwards)
     columns = {
         "forwards": "forwards",
@@ -165,19 +166,19 @@ class RunningEngine:
         self._pipe = pipe
         self._asked = 0
 
-    def complete(self, count: int, tokens: int) -> None:
-        """As many completions at a time, behind prompts that are computed before. Raises
-        BenchError."""
+    def complete(self, count: int, tokens: int, *, heard: bool = True) -> None:
+        """As many completions at a time, behind prompts that are computed before, ``heard`` while
+        they are written. Raises BenchError."""
         jobs = [self._job(tokens) for _ in range(count)]
         for job in jobs:
-            self._ask("prefill", [job])
-        self._ask("complete", jobs)
+            self._ask("prefill", [job], heard=False)
+        self._ask("complete", jobs, heard=heard)
 
-    def _ask(self, operation: str, jobs: list[dict[str, Any]]) -> None:
+    def _ask(self, operation: str, jobs: list[dict[str, Any]], *, heard: bool) -> None:
         for number, job in enumerate(jobs):
             self._pipe.write(
                 {"op": operation, "kind": "complete", "id": number, "job": job}
-                | {"urgency": COMPLETION, "client": job["path"]}
+                | {"urgency": COMPLETION, "client": job["path"], "heard": heard}
             )
         left = len(jobs)
         while left:

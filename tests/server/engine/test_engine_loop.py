@@ -159,6 +159,7 @@ class Harness:
         client: str = "a",
         patience_s: float = 0.0,
         connection: str | None = None,
+        heard: bool = True,
     ) -> None:
         job = {"workspace": "", "path": path, "patience_s": patience_s, "connection": connection}
         if priority == EDIT:
@@ -173,7 +174,8 @@ class Harness:
                 "kind": "complete",
                 "job": {**job, "prefix": "", "suffix": ""},
             }
-        self.incoming.put({**frame, "id": number, "client": client, "urgency": priority})
+        told = {"client": client, "urgency": priority, "heard": heard}
+        self.incoming.put({**frame, "id": number, **told})
 
     def ask_batch(self, numbers: range, batch: str = "one") -> None:
         """Several jobs of one request."""
@@ -240,6 +242,12 @@ def test_a_job_streams_and_ends(harness: Harness) -> None:
     assert harness.end_of(1)["result"]["text"] == "x" * 50
     spans = [frame for frame in harness.seen if frame["event"] == "spans"]
     assert len(spans) == 50
+
+
+def test_what_nobody_hears_is_not_told_on_the_way(harness: Harness) -> None:
+    harness.ask(1, "x", heard=False)
+    assert harness.end_of(1)["result"]["text"] == "x" * 50
+    assert not [frame for frame in harness.seen if frame["event"] == "spans"]
 
 
 def test_a_completion_goes_between_the_forwards_of_an_edit(harness: Harness) -> None:
