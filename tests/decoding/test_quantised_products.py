@@ -78,9 +78,10 @@ def test_a_row_does_not_depend_on_how_many_are_computed(kind: str, instructions:
 
 @pytest.mark.parametrize("kind", ONE_OF_EACH_FORM)
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
-def test_columns_do_not_depend_on_who_computes_them(kind: str, threads: int) -> None:
+@pytest.mark.parametrize("rows", [9, 27])
+def test_columns_do_not_depend_on_who_computes_them(kind: str, threads: int, rows: int) -> None:
     generator = np.random.default_rng(2)
-    in_features, rows = 256, 9
+    in_features = 256
     raw = random_blocks(kind, 90, in_features, generator)
     matrix = QuantisedMatrix.from_file(kind, raw, in_features)
     x = rows_of(rows, in_features, generator)

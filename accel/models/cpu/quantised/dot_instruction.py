@@ -68,3 +68,4 @@ class Avx512Vnni(DotInstruction):
     rows = 8
     name = "llvm.x86.avx512.vpdpbusd.512"
     keeps_order = False
+    takes_pairs = True

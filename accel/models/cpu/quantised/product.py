@@ -25,7 +25,7 @@ from accel.models.cpu.quantised.activations import Q8_BYTES
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS
 from accel.models.cpu.quantised.packed_layouts import COLUMNS, PACKED_LAYOUTS, PLANE, PackedLayout
 from accel.models.cpu.quantised.registers import InstructionSet
-from accel.models.cpu.quantised.tile import Arguments, write_tile
+from accel.models.cpu.quantised.tile import Arguments, fetched_bytes, write_tile
 from accel.native import aligned_memory as memory
 from accel.native import simd
 from accel.native.numba_cache import compiled_with
@@ -58,6 +58,8 @@ def _constant(value_of: Any) -> Any:
 _rows_of = _constant(lambda _layout, instructions: instructions.rows)
 _scale_bytes_of = _constant(lambda layout, _instructions: layout.scale_bytes)
 _code_bytes_of = _constant(lambda layout, _instructions: layout.code_bytes)
+_takes_pairs = _constant(lambda _layout, instructions: int(instructions.takes_pairs))
+_fetched_bytes_of = _constant(lambda layout, _instructions: fetched_bytes(layout))
 
 
 @intrinsic(prefer_literal=True)
@@ -94,6 +96,33 @@ def _tile(
     return types.void(layout, instructions, rows, *[types.int64] * 7), generate
 
 
+@intrinsic(prefer_literal=True)
+def _pair_tile(
+    _context: Any,
+    layout: Any,
+    instructions: Any,
+    x: Any,
+    x_stride: Any,
+    scales: Any,
+    codes: Any,
+    blocks: Any,
+    out: Any,
+    out_stride: Any,
+    group_bytes: Any,
+    ahead: Any,
+) -> Any:
+    """``write_tile`` for two groups and as many rows as there may be; nothing where an instruction
+    set takes one group alone."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        of_layout, machine = _layout_and_set(layout, instructions)
+        if machine.takes_pairs:
+            write_tile(builder, of_layout, machine.rows, machine, Arguments(*arguments[2:]))
+        return context.get_dummy_value()
+
+    return types.void(layout, instructions, *[types.int64] * 9), generate
+
+
 _PARTS = (
     *(activations, avx2, dot_instruction, packed_layouts, instruction_sets),
     *(simd, memory, neon, portable, registers, tile),
@@ -109,12 +138,40 @@ def multiply_packed(  # type: ignore[no-untyped-def]
     lines = (blocks * _scale_bytes_of(layout, instructions) + PLANE - 1) // PLANE
     group_bytes = lines * PLANE + blocks * _code_bytes_of(layout, instructions)
     x_stride = blocks * Q8_BYTES
-    tiles = (rows + most - 1) // most
-    height, taller = rows // tiles, rows % tiles
+    # Whole tiles take two groups at once, and leave the others rows for two tiles of one height.
+    whole = rows // most - (rows % most > 0) if _takes_pairs(layout, instructions) > 0 else 0
+    paired = max(last - first, 0) // 2 if whole > 1 else 0
+    for pair in range(paired):
+        group = first + 2 * pair
+        scales = weights + group * group_bytes
+        for place in range(whole):
+            x_at = x + place * most * x_stride
+            to = out + place * most * out_stride + (group - first) * _GROUP_OUT
+            codes = scales + lines * PLANE
+            ahead = scales + 2 * group_bytes
+            ahead += place * blocks * _fetched_bytes_of(layout, instructions)
+            _pair_tile(
+                layout,
+                instructions,
+                x_at,
+                x_stride,
+                scales,
+                codes,
+                blocks,
+                to,
+                out_stride,
+                group_bytes,
+                ahead,
+            )
     for group in range(first, last):
+        before = most * whole if group - first < 2 * paired else 0
+        tiles = (rows - before + most - 1) // most
+        if tiles == 0:
+            continue
+        height, taller = (rows - before) // tiles, (rows - before) % tiles
         scales = weights + group * group_bytes
         codes = scales + lines * PLANE
-        row = 0
+        row = before
         for place in range(tiles):
             count = height + (place < taller)
             x_at, to = x + row * x_stride, out + row * out_stride + (group - first) * _GROUP_OUT

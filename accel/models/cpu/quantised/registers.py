@@ -32,9 +32,10 @@ class InstructionSet(Protocol):
     """How a kind of processor multiplies small whole numbers. features: as LLVM names them, that it
     takes; layouts: how weights are packed for it, in the order of ``LAYOUTS``; lanes: int32 of a
     register; rows: of a tile, at most; sums: registers of sums that stay there, where not those of
-    a tile and all of a group's columns; words_at_once: of a row, loaded together where the dot
-    product itself spreads one of them; shifts_bytes: whether it can, so that no bits of a neighbour
-    are cut off behind a shift."""
+    a tile and all of a group's columns; takes_pairs: whether tiles of all ``rows`` take two groups
+    at once, so that a row's words are read half as often; words_at_once: of a row, loaded together
+    where the dot product itself spreads one of them; shifts_bytes: whether it can, so that no bits
+    of a neighbour are cut off behind a shift."""
 
     features: frozenset[str]
     layouts: Sequence[PackedLayout] = LAYOUTS
@@ -42,6 +43,7 @@ class InstructionSet(Protocol):
     rows: int
     sums: int = 0
     words_at_once: int = 1
+    takes_pairs: bool = False
     shifts_bytes: bool = False
 
     def prepared(self, builder: Any, weights: Any, bits: int) -> Any:

@@ -1,4 +1,5 @@
-"""The innermost loops: a few rows times a group of 16 columns, all sums in registers."""
+"""The innermost loops: a few rows times one or two groups of 16 columns, all whole sums in
+registers."""
 
 from __future__ import annotations
 
@@ -114,24 +115,25 @@ class _Block:
         machine: InstructionSet,
         registers: range,
         q8: list[_Place],
-        scales: _Place,
-        codes: _Place,
+        scales: list[_Place],
+        codes: list[_Place],
     ) -> None:
+        """registers: those of columns, of all groups; scales, codes: of each group."""
         self._builder, self._layout, self._machine = builder, layout, machine
-        self._registers, self._q8 = registers, q8
-        self._scales, self._codes = scales, codes
+        self._q8, self._scales, self._codes = q8, scales, codes
         lanes = machine.lanes
         self._lanes, self._floats = lanes, ir.VectorType(F32, lanes)
+        self._registers, self._in_group = registers, COLUMNS // lanes
         width = layout.width
         self._words = [
-            _weights(builder, layout, codes, each, machine)
+            _weights(builder, layout, *self._at(codes, each, width), machine)
             for each in range(width * registers.start, width * registers.stop)
         ]
 
     def fetch_later(self) -> None:
         """Ask for codes that are read later."""
         for offset in range(_AHEAD, _AHEAD + self._layout.code_bytes, LINE):
-            prefetch(self._builder, self._codes.at(offset, ir.IntType(8)))
+            prefetch(self._builder, self._codes[0].at(offset, ir.IntType(8)))
 
     def added_to(self, sums: Any) -> Any:
         """Sums [rows][registers] and the products with this block."""
@@ -207,10 +209,17 @@ class _Block:
             found.append([self._fused(minimum, total, before) for minimum, before in pairs])
         return found
 
+    def _at(self, groups: list[_Place], register: int, width: int = 1) -> tuple[_Place, int]:
+        """The place of a register's group among ``groups``, and its number there. width: registers
+        of weights for one of columns."""
+        in_group = width * self._in_group
+        return groups[register // in_group], register % in_group
+
     def _factor(self, place: int, register: int) -> Any:
         """What codes of a register's columns count, or their minimum."""
-        offset = SCALES * place + 2 * self._lanes * register
-        halves = self._scales.load(offset, ir.VectorType(ir.HalfType(), self._lanes))
+        scales, number = self._at(self._scales, register)
+        offset = SCALES * place + 2 * self._lanes * number
+        halves = scales.load(offset, ir.VectorType(ir.HalfType(), self._lanes))
         return self._builder.fpext(halves, self._floats)
 
     def _of_row(self, q8_block: _Place, offset: int) -> Any:
@@ -221,8 +230,9 @@ class _Block:
 
 
 class Arguments(NamedTuple):
-    """Of a tile, int64: addresses of its first row's blocks, of a group's scales and codes;
-    how many blocks; where to write float32; and how far rows are apart, in bytes."""
+    """Of a tile, int64: addresses of its first row's blocks, of the first group's scales and codes;
+    how many blocks; where to write float32; and how far rows are apart, in bytes. Of two groups,
+    also how far these are apart, and what to fetch meanwhile."""
 
     x: Any
     x_stride: Any
@@ -231,13 +241,24 @@ class Arguments(NamedTuple):
     blocks: Any
     out: Any
     out_stride: Any
+    group_bytes: Any = None
+    ahead: Any = None
+
+
+def fetched_bytes(layout: PackedLayout) -> int:
+    """Of two groups' blocks, what each of eight tiles fetches beforehand."""
+    return 2 * layout.code_bytes // 8
 
 
 def write_tile(
     builder: Any, layout: PackedLayout, rows: int, machine: InstructionSet, arguments: Arguments
 ) -> None:
-    """Generate code that writes the products of rows with a group of columns. They are added
-    block by block, in the same order for every row and column."""
+    """Generate code that writes the products of rows with one group of columns or two. They are
+    added block by block, in the same order for every row and column."""
+    if arguments.group_bytes is not None:
+        registers = range(2 * COLUMNS // machine.lanes)
+        _write_columns(builder, layout, rows, machine, arguments, registers)
+        return
     at_once = registers_at_once(machine, rows)
     for first in range(0, COLUMNS // machine.lanes, at_once):
         _write_columns(builder, layout, rows, machine, arguments, range(first, first + at_once))
@@ -257,10 +278,11 @@ def _write_columns(
     arguments: Arguments,
     registers: range,
 ) -> None:
-    """Those columns of a group that some registers have."""
+    """Those columns of one group, or of two, that some registers have."""
     lanes = machine.lanes
     floats = ir.VectorType(F32, lanes)
-    x, x_stride, scales, codes, blocks, out, out_stride = arguments
+    x, x_stride, scales, codes, blocks, out, out_stride, group_bytes, ahead = arguments
+    groups = [I64(0)] if group_bytes is None else [I64(0), group_bytes]
     starts = [builder.add(x, builder.mul(x_stride, I64(row))) for row in range(rows)]
     before = builder.block
     loop, after = (builder.append_basic_block(name) for name in ("blocks", "done"))
@@ -274,11 +296,15 @@ def _write_columns(
         return _Place(builder, builder.add(start, builder.mul(block, I64(size))))
 
     reader = _Block(
-        *(builder, layout, machine, registers),
-        *([here(start, Q8_BYTES) for start in starts], here(scales, layout.scale_bytes)),
-        here(codes, layout.code_bytes),
+        *(builder, layout, machine, registers, [here(start, Q8_BYTES) for start in starts]),
+        [here(builder.add(scales, group), layout.scale_bytes) for group in groups],
+        [here(builder.add(codes, group), layout.code_bytes) for group in groups],
     )
-    if registers.start == 0:
+    if ahead is not None:
+        fetched = here(ahead, fetched_bytes(layout))
+        for offset in range(0, fetched_bytes(layout), LINE):
+            prefetch(builder, fetched.at(offset, ir.IntType(8)), level=2)
+    elif registers.start == 0:
         reader.fetch_later()
     ends = reader.added_to(sums)
     for row_sums, row_ends in zip(sums, ends, strict=True):
