@@ -27,6 +27,7 @@ from accel.models.cpu.decoder import (
     descriptors_of,
     weight_of,
 )
+from accel.models.cpu.kept_weights import KeptWeights
 from accel.models.cpu.layer_matrices import Matrices
 from accel.models.cpu.named_tensors import forward_weights, packed_weights
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
@@ -77,9 +78,12 @@ class _Reader:
         """All of it, matrices packed as they are."""
         layers, parts = range(self._found.layers), QKV + OUTPUT + GATE_UP + DOWN
         names = [weight_of(layer, part) for layer in layers for part in parts]
-        with ThreadPoolExecutor(cores()) as pool:
-            every = list(dict.fromkeys([self._head, EMBEDDING, *names]))
-            matrices = dict(zip(every, pool.map(self._matrix, every), strict=True))
+        every = list(dict.fromkeys([self._head, EMBEDDING, *names]))
+        kept = KeptWeights(self._about.path)
+        if (matrices := kept.read(every)) is None:
+            with ThreadPoolExecutor(cores()) as pool:
+                matrices = dict(zip(every, pool.map(self._matrix, every), strict=True))
+            kept.write_later(matrices)
         if self._rounded:
             kinds = ", ".join(sorted(self._rounded))
             _log.info("%s: weights of type %s are rounded to eight bits", self._about.path, kinds)

@@ -26,6 +26,7 @@ _KINDS = {
     "workspaces": INDEXES,
     "common": INDEXES,
     "kv": "prompts of documents, as computed",
+    "packed": "weights of models, as computed",
     "compiled": "compiled code",
     "machine-code": "compiled code",
     "repositories": "copies of workspaces, of a team's server",
@@ -33,7 +34,7 @@ _KINDS = {
 }
 """What a user calls an entry of our folders; any other is of its folder's kind."""
 
-_LOGS = ("daemon", "engine", "indexer", "children", "http-server", "mcp")
+_LOGS = ("daemon", "engine", "indexer", "watching", "children", "http-server", "mcp")
 
 
 @dataclass(frozen=True, slots=True)
