@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import closing
 from pathlib import Path
 
-from lsp_server.commands.cli.output import add_json_argument, write_json
+from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
+from lsp_server.commands.cli.output import add_json_argument, show_notes, write_json
 from lsp_server.commands.cli.source_file import read_text, replace_text, workspace_of
-from lsp_server.commands.cli.terminal import write_result
+from lsp_server.commands.cli.terminal import terminal, write_result
 from lsp_server.editor.editing.hunks import unified_diff
+from lsp_server.models.choices import read_choices
+from lsp_server.models.used import WRITTEN_MODEL, used_models
 from lsp_server.shared.contract.codec import to_json
+from lsp_server.shared.contract.jobs import AnyJob, JobResult
+from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import RedraftError
-from lsp_server.tasks.apply.merge import AmbiguousSnippet
+from lsp_server.shared.settings import Settings
+from lsp_server.tasks.apply.by_model import ModelMerge
+from lsp_server.tasks.apply.merge import AmbiguousSnippet, Merge
 from lsp_server.tasks.apply.updates import apply_text
+from lsp_server.text.documents.secret_documents import file_reason
 from lsp_server.text.syntax.languages import language_of_path
 
 
@@ -27,20 +36,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "diff, or SEARCH/REPLACE blocks; - reads it from standard input",
     )
     parser.add_argument("--write", action="store_true", help="change the file, all at once")
+    parser.add_argument(
+        "--instruction",
+        default="",
+        metavar="TEXT",
+        help="what the edit does; the model reads it that is asked where several places fit",
+    )
+    parser.add_argument("--no-model", action="store_true", help="never ask a model")
+    parser.add_argument("--model", help=WRITTEN_MODEL)
+    add_model_arguments(parser)
     add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Merge and print the diff. Raises RedraftError where it is not clear what goes where; as JSON
-    that has the places, too."""
+    """Merge and print the diff. Raises RedraftError where it is not clear what goes where and the
+    model does not find out; as JSON that has the places, too."""
     text = read_text(args.file)
     snippet = _standard_input() if args.snippet == "-" else read_text(Path(args.snippet))
+    language = language_of_path(args.file.name)
     try:
-        merge = apply_text(text, snippet, language_of_path(args.file.name), args.file.name)
+        merge = apply_text(text, snippet, language, args.file.name)
     except AmbiguousSnippet as error:
-        if args.json:
-            write_json(args.json, {"refused": str(error), "places": to_json(error.readings)})
-        raise
+        asked = ModelMerge(text, snippet, error, args.instruction, language)
+        by_model = None if args.no_model else _by_model(args, asked)
+        if by_model is None:
+            if args.json:
+                write_json(args.json, {"refused": str(error), "places": to_json(error.readings)})
+            raise
+        merge = by_model
     place = args.file.resolve()
     diff = unified_diff(text, merge.text, str(place.relative_to(workspace_of(place))))
     is_written = args.write and merge.text != text
@@ -52,6 +75,32 @@ def run(args: argparse.Namespace) -> int:
     else:
         write_result(diff)
     return 0
+
+
+def _by_model(args: argparse.Namespace, merge: ModelMerge) -> Merge | None:
+    """What the model makes of a snippet that was refused; None where none is asked, or its answer
+    does not count."""
+    from accel.errors import AccelError
+
+    model = args.model or used_models(Settings(), read_choices()).edits.path
+    job = merge.job(Path(model).name) if model else None
+    if job is None or file_reason(args.file, merge.code):
+        return None
+    console = terminal(stderr=True)
+    try:
+        with console.status("asking the model"):
+            text = merge.merged(Path(model).name, _written(args, model, job))
+    except (RedraftError, AccelError) as error:
+        show_notes(console, [f"the model was asked, and failed: {error}"])
+        return None
+    return Merge(text, "model") if text is not None else None
+
+
+def _written(args: argparse.Namespace, model: str, job: AnyJob) -> JobResult:
+    from lsp_server.engine.service import EngineService
+
+    with closing(EngineService(EngineOptions(path=model, **model_options(args)))) as service:
+        return service.write(job)
 
 
 def _standard_input() -> str:

@@ -85,14 +85,20 @@ _SNIPPET = _text(
 TOOLS = [
     types.Tool(
         name="apply_edit",
-        description="Put a snippet into a file: at once, exactly, without a model. Where it fits "
-        "several places nothing is written, and the answer shows them with their line numbers: "
-        "send it again with more unchanged lines. All of the files are written, or none.",
+        description="Put a snippet into a file: at once, exactly. Where it fits several places, "
+        "the local model may choose one of them; else nothing is written, and the answer shows "
+        "them with their line numbers: send it again with more unchanged lines. All of the files "
+        "are written, or none.",
         input_schema=_schema(
             "path snippet",
             path=_PATH,
             snippet=_SNIPPET,
-            instruction=_text("what the edit does, in a sentence"),
+            instruction=_text("what the edit does, in a sentence; the local model reads it"),
+            model={
+                "type": "boolean",
+                "description": "false: the local model is never asked, also where the snippet fits "
+                "several places",
+            },
             others={
                 "type": "array",
                 "description": "further files of the same edit",

@@ -20,6 +20,9 @@ from lsp_server.editor.agents.renaming import renamed
 from lsp_server.editor.agents.similar import SimilarPlaces
 from lsp_server.editor.editing.hunks import unified_diff
 from lsp_server.shared.errors import EditRefused, RedraftError
+from lsp_server.tasks.apply.by_model import ModelMerge
+from lsp_server.tasks.apply.file_text import lines_of
+from lsp_server.tasks.apply.merge import AmbiguousSnippet, Merge
 from lsp_server.tasks.apply.updates import apply_text
 from lsp_server.text.documents.document import line_end, split_lines, with_line_feeds
 from lsp_server.text.documents.line_ranges import offsets_of_lines
@@ -44,11 +47,13 @@ class _Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyEdit(_Edit):
-    """A snippet that is put into its file, and others into theirs: all of them, or none."""
+    """A snippet that is put into its file, and others into theirs: all of them, or none. ``model``:
+    one may be asked where a snippet is refused."""
 
     path: str
     snippet: str
     instruction: str = ""
+    model: bool = True
     others: list[SnippetOf] = field(default_factory=list)
 
 
@@ -117,14 +122,13 @@ class AgentTools:
         snippets = [SnippetOf(asked.path, asked.snippet), *asked.others]
 
         async def plan(found: Sequence[AgentFile]) -> PlannedEdit:
-            merged = []
-            for file, one in zip(found, snippets, strict=True):
-                language = language_of_path(file.path)
-                merge = await asyncio.to_thread(
-                    apply_text, file.text, one.snippet, language, file.path
-                )
-                merged.append((file, merge.text))
-            return PlannedEdit(tuple(merged))
+            merges = [
+                await self._merged(file, one.snippet, asked)
+                for file, one in zip(found, snippets, strict=True)
+            ]
+            changes = zip(found, (merge.text for merge in merges), strict=True)
+            by_model = any(merge.how == "model" for merge in merges)
+            return PlannedEdit(tuple(changes), "model" if by_model else "exact")
 
         return await self._edited(asked, [one.path for one in snippets], files, plan)
 
@@ -220,6 +224,28 @@ class AgentTools:
             raise EditRefused(
                 f"{file.path} has unsaved changes in an editor; have it saved there, then try again"
             )
+
+    async def _merged(self, file: AgentFile, snippet: str, asked: ApplyEdit) -> Merge:
+        """A file with its snippet. Raises AmbiguousSnippet."""
+        language = language_of_path(file.path)
+        try:
+            return await asyncio.to_thread(apply_text, file.text, snippet, language, file.path)
+        except AmbiguousSnippet as error:
+            merge = ModelMerge(file.text, snippet, error, asked.instruction, language)
+            if not asked.model or merge.region is None:
+                raise
+            first, last = merge.region[0] + 1, merge.region[1]
+            lines = f"{first}:{last}"
+            edit = EditFile(path=file.path, instruction=merge.edit_instruction, lines=lines)
+            try:
+                written = await self._rewritten(file, edit)
+            except RedraftError:
+                raise error from None
+            ((_, text),) = written.changes
+            accepted = merge.accepted(lines_of(text))
+            if accepted is None:
+                raise
+            return Merge(accepted, "model")
 
     async def _rewritten(self, file: AgentFile, asked: EditFile) -> PlannedEdit:
         text = file.text

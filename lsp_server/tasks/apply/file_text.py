@@ -58,8 +58,8 @@ class FileText:
         kept = 0
         for (start, end), new in zip(spans, news, strict=True):
             old = self.lines[start:end]
-            head = _common(old, new)
-            tail = _common(old[head:][::-1], new[head:][::-1])
+            head = common(old, new)
+            tail = common(old[head:][::-1], new[head:][::-1])
             pieces += self._kept(kept, start + head)
             pieces += [line + self.end for line in new[head : len(new) - tail]]
             kept = end - tail
@@ -72,7 +72,8 @@ class FileText:
         return [line + (ending or self.end) for line, ending in kept]
 
 
-def _common(old: Sequence[str], new: Sequence[str]) -> int:
+def common(old: Sequence[str], new: Sequence[str]) -> int:
+    """How many lines are the same before the first that is not."""
     pairs = enumerate(zip(old, new, strict=False))
     return next((n for n, (one, other) in pairs if one != other), min(len(old), len(new)))
 

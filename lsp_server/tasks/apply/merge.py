@@ -11,6 +11,7 @@ from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.apply.definitions import assigned_name, defined_name
 from lsp_server.tasks.apply.file_text import FileText, lines_of
 from lsp_server.tasks.apply.parsed_file import ParsedFile
+from lsp_server.tasks.apply.placing import Lines
 from lsp_server.tasks.apply.replacements import lines_at, places_of, replaced_lines
 from lsp_server.tasks.apply.snippet import Hunk, SnippetHunks, read_snippet
 from lsp_server.tasks.indentation import with_indents_of
@@ -28,7 +29,7 @@ class Merge:
     """``text``: the merged file, whole."""
 
     text: str
-    how: Literal["exact"] = "exact"
+    how: Literal["exact", "model"] = "exact"
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,14 @@ class Reading:
 
 
 class AmbiguousSnippet(EditRefused):
-    """A snippet fits a file in several ways, or in none."""
+    """A snippet fits a file in several ways, or in none. ``choices``: all lines of the file by each
+    way; none where a text that is searched for stands in several places."""
 
-    def __init__(self, message: str, readings: tuple[Reading, ...] = ()) -> None:
+    def __init__(
+        self, message: str, readings: tuple[Reading, ...] = (), choices: tuple[Lines, ...] = ()
+    ) -> None:
         super().__init__(message)
-        self.readings = readings
+        self.readings, self.choices = readings, choices
 
 
 def apply_snippet(original: str, snippet: str, language: str | None = None) -> Merge:
@@ -166,6 +170,7 @@ def _several(
     return AmbiguousSnippet(
         f"{_lines(parts.hunks[number])} fit several places: {places}; {MORE_CONTEXT}",
         tuple(readings.values()),
+        tuple(one.lines for one in found),
     )
 
 

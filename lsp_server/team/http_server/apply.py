@@ -1,5 +1,5 @@
 """``POST /v1/apply``: a coding agent's snippet is put into a file, exactly or not at all. Where
-that is not clear, a model is asked that was made for it.
+that is not clear, the model is asked.
 
 Sources: Relace's API reference, Instant Apply (``/v1/code/apply``, ``initial_code`` or
 ``initialCode``), and Morph's, Apply (a chat whose message holds ``<code>`` and ``<update>``).
@@ -19,15 +19,15 @@ from starlette.routing import BaseRoute, Route
 
 from lsp_server.shared.contract.codec import to_json
 from lsp_server.shared.contract.engine import EngineInterface
-from lsp_server.shared.contract.jobs import JobResult
-from lsp_server.tasks.apply.formats import apply_format, apply_job, text_of_answer
+from lsp_server.shared.contract.jobs import EDIT, JobResult
+from lsp_server.shared.errors import EditRefused
+from lsp_server.tasks.apply.by_model import ModelMerge
 from lsp_server.tasks.apply.merge import AmbiguousSnippet
 from lsp_server.tasks.apply.updates import apply_text
 from lsp_server.team.http_server.bodies import read_json
 from lsp_server.team.http_server.errors import RequestRefused, invalid
 from lsp_server.team.http_server.fields import Fields
 from lsp_server.team.http_server.generation import data, owned
-from lsp_server.team.http_server.generation_fields import priority_of
 from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.metrics import note_result
 from lsp_server.team.http_server.model_names import model_name
@@ -49,6 +49,7 @@ class ApplyRequest:
 
     code: str
     snippet: str
+    instruction: str = ""
     language: str | None = None
     asks_model: bool = True
 
@@ -100,7 +101,7 @@ def message_of(messages: Sequence[tuple[str, str]]) -> ApplyRequest | None:
     found = _MESSAGE.fullmatch(asked[0]) if len(asked) == 1 else None
     if found is None or len(_BORDER.findall(asked[0])) != 1:
         return None
-    return ApplyRequest(found["code"], found["update"])
+    return ApplyRequest(found["code"], found["update"], found["instruction"] or "")
 
 
 async def apply_for(engine: EngineInterface, asked: ApplyRequest, request: Request) -> Applied:
@@ -108,16 +109,23 @@ async def apply_for(engine: EngineInterface, asked: ApplyRequest, request: Reque
     try:
         merge = await asyncio.to_thread(apply_text, asked.code, asked.snippet, asked.language)
     except AmbiguousSnippet as error:
-        made_for_it = apply_format(model_name(engine)) if asked.asks_model else None
-        if made_for_it is None:
-            raise SnippetRefused(error) from None
-        job = owned(apply_job(made_for_it, asked.code, asked.snippet), request)
-        call = engine.ask(job, job.owner, None, priority_of(job))
-        (result,) = await answered([call], request.receive)
-        note_result(request.scope, result)
-        text = text_of_answer(
-            *(made_for_it, result, asked.code, asked.snippet, asked.language), error.readings
+        merge_by_model = ModelMerge(
+            asked.code, asked.snippet, error, asked.instruction, asked.language
         )
+        model = model_name(engine)
+        job = merge_by_model.job(model) if asked.asks_model else None
+        if job is None:
+            raise SnippetRefused(error) from None
+        job = owned(job, request)
+        call = engine.ask(job, job.owner, None, EDIT)
+        try:
+            (result,) = await answered([call], request.receive)
+        except RequestRefused as refusal:
+            if isinstance(refusal.__cause__, EditRefused):
+                raise SnippetRefused(error) from None
+            raise
+        note_result(request.scope, result)
+        text = merge_by_model.merged(model, result)
         if text is None:
             raise SnippetRefused(error) from None
         return Applied(text, "model", (result,))
@@ -125,13 +133,14 @@ async def apply_for(engine: EngineInterface, asked: ApplyRequest, request: Reque
 
 
 def _asked(fields: Fields) -> ApplyRequest:
-    _spelt(fields, "instruction", "instructions", "")
+    instruction = _spelt(fields, "instruction", "instructions", "")
     model = fields.take("model", True)
     if not isinstance(model, bool | str):
         raise invalid("model is a name, or false where none is to be asked")
     return ApplyRequest(
         _spelt(fields, "initial_code", "initialCode"),
         _spelt(fields, "edit_snippet", "editSnippet"),
+        instruction,
         fields.text("language", "") or None,
         model is not False,
     )

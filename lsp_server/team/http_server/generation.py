@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -17,13 +17,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lsp_server.shared.contract.calls import Call, OnSpans
 from lsp_server.shared.contract.engine import EngineInterface
-from lsp_server.shared.contract.jobs import GenerateJob, JobResult, Span
+from lsp_server.shared.contract.jobs import EditJob, GenerateJob, JobResult, Span
 from lsp_server.team.http_server.answer_text import AnswerPiece, AnswerText
 from lsp_server.team.http_server.errors import RequestRefused
 from lsp_server.team.http_server.generation_fields import priority_of
 from lsp_server.team.http_server.limits import PATIENCE_S
 from lsp_server.team.http_server.metrics import note_result
 from lsp_server.team.http_server.streaming import Events, StreamedCalls, answered
+
+WritingJob = TypeVar("WritingJob", bound=EditJob | GenerateJob)
 
 
 class GenerationEvents(Events):
@@ -113,7 +115,7 @@ def _piece(job: GenerateJob, spans: list[Span], result: JobResult) -> AnswerPiec
     return AnswerPiece(result.text, [*first.tokens, *rest.tokens])
 
 
-def owned(job: GenerateJob, request: Request) -> GenerateJob:
+def owned(job: WritingJob, request: Request) -> WritingJob:
     """The job with its owner and the connection that it came by."""
     return replace(job, owner=str(request.scope["holder"]), connection=request.scope["connection"])
 

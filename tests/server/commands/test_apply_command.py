@@ -12,6 +12,7 @@ import pytest
 
 from lsp_server.commands.cli import apply as apply_command
 from lsp_server.commands.cli.main import main
+from lsp_server.shared.contract.jobs import unchanged
 
 FILE = """\
 def area(w, h):
@@ -102,6 +103,85 @@ def test_a_refusal_has_its_places(file, capsys):
     assert [place["first_line"] for place in told["places"]] == [1, 3, 5]
     assert told["refused"] in shown.err
     assert file.read_text() == "a = 1\nb = 2\n" * 3
+
+
+TWICE = "a = 1\nb = 2\nd = 4\na = 1\nb = 2\n"
+FITS_TWICE = "...\na = 1\nc = 3\nb = 2\n...\n"
+
+
+@pytest.fixture
+def model_says(monkeypatch):
+    """Has the model write something; the list holds what it was asked."""
+    asked = []
+
+    def says(text: str):
+        def write(_service, job):
+            asked.append(job)
+            return unchanged(text)
+
+        monkeypatch.setattr("lsp_server.engine.service.EngineService.write", write)
+        return asked
+
+    return says
+
+
+@pytest.mark.parametrize("line", [1, 4])
+def test_a_model_chooses_among_the_places(file, capsys, model_says, line):
+    lines = TWICE.splitlines(keepends=True)
+    chosen = "".join([*lines[:line], "c = 3\n", *lines[line:]])
+    asked = model_says(chosen)
+    file.write_text(TWICE)
+    (file.parent / "snippet").write_text(FITS_TWICE)
+    given = ("--model", "any", "--instruction", "the one that matters")
+    assert apply(file, "--write", "--json", *given) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["how"], told["text"], file.read_text()) == ("model", chosen, chosen)
+    assert "the one that matters" in asked[0].instruction
+
+
+@pytest.mark.parametrize("options", [["--no-model"], []], ids=["no model", "none is chosen"])
+def test_no_model_is_asked(file, capsys, model_says, options, bare_home):
+    asked = model_says("never")
+    given = ["--model", "any", *options] if options else []
+    assert apply(file, *given) == 0
+    file.write_text(TWICE)
+    (file.parent / "snippet").write_text(FITS_TWICE)
+    assert apply(file, *given) == 1
+    assert "fit several places" in capsys.readouterr().err
+    assert asked == []
+
+
+def test_what_holds_secrets_is_shown_to_no_model(file, capsys, model_says):
+    asked = model_says("never")
+    secret = file.with_name(".env")
+    secret.write_text(TWICE)
+    (file.parent / "snippet").write_text(FITS_TWICE)
+    assert apply(secret, "--model", "any") == 1
+    assert asked == []
+
+
+def test_a_model_that_fails_is_a_refusal(file, capsys):
+    file.write_text(TWICE)
+    (file.parent / "snippet").write_text(FITS_TWICE)
+    assert apply(file, "--write", "--model", str(file.parent / "none")) == 1
+    shown = capsys.readouterr().err
+    assert "fit several places" in shown
+    assert "the model was asked, and failed" in shown
+    assert file.read_text() == TWICE
+
+
+def test_a_real_model_chooses_or_the_snippet_is_refused(file, capsys, small_model):
+    file.write_text(TWICE)
+    (file.parent / "snippet").write_text(FITS_TWICE)
+    code = apply(file, "--write", "--json", "--model", str(small_model))
+    told = json.loads(capsys.readouterr().out)
+    readings = [TWICE.replace("b = 2\nd", "c = 3\nb = 2\nd"), TWICE[:-6] + "c = 3\nb = 2\n"]
+    if code:
+        assert "fit several places" in told["refused"]
+        assert file.read_text() == TWICE
+    else:
+        assert told["how"] == "model"
+        assert file.read_text() in readings
 
 
 def test_a_file_that_changed_meanwhile_is_not_written(file, capsys, monkeypatch):

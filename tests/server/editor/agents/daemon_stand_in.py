@@ -20,7 +20,7 @@ class DaemonStandIn:
         self.waiting: asyncio.Event | None = None
         """Where there is one, an edit waits for it."""
         self.cancelled = 0
-        self._rewrite = rewrite
+        self.rewrite = rewrite
         self._texts: dict[str, str] = {}
 
     async def join(self) -> None:
@@ -47,5 +47,5 @@ class DaemonStandIn:
         old = "\n".join(lines[first : last + 1])
         if params["instruction"] == "refuse":
             raise EditRefused("the model wrote nothing that can be used")
-        new = self._rewrite(old)
+        new = self.rewrite(old)
         return {"text": new, "hunks": [1] if new != old else [], "warning": ""}

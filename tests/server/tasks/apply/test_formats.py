@@ -42,7 +42,7 @@ def test_those_that_are_offered_are_known() -> None:
 def test_a_model_is_asked_as_its_card_says() -> None:
     found = apply_format("FastApply-1.5B-v1.0")
     assert found is not None
-    job = apply_job(found, "a = '{update}'\r\n", "a = '{code}'\n")
+    job = apply_job(found, "a = '{update}'\r\n", "a = '{code}'\n", "")
     assert job.messages == [
         (
             "system",

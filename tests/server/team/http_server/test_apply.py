@@ -1,5 +1,5 @@
 """``/v1/apply`` as Relace's clients ask it, and chats as Morph's do: merged at once, or refused
-with the places. A model is asked where one was made for it, and what it writes is checked."""
+with the places. What a model writes that is asked then is checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine_stand_in import EngineStandIn
 from openai import OpenAI, UnprocessableEntityError
 from served import CLIENT, KEY, Served
 
-from lsp_server.shared.contract.jobs import GenerateJob
+from lsp_server.shared.contract.jobs import EditJob, GenerateJob
 from lsp_server.team.http_server.application import app
 from lsp_server.team.http_server.keys import Keys
 
@@ -137,12 +137,16 @@ def test_any_other_chat_is_the_model_s(server: Served, case: str) -> None:
     assert answer.json()["usage"]["completion_tokens"] > 0
 
 
-# A model that was made for it
+# What a model is asked
+
+MADE_FOR_IT = "/models/FastApply-1.5B-v1.0-Q8_0.gguf"
 
 
-def asked_of(answer: str, tmp_path: Path, **fields: Any) -> tuple[httpx2.Response, list[Any]]:
+def asked_of(
+    answer: str, tmp_path: Path, loaded: str = MADE_FOR_IT, **fields: Any
+) -> tuple[httpx2.Response, list[Any]]:
     """What a server answers whose model writes this, and what the model was asked."""
-    engine = EngineStandIn(lambda _: answer, model="/models/FastApply-1.5B-v1.0-Q8_0.gguf")
+    engine = EngineStandIn(lambda _: answer, model=loaded)
     keys = tmp_path / "keys"
     keys.write_text(f"ann {KEY}\n")
 
@@ -196,22 +200,33 @@ def test_no_model_is_asked_where_it_is_clear(tmp_path: Path) -> None:
     assert jobs == []
 
 
+def test_another_model_rewrites_the_lines(tmp_path: Path) -> None:
+    given: Any = {"loaded": "/models/any-1.5b.gguf", "instruction": "the first"}
+    answer, (job,) = asked_of(ONE_READING, tmp_path, **given)
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["merged_code"], answer.json()["how"]) == (ONE_READING, "model")
+    assert isinstance(job, EditJob)
+    assert job.selection == TWICE
+    assert "the first" in job.instruction
+    code = TWICE + "".join(f"x{n} = 1\n" for n in range(40)) + TWICE
+    answer, jobs = asked_of("never", tmp_path, **given, initial_code=code)
+    assert (answer.status_code, jobs) == (422, [])
+
+
+def test_the_instruction_reaches_a_model_that_was_made_for_it(tmp_path: Path) -> None:
+    asked = {"initial_code": TWICE, "edit_snippet": FITS_TWICE, "instruction": "the first"}
+    _, (job,) = asked_of("", tmp_path, **asked)
+    assert "\n- the first\n\n<code>" in job.messages[1][1]
+
+
 WRONG = {
     "no tags": ONE_READING,
     "no end": f"<updated-code>{ONE_READING}",
     "words before": f"Here: <updated-code>{ONE_READING}</updated-code>",
-    "nothing": "",
     "an empty file": "<updated-code></updated-code>",
-    "the file as it is": f"<updated-code>{TWICE}</updated-code>",
-    "a line of its own": f"<updated-code>{ONE_READING}e = 5\n</updated-code>",
-    "a line spelt otherwise": f"<updated-code>{ONE_READING.replace('b =', 'b  =')}</updated-code>",
-    "the snippet torn apart": "<updated-code>a = 1\nc = 3\nd = 4\na = 1\nb = 2\n</updated-code>",
-    "a line of the file lost": "<updated-code>a = 1\nc = 3\nb = 2\na = 1\nb = 2\n</updated-code>",
-    "a line of the file twice": f"<updated-code>{ONE_READING}b = 2\n</updated-code>",
-    "nothing but the snippet": "<updated-code>a = 1\nc = 3\nb = 2\n</updated-code>",
-    "a place holder left": f"<updated-code>...\n{ONE_READING}</updated-code>",
     "fences": f"<updated-code>```\n{ONE_READING}```\n</updated-code>",
     "two files": f"<updated-code>{TWICE}</updated-code><updated-code>{TWICE}</updated-code>",
+    "a line of its own": f"<updated-code>{ONE_READING}e = 5\n</updated-code>",
 }
 
 
