@@ -79,7 +79,8 @@ def _writes(title: str, *, again: bool) -> types.ToolAnnotations:
 
 _SNIPPET = _text(
     "the changed lines with two or three unchanged ones around them, and `... existing code ...` "
-    "in a comment for what stays; or a unified diff, or SEARCH/REPLACE blocks"
+    "in a comment for what stays; or a unified diff, also of several files, or SEARCH/REPLACE "
+    "blocks"
 )
 
 TOOLS = [

@@ -23,12 +23,13 @@ from lsp_server.shared.errors import EditRefused, RedraftError
 from lsp_server.tasks.apply.by_model import ModelMerge
 from lsp_server.tasks.apply.file_text import lines_of
 from lsp_server.tasks.apply.merge import AmbiguousSnippet, Merge
-from lsp_server.tasks.apply.updates import apply_text
+from lsp_server.tasks.apply.updates import FileUpdate, apply_update, updates_of
 from lsp_server.text.documents.document import line_end, split_lines, with_line_feeds
 from lsp_server.text.documents.line_ranges import offsets_of_lines
 from lsp_server.text.syntax.languages import language_of_path
 
 MOST_PREVIEWS = 32
+ONE_SNIPPET = "put its changes into one snippet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +120,23 @@ class AgentTools:
 
     async def apply_edit(self, asked: ApplyEdit, files: AgentFiles) -> dict[str, Any]:
         """Put snippets into their files. Raises RedraftError."""
-        snippets = [SnippetOf(asked.path, asked.snippet), *asked.others]
+        updates: dict[str, FileUpdate] = {}
+        for one in (SnippetOf(asked.path, asked.snippet), *asked.others):
+            of_files = updates_of(one.snippet, one.path)
+            if twice := updates.keys() & of_files:
+                raise EditRefused(f"{min(twice)} is named twice; {ONE_SNIPPET}")
+            updates |= of_files
 
         async def plan(found: Sequence[AgentFile]) -> PlannedEdit:
             merges = [
-                await self._merged(file, one.snippet, asked)
-                for file, one in zip(found, snippets, strict=True)
+                await self._merged(file, update, asked)
+                for file, update in zip(found, updates.values(), strict=True)
             ]
             changes = zip(found, (merge.text for merge in merges), strict=True)
             by_model = any(merge.how == "model" for merge in merges)
             return PlannedEdit(tuple(changes), "model" if by_model else "exact")
 
-        return await self._edited(asked, [one.path for one in snippets], files, plan)
+        return await self._edited(asked, list(updates), files, plan)
 
     async def edit_file(self, asked: EditFile, files: AgentFiles) -> dict[str, Any]:
         """Have the model rewrite lines. Raises RedraftError."""
@@ -184,7 +190,7 @@ class AgentTools:
         """Plan an edit, or take one that was previewed, and write it where that is asked for."""
         found = [files.read(path) for path in paths]
         if len({file.place for file in found}) < len(found):
-            raise EditRefused("a file is named twice; put its changes into one snippet")
+            raise EditRefused(f"a file is named twice; {ONE_SNIPPET}")
         async with AsyncExitStack() as held:
             for place in sorted(str(file.place) for file in found):
                 await held.enter_async_context(self._locks[place])
@@ -225,14 +231,14 @@ class AgentTools:
                 f"{file.path} has unsaved changes in an editor; have it saved there, then try again"
             )
 
-    async def _merged(self, file: AgentFile, snippet: str, asked: ApplyEdit) -> Merge:
-        """A file with its snippet. Raises AmbiguousSnippet."""
+    async def _merged(self, file: AgentFile, update: FileUpdate, asked: ApplyEdit) -> Merge:
+        """A file with its update. Raises AmbiguousSnippet."""
         language = language_of_path(file.path)
         try:
-            return await asyncio.to_thread(apply_text, file.text, snippet, language, file.path)
+            return await asyncio.to_thread(apply_update, file.text, update, language)
         except AmbiguousSnippet as error:
-            merge = ModelMerge(file.text, snippet, error, asked.instruction, language)
-            if not asked.model or merge.region is None:
+            merge = ModelMerge(file.text, update.snippet, error, asked.instruction, language)
+            if not asked.model or not update.snippet or merge.region is None:
                 raise
             first, last = merge.region[0] + 1, merge.region[1]
             lines = f"{first}:{last}"

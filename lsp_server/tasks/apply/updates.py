@@ -18,8 +18,12 @@ from lsp_server.tasks.apply.merge import (
 from lsp_server.text.documents.document import with_line_feeds
 
 _FILE = re.compile(
-    r"^(?:\+\+\+ (?:b/)?(?P<new>\S+).*|\*\*\* (?:Update|Add) File: (?P<patched>.+))$", re.MULTILINE
+    r"^(?:(?:diff --git .*\n"
+    r"(?:(?:index|old|new|deleted|similarity|dissimilarity|rename|copy) .*\n)*)?"
+    r"(?:--- .*\n)?\+\+\+ (?:b/)?(?P<new>\S+).*|\*\*\* (?:Update|Add) File: (?P<patched>.+))$",
+    re.MULTILINE,
 )
+"""The lines above the hunks of a file."""
 _SEARCH = re.compile(r"^<{5,}[ \t]*(?:SEARCH|ORIGINAL)\b", re.MULTILINE | re.IGNORECASE)
 _NAMED = re.compile(r"^[#*`\s]*(?P<path>[\w./\\-]+\.\w+|[\w.-]*/[\w./\\-]+)[`*:\s]*$")
 _FENCE = re.compile(r"^\s*(?:`{3,}|~{3,})")
@@ -53,14 +57,39 @@ def parse_update(text: str) -> tuple[FileUpdate, ...]:
 def apply_text(original: str, text: str, language: str | None = None, path: str = "") -> Merge:
     """The file at ``path`` with what an agent sent for it. Raises AmbiguousSnippet, for what is of
     several files or of one that is called otherwise, too."""
+    return apply_update(original, update_of(text, path), language)
+
+
+def update_of(text: str, path: str = "") -> FileUpdate:
+    """What an agent sent for the file at ``path``. Raises AmbiguousSnippet for anything else."""
     updates = parse_update(text)
     if len(updates) != 1:
         named = ", ".join(update.path for update in updates) or "no file"
         raise AmbiguousSnippet(f"the snippet is of {named}; send what changes in one file")
-    name, meant = (PurePath(one.replace("\\", "/")).name for one in (path, updates[0].path))
-    if name and meant and name != meant:
+    name, own = _parts(path), _parts(updates[0].path)
+    if name and own and name[-1] != own[-1]:
         raise AmbiguousSnippet(f"that is of {updates[0].path}, not of {path}; name its own file")
-    return apply_update(original, updates[0], language)
+    return updates[0]
+
+
+def updates_of(text: str, path: str) -> dict[str, FileUpdate]:
+    """What an agent sent for the file at ``path`` and, in a diff of several files, for the others,
+    by their paths. Raises AmbiguousSnippet where that file is none of them."""
+    updates = parse_update(text)
+    if len(updates) < 2:
+        return {path: update_of(text, path)}
+    parts = _parts(path)
+    own = [
+        one for one in updates if one.path and parts[-len(_parts(one.path)) :] == _parts(one.path)
+    ]
+    if len(own) != 1 or not all(one.path for one in updates):
+        named = ", ".join(one.path or "a file without a name" for one in updates)
+        raise AmbiguousSnippet(f"the diff is of {named}, not of {path}; give the path of one")
+    return {path: own[0], **{one.path: one for one in updates if one is not own[0]}}
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return PurePath(path.replace("\\", "/")).parts
 
 
 def apply_update(original: str, update: FileUpdate, language: str | None = None) -> Merge:

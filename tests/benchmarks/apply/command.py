@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -43,6 +44,8 @@ MORPH_TOKENS_PER_S = 10_500
 CHARACTERS_PER_TOKEN = 4.0
 FUZZY = 0.8
 """So alike has a region to be that a fuzzy matcher replaces."""
+MostAlike = Callable[[str, Sequence[str]], int | None]
+"""Which region is most like an old text; None where none is like it."""
 
 
 @dataclass(frozen=True)
@@ -242,11 +245,15 @@ def _curve(edits: Sequence[CommitEdit]) -> Table:
 def _peers(edits: Sequence[CommitEdit]) -> Table:
     """Search and replace of agents' tools, on pairs with three lines of context."""
     table = _table("search and replace", "how", "slips")
-    ways = {
+    ways: dict[str, Callable[[str, Sequence[tuple[str, str]]], str]] = {
         "ours": lambda text, pairs: apply_replacements(text, pairs).text,
         "exact": _exact,
-        "fuzzy (difflib)": _fuzzy,
+        "fuzzy (difflib)": partial(_fuzzy, most_alike=_by_difflib),
     }
+    if importlib.util.find_spec("rapidfuzz"):
+        ways["fuzzy (rapidfuzz)"] = partial(_fuzzy, most_alike=_by_rapidfuzz)
+    else:
+        table.caption = "without rapidfuzz, which is not installed"
     for name, way in ways.items():
         for slips in (False, True):
             tally = AppliedEdits()
@@ -273,21 +280,34 @@ def _exact(text: str, pairs: Sequence[tuple[str, str]]) -> str:
     return text
 
 
-def _fuzzy(text: str, pairs: Sequence[tuple[str, str]]) -> str:
+def _fuzzy(text: str, pairs: Sequence[tuple[str, str]], most_alike: MostAlike) -> str:
     """The first region that is most alike, as agents' tools replace one."""
     for old, new in pairs:
         if old in text:
             text = text.replace(old, new, 1)
             continue
         lines, size = text.splitlines(keepends=True), len(old.splitlines())
-        matcher = difflib.SequenceMatcher(None, "", old, False)
-        best, place = 0.0, 0
-        for start in range(max(1, len(lines) - size + 1)):
-            matcher.set_seq1("".join(lines[start : start + size]))
-            if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best:
-                ratio = matcher.ratio()
-                best, place = (ratio, start) if ratio > best else (best, place)
-        if best < FUZZY:
+        starts = range(max(1, len(lines) - size + 1))
+        start = most_alike(old, ["".join(lines[start : start + size]) for start in starts])
+        if start is None:
             raise AmbiguousSnippet("no region is alike")
-        text = "".join([*lines[:place], new, *lines[place + size :]])
+        text = "".join([*lines[:start], new, *lines[start + size :]])
     return text
+
+
+def _by_difflib(old: str, regions: Sequence[str]) -> int | None:
+    matcher = difflib.SequenceMatcher(None, "", old, False)
+    best, found = FUZZY, None
+    for number, region in enumerate(regions):
+        matcher.set_seq1(region)
+        if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best:
+            ratio = matcher.ratio()
+            best, found = (ratio, number) if ratio > best else (best, found)
+    return found
+
+
+def _by_rapidfuzz(old: str, regions: Sequence[str]) -> int | None:
+    from rapidfuzz import fuzz, process
+
+    found = process.extractOne(old, regions, scorer=fuzz.ratio, score_cutoff=100 * FUZZY)
+    return int(found[2]) if found else None

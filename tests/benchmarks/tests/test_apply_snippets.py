@@ -27,6 +27,7 @@ FILES = {
     "parser.rs": "//",
     "Ledger.java": "//",
     "ring.c": "//",
+    "cache.cpp": "//",
     "ci.yml": "#",
     "notes.md": "<!--",
     "shop.py": "#",

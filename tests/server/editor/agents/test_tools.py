@@ -114,6 +114,61 @@ def test_two_files_are_both_written_or_none(agent: Agent, workspace: Path) -> No
     assert (workspace / "shapes.py").read_text() == SHAPES
 
 
+DIFF = """\
+--- a/shapes.py
++++ b/shapes.py
+@@ -1,2 +1,2 @@
+-{first}
++{first}  # both
+--- a/uses.py
++++ b/uses.py
+@@ -1,2 +1,2 @@
+-{second}
++{second}  # both
+"""
+
+
+@pytest.mark.parametrize("path", ["shapes.py", "uses.py", "./shapes.py", "{folder}/uses.py"])
+def test_a_diff_of_several_files_is_written_into_all_or_none(
+    agent: Agent, workspace: Path, path: str
+) -> None:
+    path = path.format(folder=workspace)
+    first, second = SHAPES.split("\n")[0], USES.split("\n")[0]
+    for wrong in (
+        DIFF.format(first=first, second="no such line"),
+        DIFF.format(first="no such line", second=second),
+        DIFF.format(first=first, second=second)
+        .replace("b/uses", "b/none")
+        .replace("b/shapes", "b/no"),
+    ):
+        with pytest.raises(RedraftError):
+            agent.run(agent.apply(path=path, snippet=wrong))
+    assert (workspace / "shapes.py").read_text() == SHAPES
+    assert (workspace / "uses.py").read_text() == USES
+    snippet = DIFF.format(first=first, second=second)
+    (preview,) = agent.run(agent.apply(path=path, snippet=snippet, preview=True))
+    (answer,) = agent.run(agent.apply(path=path, snippet=snippet, hash=preview["hash"]))
+    assert answer["written"] is True
+    assert (workspace / "shapes.py").read_text() == SHAPES.replace(first, f"{first}  # both", 1)
+    assert (workspace / "uses.py").read_text() == USES.replace(second, f"{second}  # both", 1)
+    with pytest.raises(RedraftError, match="named twice"):
+        agent.run(
+            agent.apply(
+                snippet=snippet,
+                path=path,
+                others=[SnippetOf("uses.py", "a\n"), SnippetOf("shapes.py", "a\n")],
+            )
+        )
+
+
+def test_a_diff_of_other_files_alone_is_refused(agent: Agent, workspace: Path) -> None:
+    snippet = DIFF.format(first="a", second="b")
+    with pytest.raises(
+        RedraftError, match=r"the diff is of shapes\.py, uses\.py, not of other\.py"
+    ):
+        agent.run(agent.apply(path="other.py", snippet=snippet))
+
+
 def test_a_file_that_an_editor_has_unsaved_is_refused(agent: Agent, workspace: Path) -> None:
     agent.daemon.unsaved.add(str(workspace / "shapes.py"))
     for call in (agent.apply, agent.edit, agent.rename):

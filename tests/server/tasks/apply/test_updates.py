@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from lsp_server.tasks.apply.merge import AmbiguousSnippet, apply_replacements
-from lsp_server.tasks.apply.updates import FileUpdate, apply_update, parse_update
+from lsp_server.tasks.apply.updates import FileUpdate, apply_update, parse_update, updates_of
 
 FILE = "a = 1\nb = 2\nc = 3\n\n\ndef total(prices):\n    return sum(prices)\n"
 NEW = FILE.replace("b = 2\n", "b = 7\n").replace("sum(prices)", "sum(prices, 0)")
@@ -117,3 +119,37 @@ def test_a_replacement_that_is_made_again_changes_nothing() -> None:
     once = replaced(FILE, old, new)
     assert once == "a = 1\nz = 9\n" + FILE.removeprefix("a = 1\n")
     assert replaced(once, old, new) == once
+
+
+SEVERAL = """\
+diff --git a/src/a.py b/src/a.py
+index 1234567..89abcde 100644
+--- a/src/a.py
++++ b/src/a.py
+@@ -1,2 +1,2 @@
+-a = 1
++a = 2
+ b = 1
+diff --git a/src/b.py b/src/b.py
+old mode 100644
+new mode 100755
+index 1234567..89abcde
+--- a/src/b.py
++++ b/src/b.py
+@@ -1 +1 @@
+-c = 1
++c = 2
+"""
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_diff_of_several_files_is_read_file_by_file(end: str) -> None:
+    plain = re.sub("^(diff|index|old|new) .*\n", "", SEVERAL, flags=re.MULTILINE)
+    for text in (SEVERAL, plain):
+        first, second = parse_update(text.replace("\n", end))
+        assert first == FileUpdate("src/a.py", pairs=(("a = 1\nb = 1\n", "a = 2\nb = 1\n"),))
+        assert second == FileUpdate("src/b.py", pairs=(("c = 1\n", "c = 2\n"),))
+    assert list(updates_of(SEVERAL, "/work/src/b.py")) == ["/work/src/b.py", "src/a.py"]
+    for path in ("b/a.py", "c.py", "src"):
+        with pytest.raises(AmbiguousSnippet, match="the diff is of"):
+            updates_of(SEVERAL, path)
