@@ -9,6 +9,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from small_model import SMALL_MODEL
 
 from lsp_server.commands.cli import apply as apply_command
 from lsp_server.commands.cli.main import main
@@ -170,10 +171,10 @@ def test_a_model_that_fails_is_a_refusal(file, capsys):
     assert file.read_text() == TWICE
 
 
-def test_a_real_model_chooses_or_the_snippet_is_refused(file, capsys, small_model):
+def test_a_real_model_chooses_or_the_snippet_is_refused(file, capsys):
     file.write_text(TWICE)
     (file.parent / "snippet").write_text(FITS_TWICE)
-    code = apply(file, "--write", "--json", "--model", str(small_model))
+    code = apply(file, "--write", "--json", "--model", str(SMALL_MODEL))
     told = json.loads(capsys.readouterr().out)
     readings = [TWICE.replace("b = 2\nd", "c = 3\nb = 2\nd"), TWICE[:-6] + "c = 3\nb = 2\n"]
     if code:
