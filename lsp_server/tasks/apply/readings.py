@@ -26,6 +26,9 @@ DOUBTFUL = 250
 NEXT_TO_TOP = 100
 """And where the snippet begins without a place holder, though it ends with one, and with no
 definition, and the other reading has it begin with the file."""
+LOSES_MORE = 100
+FEW_LINES = 2
+"""And where the file loses more lines than that by the reading, and does not by the other."""
 NOT_CHEAPEST = 60
 """And where a reading that costs less than the best one cannot be meant."""
 EMPTY_LINES = 20
@@ -103,13 +106,15 @@ def best_readings(
     def is_last_use(name: str) -> bool:
         return _uses(name, lines) > 1 and _uses(name, best.lines) == 1
 
+    lost = _lost(lines, hunks, best.spans)
     is_first = not unable
     is_small = len(lines) * sum(map(len, hunks)) <= SMALL
     closely = range(len(hunks)) if is_small else best.doubted
     for one in aligner.alignments(closely) if closely else aligned:
-        least = _lead(lines, snippet, best, one.regions, is_last_use) + (
-            0 if is_first else NOT_CHEAPEST
-        )
+        least = _lead(lines, snippet, best, one.regions, is_last_use)
+        if not is_whole and lost > _lost(lines, hunks, one.regions) + FEW_LINES:
+            least = max(least, MARGIN + LOSES_MORE)
+        least += 0 if is_first else NOT_CHEAPEST
         if one.cost < best.cost or one.cost - best.cost >= (
             MARGIN + DOUBTFUL if best.doubted else least
         ):
@@ -208,6 +213,17 @@ def _leaves_unused(
     taken = {n for start, end in regions for n in range(start, end)}
     taken -= {n for start, end in best.spans for n in range(start, end)}
     return any(map(is_last_use, {name for n in taken for name in _names(lines[n])} - {""}))
+
+
+def _lost(lines: Lines, hunks: Sequence[Lines], regions: Sequence[Span]) -> int:
+    """How many lines of code the file loses where hunks replace regions."""
+    lost = 0
+    for (start, end), hunk in zip(regions, hunks, strict=True):
+        old, new = (
+            Counter(filter(None, map(str.strip, part))) for part in (lines[start:end], hunk)
+        )
+        lost += (old - new).total()
+    return lost
 
 
 def _names(line: str) -> list[str]:

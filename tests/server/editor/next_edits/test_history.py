@@ -8,6 +8,7 @@ import pytest
 from typist import Typist
 
 from lsp_server.editor.next_edits.history import LONGEST_HISTORY, EditHistory
+from lsp_server.tasks.apply.updates import apply_text
 from lsp_server.text.documents.document import Document
 
 TEXT = "def total(prices):\n    return sum(prices)\n\n\ndef other():\n    return 1\n" + "\n" * 20
@@ -205,3 +206,35 @@ def test_a_suggestion_in_another_document_changes_nothing() -> None:
     typist.change(document, (8, 0), (8, 0), "total")
     typist.history.suggested(other)
     assert [one.origin for one in typist.history] == ["typed"]
+
+
+@pytest.mark.parametrize(
+    ("snippet", "old", "new"),
+    [
+        (
+            "# ...\ndef total(prices):\n    return sum(prices, 0)\n# ...\n",
+            "    return sum(prices)\n",
+            "    return sum(prices, 0)\n",
+        ),
+        (
+            "# ...\ndef other():\n    # why\n    return 1\n# ...\n",
+            "",
+            "    # why\n",
+        ),
+        (
+            "+++ b/a.py\n@@ -5,2 +5,2 @@\n-def other():\n+def others():\n     return 1\n",
+            "def other():\n",
+            "def others():\n",
+        ),
+    ],
+)
+def test_what_an_agent_wrote_into_an_open_file_is_an_edit_as_it_is_read_again(
+    snippet: str, old: str, new: str
+) -> None:
+    # Editors send the whole text of a file that another program changed.
+    typist = Typist()
+    document = typist.open(TEXT)
+    text = apply_text(TEXT, snippet, "python").text
+    typist.provider.changed(document, [document.replace_all(text)])
+    assert edits(typist.history) == [(old, new)]
+    assert [edit.origin for edit in typist.history] == ["pasted"]
