@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 
 from accel.errors import ModelError
 from accel.files.end_tokens import named_ends
+from accel.files.folder_hybrid import (
+    KINDS,
+    RowOrders,
+    hybrid_shapes,
+    read_hybrid,
+    row_orders,
+    text_config,
+    text_name,
+)
 from accel.files.gguf.block_types import SMALL_BLOCK
+from accel.files.hybrid import Hybrid, turned_frequencies
 from accel.files.rope import rope_frequencies
 from accel.files.safetensors import WeightsEntry, read_header, shards_of
 
@@ -49,6 +59,9 @@ class FolderArchitecture:
     end_tokens: frozenset[int]
     tensors: dict[str, tuple[Path, WeightsEntry]]
     """By the names of transformers, the lm head among them also where it is the embedding."""
+    hybrid: Hybrid | None = None
+    """Layers of gated DeltaNet; norms other than theirs are stored less one."""
+    orders: RowOrders = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
@@ -61,6 +74,8 @@ def folder_architecture(folder: Path) -> FolderArchitecture | None:
     it, or says what is wrong with it."""
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))
+        if config["model_type"] in KINDS:
+            return _hybrid(folder, text_config(config))
         tensors = _tensors(folder, config)
         return _architecture(folder, config, tensors) if _is_known(folder, config) else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, ModelError):
@@ -168,6 +183,55 @@ def weight_shapes(
         if norms_heads:
             yield f"{at}.self_attn.q_norm.weight", (found.head_dim,)
             yield f"{at}.self_attn.k_norm.weight", (found.head_dim,)
+
+
+def _hybrid(folder: Path, config: dict[str, Any]) -> FolderArchitecture | None:
+    """None as for others."""
+    stored = _tensors(folder, {})
+    tensors = {text_name(name): place for name, place in stored.items() if text_name(name)}
+    if config.get("tie_word_embeddings", False):
+        tensors.setdefault(HEAD, tensors[EMBEDDING])
+    hidden_size, heads, layers = (
+        config[key] for key in ("hidden_size", "num_attention_heads", "num_hidden_layers")
+    )
+    kv_heads = config["num_key_value_heads"]
+    head_dim = config.get("head_dim") or hidden_size // heads
+    hybrid = read_hybrid(config, head_dim)
+    for layer in set(range(layers)) - set(hybrid.layers):
+        attention = f"model.layers.{layer}.self_attn"
+        tensors[f"{attention}.output_gate.weight"] = tensors[f"{attention}.q_proj.weight"]
+    rope = config.get("rope_parameters") or {}
+    theta = rope.get("rope_theta", config.get("rope_theta", 10_000.0))
+    found = FolderArchitecture(
+        layers=layers,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        vocabulary=config["vocab_size"],
+        positions=config["max_position_embeddings"],
+        eps=config["rms_norm_eps"],
+        frequencies=turned_frequencies(rope_frequencies(theta, hybrid.rotary_dim), head_dim),
+        end_tokens=_end_tokens(folder, config),
+        tensors=tensors,
+        hybrid=hybrid,
+        orders=row_orders(hybrid, layers, heads, kv_heads, head_dim),
+    )
+    sizes = hidden_size, config["intermediate_size"]
+    shapes = dict(hybrid_shapes(hybrid, layers, heads, kv_heads, head_dim, sizes))
+    shapes |= dict.fromkeys((EMBEDDING, HEAD), (found.vocabulary, hidden_size))
+    shapes[NORM] = (hidden_size,)
+    is_whole = {name: entry.shape for name, (_, entry) in tensors.items()} == shapes
+    inputs = *sizes, head_dim, hybrid.key_dim, hybrid.value_dim, hybrid.rotary_dim
+    is_known = (
+        is_whole
+        and config["hidden_act"] == "silu"
+        and not config.get("attention_bias")
+        and "quantization_config" not in config
+        and not heads % kv_heads
+        and not any(size % SMALL_BLOCK for size in inputs)
+        and all(entry.dtype in DTYPES for _, entry in tensors.values())
+    )
+    return found if is_known else None
 
 
 def _frequencies(config: dict[str, Any], head_dim: int) -> NDArray[np.float32]:

@@ -170,9 +170,11 @@ class GgufModel(ModelFile):
 
     def _check_parts(self) -> None:
         found = self.architecture
+        hybrid = found.hybrid
         sizes = (
             *(found.head_dim, found.hidden_size, found.intermediate_size),
             found.heads * found.head_dim,
+            *((hybrid.key_dim, hybrid.value_dim, hybrid.rotary_dim) if hybrid else ()),
         )
         if odd := next((size for size in sizes if size % SMALL_BLOCK), 0):
             raise UnsupportedModel(

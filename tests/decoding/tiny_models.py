@@ -22,7 +22,7 @@ from accel.model_options import KvType
 from accel.models.base import Cache, Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.cpu.llama import CompiledLlama
-from accel.models.cpu.opening import decoder_of
+from accel.models.cpu.opening import compiled_model, decoder_of
 from accel.models.cuda.pooled_llama import PooledLlama
 from accel.models.hf_loading import load_module
 from accel.models.model_file import ModelFile, model_file
@@ -77,6 +77,25 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "qwen2": ("qwen2", _OWN),
     "qwen3": ("qwen3", _OWN),
+    "qwen3_5": (
+        "qwen3_5_text",
+        _BASE
+        | {
+            "num_hidden_layers": 4,
+            "head_dim": 64,
+            "partial_rotary_factor": 0.5,
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": 10000.0,
+                "partial_rotary_factor": 0.5,
+                "mrope_section": [8, 4, 4],
+            },
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 4,
+            "linear_key_head_dim": 32,
+            "linear_value_head_dim": 32,
+        },
+    ),
     "mistral": ("mistral", _OWN | {"sliding_window": None}),
     "mistral-sliding": ("mistral", _BASE | {"sliding_window": 12}),
     "qwen2-sliding": (
@@ -206,7 +225,7 @@ def compiled(folder: Path, dtype: str = "fp32", kv_type: KvType = "f16") -> Comp
     about = model_file(folder)
     assert about.has_compiled_forward
     decoder = decoder_of(about, dtype)
-    model = CompiledLlama(decoder, kv_type)
+    model = compiled_model(decoder, kv_type)
     model.end_tokens = decoder.end_tokens
     return model
 

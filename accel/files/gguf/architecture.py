@@ -10,6 +10,7 @@ from accel.errors import BrokenModel, UnsupportedModel
 from accel.files.gguf.file import GgufFile
 from accel.files.gguf.header import shown
 from accel.files.gguf.metadata import AGAIN, Metadata
+from accel.files.hybrid import KERNEL, Hybrid
 
 ADVICE = "run it with llama.cpp, or give the model's folder with safetensors"
 
@@ -30,6 +31,8 @@ class Family:
     """Each head of Q and K has a norm of its own."""
     is_scaled: bool = False
     """Embedding, attention, what layers add and logits are multiplied by numbers of the file."""
+    is_hybrid: bool = False
+    """Most layers are gated DeltaNet."""
 
 
 FAMILIES = {
@@ -37,9 +40,11 @@ FAMILIES = {
     "qwen2": Family(is_interleaved=False),
     "qwen3": Family(is_interleaved=False, norms_heads=True),
     "granite": Family(is_interleaved=True, is_scaled=True),
+    "qwen35": Family(is_interleaved=False, norms_heads=True, is_hybrid=True),
 }
 """SmolLM and Mistral call themselves ``llama``."""
 
+_STATE = "ssm.state_size"
 _FOREIGN = {
     "attn_logit_softcapping": "has soft-capping of attention scores",
     "final_logit_softcapping": "has soft-capping of its logits",
@@ -48,7 +53,7 @@ _FOREIGN = {
     "attention.temperature_scale": "scales attention by position (attention temperature)",
     "attention.layer_norm_epsilon": "has LayerNorm in place of RMSNorm",
     "rope.scaling.yarn_log_multiplier": "has YaRN with a factor of its own (yarn_log_multiplier)",
-    "ssm.state_size": "is a hybrid with a recurrent state",
+    _STATE: "is a hybrid with a recurrent state",
 }
 """Keys that say what our forward has not."""
 
@@ -76,6 +81,9 @@ class Architecture:
     embeddings is kept divided by that scale: norms undo it, and embedding and head stay one."""
     logit_scale: float = 1.0
     """Factor of the logits."""
+    hybrid: Hybrid | None = None
+    passed_over: int = 0
+    """Layers after the decoder's, which guess several tokens and which our forward has not."""
 
 
 class _Keys:
@@ -91,6 +99,11 @@ class _Keys:
     def integer(self, key: str, default: int | None = None, least: int = 1) -> int:
         found = self._metadata.integer(f"{self._name}.{key}", least, _MOST)
         return self._found(key, default if found is None else found)
+
+    def flags(self, key: str) -> list[bool] | None:
+        """A list of truth values; None where it has none."""
+        found = self._metadata.numbers(f"{self._name}.{key}")
+        return None if found is None else list(map(bool, found.tolist()))
 
     def number(self, key: str, default: float | None = None) -> float:
         found = self._metadata.number(f"{self._name}.{key}")
@@ -136,17 +149,21 @@ def read_architecture(file: GgufFile) -> Architecture:
         eps=keys.number("attention.layer_norm_rms_epsilon"),
     )
     found = replace(found, attention_scale=found.head_dim**-0.5)
+    if family.is_hybrid:
+        found = _with_hybrid(found, keys)
     _refuse_foreign(found, keys, path)
     return _scaled(found, keys) if family.is_scaled else found
 
 
 def _refuse_foreign(found: Architecture, keys: _Keys, path: Path) -> None:
-    reasons = [what for key, what in _FOREIGN.items() if keys.has(key)]
+    known = {_STATE} if found.hybrid else set()
+    reasons = [what for key, what in _FOREIGN.items() if key not in known and keys.has(key)]
+    turned = found.hybrid.rotary_dim if found.hybrid else found.head_dim
     if keys.integer("expert_count", 0, least=0):
         reasons.append("is a mixture of experts")
     if 0 < keys.integer("attention.sliding_window", 0, least=0) < found.positions:
         reasons.append("looks back through a sliding window")
-    if keys.integer("rope.dimension_count", found.head_dim, least=0) != found.head_dim:
+    if keys.integer("rope.dimension_count", found.head_dim, least=0) != turned:
         reasons.append("turns a part of each head only")
     if (
         keys.integer("attention.value_length", found.head_dim) != found.head_dim
@@ -155,8 +172,36 @@ def _refuse_foreign(found: Architecture, keys: _Keys, path: Path) -> None:
         reasons.append("has heads of other widths")
     if found.heads % found.kv_heads:
         reasons.append("shares heads unevenly")
+    if hybrid := found.hybrid:
+        if keys.integer("ssm.conv_kernel") != KERNEL:
+            reasons.append("has a convolution of another width")
+        if hybrid.value_heads % hybrid.key_heads:
+            reasons.append("shares heads unevenly")
+        if not 0 < len(hybrid.layers) < found.layers:
+            reasons.append("is no hybrid, whatever it calls itself")
     if reasons:
         raise UnsupportedModel(f"{path} {reasons[0]}, which is not known here", ADVICE)
+
+
+def _with_hybrid(found: Architecture, keys: _Keys) -> Architecture:
+    """Its layers of gated DeltaNet; those that guess several tokens are after all others."""
+    passed_over = keys.integer("nextn_predict_layers", 0, least=0)
+    layers = found.layers - passed_over
+    flags = keys.flags("attention.recurrent_layers")
+    if flags is None or len(flags) < layers:
+        interval = keys.integer("full_attention_interval", 4)
+        flags = [(layer + 1) % interval > 0 for layer in range(layers)]
+    value_heads = keys.integer("ssm.time_step_rank")
+    hybrid = Hybrid(
+        layers=tuple(layer for layer in range(layers) if flags[layer]),
+        key_heads=keys.integer("ssm.group_count"),
+        value_heads=value_heads,
+        key_dim=keys.integer(_STATE),
+        value_dim=keys.integer("ssm.inner_size") // value_heads,
+        rotary_dim=keys.integer("rope.dimension_count", found.head_dim),
+        is_tiled=True,
+    )
+    return replace(found, layers=layers, hybrid=hybrid, passed_over=passed_over)
 
 
 def _scaled(found: Architecture, keys: _Keys) -> Architecture:

@@ -14,6 +14,7 @@ from accel.files.gguf.dequantise import dequantise
 from accel.files.gguf.file import GgufFile
 from accel.files.gguf.header import shown
 from accel.files.gguf.metadata import AGAIN
+from accel.files.hybrid import turned_frequencies
 from accel.files.rope import rope_frequencies
 
 FACTORS = "rope_freqs.weight"
@@ -36,6 +37,11 @@ def read_rope_frequencies(file: GgufFile, found: Architecture) -> RopeFrequencie
     base = metadata.number(f"{prefix}.freq_base") or 10_000.0
     if base <= 1:
         raise BrokenModel(f"{path}: {prefix}.freq_base is {base}", AGAIN)
+    if found.hybrid is not None and metadata.text(f"{prefix}.scaling.type") not in (None, "none"):
+        raise UnsupportedModel(f"{path} is a hybrid that scales positions", ADVICE)
+    if found.hybrid is not None:
+        turned = rope_frequencies(base, found.hybrid.rotary_dim)
+        return RopeFrequencies(turned_frequencies(turned, found.head_dim), 1.0)
     plain = rope_frequencies(base, found.head_dim).astype(np.float64) / _factors(file, found)
     factor = metadata.number(f"{prefix}.scaling.factor") or metadata.number(
         f"{prefix}.scale_linear"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from accel.files.gguf.file import GgufFile
 from accel.files.gguf.header import shown
 from accel.files.gguf.metadata import AGAIN, OTHER_TYPE
 from accel.files.gguf.rope_frequencies import FACTORS
+from accel.files.hybrid import KERNEL, Hybrid, gated_query_rows, head_rows, turned_order
 
 HEAD = "lm_head.weight"
 EMBEDDING = "model.embed_tokens.weight"
@@ -33,6 +34,10 @@ class TensorSource:
     interleaved_heads: int = 0
     """Heads whose rows lie in Llama's order, 0 for rows in our order."""
     is_needed: bool = True
+    order: NDArray[np.int64] | None = None
+    """The rows of the tensor that are its own, in order; all where None."""
+    whole: tuple[int, ...] | None = None
+    """The shape of the tensor, where these are a part of it."""
 
 
 class GgufWeights:
@@ -49,10 +54,10 @@ class GgufWeights:
                 continue
             if tensor is None:
                 raise BrokenModel(f"{file.path} lacks {part.tensor}", AGAIN)
-            if tensor.shape != part.shape:
+            shape = part.whole or part.shape
+            if tensor.shape != shape:
                 raise BrokenModel(
-                    f"{file.path}: {part.tensor} is {_by(tensor.shape)} where {_by(part.shape)} "
-                    "belongs",
+                    f"{file.path}: {part.tensor} is {_by(tensor.shape)} where {_by(shape)} belongs",
                     AGAIN,
                 )
             if not can_be_read(tensor.type):
@@ -62,6 +67,9 @@ class GgufWeights:
                 )
             self.parts[name] = part
         left = set(file.tensors) - {part.tensor for part in self.parts.values()} - {FACTORS}
+        layers = range(architecture.layers, architecture.layers + architecture.passed_over)
+        passed_over = tuple(f"blk.{layer}." for layer in layers)
+        left = {name for name in left if not (passed_over and name.startswith(passed_over))}
         if left:
             raise UnsupportedModel(
                 f"{file.path} has weights such as {shown(min(left))} that are not known here",
@@ -73,14 +81,20 @@ class GgufWeights:
 
     def stored_as(self, name: str) -> tuple[GgmlType, int]:
         """The type of a part's blocks, and the bytes of all."""
-        tensor = self._file.tensors[self.parts[name].tensor]
-        return tensor.type, tensor.nbytes
+        part = self.parts[name]
+        tensor = self._file.tensors[part.tensor]
+        share = part.shape[0] / part.whole[0] if part.whole else 1
+        return tensor.type, int(tensor.nbytes * share)
 
     def rows(self, name: str) -> tuple[NDArray[np.uint8], GgmlType]:
         """Rows of bytes [rows, row_bytes] in our order, as they are stored; the part's ``scale`` is
         not in them. Raises BrokenModel when the file has become shorter."""
         part, kind = self.parts[name], self._file.tensors[self.parts[name].tensor].type
         data = self._file.read(part.tensor)
+        if part.order is not None:
+            if len(part.shape) == 1:
+                data = data.reshape(len(part.order), -1)
+            return np.ascontiguousarray(data[part.order]), kind
         if not part.interleaved_heads:
             return data, kind
         if len(part.shape) == 1 and kind.values > 1:
@@ -110,6 +124,9 @@ def _parts(found: Architecture) -> Iterator[tuple[str, TensorSource]]:
     yield EMBEDDING, TensorSource("token_embd.weight", (found.vocabulary, hidden_size))
     yield "model.norm.weight", TensorSource("output_norm.weight", (hidden_size,), found.logit_scale)
     yield HEAD, TensorSource("output.weight", (found.vocabulary, hidden_size), is_needed=False)
+    if found.hybrid is not None:
+        yield from _hybrid_parts(found, found.hybrid)
+        return
     queries, keys = found.heads * found.head_dim, found.kv_heads * found.head_dim
     interleaved = (found.heads, found.kv_heads) if found.family.is_interleaved else (0, 0)
     for layer in range(found.layers):
@@ -139,6 +156,61 @@ def _parts(found: Architecture) -> Iterator[tuple[str, TensorSource]]:
             for name, tensor in (("q_norm", "attn_q_norm"), ("k_norm", "attn_k_norm")):
                 part = TensorSource(f"{theirs}.{tensor}.weight", (found.head_dim,))
                 yield f"{ours}.self_attn.{name}.weight", part
+
+
+def _hybrid_parts(found: Architecture, hybrid: Hybrid) -> Iterator[tuple[str, TensorSource]]:
+    """The layers of a hybrid. Queries and the gate of the output are one tensor."""
+    hidden_size, width, size = found.hidden_size, found.intermediate_size, found.head_dim
+    queries, keys = found.heads * size, found.kv_heads * size
+    rotary = hybrid.rotary_dim
+    query_rows, gate_rows = gated_query_rows(found.heads, size, rotary)
+    key_rows, order = head_rows(found.kv_heads, size, rotary), turned_order(size, rotary)
+    both = 2 * queries, hidden_size
+    heads, values = hybrid.value_heads, hybrid.value_size
+    every = (
+        ("input_layernorm.weight", TensorSource("attn_norm.weight", (hidden_size,))),
+        (
+            "post_attention_layernorm.weight",
+            TensorSource("post_attention_norm.weight", (hidden_size,)),
+        ),
+        ("mlp.gate_proj.weight", TensorSource("ffn_gate.weight", (width, hidden_size))),
+        ("mlp.up_proj.weight", TensorSource("ffn_up.weight", (width, hidden_size))),
+        ("mlp.down_proj.weight", TensorSource("ffn_down.weight", (hidden_size, width))),
+    )
+    attention = (
+        (
+            "q_proj.weight",
+            TensorSource("attn_q.weight", (queries, hidden_size), order=query_rows, whole=both),
+        ),
+        (
+            "output_gate.weight",
+            TensorSource("attn_q.weight", (queries, hidden_size), order=gate_rows, whole=both),
+        ),
+        ("k_proj.weight", TensorSource("attn_k.weight", (keys, hidden_size), order=key_rows)),
+        ("v_proj.weight", TensorSource("attn_v.weight", (keys, hidden_size))),
+        ("o_proj.weight", TensorSource("attn_output.weight", (hidden_size, queries))),
+        ("q_norm.weight", TensorSource("attn_q_norm.weight", (size,), order=order)),
+        ("k_norm.weight", TensorSource("attn_k_norm.weight", (size,), order=order)),
+    )
+    delta_net = (
+        ("in_proj_qkv.weight", TensorSource("attn_qkv.weight", (hybrid.channels, hidden_size))),
+        ("in_proj_z.weight", TensorSource("attn_gate.weight", (values, hidden_size))),
+        ("in_proj_b.weight", TensorSource("ssm_beta.weight", (heads, hidden_size))),
+        ("in_proj_a.weight", TensorSource("ssm_alpha.weight", (heads, hidden_size))),
+        ("conv1d.weight", TensorSource("ssm_conv1d.weight", (hybrid.channels, KERNEL))),
+        ("A", TensorSource("ssm_a", (heads,))),
+        ("dt_bias", TensorSource("ssm_dt.bias", (heads,))),
+        ("norm.weight", TensorSource("ssm_norm.weight", (hybrid.value_dim,))),
+        ("out_proj.weight", TensorSource("ssm_out.weight", (hidden_size, values))),
+    )
+    for layer in range(found.layers):
+        is_delta_net = layer in hybrid.layers
+        mixer = "linear_attn" if is_delta_net else "self_attn"
+        of_mixer = [
+            (f"{mixer}.{name}", part) for name, part in (delta_net if is_delta_net else attention)
+        ]
+        for name, part in [*every, *of_mixer]:
+            yield f"model.layers.{layer}.{name}", replace(part, tensor=f"blk.{layer}.{part.tensor}")
 
 
 def _by(shape: tuple[int, ...]) -> str:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.models.cpu.attention import Floats, Shape
+from accel.models.cpu.delta_net.shape import DeltaShape
+from accel.models.cpu.delta_net.weights import DeltaWeights
 from accel.models.cpu.layer_matrices import is_quantised
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.quantised.packed_layouts import COLUMNS
@@ -18,6 +20,9 @@ QKV = "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"
 OUTPUT = ("self_attn.o_proj",)
 GATE_UP = "mlp.gate_proj", "mlp.up_proj"
 DOWN = ("mlp.down_proj",)
+OUTPUT_GATE = ("self_attn.output_gate",)
+MIXED = "linear_attn.in_proj_qkv", "linear_attn.in_proj_z"
+DELTA_OUT = ("linear_attn.out_proj",)
 """The parts of a layer's matrices, by the names of transformers."""
 ATTENTION_NORM, MLP_NORM = "input_layernorm", "post_attention_layernorm"
 
@@ -41,6 +46,9 @@ class Decoder:
     end_tokens: frozenset[int] = frozenset()
     adaptive_tokens: tuple[int, ...] = ()
     """Ids of inputs that the vocabulary has not (``accel.files.adaptive_tokens``)."""
+    delta: DeltaWeights | None = None
+    """Of a hybrid, the layers of gated DeltaNet."""
+    delta_shape: DeltaShape | None = None
 
 
 def with_adaptive_tokens(decoder: Decoder, embeddings: Floats) -> Decoder:

@@ -16,20 +16,26 @@ from accel.files.gguf.file import GgufFile
 from accel.files.gguf.metadata import AGAIN
 from accel.files.gguf.rope_frequencies import RopeFrequencies, read_rope_frequencies
 from accel.files.gguf.weights import EMBEDDING, HEAD, GgufWeights
+from accel.files.hybrid import Hybrid
 from accel.files.rope import rope_table
 from accel.models.cpu.attention import Floats, Shape
 from accel.models.cpu.decoder import (
+    DELTA_OUT,
     DOWN,
     GATE_UP,
+    MIXED,
     OUTPUT,
+    OUTPUT_GATE,
     QKV,
     Decoder,
     descriptors_of,
     weight_of,
 )
+from accel.models.cpu.delta_net.shape import delta_shape
+from accel.models.cpu.delta_net.weights import DeltaWeights
 from accel.models.cpu.kept_weights import KeptWeights
 from accel.models.cpu.layer_matrices import Matrices
-from accel.models.cpu.named_tensors import forward_weights, packed_weights
+from accel.models.cpu.named_tensors import forward_weights, layers_with, packed_weights
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.instruction_sets import layout_of
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
@@ -39,6 +45,10 @@ from accel.models.model_file import GgufModel, model_file
 from operating_system.machine import cores
 
 _log = logging.getLogger(__name__)
+
+
+IN_FP32 = "in_proj_a.weight", "in_proj_b.weight", "conv1d.weight"
+"""How the names of matrices end that are computed in fp32."""
 
 
 def read_decoder(about: GgufModel, dtype: str = "int8") -> Decoder:
@@ -60,7 +70,7 @@ def layouts_of(path: Path) -> set[PackedLayout]:
     kinds = {
         about.weights.stored_as(name)[0].name
         for name, part in about.weights.parts.items()
-        if len(part.shape) == 2
+        if len(part.shape) == 2 and not name.endswith(IN_FP32)
     }
     return {layout_of(BLOCK_TYPES[kind].layout if kind in BLOCK_TYPES else EIGHT) for kind in kinds}
 
@@ -76,8 +86,15 @@ class _Reader:
 
     def as_stored(self, rope: RopeFrequencies) -> Decoder:
         """All of it, matrices packed as they are."""
-        layers, parts = range(self._found.layers), QKV + OUTPUT + GATE_UP + DOWN
-        names = [weight_of(layer, part) for layer in layers for part in parts]
+        hybrid, layers = self.hybrid, range(self._found.layers)
+        attention = layers_with(hybrid, len(layers))
+        gate = OUTPUT_GATE if hybrid else ()
+        parts = [
+            *((layer, GATE_UP + DOWN) for layer in layers),
+            *((layer, QKV + OUTPUT + gate) for layer in attention),
+            *((layer, MIXED + DELTA_OUT) for layer in (hybrid.layers if hybrid else ())),
+        ]
+        names = [weight_of(layer, part) for layer, some in parts for part in some]
         every = list(dict.fromkeys([self._head, EMBEDDING, *names]))
         kept = KeptWeights(self._about.path)
         if (matrices := kept.read(every)) is None:
@@ -88,7 +105,7 @@ class _Reader:
             kinds = ", ".join(sorted(self._rounded))
             _log.info("%s: weights of type %s are rounded to eight bits", self._about.path, kinds)
 
-        def stacked(parts: Sequence[str]) -> Matrices:
+        def stacked(parts: Sequence[str], layers: Sequence[int]) -> Matrices:
             return descriptors_of(
                 [[matrices[weight_of(layer, part)] for part in parts] for layer in layers]
             )
@@ -99,6 +116,7 @@ class _Reader:
             stacked,
             embedding=descriptors_of([[matrices[EMBEDDING]]]),
             head=descriptors_of([[matrices[self._head]]]),
+            hybrid=hybrid,
         )
         return self._decoder(weights, self._commonest_type(), rope, tuple(matrices.values()))
 
@@ -109,6 +127,10 @@ class _Reader:
     @property
     def layers(self) -> int:
         return self._found.layers
+
+    @property
+    def hybrid(self) -> Hybrid | None:
+        return self._found.hybrid
 
     @property
     def is_tied(self) -> bool:
@@ -124,7 +146,7 @@ class _Reader:
 
     def _decoder(
         self,
-        weights: Weights,
+        weights: tuple[Weights, DeltaWeights | None],
         dtype: str,
         rope: RopeFrequencies,
         matrices: tuple[QuantisedMatrix, ...] = (),
@@ -138,13 +160,15 @@ class _Reader:
                 eps=found.eps,
                 scaling=found.attention_scale,
             ),
-            weights=weights,
+            weights=weights[0],
             vocabulary_size=found.vocabulary,
             max_positions=found.positions,
             dtype=dtype,
             cos_sin=lambda positions: rope_table(rope.frequencies, rope.scale, positions),
             matrices=matrices,
             end_tokens=self._about.end_tokens,
+            delta=weights[1],
+            delta_shape=delta_shape(found.hybrid, found.eps),
         )
 
     def _commonest_type(self) -> str:

@@ -28,7 +28,6 @@ from accel.models.cpu.request_table import (
     ROWS,
     VERIFIES,
     WANTED,
-    RequestTable,
     line_of,
 )
 from accel.models.cpu.scratch import Scratch
@@ -108,7 +107,7 @@ class CompiledLlama(Model):
                 most_nodes = max(most_nodes, count - 1)
         self._reserve(first, max(line[-1] for line in lines))
         logits = self._logits_buffer(numbers)
-        self._compute(batches, np.array(lines, np.int64), logits, wanted, most_nodes)
+        self._compute(batches, caches, lines, logits, wanted, most_nodes)
         return [self._logits_for(request, line, logits) for request, line in enumerate(lines)]
 
     def _logits_for(self, request: int, line: list[int], logits: NDArray[np.float32]) -> Logits:
@@ -143,22 +142,40 @@ class CompiledLlama(Model):
     def _compute(
         self,
         batches: Sequence[ForwardBatch],
-        requests: RequestTable,
+        caches: Sequence[Cache],
+        lines: list[list[int]],
         logits: NDArray[np.float32],
         wanted: int,
         most_nodes: int,
     ) -> None:
-        """Run ``forward``, by several threads where that pays. The buffers are large enough."""
-        tokens = _joined([batch.tokens for batch in batches])
-        arguments = (
-            *(tokens, _joined([batch.offsets for batch in batches]), requests, logits),
-            _joined([batch.parents - np.int32(batch.logits_from + 1) for batch in batches]),
-            *(wanted, most_nodes),
-        )
-        shares = self.shared_from and self.shared_from <= len(tokens)
-        threads = self._pool.count(self.threads) if shares else 1
+        """Run ``forward``, by several threads where that pays. lines: of a ``RequestTable``, for
+        each of the caches. The buffers are large enough."""
+        arguments = self._arguments(batches, lines, logits, wanted, most_nodes)
+        threads = self._threads_for(len(arguments[0]))
         steps = num_steps(len(self._weights.qkv), wanted, most_nodes)
         self._pool.run(forward, arguments, self._thread_states(threads)[:threads], steps)
+
+    def _arguments(
+        self,
+        batches: Sequence[ForwardBatch],
+        lines: list[list[int]],
+        logits: NDArray[np.float32],
+        wanted: int,
+        most_nodes: int,
+    ) -> tuple[Any, ...]:
+        """Those of a compiled forward that all models have."""
+        return (
+            joined([batch.tokens for batch in batches]),
+            joined([batch.offsets for batch in batches]),
+            *(np.array(lines, np.int64), logits),
+            joined([batch.parents - np.int32(batch.logits_from + 1) for batch in batches]),
+            *(wanted, most_nodes),
+        )
+
+    def _threads_for(self, rows: int) -> int:
+        """How many threads compute a forward of so many rows."""
+        shares = self.shared_from and self.shared_from <= rows
+        return self._pool.count(self.threads) if shares else 1
 
     def _thread_states(self, threads: int) -> tuple[ThreadState, ...]:
         """The states of at least so many threads."""
@@ -203,7 +220,8 @@ class CompiledLlama(Model):
             self._cos_sin = self._decoder.cos_sin(capacity)
 
 
-def _joined(arrays: list[TokenArray]) -> TokenArray:
+def joined(arrays: list[TokenArray]) -> TokenArray:
+    """Arrays one after the other."""
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 

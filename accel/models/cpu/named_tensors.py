@@ -9,19 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.files.folder_architecture import EMBEDDING, HEAD, NORM
+from accel.files.hybrid import Hybrid
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.decoder import (
     ATTENTION_NORM,
+    DELTA_OUT,
     DOWN,
     GATE_UP,
+    MIXED,
     MLP_NORM,
     OUTPUT,
+    OUTPUT_GATE,
     QKV,
     descriptors_of,
     weight_of,
 )
+from accel.models.cpu.delta_net.weights import DeltaWeights
 from accel.models.cpu.layer_matrices import Matrices
-from accel.models.cpu.matmul import packed
+from accel.models.cpu.matmul import BLOCK, packed
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.weights import Weights
 from accel.native.aligned_memory import empty
@@ -44,6 +49,10 @@ class NamedTensors(NamedVectors, Protocol):
         """How many the model has."""
 
     @property
+    def hybrid(self) -> Hybrid | None:
+        """What a hybrid has beside attention."""
+
+    @property
     def is_tied(self) -> bool:
         """Whether the head is the embedding."""
 
@@ -58,62 +67,110 @@ def widened(numbers: NDArray[Any]) -> Floats:
     return (numbers.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
+Stacked = Callable[[Sequence[str], Sequence[int]], Matrices]
+"""Makes the matrices of some layers of the parts of these names, which are beside each other."""
+
+
+def layers_with(hybrid: Hybrid | None, layers: int) -> Sequence[int]:
+    """Those with attention."""
+    return [layer for layer in range(layers) if hybrid is None or layer not in hybrid.layers]
+
+
+def _of_layers(vectors: NamedVectors, layers: Sequence[int], part: str) -> Floats:
+    """float32 [layers, ..], [layers, 0] where the model has none."""
+    names = [f"model.layers.{layer}.{part}" for layer in layers]
+    if names[0] not in vectors:
+        return np.empty((len(layers), 0), np.float32)
+    return np.stack([vectors.values(name) for name in names])
+
+
 def forward_weights(
     vectors: NamedVectors,
     layers: int,
-    stacked: Callable[[Sequence[str]], Matrices],
+    stacked: Stacked,
     *,
     embedding: Matrices,
     head: Matrices,
-) -> Weights:
-    """Weights with the vectors of all layers, and the matrices that ``stacked`` makes of the parts
-    of these names, which are beside each other."""
+    hybrid: Hybrid | None = None,
+) -> tuple[Weights, DeltaWeights | None]:
+    """Weights with the vectors and matrices of all layers; of a hybrid those of its layers of gated
+    DeltaNet beside them."""
+    every, attention = range(layers), layers_with(hybrid, layers)
 
-    def of_all_layers(part: str) -> Floats:
-        """float32 [layers, size], [layers, 0] where the model has none."""
-        names = [f"model.layers.{layer}.{part}" for layer in range(layers)]
-        if names[0] not in vectors:
-            return np.empty((layers, 0), np.float32)
-        return np.stack([vectors.values(name) for name in names])
+    def of_attention(part: str) -> Floats:
+        return _of_layers(vectors, attention, part)
 
-    return Weights(
+    weights = Weights(
         embedding=embedding,
-        attention_norm=of_all_layers(f"{ATTENTION_NORM}.weight"),
-        qkv=stacked(QKV),
-        qkv_bias=np.concatenate([of_all_layers(f"{part}.bias") for part in QKV], 1),
-        query_norm=of_all_layers("self_attn.q_norm.weight"),
-        key_norm=of_all_layers("self_attn.k_norm.weight"),
-        output=stacked(OUTPUT),
-        mlp_norm=of_all_layers(f"{MLP_NORM}.weight"),
-        gate_up=stacked(GATE_UP),
-        down=stacked(DOWN),
+        attention_norm=_of_layers(vectors, every, f"{ATTENTION_NORM}.weight"),
+        qkv=stacked(QKV, attention),
+        qkv_bias=np.concatenate([of_attention(f"{part}.bias") for part in QKV], 1),
+        query_norm=of_attention("self_attn.q_norm.weight"),
+        key_norm=of_attention("self_attn.k_norm.weight"),
+        output=stacked(OUTPUT, attention),
+        mlp_norm=_of_layers(vectors, every, f"{MLP_NORM}.weight"),
+        gate_up=stacked(GATE_UP, every),
+        down=stacked(DOWN, every),
         norm=vectors.values(NORM),
         head=head,
     )
+    return weights, None if hybrid is None else _delta_weights(vectors, layers, stacked, hybrid)
 
 
-def packed_weights(tensors: NamedTensors) -> Weights:
+def _delta_weights(
+    vectors: NamedVectors, layers: int, stacked: Stacked, hybrid: Hybrid
+) -> DeltaWeights:
+    """Betas and gates stay in fp32, as they are small and decide what is forgotten."""
+    attention, own = layers_with(hybrid, layers), hybrid.layers
+    kinds = [-1 - own.index(at) if at in own else attention.index(at) for at in range(layers)]
+
+    def of_own(part: str) -> Floats:
+        return _of_layers(vectors, own, f"linear_attn.{part}")
+
+    missing = -hybrid.value_heads % BLOCK
+    both = [of_own(f"in_proj_{part}.weight") for part in ("b", "a")]
+    whole = np.concatenate([np.pad(part, [(0, 0), (0, missing), (0, 0)]) for part in both], 1)
+    kernel = of_own("conv1d.weight").reshape(len(own), hybrid.channels, -1)
+    rate = of_own("A")
+    return DeltaWeights(
+        kinds=np.array(kinds, np.int64),
+        output_gate=stacked(OUTPUT_GATE, attention),
+        mixed=stacked(MIXED, own),
+        out=stacked(DELTA_OUT, own),
+        betas_gates=np.stack([packed(matrix) for matrix in whole]),
+        kernel=np.ascontiguousarray(kernel.swapaxes(1, 2)),
+        rate=rate if rate.size else -np.exp(of_own("A_log")),
+        bias=of_own("dt_bias"),
+        norm=of_own("norm.weight"),
+    )
+
+
+def packed_weights(tensors: NamedTensors) -> tuple[Weights, DeltaWeights | None]:
     """Weights as float32, packed."""
 
-    def stacked(parts: Sequence[str]) -> Matrices:
+    def stacked(parts: Sequence[str], layers: Sequence[int]) -> Matrices:
         """Layer by layer, so that little is in memory twice."""
         whole: NDArray[Any] | None = None
-        for layer in range(tensors.layers):
+        for at, layer in enumerate(layers):
             names = [weight_of(layer, part) for part in parts]
             matrix = packed(np.concatenate([tensors.values(name) for name in names]))
             if whole is None:
-                whole = empty((tensors.layers, *matrix.shape), matrix.dtype)
-            whole[layer] = matrix
+                whole = empty((len(layers), *matrix.shape), matrix.dtype)
+            whole[at] = matrix
         assert whole is not None
         return whole
 
-    embedding, head = tensors.values(EMBEDDING), packed(tensors.values(HEAD))[None]
-    return forward_weights(tensors, tensors.layers, stacked, embedding=embedding, head=head)
+    return forward_weights(
+        *(tensors, tensors.layers, stacked),
+        embedding=tensors.values(EMBEDDING),
+        head=packed(tensors.values(HEAD))[None],
+        hybrid=tensors.hybrid,
+    )
 
 
 def quantised_weights(
     tensors: NamedTensors, refuse: Callable[[str], NoReturn]
-) -> tuple[Weights, tuple[QuantisedMatrix, ...]]:
+) -> tuple[tuple[Weights, DeltaWeights | None], tuple[QuantisedMatrix, ...]]:
     """Weights rounded to eight bits, and the matrices that hold them. ``refuse`` is called with
     the name of a matrix that has values that are no numbers."""
     matrices: list[QuantisedMatrix] = []
@@ -129,14 +186,19 @@ def quantised_weights(
         matrices.append(matrix)
         return matrix
 
-    def stacked(parts: Sequence[str]) -> Matrices:
+    def stacked(parts: Sequence[str], layers: Sequence[int]) -> Matrices:
         found = []
-        for layer in range(tensors.layers):
+        for layer in layers:
             names = [weight_of(layer, part) for part in parts]
             found.append([matrix_of(name) for name in names])
         return descriptors_of(found)
 
     head = descriptors_of([[matrix_of(HEAD)]])
     embedding = head if tensors.is_tied else descriptors_of([[matrix_of(EMBEDDING)]])
-    weights = forward_weights(tensors, tensors.layers, stacked, embedding=embedding, head=head)
+    weights = forward_weights(
+        *(tensors, tensors.layers, stacked),
+        embedding=embedding,
+        head=head,
+        hybrid=tensors.hybrid,
+    )
     return weights, tuple(matrices)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from accel.files.adaptive_tokens import read_adaptive_tokens
 from accel.files.memory_fit import check_fits
-from accel.model_options import ModelOptions
+from accel.model_options import KvType, ModelOptions
 from accel.models.autotune import Profile, RunSettings, may_use_more
 from accel.models.backend import Backend
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.cpu import gguf_decoder, safetensors_decoder
 from accel.models.cpu.decoder import Decoder, with_adaptive_tokens
+from accel.models.cpu.delta_net.model import CompiledHybrid
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.device import is_on_cpu
 from accel.models.fingerprint import fingerprint
@@ -31,6 +32,12 @@ def decoder_of(about: ModelFile, dtype: str) -> Decoder:
     return decoder if embeddings is None else with_adaptive_tokens(decoder, embeddings)
 
 
+def compiled_model(decoder: Decoder, kv_type: KvType = "f16") -> CompiledLlama:
+    """A decoder as a model."""
+    kind = CompiledLlama if decoder.delta is None else CompiledHybrid
+    return kind(decoder, kv_type)
+
+
 def open_own(
     about: ModelFile, options: ModelOptions, *, measures_later: bool = False
 ) -> Backend | None:
@@ -43,7 +50,7 @@ def open_own(
         return None
     check_fits(about.path, about.size(dtype, options.kv_type))
     decoder = decoder_of(about, dtype)
-    model = CompiledLlama(decoder, options.kv_type)
+    model = compiled_model(decoder, options.kv_type)
     model.end_tokens, model.fingerprint = decoder.end_tokens, fingerprint(about.path, "cpu")
     may_share = may_use_more(options.threads or None)
     settings = RunSettings(dtype, options.threads or 1, may_share, options.kv_type)

@@ -1,0 +1,197 @@
+"""The cache of a hybrid: keys and values of its layers of attention, and of the others a state and
+the rows since.
+
+States are at multiples of a chunk, where the chunk's form makes them. A cache keeps a few of those
+before: going back to a text before the chunk under way starts from the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.models.cpu.attention import Floats, Shape, Stored
+from accel.models.cpu.cache import CompiledCache
+from accel.models.cpu.delta_net.kept_rows import KeptRows, StoredRows, empty_state
+from accel.models.cpu.delta_net.shape import CHUNK, TAPS, DeltaShape
+
+MOST_KEPT = 4
+"""States of chunks before that are kept."""
+
+Close = Callable[[KeptRows, Floats], None]
+"""Writes the state after a whole chunk of kept rows."""
+
+
+class _Mark(NamedTuple):
+    """A state that is kept: after so many tokens, with the convolution's inputs before them."""
+
+    tokens: int
+    state: Floats
+    inputs: Stored
+
+
+class LastRows(NamedTuple):
+    """Rows of the last forward in the store: from row ``first`` on, there from ``at`` on; ``made``:
+    chunks that end among them, where the state after the last was made by the forward."""
+
+    stored: StoredRows
+    at: int
+    first: int
+    made: int
+
+
+class HybridCache(CompiledCache):
+    """Use it with the model that made it."""
+
+    def __init__(
+        self,
+        layers: tuple[int, int],
+        shapes: tuple[Shape, DeltaShape],
+        capacity: int,
+        dtypes: tuple[Any, Any],
+        close: Close,
+    ) -> None:
+        """layers: of attention and of gated DeltaNet; dtypes: of keys and values, and of inputs of
+        the convolution."""
+        super().__init__(layers[0], shapes[0], capacity, dtypes[0])
+        self._delta_layers, self._delta_shape, self._close = layers[1], shapes[1], close
+        self._hold(KeptRows.empty(layers[1], shapes[1], dtypes[1]), 0)
+        self._marks = list[_Mark]()
+        """In the order of their tokens."""
+        self._spares = list[Floats]()
+        self.last_rows: LastRows | None = None
+        """Rows that ``commit`` may make text."""
+
+    @property
+    def held(self) -> int:
+        """Committed rows of the chunk under way."""
+        return self.length - self._begin
+
+    @property
+    def nbytes(self) -> int:
+        kept = sum(part.nbytes for part in self.kept)
+        marks = sum(mark.state.nbytes + mark.inputs.nbytes for mark in self._marks)
+        return super().nbytes + kept + marks + sum(spare.nbytes for spare in self._spares)
+
+    def spare_addresses(self, made: int) -> tuple[int, int]:
+        """Where a forward that ends so many chunks writes the last state, and that before, 0 for
+        nowhere."""
+        while len(self._spares) < min(made, 2):
+            self._spares.append(empty_state(self._delta_layers, self._delta_shape))
+        last, before = [*[one.ctypes.data for one in self._spares[: min(made, 2)]], 0, 0][:2]
+        return last, before
+
+    def commit(self, path: Sequence[int]) -> None:
+        last, self.last_rows = self.last_rows, None
+        if not path:
+            return
+        assert last is not None, "rows of another forward are in their place"
+        if last.made:
+            self._commit_chunks(last, len(path))
+        else:
+            self._append(last, np.array(path))
+        super().commit(path)
+
+    def trim(self, length: int) -> None:
+        self.last_rows = None
+        if length >= self._begin:
+            super().trim(length)
+            return
+        marks = [mark for mark in self._marks if mark.tokens <= length]
+        self._spares += [mark.state for mark in self._marks[len(marks) :]]
+        self._spares = [*self._spares, self.kept.state][:2]
+        if marks:
+            back = marks.pop()
+            state, tokens, inputs = back.state, back.tokens, back.inputs
+        else:
+            state, tokens = empty_state(self._delta_layers, self._delta_shape), 0
+            inputs = np.zeros_like(self.kept.inputs[:, :TAPS])
+        self._marks = marks
+        self.kept.inputs[:, :TAPS] = inputs
+        self._hold(self.kept._replace(state=state), tokens)
+        super().trim(tokens)
+
+    def pretend(self, length: int) -> None:
+        super().pretend(length)
+        self._begin = length // CHUNK * CHUNK
+
+    def restore(self, state: list[NDArray[Any]], length: int) -> None:
+        self.trim(0)
+        self._begin = length // CHUNK * CHUNK
+        try:
+            super().restore(state, length)
+        except (ValueError, MemoryError):
+            self._begin = 0
+            raise
+
+    def _committed(self, length: int) -> list[NDArray[Any]]:
+        held, kept = length - self._begin, self.kept
+        rows = [kept.keys[:, :held], kept.updates[:, :held], kept.totals[:, :, :held]]
+        return [*super()._committed(length), kept.state, *rows, kept.inputs[:, : TAPS + held]]
+
+    def _hold(self, kept: KeptRows, begin: int) -> None:
+        self.kept, self._begin = kept, begin
+        self.kept_addresses = tuple(part.ctypes.data for part in kept)
+        """Where its parts are in memory."""
+
+    def _append(self, last: LastRows, rows: NDArray[np.int64]) -> None:
+        """Take rows over, one chunk after another."""
+        held, rows = self.held, rows + (last.at - last.first)
+        while len(rows):
+            count = min(CHUNK - held, len(rows))
+            self._copy(last.stored, rows[:count], held)
+            held, rows = held + count, rows[count:]
+            if held == CHUNK:
+                after = self._spares.pop() if self._spares else None
+                if after is None:
+                    after = empty_state(self._delta_layers, self._delta_shape)
+                self._close(self.kept, after)
+                inputs = self.kept.inputs[:, CHUNK:].copy()
+                self._go_on(_Mark(self._begin + CHUNK, after, inputs))
+                held = 0
+
+    def _copy(self, stored: StoredRows, rows: NDArray[np.int64], to: int) -> None:
+        kept, end = self.kept, to + len(rows)
+        kept.keys[:, to:end] = stored.keys[:, rows]
+        kept.updates[:, to:end] = stored.updates[:, rows]
+        kept.totals[:, :, to:end] = stored.totals[:, rows].swapaxes(1, 2)
+        kept.inputs[:, TAPS + to : TAPS + end] = stored.inputs[:, rows]
+
+    def _commit_chunks(self, last: LastRows, count: int) -> None:
+        """Take all rows of a part of a prompt over, in which chunks end."""
+        stored, at, first, made = last
+        begin = made * CHUNK - self.held
+        """The first row of the chunk that is under way then."""
+        known = self.kept.inputs[:, : TAPS + self.held]
+        inputs = np.concatenate([known, stored.inputs[:, at : at + count - first]], 1)
+        end = inputs.shape[1] - (count - begin)
+        """Of the inputs before that row."""
+        tokens = self._begin + made * CHUNK
+        states = [self._spares.pop(0) for _ in range(min(made, 2))]
+        for back in range(len(states) - 1, -1, -1):
+            stop = end - back * CHUNK
+            before = inputs[:, stop - TAPS : stop].copy()
+            self._go_on(_Mark(tokens - back * CHUNK, states[back], before))
+        self._copy(stored, np.arange(at + begin - first, at + count - first), 0)
+
+    def _go_on(self, new: _Mark) -> None:
+        """Have a new chunk under way, after a state, and keep that of the one before."""
+        if self._begin:
+            mark = _Mark(self._begin, self.kept.state, self.kept.inputs[:, :TAPS].copy())
+            self._marks.append(mark)
+        else:
+            self._spares = [*self._spares, self.kept.state][:2]
+        if len(self._marks) > MOST_KEPT:
+            self._spares = [*self._spares, self._marks.pop(self._least_missed(new.tokens)).state]
+        self._spares = self._spares[:2]
+        self.kept.inputs[:, :TAPS] = new.inputs
+        self._hold(self.kept._replace(state=new.state), new.tokens)
+
+    def _least_missed(self, tokens: int) -> int:
+        """The mark without which going back is hardly longer: many are near, few far away."""
+        back = [tokens, *[tokens - mark.tokens for mark in self._marks], 0]
+        gaps = [(back[i - 1] - back[i + 1]) / back[i - 1] for i in range(1, len(back) - 1)]
+        return gaps.index(min(gaps))

@@ -1,0 +1,104 @@
+"""What a cache keeps for layers of gated DeltaNet: a state, and the rows since. And where a forward
+leaves its rows until some of them become text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from accel.models.cpu.attention import Floats, Stored
+from accel.models.cpu.delta_net.shape import CHUNK, TAPS, DeltaShape
+from accel.models.cpu.matmul import BLOCK
+from accel.models.cpu.request_table import RequestTable, _array_at
+from accel.native.aligned_memory import zeros
+
+if TYPE_CHECKING:
+    from accel.models.cpu.delta_net.cache import HybridCache
+
+STATE_AT, KEYS_AT, UPDATES_AT, TOTALS_AT, INPUTS_AT, HELD = range(12, 18)
+STORED_AT, STORED_FROM, MADE, LAST_AT, BEFORE_AT = range(18, 23)
+
+
+class KeptRows(NamedTuple):
+    """Of all layers of gated DeltaNet.
+
+    state: [layers, value_heads, value_dim / 32, key_dim, 32], after the last whole chunk; then of
+    the rows since: keys: [layers, CHUNK, key_size]; updates: [layers, CHUNK, value_size]; totals:
+    [layers, value_heads, CHUNK], sums of gates; inputs: [layers, 3 + CHUNK, channels], those of
+    the convolution, of the three rows before, too, in the dtype of the attention's keys.
+    """
+
+    state: Floats
+    keys: Floats
+    updates: Floats
+    totals: Floats
+    inputs: Stored
+
+    @classmethod
+    def empty(cls, layers: int, shape: DeltaShape, dtype: Any) -> KeptRows:
+        """Those of no text."""
+        return cls(
+            empty_state(layers, shape),
+            zeros((layers, CHUNK, shape.key_size), np.float32),
+            zeros((layers, CHUNK, shape.value_size), np.float32),
+            zeros((layers, shape.value_heads, CHUNK), np.float32),
+            zeros((layers, TAPS + CHUNK, shape.channels), dtype),
+        )
+
+
+def empty_state(layers: int, shape: DeltaShape) -> Floats:
+    """The state of no text."""
+    blocks = shape.value_dim // BLOCK
+    return zeros((layers, shape.value_heads, blocks, shape.key_dim, BLOCK), np.float32)
+
+
+class StoredRows(NamedTuple):
+    """Rows of the last forward that may become text.
+
+    inputs: [layers, rows, channels]; keys: [layers, rows, key_size]; updates: [layers, rows,
+    value_size]; totals: [layers, rows, value_heads].
+    """
+
+    inputs: Stored
+    keys: Floats
+    updates: Floats
+    totals: Floats
+
+    @classmethod
+    def of(cls, layers: int, rows: int, shape: DeltaShape, dtype: Any) -> StoredRows:
+        """Room for so many rows."""
+        sizes = shape.key_size, shape.value_size, shape.value_heads
+        inputs = zeros((layers, rows, shape.channels), dtype)
+        return cls(inputs, *(zeros((layers, rows, size), np.float32) for size in sizes))
+
+
+def more_of_line(
+    cache: HybridCache, stored_at: int, stored_from: int, made: int, *, is_prompt: bool
+) -> list[int]:
+    """What a request's line has beside that of ``request_table``: where its kept rows are, how many
+    of them it holds, the row of the store from which on those from ``stored_from`` on are written,
+    the chunks that end among its rows, and where the states after the last of them and the one
+    before belong, which a prompt keeps, 0 for nowhere."""
+    spare = cache.spare_addresses(made) if is_prompt else (0, 0)
+    return [*cache.kept_addresses, cache.held, stored_at, stored_from, made, *spare]
+
+
+@njit(nogil=True, inline="always")
+def kept_of(requests: RequestTable, request: int, like: KeptRows) -> KeptRows:
+    """The kept rows of a request's cache. like: those of another."""
+    line = requests[request]
+    return KeptRows(
+        _array_at(line[STATE_AT], like.state.shape, like.state),
+        _array_at(line[KEYS_AT], like.keys.shape, like.keys),
+        _array_at(line[UPDATES_AT], like.updates.shape, like.updates),
+        _array_at(line[TOTALS_AT], like.totals.shape, like.totals),
+        _array_at(line[INPUTS_AT], like.inputs.shape, like.inputs),
+    )
+
+
+@njit(nogil=True, inline="always")
+def spare_state(requests: RequestTable, request: int, column: int, like: KeptRows) -> Floats:
+    """Where the state after a chunk belongs, by the column that has the address."""
+    return _array_at(requests[request, column], like.state.shape, like.state)

@@ -1,0 +1,346 @@
+"""The layers of a hybrid: their steps, as many as ``cpu.layers`` has, and the work items that
+threads take. Those of attention have a gate on their output."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from accel.draft_tree import TokenArray
+from accel.models.cpu import layers as plain_layers
+from accel.models.cpu import matmul
+from accel.models.cpu.attention import Floats, attend
+from accel.models.cpu.delta_net import kept_rows, row_plan, rule, shape, thread_state, weights
+from accel.models.cpu.delta_net.kept_rows import (
+    BEFORE_AT,
+    HELD,
+    LAST_AT,
+    MADE,
+    STORED_AT,
+    STORED_FROM,
+    StoredRows,
+    kept_of,
+    spare_state,
+)
+from accel.models.cpu.delta_net.row_plan import ABOVE, PLACE, RowPlan
+from accel.models.cpu.delta_net.rule import (
+    Window,
+    convolve,
+    delta_rule,
+    gated_norm,
+    l2_normalise,
+    score_rows,
+)
+from accel.models.cpu.delta_net.shape import TAPS
+from accel.models.cpu.delta_net.thread_state import OpenHybridState
+from accel.models.cpu.forward_arguments import ForwardInput
+from accel.models.cpu.layer_matrices import blocks_of, project, quantise_row
+from accel.models.cpu.layers import (
+    ATTENTION,
+    OUTPUT,
+    QKV_HEADS,
+    _num_query_tiles_of,
+    _project_and_add,
+    _project_head,
+    compute,
+    num_items,
+    num_tiles,
+    tile_range,
+)
+from accel.models.cpu.matmul import BLOCK, multiply, narrow
+from accel.models.cpu.request_table import (
+    FIRST,
+    PAST,
+    ROWS,
+    key_scales_of,
+    keys_of,
+    mask_of,
+    value_scales_of,
+    values_of,
+)
+from accel.native import simd
+from accel.native.numba_cache import compiled_with
+from accel.native.simd import LANES, exp, load, minimum, splat, store
+
+_PARTS = (plain_layers, matmul, simd, kept_rows, row_plan, rule, shape, thread_state, weights)
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def num_hybrid_items(layer: int, kind: int, batch: ForwardInput, state: OpenHybridState) -> int:
+    """How many work items a step of a layer has."""
+    plain, weights, shape = state.plain, state.weights, state.shape
+    if weights.kinds[layer] >= 0:
+        gates = plain.shape.heads if kind == QKV_HEADS else 0
+        return num_items(kind, batch, plain) + gates
+    rows, hidden_size = len(batch.tokens), plain.scratch.x.shape[1]
+    if kind == QKV_HEADS:
+        products = rows * hidden_size * BLOCK
+        return num_tiles(blocks_of(weights.mixed), products, plain.threads) + 1
+    if kind == ATTENTION:
+        return len(batch.requests) * shape.key_heads
+    if kind == OUTPUT:
+        products = rows * state.scratch.out.shape[1] * BLOCK
+        return num_tiles(blocks_of(weights.out), products, plain.threads)
+    return num_items(kind, batch, plain)
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def compute_hybrid(
+    layer: int,
+    kind: int,
+    item: int,
+    items: int,
+    batch: ForwardInput,
+    plan: RowPlan,
+    origins: TokenArray,
+    stored: StoredRows,
+    state: OpenHybridState,
+) -> None:
+    """Compute one work item of a step of a layer."""
+    plain, number = state.plain, state.weights.kinds[layer]
+    rows = len(batch.tokens)
+    if kind == QKV_HEADS and number >= 0:
+        projected = plain.shape.heads + 2 * plain.shape.kv_heads
+        if item < projected:
+            _project_head(number, item, batch, plain)
+        else:
+            _project_output_gate(number, item - projected, rows, state)
+    elif kind == QKV_HEADS:
+        _mix(-1 - number, item, items, rows, state)
+    elif kind == ATTENTION and number >= 0:
+        _attend_gated(number, item, items, batch, state)
+    elif kind == ATTENTION:
+        request, head = item // state.shape.key_heads, item % state.shape.key_heads
+        _delta_head(-1 - number, request, head, batch, plan, origins, stored, state)
+    elif kind == OUTPUT and number >= 0:
+        inputs, matrices, q8 = plain.scratch.attended, plain.weights.output, plain.scratch.q8
+        _project_and_add(number, item, items, rows, inputs, matrices, q8, plain)
+    elif kind == OUTPUT:
+        inputs, matrices, q8 = state.scratch.out, state.weights.out, state.scratch.out_q8
+        _project_and_add(-1 - number, item, items, rows, inputs, matrices, q8, plain)
+    else:
+        compute(layer, kind, item, items, batch, plain)
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def _project_output_gate(number: int, head: int, rows: int, state: OpenHybridState) -> None:
+    scratch, head_dim = state.plain.scratch, state.plain.shape.head_dim
+    blocks = head_dim // BLOCK
+    span = head * blocks, (head + 1) * blocks
+    gate, matrices = state.scratch.output_gate, state.weights.output_gate
+    project(scratch.normed, 0, rows, matrices, number, span, gate, head * head_dim, scratch.q8)
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def _mix(number: int, item: int, items: int, rows: int, state: OpenHybridState) -> None:
+    """Project queries, keys, values and z; or, as the last item, betas and gates."""
+    scratch, weights = state.plain.scratch, state.weights
+    if item == items - 1:
+        matrix, inputs = weights.betas_gates[number], scratch.normed
+        given, hidden_size = state.scratch.betas_gates, inputs.shape[1]
+        multiply(inputs, 0, rows, matrix, len(matrix), hidden_size, given, 0)
+        return
+    span = tile_range(blocks_of(weights.mixed), items - 1, item)
+    given, column = state.scratch.mixed, span[0] * BLOCK
+    project(scratch.normed, 0, rows, weights.mixed, number, span, given, column, scratch.q8)
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def _attend_gated(
+    number: int, item: int, items: int, batch: ForwardInput, state: OpenHybridState
+) -> None:
+    """By some queries of a request, of a head of keys; see ``cpu.layers``."""
+    plain, requests = state.plain, batch.requests
+    scratch, shape = plain.scratch, plain.shape
+    group, size = shape.heads // shape.kv_heads, shape.head_dim
+    parts = items // shape.kv_heads
+    head, part = item // parts, item % parts
+    request, tiles = 0, _num_query_tiles_of(requests, 0, plain)
+    while part >= tiles:
+        part -= tiles
+        request += 1
+        tiles = _num_query_tiles_of(requests, request, plain)
+    first_row = requests[request, FIRST]
+    first, last = tile_range(requests[request, ROWS] * group, tiles, part)
+    attend(
+        scratch.queries,
+        keys_of(requests, request, plain.kv.keys)[number, head],
+        values_of(requests, request, plain.kv.values)[number, head],
+        key_scales_of(requests, request, plain.kv.key_scales)[number, head],
+        value_scales_of(requests, request, plain.kv.value_scales)[number, head],
+        mask_of(requests, request, plain.logits),
+        batch.offsets,
+        requests[request, PAST],
+        shape,
+        head,
+        first_row,
+        first,
+        last,
+        plain.attention_buffers,
+        scratch.attended,
+    )
+    one, zero, most = splat(np.float32(1)), splat(np.float32(0)), splat(np.float32(87))
+    blocks, width = size // BLOCK, scratch.attended.shape[1]
+    for query in range(first, last):
+        block, row = (head * group + query % group) * blocks, first_row + query // group
+        start = row * width + block * BLOCK
+        for i in range(start, start + size, LANES):
+            gate = load(state.scratch.output_gate, i)
+            gate = one / (one + exp(minimum(zero - gate, most)))
+            store(scratch.attended, i, load(scratch.attended, i) * gate)
+        span = block, block + blocks
+        quantise_row(scratch.attended, row, span, plain.weights.output, scratch.q8)
+
+
+@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+def _delta_head(
+    number: int,
+    request: int,
+    head: int,
+    batch: ForwardInput,
+    plan: RowPlan,
+    origins: TokenArray,
+    stored: StoredRows,
+    state: OpenHybridState,
+) -> None:
+    """A head of keys of a request's rows, with the heads of values that it serves."""
+    shape, weights, scratch, buffers = state.shape, state.weights, state.scratch, state.buffers
+    line = batch.requests[request]
+    first, rows, held, made = line[FIRST], line[ROWS], line[HELD], line[MADE]
+    kept = kept_of(batch.requests, request, state.kept)
+    key_size, key_dim, value_dim = shape.key_heads * shape.key_dim, shape.key_dim, shape.value_dim
+    past, kernel = kept.inputs[number, held : held + TAPS], weights.kernel[number]
+    mixed, vectors, key_at = scratch.mixed, buffers.keys_queries, head * key_dim
+    for column, start in ((key_size + key_at, 0), (key_at, key_dim)):
+        convolve(
+            mixed,
+            first,
+            rows,
+            column,
+            past,
+            plan,
+            kernel,
+            buffers.inputs,
+            vectors,
+            key_dim,
+            2 * key_dim,
+            start,
+        )
+    scale = np.float32(1) / np.sqrt(np.float32(key_dim))
+    for row in range(rows):
+        l2_normalise(vectors, 2 * row * key_dim, key_dim, np.float32(1))
+        l2_normalise(vectors, (2 * row + 1) * key_dim, key_dim, scale)
+    window = Window(kept.keys[number], kept.updates[number], kept.totals[number], held)
+    score_rows(first, rows, plan, window, key_at, buffers)
+    stored_from, stored_at = line[STORED_FROM], line[STORED_AT]
+    for repeat in range(shape.value_heads // shape.key_heads):
+        value_head = head * shape.head_stride + repeat * shape.repeat_stride
+        value_at = value_head * value_dim
+        column = 2 * key_size + value_at
+        convolve(
+            mixed,
+            first,
+            rows,
+            column,
+            past,
+            plan,
+            kernel,
+            buffers.inputs,
+            buffers.updates,
+            value_dim,
+            value_dim,
+            0,
+        )
+        _gates(number, value_head, first, rows, plan, window, state)
+        delta_rule(
+            first,
+            rows,
+            plan,
+            origins[first:],
+            made,
+            kept.state[number, value_head],
+            window,
+            value_head,
+            key_at,
+            value_at,
+            buffers,
+        )
+        for row in range(rows):
+            at, to = mixed.shape[1] * (first + row), scratch.out.shape[1] * (first + row)
+            gate_at = at + kernel.shape[1] + value_at
+            norm, eps = weights.norm[number], shape.eps
+            gated_norm(
+                buffers.outputs,
+                row * value_dim,
+                mixed,
+                gate_at,
+                norm,
+                eps,
+                scratch.out,
+                to + value_at,
+            )
+            span = value_at // BLOCK, (value_at + value_dim) // BLOCK
+            quantise_row(scratch.out, first + row, span, weights.out, scratch.out_q8)
+        for row in range(stored_from, rows):
+            to = stored_at + row - stored_from
+            stored.totals[number, to, value_head] = buffers.totals[row]
+            for i in range(value_dim):
+                stored.updates[number, to, value_at + i] = buffers.updates[row, i]
+            _store_inputs(number, to, first + row, column, value_dim, mixed, stored)
+        for back, place in ((1, LAST_AT), (2, BEFORE_AT)):
+            if line[place] != 0:
+                spare = spare_state(batch.requests, request, place, state.kept)
+                _copy(buffers.states[made - back], spare[number, value_head])
+    for row in range(stored_from, rows):
+        to = stored_at + row - stored_from
+        for i in range(key_dim):
+            stored.keys[number, to, key_at + i] = vectors[2 * row, i]
+        _store_inputs(number, to, first + row, key_at, key_dim, mixed, stored)
+        _store_inputs(number, to, first + row, key_size + key_at, key_dim, mixed, stored)
+
+
+@compiled_with(*_PARTS, borrows=True, inner=True)
+def _store_inputs(
+    number: int, to: int, row: int, column: int, width: int, mixed: Floats, stored: StoredRows
+) -> None:
+    for i in range(column, column + width):
+        stored.inputs[number, to, i] = narrow(mixed[row, i], stored.inputs)
+
+
+@compiled_with(simd, borrows=True)
+def _copy(source: Floats, target: Floats) -> None:
+    for at in range(0, source.size, LANES):
+        store(target, at, load(source, at))
+
+
+@compiled_with(*_PARTS, borrows=True, inner=True)
+def _gates(
+    number: int,
+    value_head: int,
+    first: int,
+    rows: int,
+    plan: RowPlan,
+    window: Window,
+    state: OpenHybridState,
+) -> None:
+    """Write a head's betas, and the sums of its gates since its chunk began."""
+    weights, buffers, given = state.weights, state.buffers, state.scratch.betas_gates
+    half = given.shape[1] // 2
+    rate, bias = weights.rate[number, value_head], weights.bias[number, value_head]
+    for row in range(rows):
+        line = plan[first + row]
+        beta = given[first + row, value_head]
+        buffers.betas[row] = np.float32(1 / (1 + math.exp(-beta)))
+        step = given[first + row, half + value_head] + bias
+        step = step if step > 20 else math.log1p(math.exp(step))
+        total, place = np.float32(0), line[PLACE]
+        if place > 0:
+            before = line[ABOVE + place - 1]
+            is_held = before < window.held
+            total = (
+                window.totals[value_head, before]
+                if is_held
+                else buffers.totals[before - window.held]
+            )
+        buffers.totals[row] = total + np.float32(rate * step)

@@ -1,0 +1,65 @@
+"""What rows of a forward follow: computed once, and read by every head of every layer."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.draft_tree import TokenArray
+from accel.models.cpu.delta_net import shape
+from accel.models.cpu.delta_net.shape import CHUNK, TAPS
+from accel.native.numba_cache import compiled_with
+
+RowPlan = NDArray[np.int32]
+"""int32 [rows, 5 + CHUNK], a line for each row: the rows that stand one, two and three before it,
+counted from the first of its request, or from the end of the committed ones, below zero; the state
+that its chunk begins with, 0 for the committed one; its place in the chunk; and the rows before it
+in the chunk, in the order of the text: committed ones of the chunk first, then those of the
+request."""
+
+STATE, PLACE, ABOVE = TAPS, TAPS + 1, TAPS + 2
+COLUMNS = ABOVE + CHUNK
+
+
+@compiled_with(shape, borrows=True)
+def plan_rows(
+    parents: TokenArray, held: int, ends_chunk: bool, plan: RowPlan, origins: TokenArray
+) -> int:
+    """Write the lines of a request's rows, and the last row of each chunk that ends among them.
+
+    parents: int32 [rows], -1 for what follows the committed text; held: committed rows of its
+    chunk; ends_chunk: whether the state after the last row is made, too, where a chunk ends with
+    it. Returns how many states are made. origins: int32 [rows].
+    """
+    made = 0
+    for row in range(len(parents)):
+        parent, line = parents[row], plan[row]
+        line[0] = parent
+        for tap in range(1, TAPS):
+            line[tap] = plan[parent, tap - 1] if parent >= 0 else -1 - tap
+        if parent < 0:
+            line[STATE], line[PLACE] = 0, held
+            for place in range(held):
+                line[ABOVE + place] = place
+            continue
+        above = plan[parent]
+        place = above[PLACE]
+        if place < CHUNK - 1:
+            line[STATE], line[PLACE] = above[STATE], place + 1
+            for before in range(place):
+                line[ABOVE + before] = above[ABOVE + before]
+            line[ABOVE + place] = held + parent
+            continue
+        state = made
+        while state > 0 and origins[state - 1] != parent:
+            state -= 1
+        if state == 0:
+            origins[made] = parent
+            made += 1
+            state = made
+        line[STATE], line[PLACE] = state, 0
+    last = len(parents) - 1
+    if ends_chunk and plan[last, PLACE] == CHUNK - 1:
+        origins[made] = last
+        made += 1
+    return made

@@ -1,0 +1,348 @@
+"""The gated delta rule of a head, row by row (Yang et al. 2024, sections 3.1 and 3.3).
+
+A row's numbers come from the state that its chunk begins with, and from the rows before it in the
+chunk: the rows of the triangular system of the chunkwise form. So they do not depend on which rows
+are computed with it, and in a tree every row has its own path; nothing is copied. With G, the sum
+of the gates since the chunk began, and S, that state::
+
+    u_i = beta_i (v_i - exp(G_i) S k_i - sum over j < i of exp(G_i - G_j) (k_i . k_j) u_j)
+    o_i =               exp(G_i) S q_i + sum over j <= i of exp(G_i - G_j) (q_i . k_j) u_j
+
+The state after a chunk is exp(G) S + the sum of exp(G - G_j) k_j u_j over its rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from accel.draft_tree import TokenArray
+from accel.models.cpu import matmul
+from accel.models.cpu.attention import Floats, Stored
+from accel.models.cpu.delta_net import row_plan
+from accel.models.cpu.delta_net import shape as shapes
+from accel.models.cpu.delta_net.row_plan import ABOVE, PLACE, STATE, RowPlan
+from accel.models.cpu.delta_net.shape import CHUNK, RUN, TAPS, DeltaBuffers
+from accel.models.cpu.matmul import BLOCK, multiply, narrow, wide
+from accel.native import simd
+from accel.native.numba_cache import compiled_with
+from accel.native.simd import (
+    LANES,
+    exp,
+    load,
+    minimum,
+    multiply_add,
+    reduce_add,
+    select_greater,
+    splat,
+    store,
+)
+
+LEAST = np.float32(2.0**-60)
+"""What decays to less counts as nothing: products with it might be denormal, which takes some
+processors a hundred times as long."""
+
+_L2_EPS = np.float32(1e-6)
+
+
+class Window(NamedTuple):
+    """The committed rows of the chunk that is under way, in a layer.
+
+    keys: [CHUNK, key_size]; updates: [CHUNK, value_size]; totals: [value_heads, CHUNK].
+    """
+
+    keys: Floats
+    updates: Floats
+    totals: Floats
+    held: int
+
+
+@compiled_with(borrows=True)
+def decay(gate: float) -> float:
+    """exp of a sum of gates, zero where that is next to nothing."""
+    found = np.float32(math.exp(gate))
+    return found if found > LEAST else np.float32(0)
+
+
+@compiled_with(simd, matmul, shapes, row_plan, borrows=True)
+def convolve(
+    mixed: Floats,
+    first: int,
+    rows: int,
+    column: int,
+    past: Stored,
+    plan: RowPlan,
+    kernel: Floats,
+    inputs: Floats,
+    given: Floats,
+    width: int,
+    step: int,
+    start: int,
+) -> None:
+    """Write silu of the causal convolution of some channels, from ``column`` on, ``width`` of them.
+
+    mixed: [all rows, >= channels], the request's from ``first`` on; past: the three rows before
+    them, [3, channels], of the dtype that inputs are rounded to; kernel: [4, channels]; row i is
+    written from flat index i * ``step`` + ``start`` of ``given`` on.
+    """
+    stride = inputs.shape[1]
+    for row in range(TAPS):
+        for i in range(width):
+            inputs[row, i] = wide(past[row, column + i])
+    for row in range(rows):
+        for i in range(width):
+            inputs[TAPS + row, i] = wide(narrow(mixed[first + row, column + i], past))
+    channels, one, zero = kernel.shape[1], splat(np.float32(1)), splat(np.float32(0))
+    most = splat(np.float32(87))
+    for row in range(rows):
+        line, own = plan[first + row], (TAPS + row) * stride
+        near, mid, far = (
+            (TAPS + line[0]) * stride,
+            (TAPS + line[1]) * stride,
+            (TAPS + line[2]) * stride,
+        )
+        for i in range(0, width, LANES):
+            at = column + i
+            total = load(inputs, far + i) * load(kernel, at)
+            total = multiply_add(load(inputs, mid + i), load(kernel, channels + at), total)
+            total = multiply_add(load(inputs, near + i), load(kernel, 2 * channels + at), total)
+            total = multiply_add(load(inputs, own + i), load(kernel, 3 * channels + at), total)
+            silu = total / (one + exp(minimum(zero - total, most)))
+            store(given, row * step + start + i, silu)
+
+
+@compiled_with(simd, borrows=True)
+def l2_normalise(vectors: Floats, at: int, size: int, factor: float) -> None:
+    """Divide a vector by its length, and multiply it by a factor."""
+    total = splat(np.float32(0))
+    for i in range(0, size, LANES):
+        value = load(vectors, at + i)
+        total = multiply_add(value, value, total)
+    scale = splat(np.float32(np.float32(factor) / np.sqrt(reduce_add(total) + _L2_EPS)))
+    for i in range(0, size, LANES):
+        store(vectors, at + i, load(vectors, at + i) * scale)
+
+
+@compiled_with(simd, shapes, row_plan, borrows=True)
+def score_rows(
+    first: int, rows: int, plan: RowPlan, window: Window, key_at: int, buffers: DeltaBuffers
+) -> None:
+    """Write the products of each row's key and query with the keys before it in its chunk, and with
+    its own. key_at: where the head begins in a row of the window's keys."""
+    vectors = buffers.keys_queries
+    size, key_size = vectors.shape[1], window.keys.shape[1]
+    for row in range(rows):
+        line, key = plan[first + row], 2 * row * size
+        query = key + size
+        for place in range(line[PLACE] + 1):
+            before = line[ABOVE + place] if place < line[PLACE] else window.held + row
+            of_keys, of_queries = splat(np.float32(0)), splat(np.float32(0))
+            if before < window.held:
+                at = before * key_size + key_at
+                for i in range(0, size, LANES):
+                    value = load(window.keys, at + i)
+                    of_keys = multiply_add(load(vectors, key + i), value, of_keys)
+                    of_queries = multiply_add(load(vectors, query + i), value, of_queries)
+            else:
+                at = 2 * (before - window.held) * size
+                for i in range(0, size, LANES):
+                    value = load(vectors, at + i)
+                    of_keys = multiply_add(load(vectors, key + i), value, of_keys)
+                    of_queries = multiply_add(load(vectors, query + i), value, of_queries)
+            buffers.key_scores[row, place] = reduce_add(of_keys)
+            buffers.query_scores[row, place] = reduce_add(of_queries)
+
+
+@compiled_with(simd, matmul, shapes, borrows=True)
+def make_state(
+    before: Floats,
+    window: Window,
+    head: int,
+    key_at: int,
+    update_at: int,
+    buffers: DeltaBuffers,
+    after: Floats,
+) -> None:
+    """Write the state after the chunk of the rows in ``buffers.path``: committed ones first, then
+    those of the request. before, after: [value_dim / 32, key_dim, 32]."""
+    vectors, path, totals = buffers.keys_queries, buffers.path, buffers.totals
+    size, width, held = vectors.shape[1], buffers.updates.shape[1], window.held
+    last = path[CHUNK - 1]
+    total = window.totals[head, last] if last < held else totals[last - held]
+    for place in range(CHUNK):
+        row = path[place]
+        if row < held:
+            weight = decay(total - window.totals[head, row])
+            for i in range(size):
+                buffers.chunk_keys[i, place] = window.keys[row, key_at + i] * weight
+            for i in range(width):
+                value = window.updates[row, update_at + i]
+                buffers.chunk_updates[i // BLOCK, place, i % BLOCK] = value
+        else:
+            row -= held
+            weight = decay(total - totals[row])
+            for i in range(size):
+                buffers.chunk_keys[i, place] = vectors[2 * row, i] * weight
+            for i in range(width):
+                value = buffers.updates[row, i]
+                buffers.chunk_updates[i // BLOCK, place, i % BLOCK] = value
+    blocks, added = width // BLOCK, buffers.added
+    multiply(buffers.chunk_keys, 0, size, buffers.chunk_updates, blocks, CHUNK, added, 0)
+    kept, zero, least = splat(decay(total)), splat(np.float32(0)), splat(LEAST)
+    for block in range(blocks):
+        for i in range(size):
+            for column in range(0, BLOCK, LANES):
+                at = (block * size + i) * BLOCK + column
+                value = load(added, i * width + block * BLOCK + column)
+                value = multiply_add(load(before, at), kept, value)
+                large = select_greater(value, least, value)
+                store(after, at, large + select_greater(zero - value, least, value))
+
+
+@compiled_with(simd, shapes, row_plan, borrows=True)
+def _update_row(
+    line: RowPlan,
+    row: int,
+    product: int,
+    window: Window,
+    head: int,
+    update_at: int,
+    buffers: DeltaBuffers,
+) -> None:
+    """Write a row's update in place of its value, and its output. product: the row of the state's
+    products with its key, before that with its query."""
+    totals, weights, updates = buffers.totals, buffers.weights, buffers.updates
+    place, width, held = line[PLACE], updates.shape[1], window.held
+    total, value_size = totals[row], window.updates.shape[1]
+    for above in range(place):
+        before = line[ABOVE + above]
+        other = window.totals[head, before] if before < held else totals[before - held]
+        weights[0, above] = total - other
+    least, scores = splat(LEAST), row * CHUNK
+    for above in range(0, place, LANES):
+        kept = exp(load(weights, above))
+        kept = select_greater(kept, least, kept)
+        store(weights, CHUNK + above, kept * load(buffers.key_scores, scores + above))
+        store(weights, 2 * CHUNK + above, kept * load(buffers.query_scores, scores + above))
+    kept, beta = splat(decay(total)), splat(buffers.betas[row])
+    own = splat(buffers.query_scores[row, place])
+    for column in range(0, width, 2 * LANES):
+        other_column = column + LANES
+        key_at = product * width + column
+        query_at = key_at + width
+        seen, seen_too = (
+            load(buffers.products, key_at) * kept,
+            load(buffers.products, key_at + LANES) * kept,
+        )
+        found, found_too = (
+            load(buffers.products, query_at) * kept,
+            load(buffers.products, query_at + LANES) * kept,
+        )
+        for above in range(place):
+            before = line[ABOVE + above]
+            by_key, by_query = splat(weights[1, above]), splat(weights[2, above])
+            if before < held:
+                at = before * value_size + update_at + column
+                one, two = load(window.updates, at), load(window.updates, at + LANES)
+            else:
+                at = (before - held) * width + column
+                one, two = load(updates, at), load(updates, at + LANES)
+            seen, seen_too = multiply_add(one, by_key, seen), multiply_add(two, by_key, seen_too)
+            found = multiply_add(one, by_query, found)
+            found_too = multiply_add(two, by_query, found_too)
+        at = row * width
+        one = (load(updates, at + column) - seen) * beta
+        two = (load(updates, at + other_column) - seen_too) * beta
+        store(updates, at + column, one)
+        store(updates, at + other_column, two)
+        store(buffers.outputs, at + column, multiply_add(one, own, found))
+        store(buffers.outputs, at + other_column, multiply_add(two, own, found_too))
+
+
+@compiled_with(simd, matmul, shapes, row_plan, borrows=True)
+def delta_rule(
+    first: int,
+    rows: int,
+    plan: RowPlan,
+    origins: TokenArray,
+    made: int,
+    committed: Floats,
+    window: Window,
+    head: int,
+    key_at: int,
+    update_at: int,
+    buffers: DeltaBuffers,
+) -> None:
+    """Compute a head of a request's rows, whose keys, queries, scores, values, betas and sums of
+    gates are in the buffers: outputs, updates in place of values, and the states after the ``made``
+    chunks that end with the rows in ``origins``."""
+    blocks, size = committed.shape[0], committed.shape[1]
+    ready, begin = 0, 0
+    while begin < rows:
+        state, end = plan[first + begin, STATE], begin + 1
+        while end < min(rows, begin + RUN) and plan[first + end, STATE] == state:
+            end += 1
+        while ready < state:
+            line = plan[first + origins[ready]]
+            origin = window.held + origins[ready]
+            _make_next(ready, origin, line, committed, window, head, key_at, update_at, buffers)
+            ready += 1
+        at_start = committed if state == 0 else buffers.states[state - 1]
+        products = buffers.products
+        vectors, count = buffers.keys_queries, 2 * (end - begin)
+        multiply(vectors, 2 * begin, count, at_start, blocks, size, products, 0)
+        for row in range(begin, end):
+            line = plan[first + row]
+            _update_row(line, row, 2 * (row - begin), window, head, update_at, buffers)
+        begin = end
+    while ready < made:
+        line, origin = plan[first + origins[ready]], window.held + origins[ready]
+        _make_next(ready, origin, line, committed, window, head, key_at, update_at, buffers)
+        ready += 1
+
+
+@compiled_with(simd, matmul, shapes, row_plan, borrows=True)
+def _make_next(
+    ready: int,
+    origin: int,
+    line: RowPlan,
+    committed: Floats,
+    window: Window,
+    head: int,
+    key_at: int,
+    update_at: int,
+    buffers: DeltaBuffers,
+) -> None:
+    """Make the state after the chunk that ends with a row."""
+    for place in range(CHUNK - 1):
+        buffers.path[place] = line[ABOVE + place]
+    buffers.path[CHUNK - 1] = origin
+    before = committed if line[STATE] == 0 else buffers.states[line[STATE] - 1]
+    make_state(before, window, head, key_at, update_at, buffers, buffers.states[ready])
+
+
+@compiled_with(simd, borrows=True)
+def gated_norm(
+    outputs: Floats,
+    at: int,
+    gates: Floats,
+    gate_at: int,
+    weight: Floats,
+    eps: float,
+    given: Floats,
+    to: int,
+) -> None:
+    """Write the RMS norm of a head's output times silu of its gate."""
+    size, total = len(weight), splat(np.float32(0))
+    one, zero, most = splat(np.float32(1)), splat(np.float32(0)), splat(np.float32(87))
+    for i in range(0, size, LANES):
+        value = load(outputs, at + i)
+        total = multiply_add(value, value, total)
+    mean = reduce_add(total) / np.float32(size)
+    scale = splat(np.float32(1) / np.sqrt(mean + np.float32(eps)))
+    for i in range(0, size, LANES):
+        gate = load(gates, gate_at + i)
+        silu = gate / (one + exp(minimum(zero - gate, most)))
+        store(given, to + i, load(outputs, at + i) * scale * load(weight, i) * silu)
