@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from accel import infilling
+from accel.batch import chain_batch
 from accel.drafting.copy import kernels as copy_kernels
 from accel.drafting.retrieval import kernels as retrieval_kernels
+from accel.files.gguf.architecture import HYBRIDS
 from accel.files.gguf.file import is_gguf
 from accel.model_options import KvType
 from accel.models.cpu import forward, gguf_decoder
+from accel.models.cpu.delta_net.forward import hybrid_forward
 from accel.models.cpu.quantised import product
 from accel.models.cpu.quantised.instruction_sets import chosen, is_fast, layout_of
 from accel.models.cpu.quantised.packed_layouts import LAYOUTS, PackedLayout
 from accel.models.device import is_on_cpu
+from accel.models.model_file import model_file
 from accel.native.numba_cache import is_cached
 from accel.verification import choosing, gumbel_sampling
 
@@ -42,8 +47,9 @@ def parts_of(
     }
     may_be_ours = model is None or is_gguf(Path(model))
     if as_stored and may_be_ours and is_fast() and _is_cpu(device):
-        has_products = is_cached(product.multiply_packed)
-        parts["forward"] = forward.forward if has_products else product.multiply_packed
+        is_hybrid = model is not None and model_file(Path(model)).family in HYBRIDS
+        name, whole = ("hybrid", hybrid_forward) if is_hybrid else ("forward", forward.forward)
+        parts[name] = whole if is_cached(product.multiply_packed) else product.multiply_packed
     return parts
 
 
@@ -56,13 +62,13 @@ def _is_cpu(device: str) -> bool:
     return device_of(device).type == "cpu"
 
 
-def _compile_forward(kv_type: KvType, file: Path | None) -> None:
+def _compile_forward(kv_type: KvType, file: Path | None, *, is_hybrid: bool = False) -> None:
     import numpy as np
 
     from accel.engine import Engine
     from accel.models.costs.forward_costs import ForwardCosts
-    from accel.models.cpu.llama import CompiledLlama
-    from accel.models.cpu.smallest_decoder import smallest_decoder
+    from accel.models.cpu.opening import compiled_model
+    from accel.models.cpu.smallest_decoder import smallest_decoder, smallest_hybrid
     from accel.planning.planner import AdaptivePlanner
     from accel.text.tokenizer import Tokenizer
 
@@ -73,7 +79,11 @@ def _compile_forward(kv_type: KvType, file: Path | None) -> None:
             # Another forward computes it.
             return
     compile_products(layouts)
-    model = CompiledLlama(smallest_decoder(), kv_type)
+    model = compiled_model(smallest_hybrid() if is_hybrid else smallest_decoder(), kv_type)
+    if is_hybrid:
+        # Where a chunk ends in a tree, and as a text is written.
+        model.forward(chain_batch(np.zeros(40, np.int32), 0), [cache := model.new_cache(64)])
+        cache.commit(range(40))
     costs = ForwardCosts([512], [1, 64], np.array([[1e-3, 4e-3]]))
     # Any tokenizer will do.
     tokenizer = Tokenizer('{"model": {"type": "BPE", "vocab": {}, "merges": []}}')
@@ -109,6 +119,7 @@ def _compile_sampling(*_arguments: Any) -> None:
 
 _COMPILE: dict[str, Callable[[KvType, Path | None], None]] = {
     "forward": _compile_forward,
+    "hybrid": partial(_compile_forward, is_hybrid=True),
     "retrieval": _compile_retrieval,
     "edits": _compile_edits,
     "sampling": _compile_sampling,
@@ -117,7 +128,7 @@ _COMPILE: dict[str, Callable[[KvType, Path | None], None]] = {
 KV_TYPES: tuple[KvType, ...] = get_args(KvType)
 """What a forward is compiled for."""
 
-SECONDS = {"forward": 18.0, "retrieval": 17.0, "edits": 13.0, "sampling": 11.0}
+SECONDS = {"forward": 18.0, "hybrid": 40.0, "retrieval": 17.0, "edits": 13.0, "sampling": 11.0}
 """About how long a core takes for a part."""
 
 

@@ -10,9 +10,11 @@ from accel.files.hybrid import KERNEL, Hybrid, gated_query_rows, head_rows, turn
 KINDS = "qwen3_5", "qwen3_5_text"
 """Model types, with a vision part and without."""
 
-PASSED_OVER = "mtp.", "visual."
-"""How the names of tensors begin that our forward has no use for: those that guess several tokens,
-and those that see."""
+PASSED_OVER = {
+    "mtp.": "layers that guess several tokens",
+    "visual.": "the part that sees pictures",
+}
+"""How the names of tensors begin that our forward has no use for, and what they are."""
 
 RowOrders = dict[str, Any]
 """By the name of a weight the rows of its tensor that are its own, int64, in order."""
@@ -30,9 +32,14 @@ def text_config(config: dict[str, Any]) -> dict[str, Any]:
 
 def text_name(name: str) -> str:
     """A tensor's name in a model that is text alone; empty for one that is passed over."""
-    name = name.replace("model.language_model.", "model.", 1)
-    bare = name.removeprefix("model.")
-    return "" if bare.startswith(PASSED_OVER) else name
+    if any(is_of(name, part) for part in PASSED_OVER):
+        return ""
+    return name.replace("model.language_model.", "model.", 1)
+
+
+def is_of(name: str, part: str) -> bool:
+    """Whether a tensor of this name is of a part that is passed over."""
+    return name.removeprefix("model.").startswith(part)
 
 
 def read_hybrid(config: dict[str, Any], head_dim: int) -> Hybrid:

@@ -19,7 +19,8 @@ from typing import Any
 from accel import torch_extra
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.files.folder_architecture import FolderArchitecture, folder_architecture
-from accel.files.gguf.architecture import ADVICE, Architecture, read_architecture
+from accel.files.folder_hybrid import PASSED_OVER, is_of, text_config
+from accel.files.gguf.architecture import ADVICE, HYBRIDS, Architecture, read_architecture
 from accel.files.gguf.block_types import SMALL_BLOCK
 from accel.files.gguf.file import SETTLED_NS, GgufFile, is_gguf
 from accel.files.gguf.metadata import AGAIN, StringArray
@@ -58,6 +59,9 @@ class ModelFile(ABC):
     licence = ""
     has_template = False
     """Whether it has a chat template."""
+
+    passed_over = ""
+    """What of it nobody here computes, in words."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -134,6 +138,8 @@ class GgufModel(ModelFile):
         self.context_tokens = self._number("context_length")
         self.licence = about.text("general.license") or ""
         self.has_template = bool(about.text("tokenizer.chat_template"))
+        if self._number("nextn_predict_layers"):
+            self.passed_over = PASSED_OVER["mtp."]
 
     @cached_property
     def architecture(self) -> Architecture:
@@ -227,11 +233,13 @@ class GgufModel(ModelFile):
         return isinstance(tokens, StringArray) and _has_fill_names(tokens.data)
 
     def token_bytes(self, dtype: str, kv_type: str) -> int:
-        heads = self._number("attention.head_count")
+        heads, layers = self._number("attention.head_count"), self._number("block_count")
+        if (interval := self._number("full_attention_interval")) and self.family in HYBRIDS:
+            layers //= interval
         width = self._number("embedding_length")
         depth = self._number("attention.key_length") or (width // heads if heads else 0)
         kv_heads = self._number("attention.head_count_kv") or heads
-        return token_bytes(self._number("block_count"), kv_heads, depth, dtype, kv_type)
+        return token_bytes(layers, kv_heads, depth, dtype, kv_type)
 
     def weight_bytes(self, dtype: str) -> float:
         if dtype != "int8":
@@ -271,8 +279,9 @@ class FolderModel(ModelFile):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._config = _object_in(path / "config.json")
-        self.family = str(self._config.get("model_type", ""))
+        whole = _object_in(path / "config.json")
+        self._config = text_config(whole)
+        self.family = str(whole.get("model_type", ""))
         self.context_tokens = self._number("max_position_embeddings")
         self.licence = _licence(path / "README.md")
         templates = _object_in(path / "tokenizer_config.json").get("chat_template")
@@ -302,6 +311,12 @@ class FolderModel(ModelFile):
     @property
     def has_compiled_forward(self) -> bool:
         return self.architecture is not None
+
+    @property
+    def passed_over(self) -> str:  # type: ignore[override]
+        names = [name for file in self.files for name in read_header(file)]
+        found = {what for name in names for part, what in PASSED_OVER.items() if is_of(name, part)}
+        return " and ".join(sorted(found))
 
     @cached_property
     def _is_sound(self) -> bool:
@@ -337,7 +352,10 @@ class FolderModel(ModelFile):
         heads = self._number("num_attention_heads")
         depth = self._number("head_dim") or self._number("hidden_size") // max(heads, 1)
         kv_heads = self._number("num_key_value_heads") or heads
-        return token_bytes(self._number("num_hidden_layers"), kv_heads, depth, dtype, kv_type)
+        layers, kinds = self._number("num_hidden_layers"), self._config.get("layer_types")
+        if isinstance(kinds, list) and "linear_attention" in kinds:
+            layers = kinds.count("full_attention")
+        return token_bytes(layers, kv_heads, depth, dtype, kv_type)
 
     def _number(self, key: str) -> int:
         return _count(self._config.get(key))

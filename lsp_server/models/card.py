@@ -27,8 +27,8 @@ class ModelCard:
     store: the first that has it; bits: of a weight, on average; nbytes: of all files, 0 where
     unknown; does: of ``fim``, ``left``, ``edit``, ``next-edit``, ``apply``; kv_bytes: of one token,
     in 16 bits; content: the same for the same bytes, and for some others; terms: what its licence
-    does not allow; purpose: what it is good for; problem: why it cannot be opened; speed: None
-    where unknown."""
+    does not allow; purpose: what it is good for; problem: why it cannot be opened; passed_over:
+    what of it is not used; speed: None where unknown."""
 
     name: str = ""
     also: tuple[str, ...] = ()
@@ -46,6 +46,7 @@ class ModelCard:
     terms: str = ""
     purpose: str = ""
     problem: str = ""
+    passed_over: str = ""
     speed: Speed | None = None
 
     @property

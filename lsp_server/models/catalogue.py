@@ -22,7 +22,7 @@ from lsp_server.shared.errors import RedraftError
 from operating_system.files import write_private
 from operating_system.folders import cache_folder
 
-VERSION = 5
+VERSION = 6
 """Of what is kept."""
 _MOST_FOLDERS = 6
 """Of a path in the name of a model."""

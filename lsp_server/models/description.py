@@ -58,6 +58,7 @@ def _from_header(card: ModelCard, found: ModelFile) -> ModelCard:
         licence=found.licence,
         does=tuple(name for name, can in does.items() if can),
         kv_bytes=found.token_bytes("bf16", "f16"),
+        passed_over=found.passed_over,
         content=_content(found.files),
     )
 

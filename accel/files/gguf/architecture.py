@@ -43,6 +43,7 @@ FAMILIES = {
     "qwen35": Family(is_interleaved=False, norms_heads=True, is_hybrid=True),
 }
 """SmolLM and Mistral call themselves ``llama``."""
+HYBRIDS = frozenset(name for name, family in FAMILIES.items() if family.is_hybrid)
 
 _STATE = "ssm.state_size"
 _FOREIGN = {

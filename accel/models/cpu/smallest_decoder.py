@@ -2,17 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from accel.files.rope import rope_frequencies, rope_table
 from accel.models.cpu.attention import Shape
 from accel.models.cpu.decoder import Decoder, descriptors_of
+from accel.models.cpu.delta_net.shape import TAPS, DeltaShape
+from accel.models.cpu.delta_net.weights import DeltaWeights
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.weights import Weights
 
 _FILE_TYPE = "Q8_0"
+
+
+def smallest_hybrid() -> Decoder:
+    """The same with a layer of gated DeltaNet before it."""
+    plain = smallest_decoder()
+    both = {
+        name: np.concatenate([getattr(plain.weights, name)] * 2)
+        for name in ("attention_norm", "mlp_norm", "gate_up", "down")
+    }
+    one, ones = plain.weights.output, np.ones((1, BLOCK), np.float32)
+    delta = DeltaWeights(
+        kinds=np.array([-1, 0]),
+        output_gate=one,
+        mixed=np.concatenate([one] * 4, 1),
+        out=one,
+        betas_gates=np.zeros((1, 2, BLOCK, BLOCK), np.float32),
+        kernel=np.zeros((1, TAPS + 1, 3 * BLOCK), np.float32),
+        rate=np.zeros((1, 1), np.float32),
+        bias=np.zeros((1, 1), np.float32),
+        norm=ones,
+    )
+    shape = DeltaShape(1, 1, BLOCK, BLOCK, 1, 1, plain.shape.eps)
+    weights = plain.weights._replace(**both, query_norm=ones, key_norm=ones)
+    return replace(plain, weights=weights, delta=delta, delta_shape=shape)
 
 
 def smallest_decoder() -> Decoder:

@@ -161,6 +161,8 @@ def _about(model: ModelCard, chosen: dict[str, str], free: int) -> list[str]:
         *([f"also called {', '.join(model.also)}"] if model.also else []),
         *model_facts(model),
     ]
+    if model.passed_over:
+        lines.append(f"not used: {model.passed_over}")
     if purposes := [purpose for purpose, path in chosen.items() if path in places]:
         lines.append(f"chosen for {', '.join(purposes)}")
     if not model.fits(free):

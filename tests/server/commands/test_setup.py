@@ -156,11 +156,11 @@ def on_machine(monkeypatch: pytest.MonkeyPatch, home: Path, free: int, bytes_per
     ("free", "bytes_per_s", "name", "for_edits"),
     [
         (GB // 2, 4 * GB, "default", None),
-        (2 * GB, 10 * GB, "default", None),
-        (8 * GB, 20 * GB, "default", "qwen2.5-coder-1.5b-instruct"),
-        (2 * GB, 60 * GB, "qwen2.5-coder-0.5b", None),
-        (16 * GB, 60 * GB, "qwen2.5-coder-0.5b", "qwen3-4b"),
-        (64 * GB, 300 * GB, "qwen2.5-coder-1.5b", "qwen2.5-coder-7b-instruct"),
+        (2 * GB, 10 * GB, "default", "qwen3.5-0.8b"),
+        (8 * GB, 20 * GB, "default", "qwen3.5-2b"),
+        (2 * GB, 60 * GB, "qwen3.5-0.8b", None),
+        (16 * GB, 60 * GB, "qwen3.5-0.8b", "qwen3.5-4b"),
+        (64 * GB, 300 * GB, "qwen3.5-4b", "qwen2.5-coder-7b-instruct"),
     ],
 )
 def test_memory_and_speed_decide_what_is_offered(
@@ -183,7 +183,7 @@ def test_the_default_that_is_here_does_not_stand_before_a_better_one(
     default = here("redraft-default-135m", GB // 7, does=("fim", "left", "edit"))
     default = replace(default, paths=(Path("/nowhere") / DEFAULT_FILE,))
     on_machine(monkeypatch, home, 16 * GB, 60 * GB)
-    assert recommended([default], all_offered()).name == "qwen2.5-coder-0.5b"
+    assert recommended([default], all_offered()).name == "qwen3.5-0.8b"
     on_machine(monkeypatch, home, GB // 2, 4 * GB)
     found = recommended([default], all_offered())
     assert (found.name, found.fetch) == ("redraft-default-135m", False)
@@ -297,7 +297,7 @@ def test_another_model_for_edits_is_chosen_where_the_user_wants_it(
     assert (fetched, read_choices().edits) == ([], "")
     answered(monkeypatch, "", "y")
     assert main(["setup", "--folder", str(weights)]) == 0
-    assert (fetched, read_choices().edits) == (["qwen2.5-coder-1.5b-instruct"], "/x")
+    assert (fetched, read_choices().edits) == (["qwen3.5-2b"], "/x")
     assert read_choices().completion == str(weights / "coder.gguf")
     assert trials == [str(weights / "coder.gguf")] * 2
 

@@ -83,7 +83,7 @@ def test_our_own_manifest_names_what_was_checked() -> None:
     assert models[0].file == DEFAULT_FILE
     assert models[0].base is not None
     assert models[0].base.adapter_file.is_file()
-    assert len({model.name for model in models}) == len(models) == 16
+    assert len({model.name for model in models}) == len(models) == 19
     assert len({model.file for model in models}) == len(models)
     names = [name for model in models for name in model.names]
     assert len(set(names)) == len(names)
