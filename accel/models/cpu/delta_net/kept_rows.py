@@ -3,7 +3,7 @@ leaves its rows until some of them become text."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -14,11 +14,12 @@ from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.request_table import RequestTable, _array_at
 from accel.native.aligned_memory import zeros
 
-if TYPE_CHECKING:
-    from accel.models.cpu.delta_net.cache import HybridCache
-
 STATE_AT, KEYS_AT, UPDATES_AT, TOTALS_AT, INPUTS_AT, HELD = range(12, 18)
 STORED_AT, STORED_FROM, MADE, LAST_AT, BEFORE_AT = range(18, 23)
+"""What a request's line has beside that of ``request_table``: where its kept rows are, how many of
+them it holds, the row of the store from which on those from ``STORED_FROM`` on are written, the
+chunks that end among its rows, and where the states after the last of them and the one before
+belong, which a prompt keeps, 0 for nowhere."""
 
 
 class KeptRows(NamedTuple):
@@ -72,17 +73,6 @@ class StoredRows(NamedTuple):
         sizes = shape.key_size, shape.value_size, shape.value_heads
         inputs = zeros((layers, rows, shape.channels), dtype)
         return cls(inputs, *(zeros((layers, rows, size), np.float32) for size in sizes))
-
-
-def more_of_line(
-    cache: HybridCache, stored_at: int, stored_from: int, made: int, *, is_prompt: bool
-) -> list[int]:
-    """What a request's line has beside that of ``request_table``: where its kept rows are, how many
-    of them it holds, the row of the store from which on those from ``stored_from`` on are written,
-    the chunks that end among its rows, and where the states after the last of them and the one
-    before belong, which a prompt keeps, 0 for nowhere."""
-    spare = cache.spare_addresses(made) if is_prompt else (0, 0)
-    return [*cache.kept_addresses, cache.held, stored_at, stored_from, made, *spare]
 
 
 @njit(nogil=True, inline="always")

@@ -17,7 +17,7 @@ from accel.models.cpu.attention import Floats
 from accel.models.cpu.decoder import Decoder
 from accel.models.cpu.delta_net.cache import HybridCache, LastRows
 from accel.models.cpu.delta_net.forward import close_chunk, hybrid_forward, num_hybrid_steps
-from accel.models.cpu.delta_net.kept_rows import KeptRows, StoredRows, more_of_line
+from accel.models.cpu.delta_net.kept_rows import KeptRows, StoredRows
 from accel.models.cpu.delta_net.row_plan import COLUMNS, plan_rows
 from accel.models.cpu.delta_net.shape import CHUNK, TAPS, DeltaBuffers
 from accel.models.cpu.delta_net.thread_state import HybridState, hybrid_state_of
@@ -77,7 +77,9 @@ class CompiledHybrid(CompiledLlama):
             # Of a prompt all becomes text, and nobody goes back to what is before the last chunks.
             chunks = made if is_prompt else 0
             stored_from = max(max(chunks - 1, min(chunks, 1)) * CHUNK - cache.held - TAPS, 0)
-            line.extend(more_of_line(cache, stored_at, stored_from, made, is_prompt=is_prompt))
+            spare = cache.spare_addresses(made) if is_prompt else (0, 0)
+            line.extend([*cache.kept_addresses, cache.held])
+            line.extend([stored_at, stored_from, made, *spare])
             places.append((cache, stored_at, stored_from, chunks))
             first, stored_at = first + count, stored_at + count - stored_from
             most_made = max(most_made, made)
