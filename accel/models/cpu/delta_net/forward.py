@@ -27,7 +27,7 @@ from accel.models.cpu.delta_net import thread_state as hybrid_state
 from accel.models.cpu.delta_net.kept_rows import KeptRows, StoredRows
 from accel.models.cpu.delta_net.layers import compute_hybrid, num_hybrid_items
 from accel.models.cpu.delta_net.row_plan import RowPlan
-from accel.models.cpu.delta_net.rule import Window, make_state
+from accel.models.cpu.delta_net.rule import ChunkRows, make_state
 from accel.models.cpu.delta_net.shape import CHUNK, DeltaBuffers, DeltaShape
 from accel.models.cpu.delta_net.thread_state import OpenHybridState, opened_hybrid
 from accel.models.cpu.forward import _compute_output, _num_output_items, num_steps
@@ -133,7 +133,7 @@ def close_chunk(kept: KeptRows, shape: DeltaShape, buffers: DeltaBuffers, after:
         buffers.path[place] = place
     share = shape.value_heads // shape.key_heads
     for layer in range(len(after)):
-        window = Window(kept.keys[layer], kept.updates[layer], kept.totals[layer], CHUNK)
+        window = ChunkRows(kept.keys[layer], kept.updates[layer], kept.totals[layer], CHUNK)
         for key_head in range(shape.key_heads):
             for repeat in range(share):
                 head = key_head * shape.head_stride + repeat * shape.repeat_stride

@@ -25,7 +25,7 @@ from accel.models.cpu.delta_net.kept_rows import (
 )
 from accel.models.cpu.delta_net.row_plan import ABOVE, PLACE, RowPlan
 from accel.models.cpu.delta_net.rule import (
-    Window,
+    ChunkRows,
     convolve,
     delta_rule,
     gated_norm,
@@ -231,7 +231,7 @@ def _delta_head(
     for row in range(rows):
         l2_normalise(vectors, 2 * row * key_dim, key_dim, np.float32(1))
         l2_normalise(vectors, (2 * row + 1) * key_dim, key_dim, scale)
-    window = Window(kept.keys[number], kept.updates[number], kept.totals[number], held)
+    window = ChunkRows(kept.keys[number], kept.updates[number], kept.totals[number], held)
     score_rows(first, rows, plan, window, key_at, buffers)
     stored_from, stored_at = line[STORED_FROM], line[STORED_AT]
     for repeat in range(shape.value_heads // shape.key_heads):
@@ -321,7 +321,7 @@ def _gates(
     first: int,
     rows: int,
     plan: RowPlan,
-    window: Window,
+    window: ChunkRows,
     state: OpenHybridState,
 ) -> None:
     """Write a head's betas, and the sums of its gates since its chunk began."""

@@ -47,7 +47,7 @@ processors a hundred times as long."""
 _L2_EPS = np.float32(1e-6)
 
 
-class Window(NamedTuple):
+class ChunkRows(NamedTuple):
     """The committed rows of the chunk that is under way, in a layer.
 
     keys: [CHUNK, key_size]; updates: [CHUNK, value_size]; totals: [value_heads, CHUNK].
@@ -127,7 +127,7 @@ def l2_normalise(vectors: Floats, at: int, size: int, factor: float) -> None:
 
 @compiled_with(simd, shapes, row_plan, borrows=True)
 def score_rows(
-    first: int, rows: int, plan: RowPlan, window: Window, key_at: int, buffers: DeltaBuffers
+    first: int, rows: int, plan: RowPlan, window: ChunkRows, key_at: int, buffers: DeltaBuffers
 ) -> None:
     """Write the products of each row's key and query with the keys before it in its chunk, and with
     its own. key_at: where the head begins in a row of the window's keys."""
@@ -158,7 +158,7 @@ def score_rows(
 @compiled_with(simd, matmul, shapes, borrows=True)
 def make_state(
     before: Floats,
-    window: Window,
+    window: ChunkRows,
     head: int,
     key_at: int,
     update_at: int,
@@ -206,7 +206,7 @@ def _update_row(
     line: RowPlan,
     row: int,
     product: int,
-    window: Window,
+    window: ChunkRows,
     head: int,
     update_at: int,
     buffers: DeltaBuffers,
@@ -269,7 +269,7 @@ def delta_rule(
     origins: TokenArray,
     made: int,
     committed: Floats,
-    window: Window,
+    window: ChunkRows,
     head: int,
     key_at: int,
     update_at: int,
@@ -309,7 +309,7 @@ def _make_next(
     origin: int,
     line: RowPlan,
     committed: Floats,
-    window: Window,
+    window: ChunkRows,
     head: int,
     key_at: int,
     update_at: int,
