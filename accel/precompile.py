@@ -17,6 +17,7 @@ from accel import infilling
 from accel.batch import chain_batch
 from accel.drafting.copy import kernels as copy_kernels
 from accel.drafting.retrieval import kernels as retrieval_kernels
+from accel.errors import ModelError
 from accel.files.gguf.architecture import HYBRIDS
 from accel.files.gguf.file import is_gguf
 from accel.model_options import KvType
@@ -47,10 +48,18 @@ def parts_of(
     }
     may_be_ours = model is None or is_gguf(Path(model))
     if as_stored and may_be_ours and is_fast() and _is_cpu(device):
-        is_hybrid = model is not None and model_file(Path(model)).family in HYBRIDS
+        is_hybrid = model is not None and _is_hybrid(Path(model))
         name, whole = ("hybrid", hybrid_forward) if is_hybrid else ("forward", forward.forward)
         parts[name] = whole if is_cached(product.multiply_packed) else product.multiply_packed
     return parts
+
+
+def _is_hybrid(model: Path) -> bool:
+    try:
+        return model_file(model).family in HYBRIDS
+    except ModelError:
+        # Who opens it says what is wrong with it.
+        return False
 
 
 def _is_cpu(device: str) -> bool:
