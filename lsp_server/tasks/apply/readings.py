@@ -196,6 +196,10 @@ def _lead(
     is_beginning = snippet.open_top and not snippet.open_end and not defined_name(first)
     if is_beginning and not regions[0][0] and best.spans[0][0]:
         return MARGIN + NEXT_TO_TOP
+    # A snippet that says what it leaves out above, and nothing of what is below, may go to the end.
+    is_ending = snippet.open_end and not snippet.open_top
+    if is_ending and regions[-1][1] == len(lines) > best.spans[-1][1]:
+        return MARGIN + DOUBTFUL
     pairs = zip(best.spans, regions, strict=True)
     if any(own[1] < other[0] or other[1] < own[0] for own, other in pairs):
         return MARGIN + ELSEWHERE

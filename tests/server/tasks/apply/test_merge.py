@@ -80,3 +80,25 @@ def test_an_old_text_is_replaced_where_it_stands_once() -> None:
         apply_replacements(FILE, [("return 7\n", "return None\n")])
     with pytest.raises(AmbiguousSnippet, match="stands at lines 5, 11"):
         apply_replacements(FILE.replace("total(", "mean("), [("def mean(self, prices):", "x")])
+
+
+def test_lines_that_go_and_are_shown_by_nothing_are_not_guessed() -> None:
+    # Below the last hunk nothing is said to be left out: the file may end with it.
+    file = "a = 1\n\n\ndef f():\n    return 1\n\n\nf.x = 2\ndel f.y\n"
+    for snippet in (f"# ...\n{above}def f():\n    x = 1\n    return 1\n" for above in ("", "\n\n")):
+        with pytest.raises(AmbiguousSnippet):
+            apply_snippet(file, snippet, "python")
+        whole = apply_snippet(file, f"{snippet}# ...\n", "python").text
+        assert whole == file.replace("return 1", "x = 1\n    return 1")
+
+
+def test_a_reading_that_loses_many_lines_has_to_be_far_ahead() -> None:
+    call = "    name = ask(\n        {},\n        choices=[1, 2],\n        stream=INPUT,\n    )\n"
+    file = "".join(
+        f"def test_{name}():\n{call.format(name)}    assert name == {name}\n\n\n" for name in "abc"
+    )
+    snippet = (
+        "# ...\n        choices=[1, 2],\n        case=True,\n        stream=INPUT,\n    )\n# ...\n"
+    )
+    with pytest.raises(AmbiguousSnippet, match="several places"):
+        apply_snippet(file, snippet, "python")
