@@ -51,6 +51,17 @@ CASES = [
         [261, "repo\n", 262, "b.py\nB\n", 262, "c.py\n", 257, "p", 258, "s", 259],
         ["<|endoftext|>", *QWEN, "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|im_end|>"],
     ),
+    # Qwen3.5: the same among tokens for pictures, tools and thinking.
+    Case(
+        "Qwen2.5-Coder",
+        [
+            *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<tool_call>"),
+            *(*QWEN, "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<think>", "</think>"),
+        ],
+        [261, "p", 262, "s", 263],
+        [265, "repo\n", 266, "b.py\nB\n", 266, "c.py\n", 261, "p", 262, "s", 263],
+        ["<|endoftext|>", *QWEN, "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|im_end|>"],
+    ),
     Case(
         "CodeGemma",
         [*QWEN, "<|file_separator|>", "<eos>"],

@@ -19,7 +19,7 @@ from hybrid_models import (
     vocabulary_metadata,
 )
 from numpy.typing import NDArray
-from tiny_models import compiled, numbers
+from tiny_models import Oracle, compiled, numbers, open_engine
 
 from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import TokenArray
@@ -29,6 +29,7 @@ from accel.models.cpu.delta_net.cache import MOST_KEPT, HybridCache
 from accel.models.cpu.delta_net.model import CompiledHybrid
 from accel.models.cpu.delta_net.shape import CHUNK
 from accel.models.model_file import GgufModel, model_file
+from accel.request import GenerationRequest
 
 
 def logits_of(module: Any, text: TokenArray) -> NDArray[np.float32]:
@@ -221,6 +222,28 @@ def check_random_tree(model: CompiledHybrid, seed: int) -> None:
 def test_rows_of_trees_have_the_bits_of_plain_decoding(model: CompiledHybrid, seeds: range) -> None:
     for seed in seeds:
         check_random_tree(model, seed)
+
+
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 50), marks=pytest.mark.long)])
+def test_drafted_texts_are_those_of_slow_plain_decoding(file: Path, seeds: range) -> None:
+    """Slow: no cache, every prefix computed as a whole."""
+    engine = open_engine(file, dtype="int8")
+    session, accepted = engine.session(), 0
+    for seed in seeds:
+        random = np.random.default_rng(seed)
+        text = random.integers(0, 256, int(random.integers(1, 90))).astype(np.int32)
+        plain = text
+        for _ in range(24):
+            whole = chain_batch(plain, len(plain) - 1, wants_numbers=True)
+            logits = engine.model.forward(whole, [engine.model.new_cache(8)])
+            plain = np.append(plain, np.int32(logits.row(0).argmax()))
+        expected = plain[len(text) :]
+        drafter = Oracle(expected, seed)
+        request = GenerationRequest(text, 24, drafter, ignore_end=True, plan=False)
+        drafted = engine.generate(request, session).finish()
+        assert drafted.tokens.tolist() == expected.tolist(), f"seed {seed}"
+        accepted += sum(drafted.statistics.accepted)
+    assert accepted
 
 
 @pytest.mark.parametrize("threads", [1, 2])

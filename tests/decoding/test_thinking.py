@@ -38,6 +38,16 @@ SWITCHES = {
         "{% endif %}",
         "A\n<think>\n\n</think>\n\n",
     ),
+    "Qwen3.5, 4B and larger": (
+        "A\n{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n"
+        "{% else %}<think>\n{% endif %}",
+        "A\n<think>\n\n</think>\n\n",
+    ),
+    "Qwen3.5, smaller": (
+        "A\n{% if enable_thinking is defined and enable_thinking is true %}<think>\n"
+        "{% else %}<think>\n\n</think>\n\n{% endif %}",
+        "A\n<think>\n\n</think>\n\n",
+    ),
     "SmolLM3": ("{% if enable_thinking %}<think>\n{% else %}A{% endif %}", "A"),
     "Granite": ("{% if thinking %}<think>{% endif %}A", "A"),
     "DeepSeek-V3.1": (
