@@ -42,6 +42,7 @@ PATHS = {
     "gpt2": "tree",
     "bloom": "chain",
     "qwen3_next": "plain",
+    "qwen3_5": "compiled",
 }
 USUAL = ("llama", "qwen2", "mistral-sliding", "gemma2", "bloom", "qwen3_next")
 """Of each way to compute a model one or two; the others are slow only together."""

@@ -70,7 +70,7 @@ reached by, or asks for an address."""
 @pytest.fixture(scope="session")
 def environment() -> Iterator[dict[str, str]]:
     """A private home. Its daemon is stopped at the end."""
-    with tempfile.TemporaryDirectory(prefix="redraft-e2e-") as folder:
+    with tempfile.TemporaryDirectory(prefix="redraft-e2e-", ignore_cleanup_errors=True) as folder:
         python = python_environment(Path(folder, "python"), start=RECORDER)
         made = private_environment(
             Path(folder), **{PYTHON: str(python)}, REDRAFT_TEST_NOTES=str(Path(folder) / "network")
@@ -83,7 +83,7 @@ def environment() -> Iterator[dict[str, str]]:
 def own_environment() -> Iterator[dict[str, str]]:
     """A private home of one test, which may change what its user chose: an editor of another test
     would take that up."""
-    with tempfile.TemporaryDirectory(prefix="redraft-e2e-") as folder:
+    with tempfile.TemporaryDirectory(prefix="redraft-e2e-", ignore_cleanup_errors=True) as folder:
         made = private_environment(Path(folder))
         yield made
         command(made, "stop")
@@ -130,7 +130,7 @@ def connect(
 @pytest.fixture
 def new_home() -> Iterator[Path]:
     """A home in which the user has models and files, and no Redraft yet."""
-    with tempfile.TemporaryDirectory(prefix="redraft-home-") as folder:
+    with tempfile.TemporaryDirectory(prefix="redraft-home-", ignore_cleanup_errors=True) as folder:
         home = Path(folder, "home")
         for name in (
             ".cache/huggingface/hub/models--some--model/snapshots/1/model.gguf",

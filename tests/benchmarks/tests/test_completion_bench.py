@@ -126,7 +126,8 @@ def test_what_a_model_writes_itself_beside_the_replay(cases: Path) -> None:
     assert list(own) == ["plain", "redraft"]
     assert own["plain"]["tokens"] == own["redraft"]["tokens"] <= 2 * OWN_TOKENS
     assert own["redraft"]["identical"] == 2
-    assert own["redraft"]["tokens_per_forward"] >= own["plain"]["tokens_per_forward"] == 1
+    # The token that ends a text takes a forward and is none of it.
+    assert own["redraft"]["tokens_per_forward"] >= own["plain"]["tokens_per_forward"] > 0.9
     assert own["plain"]["ms_per_token"] > 0
     with pytest.raises(BenchError, match="own end"):
         measure(completion, cases, "--stop", "end")
