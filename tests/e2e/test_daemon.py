@@ -29,7 +29,7 @@ STARTS = 6
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="redraft-daemon-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory("-daemon", "redraft-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
