@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from operating_system.folders import log_folder, state_folder
 from operating_system.processes import allow_many_files, stay_quick
 
 if TYPE_CHECKING:
+    from lsp_server.shared.contract.status import EngineStatus
     from lsp_server.team.http_server.serving import Listening
     from lsp_server.team.repositories.store import RepositoryStore
 
@@ -110,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
 
     args.model = command_model(args.model)
     check_model(args.model)
-    keys = Keys(args.keys or _own_keys())
+    keys, tell_progress = Keys(args.keys or _own_keys()), _progress()
     start_log("http-server")
     allow_many_files()
     stay_quick("serves a team")
@@ -119,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     metrics = Metrics()
     # Nothing of it is kept on disk.
     options = EngineOptions(path=args.model, **model_options(args), disk_cache_megabytes=0)
-    engine = EngineClient(options, lambda: None)
+    engine = EngineClient(options, lambda: tell_progress(engine.status))
     repositories = HostedRepositories(repository_store(args), engine)
     application = app(
         engine,
@@ -135,6 +137,19 @@ def run(args: argparse.Namespace) -> int:
     if serve(application, at, admin, admin_at):
         return 0
     raise RedraftError(engine.status.message or f"the server did not come up; see {log_folder()}")
+
+
+def _progress() -> Callable[[EngineStatus], None]:
+    """Says what the engine does until it is ready, which takes minutes where it has to compile."""
+    said = ""
+
+    def tell(status: EngineStatus) -> None:
+        nonlocal said
+        before, said = said, status.message
+        if status.state == "loading" and said not in ("", before):
+            say(f"redraft: {said}", file=sys.stderr)
+
+    return tell
 
 
 def default_keys_file() -> Path:

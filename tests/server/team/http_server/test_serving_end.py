@@ -23,6 +23,10 @@ def test_nothing_of_a_text_is_in_the_log(server: Served) -> None:
     assert KEY not in server.errors.read_text("utf-8")
 
 
+def test_what_the_start_waits_for_is_said(server: Served) -> None:
+    assert "redraft: loading the model\n" in server.errors.read_text("utf-8")
+
+
 def test_metrics_count_requests_and_tokens(server: Served) -> None:
     server.post("/v1/completions", {"prompt": "x = ", "max_tokens": 2})
     server.get("/a/path/nobody/made")
