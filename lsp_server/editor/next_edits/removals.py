@@ -119,8 +119,8 @@ def _first_refused(
 def _is_named(removal: Removal, gone: Counter[str], names: set[str]) -> bool:
     """Whether each line that goes, or the part of a line, holds a word that an edit took away."""
     parts = list(gone) if "\n" in removal.text else [removal.text]
-    # A brace or a comma has no name.
-    return all(not (words := set(_words(part))) or names & words for part in parts)
+    # A brace, a comma or the underscore of a name has none.
+    return all(not (words := set(_words(part)) - {"_"}) or names & words for part in parts)
 
 
 def _taken_away(edits: Iterable[RecordedEdit]) -> set[str]:

@@ -243,6 +243,12 @@ def test_a_deletion_is_one_where_an_edit_names_what_goes(
     assert found == ([] if is_shown else [UNNAMED])
 
 
+def test_the_underscore_of_a_name_goes_as_it_went_before() -> None:
+    edit = 0, "host_name\n", "hostname\n"
+    assert reasons("host_name = 1\n", "hostname = 1\n", edit=edit, elsewhere=True) == []
+    assert reasons("host_name = 1\n", "host = 1\n", edit=edit, elsewhere=True) == [UNNAMED]
+
+
 def test_lines_that_the_user_touched_are_his_own() -> None:
     start = PYTHON.index("    print(len")
     rest = PYTHON[start : PYTHON.index("\n\nLIMIT")]
