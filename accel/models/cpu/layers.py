@@ -26,7 +26,7 @@ from accel.models.cpu.request_table import (
     values_of,
 )
 from accel.models.cpu.rms_norm import add_residual, rms_norm
-from accel.models.cpu.silu_and_mul import silu_and_mul
+from accel.models.cpu.silu_and_mul import sigmoid_and_mul, silu_and_mul
 from accel.models.cpu.thread_state import OpenThreadState
 from accel.native.numba_cache import compiled_with
 
@@ -109,7 +109,7 @@ def compute(
     elif kind == QKV_HEADS:
         _project_head(layer, item, batch, state)
     elif kind == ATTENTION:
-        _attend(layer, item, items, batch, state)
+        attend_to_past(layer, item, items, batch, state, state.scratch.attended[:0])
     elif kind == OUTPUT:
         inputs, matrices, q8 = scratch.attended, weights.output, scratch.q8
         _project_and_add(layer, item, items, len(batch.tokens), inputs, matrices, q8, state)
@@ -177,8 +177,11 @@ def _project_head(layer: int, head: int, batch: ForwardInput, state: OpenThreadS
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _attend(layer: int, item: int, items: int, batch: ForwardInput, state: OpenThreadState) -> None:
-    """By some queries of a request, of a head of keys."""
+def attend_to_past(
+    layer: int, item: int, items: int, batch: ForwardInput, state: OpenThreadState, gate: Floats
+) -> None:
+    """By some queries of a request, of a head of keys. gate: float32 [rows, heads * head_dim],
+    whose sigmoid the output is multiplied by, or no rows."""
     scratch, shape, requests = state.scratch, state.shape, batch.requests
     group = shape.heads // shape.kv_heads
     parts = items // shape.kv_heads
@@ -210,6 +213,9 @@ def _attend(layer: int, item: int, items: int, batch: ForwardInput, state: OpenT
     blocks = shape.head_dim // BLOCK
     for query in range(first, last):
         block, row = (head * group + query % group) * blocks, first_row + query // group
+        if len(gate):
+            at = row * gate.shape[1] + block * BLOCK
+            sigmoid_and_mul(gate, scratch.attended, at, at + shape.head_dim)
         span = block, block + blocks
         quantise_row(scratch.attended, row, span, state.weights.output, scratch.q8)
 

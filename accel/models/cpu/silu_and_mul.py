@@ -1,4 +1,5 @@
-"""The activation of a SwiGLU layer (Shazeer 2020): silu of the gate times the up projection."""
+"""The activation of a SwiGLU layer (Shazeer 2020): silu of the gate times the up projection; and
+sigmoids of a gate times what it lets through."""
 
 from __future__ import annotations
 
@@ -25,3 +26,13 @@ def silu_and_mul(gate_up: Floats, gated: Floats, rows: int, first: int, last: in
             gate, up = load(gate_up, start + i), load(gate_up, start + intermediate_size + i)
             silu = gate / (one + exp(minimum(zero - gate, most)))
             store(gated, row * intermediate_size + i, silu * up)
+
+
+@compiled_with(simd, borrows=True)
+def sigmoid_and_mul(gate: Floats, x: Floats, first: int, last: int) -> None:
+    """Multiply numbers of x, by flat index, by the sigmoids of those of the gate at the same
+    places."""
+    one, zero, most = splat(np.float32(1)), splat(np.float32(0)), splat(np.float32(87))
+    for i in range(first, last, LANES):
+        sigmoid = one / (one + exp(minimum(zero - load(gate, i), most)))
+        store(x, i, load(x, i) * sigmoid)

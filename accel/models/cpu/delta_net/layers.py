@@ -10,7 +10,7 @@ import numpy as np
 from accel.draft_tree import TokenArray
 from accel.models.cpu import layers as plain_layers
 from accel.models.cpu import matmul
-from accel.models.cpu.attention import Floats, attend
+from accel.models.cpu.attention import Floats
 from accel.models.cpu.delta_net import kept_rows, row_plan, rule, shape, thread_state, weights
 from accel.models.cpu.delta_net.kept_rows import (
     BEFORE_AT,
@@ -40,28 +40,19 @@ from accel.models.cpu.layers import (
     ATTENTION,
     OUTPUT,
     QKV_HEADS,
-    _num_query_tiles_of,
     _project_and_add,
     _project_head,
+    attend_to_past,
     compute,
     num_items,
     num_tiles,
     tile_range,
 )
 from accel.models.cpu.matmul import BLOCK, multiply, narrow
-from accel.models.cpu.request_table import (
-    FIRST,
-    PAST,
-    ROWS,
-    key_scales_of,
-    keys_of,
-    mask_of,
-    value_scales_of,
-    values_of,
-)
+from accel.models.cpu.request_table import FIRST, ROWS
 from accel.native import simd
 from accel.native.numba_cache import compiled_with
-from accel.native.simd import LANES, exp, load, minimum, splat, store
+from accel.native.simd import LANES, load, store
 
 _PARTS = (plain_layers, matmul, simd, kept_rows, row_plan, rule, shape, thread_state, weights)
 
@@ -109,7 +100,7 @@ def compute_hybrid(
     elif kind == QKV_HEADS:
         _mix(-1 - number, item, items, rows, state)
     elif kind == ATTENTION and number >= 0:
-        _attend_gated(number, item, items, batch, state)
+        attend_to_past(number, item, items, batch, plain, state.scratch.output_gate)
     elif kind == ATTENTION:
         request, head = item // state.shape.key_heads, item % state.shape.key_heads
         _delta_head(-1 - number, request, head, batch, plan, origins, stored, state)
@@ -144,53 +135,6 @@ def _mix(number: int, item: int, items: int, rows: int, state: OpenHybridState) 
     span = tile_range(blocks_of(weights.mixed), items - 1, item)
     given, column = state.scratch.mixed, span[0] * BLOCK
     project(scratch.normed, 0, rows, weights.mixed, number, span, given, column, scratch.q8)
-
-
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _attend_gated(
-    number: int, item: int, items: int, batch: ForwardInput, state: OpenHybridState
-) -> None:
-    """By some queries of a request, of a head of keys; see ``cpu.layers``."""
-    plain, requests = state.plain, batch.requests
-    scratch, shape = plain.scratch, plain.shape
-    group, size = shape.heads // shape.kv_heads, shape.head_dim
-    parts = items // shape.kv_heads
-    head, part = item // parts, item % parts
-    request, tiles = 0, _num_query_tiles_of(requests, 0, plain)
-    while part >= tiles:
-        part -= tiles
-        request += 1
-        tiles = _num_query_tiles_of(requests, request, plain)
-    first_row = requests[request, FIRST]
-    first, last = tile_range(requests[request, ROWS] * group, tiles, part)
-    attend(
-        scratch.queries,
-        keys_of(requests, request, plain.kv.keys)[number, head],
-        values_of(requests, request, plain.kv.values)[number, head],
-        key_scales_of(requests, request, plain.kv.key_scales)[number, head],
-        value_scales_of(requests, request, plain.kv.value_scales)[number, head],
-        mask_of(requests, request, plain.logits),
-        batch.offsets,
-        requests[request, PAST],
-        shape,
-        head,
-        first_row,
-        first,
-        last,
-        plain.attention_buffers,
-        scratch.attended,
-    )
-    one, zero, most = splat(np.float32(1)), splat(np.float32(0)), splat(np.float32(87))
-    blocks, width = size // BLOCK, scratch.attended.shape[1]
-    for query in range(first, last):
-        block, row = (head * group + query % group) * blocks, first_row + query // group
-        start = row * width + block * BLOCK
-        for i in range(start, start + size, LANES):
-            gate = load(state.scratch.output_gate, i)
-            gate = one / (one + exp(minimum(zero - gate, most)))
-            store(scratch.attended, i, load(scratch.attended, i) * gate)
-        span = block, block + blocks
-        quantise_row(scratch.attended, row, span, plain.weights.output, scratch.q8)
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
