@@ -271,6 +271,10 @@ class RedraftServer(LanguageServer):
             self.forget_if_withheld(document)
         self.status.changed()
 
+    def fetching_changed(self) -> None:
+        """The hub tells how far the model that is being fetched is."""
+        self.status.changed()
+
     def index_changed(self, folder: str, what: str) -> None:
         """The hub tells that a datastore is further."""
         if folder in self.folders.paths:
@@ -320,6 +324,7 @@ class RedraftServer(LanguageServer):
             withheld=self.withheld_documents(),
             document=document,
             next_edits=self.next_edits.condition(self.settings.next_edits),
+            fetching=self.hub.fetching,
         )
 
     # Open documents, as the index sees them

@@ -275,6 +275,32 @@ def test_a_model_on_the_machine_is_chosen(
         shutil.rmtree(store)
 
 
+TELL_FETCHING = """
+local status = vim.deepcopy(require('redraft.status').latest)
+status.fetching = ...
+require('redraft.status').changed(status)
+vim.cmd.redraw()
+local shown = {}
+for column = 1, vim.o.columns do shown[column] = vim.fn.screenstring(vim.o.lines, column) end
+return vim.trim(table.concat(shown))
+"""
+
+
+def test_the_last_line_says_how_far_a_model_is_that_is_fetched(
+    neovim: OpenNeovim, project: Path
+) -> None:
+    editor = neovim()
+    editor.open(project / "orders.py")
+    wait_for(lambda: editor.lua("return require('redraft.status').latest ~= nil"), "status")
+    half = "the model default: fetching 49 of 98 MB"
+    assert editor.lua(TELL_FETCHING, half) == f"redraft: {half}"
+    cut = editor.lua(TELL_FETCHING, "the model " + "m" * 400)
+    assert cut.startswith("redraft: the model mmm")
+    assert len(cut) < 400
+    assert editor.lua("return vim.api.nvim_get_mode().blocking") is False
+    assert editor.lua(TELL_FETCHING, "") == "redraft: nothing is fetched any more"
+
+
 def test_log_of_the_server_opens(neovim: OpenNeovim, project: Path) -> None:
     editor = neovim()
     editor.open(project / "orders.py")

@@ -49,6 +49,7 @@ class Client(Protocol):
     def withheld_documents(self) -> dict[str, str]: ...
     def allowance_changed(self, uri: str) -> None: ...
     def choices_changed(self) -> None: ...
+    def fetching_changed(self) -> None: ...
     def has_unsaved(self, path: str, text: str) -> bool: ...
 
 
@@ -68,6 +69,8 @@ class Hub:
         self.acceptance = acceptance or AcceptanceRates()
         self.allowed = allowed or AllowedFiles()
         self.question = question or SetupQuestion()
+        self.fetching = ""
+        """Which model is being fetched, and how far that is."""
         self.clients: set[Client] = set()
         self.started = time.monotonic()
         self._answers = answers or SharingAnswers()
@@ -196,6 +199,12 @@ class Hub:
         finally:
             for client in list(self.clients):
                 client.allowance_changed(uri)
+
+    def set_fetching(self, what: str) -> None:
+        """A model is being fetched, or no more (empty)."""
+        self.fetching = what
+        for client in list(self.clients):
+            client.fetching_changed()
 
     def choices_changed(self) -> None:
         """The user chose another model."""

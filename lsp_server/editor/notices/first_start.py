@@ -48,14 +48,15 @@ async def offer_models(editor: OfferedEditor) -> None:
     question.begin()
     try:
         title = await pressed(editor.protocol, QUESTION, (FETCH, CHOOSE, NOT_NOW))
+        if title is None:
+            return
+        if title == FETCH and not await fetch_model(editor, DEFAULT, "completion"):
+            # Whoever wanted it is asked again at the next start.
+            return
+        question.answer(title or "closed")
     finally:
         question.end()
-    if title is None:
-        return
-    question.answer(title or "closed")
-    if title == FETCH:
-        await fetch_model(editor, DEFAULT, "completion")
-    elif title == CHOOSE and editor.features.choose_model:
+    if title == CHOOSE and editor.features.choose_model:
         editor.protocol.tell("redraft/chooseModel", {})
     elif title == CHOOSE:
         editor.show_warning(
@@ -63,27 +64,32 @@ async def offer_models(editor: OfferedEditor) -> None:
         )
 
 
-async def fetch_model(editor: OfferedEditor, name: str, purpose: str) -> None:
-    """Fetch a model, show how far that is, and choose it for all editors that name none."""
+async def fetch_model(editor: OfferedEditor, name: str, purpose: str) -> bool:
+    """Fetch a model, show how far that is, and choose it for all editors that name none. Whether
+    that came to its end."""
     progress = Progress(editor.protocol, None, editor.features.work_done_progress)
     await progress.begin(f"Redraft: fetching the model {name}")
+    editor.hub.set_fetching(f"fetching the model {name}")
 
     def report(step: str, done: int, total: int) -> None:
         if step == COMPILING:
-            progress.report(f"compiling for this machine, this once: {done} of {total} parts")
-            return
-        size = f" {done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else ""
-        progress.report(step + size, 100 * done // total if total else None)
+            message = f"compiling for this machine, this once: {done} of {total} parts"
+        else:
+            message = step + (f" {done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "")
+        progress.report(message, 100 * done // total if total else None)
+        editor.hub.set_fetching(f"the model {name}: {message}")
 
     try:
         path = await fetch_in_process(name, report)
         write_choice(purpose, str(path))
     except RedraftError as error:
         editor.show_warning(f"Redraft: {error}")
-        return
+        return False
     finally:
         progress.end()
+        editor.hub.set_fetching("")
     editor.hub.choices_changed()
+    return True
 
 
 def tell_once(editor: OfferedEditor) -> None:

@@ -81,6 +81,8 @@ class Condition:
     """URI of the document asked about."""
     next_edits: dict[str, Any] = field(default_factory=dict)
     """What the user is told of next edits."""
+    fetching: str = ""
+    """Which model is being fetched, and how far that is."""
 
 
 def status_message(condition: Condition) -> dict[str, Any]:
@@ -105,6 +107,7 @@ def status_message(condition: Condition) -> dict[str, Any]:
             "edits": _used(condition.used.edits, edits),
         },
         "modelNotes": condition.used.notes,
+        "fetching": condition.fetching,
         "compiling": edits.compiling,
         "workspace": ", ".join(state.folder for state in condition.workspaces),
         "index": {
@@ -157,9 +160,11 @@ def _state(condition: Condition) -> tuple[str, str]:
         return "inactive", "switched off by the setting redraft.enabled"
     if condition.paused:
         return "paused", f"paused {condition.paused}"
+    if engine.state == "failed" and engine.message != NO_MODEL:
+        return "error", engine.message
     if engine.state == "failed":
         # Nothing is wrong where nothing was chosen.
-        return "inactive" if engine.message == NO_MODEL else "error", engine.message
+        return ("loading", condition.fetching) if condition.fetching else ("inactive", NO_MODEL)
     if condition.inactive:
         return "inactive", condition.inactive
     if engine.state == "loading":

@@ -11,10 +11,22 @@ M.last_end = nil
 
 local SYMBOLS = { ready = '⚡', loading = '…', indexing = '⟳', paused = '⏸', error = '✗', inactive = '–' }
 
+--- Says on one line how far the model is that is fetched, since Neovim shows no progress by itself.
+---@param fetching string
+---@param before string
+local function tell_fetching(fetching, before)
+  if fetching == before then
+    return
+  end
+  local text = 'redraft: ' .. (fetching ~= '' and fetching or 'nothing is fetched any more')
+  vim.api.nvim_echo({ { vim.fn.strcharpart(text, 0, vim.v.echospace) } }, false, {})
+end
+
 --- Takes a status of the server and tells who listens to the event `User RedraftStatus`.
 ---@param status redraft.Status
 function M.changed(status)
   local was_loading = M.latest and M.latest.state == 'loading'
+  tell_fetching(status.fetching or '', M.latest and M.latest.fetching or '')
   M.latest = status
   if was_loading and status.state == 'ready' and vim.startswith(vim.api.nvim_get_mode().mode, 'i') then
     -- What was asked for while the model was loading may have been answered with nothing.

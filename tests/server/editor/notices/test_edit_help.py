@@ -34,7 +34,7 @@ class Editor:
         self.shown: list[str] = []
         self.protocol: Any = self
         self.features = ClientFeatures(message_buttons=has_buttons)
-        self.hub = SimpleNamespace(choices_changed=self.count)
+        self.hub = SimpleNamespace(choices_changed=self.count, set_fetching=lambda what: None)
 
     def count(self) -> None:
         self.changed += 1

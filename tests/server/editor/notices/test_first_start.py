@@ -15,6 +15,7 @@ from lsp_server.editor.notices import first_start
 from lsp_server.editor.notices.first_start import CHOOSE, FETCH, NOT_NOW, offer_models, tell_once
 from lsp_server.editor.protocol.client_features import ClientFeatures
 from lsp_server.models.choices import read_choices
+from lsp_server.models.progress import COMPILING
 from lsp_server.models.setup_question import SetupQuestion
 from lsp_server.shared.errors import RedraftError
 
@@ -25,11 +26,13 @@ class Editor:
 
     def __init__(self, pressed: str | BaseException | None, answer: Path) -> None:
         self.pressed, self.shown, self.sent = pressed, list[Any](), list[Any]()
-        self.changed = 0
+        self.changed, self.fetching = 0, list[str]()
         self.protocol: Any = self
         self.features = ClientFeatures(work_done_progress=True)
         self.hub = SimpleNamespace(
-            question=SetupQuestion(answer), choices_changed=lambda: setattr(self, "changed", 1)
+            question=SetupQuestion(answer),
+            choices_changed=lambda: setattr(self, "changed", 1),
+            set_fetching=self.fetching.append,
         )
 
     async def ask(self, method: str, params: Any) -> Any:
@@ -62,7 +65,9 @@ def test_the_default_is_fetched_with_progress_and_chosen(
 ) -> None:
     async def fetched(name: str, report: Any) -> Path:
         assert name == "default"
+        assert not editor.hub.question.is_open, "no other editor asks meanwhile"
         report("fetching", 49_000_000, 98_000_000)
+        report(COMPILING, 1, 2)
         return home / "default.gguf"
 
     monkeypatch.setattr(first_start, "fetch_in_process", fetched)
@@ -73,6 +78,12 @@ def test_the_default_is_fetched_with_progress_and_chosen(
     kinds = [(one["kind"], one.get("percentage"), one.get("message")) for one in editor.progress()]
     assert kinds[1] == ("report", 50, "fetching 49 of 98 MB")
     assert kinds[-1][0] == "end"
+    assert editor.fetching == [
+        "fetching the model default",
+        "the model default: fetching 49 of 98 MB",
+        "the model default: compiling for this machine, this once: 1 of 2 parts",
+        "",
+    ]
     asyncio.run(offer_models(editor))
     assert [method for method, _ in editor.sent].count("window/showMessageRequest") == 1
 
@@ -89,6 +100,8 @@ def test_a_fetch_that_fails_is_told_and_nothing_is_chosen(
     assert editor.shown == ["Redraft: the index does not answer; try again"]
     assert (read_choices().completion, editor.changed) == ("", 0)
     assert editor.progress()[-1]["kind"] == "end"
+    assert editor.fetching[-1] == ""
+    assert editor.hub.question.is_open, "whoever wanted the model is asked again"
 
 
 @pytest.mark.parametrize(("pressed", "told"), [(CHOOSE, 1), (NOT_NOW, 0)])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from accel.errors import NO_MODEL
 from lsp_server.commands.cli.status import _page
 from lsp_server.editor.notices.status import NO_FILLING, Performance, _hint, _state
 from lsp_server.shared.contract.jobs import JobResult
@@ -65,6 +66,33 @@ def test_an_index_that_is_built_is_told_with_its_files(done: int, total: int, to
         inactive="",
     )
     assert _state(condition) == ("indexing", told)
+
+
+@pytest.mark.parametrize(
+    ("engine", "fetching", "told"),
+    [
+        (EngineStatus("failed", message=NO_MODEL), "", ("inactive", NO_MODEL)),
+        (
+            EngineStatus("failed", message=NO_MODEL),
+            "the model m: 3 of 9",
+            ("loading", "the model m: 3 of 9"),
+        ),
+        (EngineStatus("failed", message="no file"), "the model m: 3 of 9", ("error", "no file")),
+    ],
+)
+def test_a_model_that_is_fetched_is_told_where_there_is_none(
+    engine: EngineStatus, fetching: str, told: tuple[str, str]
+) -> None:
+    condition: Any = SimpleNamespace(
+        engine=SimpleNamespace(status=engine),
+        edit_engine=SimpleNamespace(status=engine),
+        workspaces=[],
+        enabled=True,
+        paused="",
+        inactive="",
+        fetching=fetching,
+    )
+    assert _state(condition) == told
 
 
 def a_status(**engine: Any) -> dict[str, Any]:
