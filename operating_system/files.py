@@ -34,6 +34,14 @@ def replace_file(source: Path | str, target: Path | str, folder: int | None = No
             time.sleep(0.01)
 
 
+def read_ahead(file: Path) -> None:
+    """Have the system read a file into its cache, where it can be told to; returns meanwhile, or
+    when the disk has enough to do."""
+    if hasattr(os, "posix_fadvise"):
+        with contextlib.suppress(OSError), file.open("rb") as stream:
+            os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
+
+
 def write_private(file: Path, content: str | bytes) -> None:
     """Have a file hold this, a text as UTF-8, with mode 0600 and never half of it. Its folder is
     made where there is none. Raises OSError; the file is as it was then."""

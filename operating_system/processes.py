@@ -63,6 +63,13 @@ def lower_priority(steps: int) -> None:
             os.nice(steps)
 
 
+def lower_thread_priority(steps: int) -> None:
+    """``lower_priority`` for the thread that calls it alone, where the system can."""
+    if is_linux():
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), steps)
+
+
 def stay_quick(reason: str) -> None:
     """Have the system leave this process as quick as it is while its editor is hidden, where it
     would not (macOS). reason: for who looks at what runs."""

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 from filelock import FileLock
 from numba import njit, types
 from numba.core import config
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime import rtsys
 
 from accel.errors import InvalidEnvironment
 from accel.native.cpu_features import check_features
@@ -76,6 +77,15 @@ class _Index(IndexDataCacheFile):
             return super()._load_index()
         except (AttributeError, ImportError, EOFError, TypeError, pickle.UnpicklingError):
             return {}
+
+
+class _Cache(FunctionCache):
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # Numba makes ready to compile here, which takes longer than to load what is compiled. That
+        # needs the symbols of the runtime alone; whoever compiles makes ready by itself.
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
 
 @contextmanager
@@ -173,6 +183,7 @@ def compiled_with(
         if inner:
             dispatcher.__class__ = _Inner
         cache = dispatcher._cache
+        cache.__class__ = _Cache
         stamp = cache._cache_file._source_stamp, digest.hexdigest()
         cache._cache_file = _Index(
             cache_path=cache._cache_path,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import pickle
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -156,3 +158,58 @@ def test_two_that_compile_forms_at_a_time_keep_both(
         other.result(60)
     assert kept.load("whole") == "code for whole numbers"
     assert kept.load("float") == "code for floats"
+
+
+WITH_ARRAYS = """
+import sys
+from types import ModuleType
+
+import numpy as np
+from numba.core.registry import cpu_target
+
+from accel.native import simd
+from accel.native.numba_cache import compiled_with
+
+@compiled_with(simd)
+def running(numbers, step):
+    if len(numbers) > 99:
+        raise ValueError("too many")
+    sums = np.empty((2, len(numbers)))
+    sums[0], sums[1] = np.cumsum(numbers), numbers * step
+    return sums, len(numbers)
+
+@compiled_with(simd)
+def twice(numbers):
+    return 2.0 * running(numbers, 3.0)[0]
+
+sums, count = running(np.arange(4.0), 2.0)
+assert sums.tolist() == [[0, 1, 3, 6], [0, 2, 4, 6]] and count == 4
+try:
+    running(np.zeros(100), 1.0)
+    raise AssertionError
+except ValueError as error:
+    assert "too many" in str(error)
+print(sum(running.stats.cache_hits.values()), "numba.misc.cffiimpl" in sys.modules)
+if len(sys.argv) > 1:
+    # What is not there yet is compiled after what was there is loaded.
+    assert twice(np.arange(4.0))[0].tolist() == [0, 2, 6, 12]
+"""
+
+
+def test_what_is_compiled_is_loaded_without_what_compiles(tmp_path: Path) -> None:
+    """And whoever compiles afterwards has it."""
+    (tmp_path / "running_sums.py").write_text(WITH_ARRAYS, encoding="utf-8")
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "code")}
+
+    def printed(*arguments: str) -> str:
+        command = [sys.executable, str(tmp_path / "running_sums.py"), *arguments]
+        folder = Path(__file__).parents[2]
+        environment["PYTHONPATH"] = str(folder)
+        return subprocess.run(
+            command, env=environment, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    assert printed() == "0 True"
+    assert printed() == "1 False"
+    assert printed("more") == "1 False"
+    assert printed("more") == "1 False"

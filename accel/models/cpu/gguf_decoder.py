@@ -97,7 +97,7 @@ class _Reader:
         names = [weight_of(layer, part) for layer, some in parts for part in some]
         every = list(dict.fromkeys([self._head, EMBEDDING, *names]))
         kept = KeptWeights(self._about.path)
-        if (matrices := kept.read(every)) is None:
+        if (matrices := kept.read(every, self._packed_anew)) is None:
             with ThreadPoolExecutor(cores()) as pool:
                 matrices = dict(zip(every, pool.map(self._matrix, every), strict=True))
             kept.write_later(matrices)
@@ -119,6 +119,10 @@ class _Reader:
             hybrid=hybrid,
         )
         return self._decoder(weights, self._commonest_type(), rope, tuple(matrices.values()))
+
+    def _packed_anew(self, name: str) -> QuantisedMatrix:
+        with GgufFile(self._about.path) as file:
+            return _Reader(self._about, GgufWeights(file, self._found))._matrix(name)
 
     def dequantised(self, rope: RopeFrequencies) -> Decoder:
         """All of it, in fp32."""

@@ -1,8 +1,14 @@
-"""Packed weights of models, kept between starts in the user's cache folder: to read them takes a
-fraction of the time to pack them. A damaged file is made again.
+"""Packed weights of models, kept between starts in the user's cache folder: they are mapped, which
+takes a moment, where to pack them takes seconds.
 
-A file is a line of JSON, and then the matrices one after another. It is named for the model's file,
-the processor, and the source that packs.
+A file is a line of JSON with a hash of it before, and from the next page on the matrices, each at a
+line of the cache. It is named for the model's file, the processor, and the source that packs, and
+for nothing else: it is never written again, as Windows replaces no file that is mapped. Pages are
+those of the system's cache, shared by all processes, and a page that is written becomes a process's
+own. Its length is seen at once; what is damaged inside is looked for once, while requests are
+answered already, and packed anew.
+
+The folder is its user's alone. Whoever shortens a file in it ends the processes that map it.
 """
 
 from __future__ import annotations
@@ -10,24 +16,30 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
+import mmap
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from shutil import disk_usage
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from accel.errors import AccelError
 from accel.models.cpu.quantised.instruction_sets import layout_of
-from accel.models.cpu.quantised.matrix import QuantisedMatrix
+from accel.models.cpu.quantised.matrix import QuantisedMatrix, packed_shape
 from accel.models.cpu.quantised.packed_layouts import LAYOUTS
 from accel.models.fingerprint import fingerprint
-from operating_system.files import replace_file
+from operating_system.file_systems import remote_file_system
+from operating_system.files import file_state, read_ahead, replace_file, sync_folder, write_private
 from operating_system.folders import cache_folder
-from operating_system.machine import cores
+from operating_system.processes import lower_thread_priority
 
 LEAST_BYTES = 32 << 20
 """Less is packed in a moment."""
@@ -35,10 +47,20 @@ MOST_BYTES = 3 << 30
 """Of all models together, the least recently used go."""
 LEAST_FREE = 4
 """A disk has to have room for so many times as much."""
+CHECK_AFTER_S = 3.0
+"""What a model is loaded for comes before."""
+UNFINISHED_S = 900.0
+"""Who writes for longer is gone."""
 
+_VERSION = 2
+_ENDING, _CHECKED = ".weights", ".checked"
+_LINE, _PAGE = 128, 1 << 14
+"""The largest of any system."""
 _LONGEST_LINE = 1 << 22
 _DAMAGED = OSError, ValueError, TypeError, LookupError, AssertionError, MemoryError, OverflowError
 _SOURCE = Path(__file__).parent / "quantised"
+
+_log = logging.getLogger(__name__)
 
 
 class _Place(NamedTuple):
@@ -56,38 +78,31 @@ class KeptWeights:
     """The packed matrices of one model's file."""
 
     def __init__(self, model: Path) -> None:
-        digest = hashlib.sha256(fingerprint(model, "packed").encode())
+        digest = hashlib.sha256(f"{_VERSION} {fingerprint(model, 'packed')}".encode())
         for file in sorted(_SOURCE.glob("*.py")):
             digest.update(file.read_bytes())
         self._folder = cache_folder() / "packed"
-        self._file = self._folder / f"{digest.hexdigest()[:32]}.weights"
+        self._name = digest.hexdigest()[:32]
 
-    def read(self, names: Iterable[str]) -> dict[str, QuantisedMatrix] | None:
-        """The matrices of these names; None where they are not there, or not as they were."""
-        try:
-            with self._file.open("rb") as stream:
-                places: dict[str, Any] = json.loads(stream.readline(_LONGEST_LINE))
-                begin = stream.tell()
-            if list(places) != list(names):
-                return None
-            with ThreadPoolExecutor(cores()) as pool:
-                found = pool.map(lambda place: self._matrix(_Place(*place), begin), places.values())
-                matrices = dict(zip(places, found, strict=True))
-            os.utime(self._file)
-            return matrices
-        except _DAMAGED:
-            return None
-
-    def _matrix(self, place: _Place, begin: int) -> QuantisedMatrix:
-        matrix = QuantisedMatrix(LAYOUTS[place.layout], place.out, place.in_features, None)
-        with self._file.open("rb", buffering=0) as stream:
-            stream.seek(begin + place.first)
-            view, done = matrix.packed.data.cast("B"), 0
-            while count := stream.readinto(view[done:]):
-                done += count
-        if done < len(view) or _sum(matrix) != place.total:
-            raise ValueError("another matrix than was written")
-        return matrix
+    def read(
+        self, names: Iterable[str], pack: Callable[[str], QuantisedMatrix]
+    ) -> dict[str, QuantisedMatrix] | None:
+        """The matrices of these names; None where they are not there, or not in whole. Those that
+        are not as they were, as is seen later, are made what ``pack`` makes of their names."""
+        names = list(names)
+        for file in self._files():
+            try:
+                found = _read(file, names)
+            except _DAMAGED:
+                continue
+            state = file_state(file)
+            with contextlib.suppress(OSError):
+                # When it was used last. Its other time says whether it was written.
+                os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
+            if not _is_checked(file, state):
+                _do_behind(partial(_check, file, state, *found, pack))
+            return found[1]
+        return None
 
     def write_later(self, matrices: Mapping[str, QuantisedMatrix]) -> None:
         """Keep matrices that are whole, beside whatever is done now, where the disk has room."""
@@ -95,36 +110,105 @@ class KeptWeights:
         if LEAST_BYTES <= size <= MOST_BYTES and all(one.is_finite for one in matrices.values()):
             Thread(target=self._write, args=(matrices, size), daemon=True).start()
 
+    def _files(self) -> list[Path]:
+        """Written for this model, the newest first."""
+        found = ((_times(file)[1], file) for file in self._folder.glob(f"{self._name}.*{_ENDING}"))
+        return [file for _, file in sorted(found, reverse=True)]
+
     def _write(self, matrices: Mapping[str, QuantisedMatrix], size: int) -> None:
         with contextlib.suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if disk_usage(self._folder).free < LEAST_FREE * size:
                 return
             self._make_room(size)
-            descriptor, unfinished = tempfile.mkstemp(".new", dir=self._folder)
+            descriptor, unfinished = tempfile.mkstemp(".new", f"{self._name}.", self._folder)
             try:
                 with os.fdopen(descriptor, "wb") as stream:
-                    stream.write(json.dumps(_places(matrices)).encode() + b"\n")
-                    for matrix in matrices.values():
-                        stream.write(matrix.packed.data.cast("B"))
-                replace_file(unfinished, self._file)
+                    _write_all(stream, matrices)
+                    stream.flush()
+                    # A name for what is not on the disk yet would be one for zeros.
+                    os.fsync(descriptor)
+                written = Path(unfinished).with_suffix(_ENDING)
+                replace_file(unfinished, written)
+                sync_folder(self._folder)
             except BaseException:
                 os.unlink(unfinished)
                 raise
+            # Who wrote at the same time and was later keeps its own.
+            newest_first = [*self._files(), written]
+            for file in newest_first[newest_first.index(written) + 1 : -1]:
+                _remove(file)
 
     def _make_room(self, size: int) -> None:
         """Remove what was not finished, and the least recently used."""
         kept = []
         for file in self._folder.iterdir():
-            if file.suffix != ".weights":
+            used, written = _times(file)
+            if file.suffix == _ENDING:
+                if not file.name.startswith(self._name):
+                    kept.append((used, file.stat().st_size, file))
+            elif file.suffix == _CHECKED and file.with_suffix(_ENDING).exists():
+                continue
+            elif written < time.time() - UNFINISHED_S:
                 file.unlink(missing_ok=True)
-            elif file != self._file:
-                status = file.stat()
-                kept.append((status.st_mtime, status.st_size, file))
         for _, nbytes, file in sorted(kept, reverse=True):
             size += nbytes
             if size > MOST_BYTES:
-                file.unlink(missing_ok=True)
+                _remove(file)
+
+
+def _read(file: Path, names: Sequence[str]) -> tuple[dict[str, _Place], dict[str, QuantisedMatrix]]:
+    """The matrices of a file, and where they are. Raises ``_DAMAGED``."""
+    with file.open("rb") as stream:
+        places, begin = _header(stream)
+        if list(places) != names:
+            raise ValueError("other matrices than are asked for")
+        data = _contents(stream, file)[begin:]
+    return places, {name: _matrix(place, data) for name, place in places.items()}
+
+
+def _header(stream: BinaryIO) -> tuple[dict[str, _Place], int]:
+    """The places of a file's matrices, and where the first of them begins. Raises ``_DAMAGED``
+    where it is not as it was written, or not as long."""
+    digest, _, line = stream.readline(_LONGEST_LINE).partition(b" ")
+    if hashlib.sha256(line).hexdigest().encode() != digest:
+        raise ValueError("another header than was written")
+    places = {name: _Place(*place) for name, place in json.loads(line).items()}
+    begin = -(-stream.tell() // _PAGE) * _PAGE
+    last = list(places.values())[-1]
+    if os.fstat(stream.fileno()).st_size != begin + last.first + _nbytes(last):
+        raise ValueError("another length than was written")
+    return places, begin
+
+
+def _contents(stream: BinaryIO, file: Path) -> NDArray[np.uint8]:
+    """All of a file, its pages shared as long as nobody writes to them."""
+    if remote_file_system(file.parent) is not None:
+        # Another machine may remove it, and with it what is mapped.
+        return np.fromfile(file, np.uint8)
+    Thread(target=read_ahead, args=(file,), daemon=True).start()
+    return np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY), np.uint8)
+
+
+def _matrix(place: _Place, data: NDArray[np.uint8]) -> QuantisedMatrix:
+    packed = data[place.first : place.first + _nbytes(place)]
+    return QuantisedMatrix(LAYOUTS[place.layout], place.out, place.in_features, None, packed)
+
+
+def _nbytes(place: _Place) -> int:
+    layout = layout_of(LAYOUTS[place.layout])
+    groups, group_bytes = packed_shape(layout, place.out, place.in_features)
+    return groups * group_bytes
+
+
+def _write_all(stream: BinaryIO, matrices: Mapping[str, QuantisedMatrix]) -> None:
+    places = _places(matrices)
+    line = json.dumps(places).encode() + b"\n"
+    stream.write(hashlib.sha256(line).hexdigest().encode() + b" " + line)
+    begin = -(-stream.tell() // _PAGE) * _PAGE
+    for matrix, place in zip(matrices.values(), places.values(), strict=True):
+        stream.write(bytes(begin + place.first - stream.tell()))
+        stream.write(matrix.packed.data.cast("B"))
 
 
 def _places(matrices: Mapping[str, QuantisedMatrix]) -> dict[str, _Place]:
@@ -133,10 +217,65 @@ def _places(matrices: Mapping[str, QuantisedMatrix]) -> dict[str, _Place]:
     for name, matrix in matrices.items():
         about = numbers[matrix.layout], matrix.out, matrix.in_features
         places[name] = _Place(*about, first, _sum(matrix))
-        first += matrix.packed.nbytes
+        first += -(-matrix.packed.nbytes // _LINE) * _LINE
     return places
 
 
 def _sum(matrix: QuantisedMatrix) -> int:
     words = matrix.packed.reshape(-1).view(np.uint64)
     return int(words.sum(dtype=np.uint64))
+
+
+def _check(
+    file: Path,
+    state: tuple[int, ...] | None,
+    places: Mapping[str, _Place],
+    matrices: Mapping[str, QuantisedMatrix],
+    pack: Callable[[str], QuantisedMatrix],
+) -> None:
+    """Look at all that is mapped of a file. What is damaged is packed anew, into pages of this
+    process, and the file goes; otherwise the next start need not look."""
+    damaged = [name for name, place in places.items() if _sum(matrices[name]) != place.total]
+    if not damaged:
+        with contextlib.suppress(OSError):
+            write_private(file.with_suffix(_CHECKED), json.dumps(state))
+        return
+    _log.warning("%s is damaged and goes: %s", file, ", ".join(damaged))
+    _remove(file)
+    try:
+        for name in damaged:
+            matrices[name].packed[...] = pack(name).packed
+    except AccelError as error:
+        _log.error("the model's file cannot be read again (%s): start again", error)
+
+
+def _is_checked(file: Path, state: tuple[int, ...] | None) -> bool:
+    try:
+        return tuple(json.loads(file.with_suffix(_CHECKED).read_bytes())) == state
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def _remove(file: Path) -> None:
+    """Where the system lets us: Windows keeps what is mapped until nobody has it."""
+    for each in (file, file.with_suffix(_CHECKED)):
+        with contextlib.suppress(OSError):
+            each.unlink(missing_ok=True)
+
+
+def _times(file: Path) -> tuple[float, float]:
+    """When a file was used, and when it was written; 0 where it is gone."""
+    try:
+        status = file.stat()
+    except OSError:
+        return 0.0, 0.0
+    return status.st_atime, status.st_mtime
+
+
+def _do_behind(work: Callable[[], None]) -> None:
+    def later() -> None:
+        time.sleep(CHECK_AFTER_S)
+        lower_thread_priority(19)
+        work()
+
+    Thread(target=later, daemon=True).start()

@@ -38,23 +38,35 @@ _AT_ONCE = 64 * COLUMNS
 _MOST = 127
 
 
+def packed_shape(layout: PackedLayout, out: int, in_features: int) -> tuple[int, int]:
+    """Of ``QuantisedMatrix.packed``: groups, by two, as the forward's threads take columns, and
+    bytes of each."""
+    return -(-out // (2 * COLUMNS)) * 2, layout.group_bytes(in_features // BLOCK)
+
+
 class QuantisedMatrix:
     """A matrix [out, in] whose products with rows are computed in whole numbers. Build it with
     ``from_file`` or ``from_numbers``."""
 
     def __init__(
-        self, layout: PackedLayout, out: int, in_features: int, instructions: str | None
+        self,
+        layout: PackedLayout,
+        out: int,
+        in_features: int,
+        instructions: str | None,
+        packed: Packed | None = None,
     ) -> None:
+        """``packed``: of such a matrix, from before."""
         assert in_features % BLOCK == 0, "whole blocks"
         self.instructions = instructions or chosen()
         self.layout = layout_of(layout, self.instructions)
         self.out, self.in_features = out, in_features
         self.is_finite = True
         """Whether all weights are numbers."""
-        # The forward's threads take columns by two groups.
-        groups = -(-out // (2 * COLUMNS)) * 2
-        self.packed: Packed = empty((groups, layout.group_bytes(in_features // BLOCK)), np.uint8)
-        self.packed[-(-out // COLUMNS) :] = 0
+        shape = packed_shape(layout, out, in_features)
+        self.packed: Packed = empty(shape, np.uint8) if packed is None else packed.reshape(shape)
+        if packed is None:
+            self.packed[-(-out // COLUMNS) :] = 0
 
     def _pack(
         self, first: int, last: int, scales: Halves, pack_codes_of: Callable[[Packed], None]
