@@ -98,11 +98,11 @@ def count_items(counts: Any, items: int, steps: int, barrier: Any, thread: int, 
     """Count for each step and item how often it is taken; returns how many this thread took."""
     taken, number = 0, first if thread == 0 else join(barrier, first + steps)
     while number < first + steps:
-        item = take(barrier)
+        item = take(barrier, thread, items)
         while item < items:
             counts[number - first, item] += 1
             taken += 1
-            item = take(barrier)
+            item = take(barrier, thread, items)
         if is_last_to_arrive(barrier):
             open_step(barrier, number + 1)
         number = await_after(barrier, number)
@@ -155,9 +155,9 @@ def test_fewer_threads_are_taken_for_longer_each_time_they_slept() -> None:
 @pytest.mark.skipif(not _FUTEX, reason="threads of this system give their cores away instead")
 def test_who_waits_for_another_sleeps_and_is_woken() -> None:
     barrier = new_barrier()
-    begin(barrier, 1)
+    begin(barrier, 1, 2)
     assert waits_for_step(barrier) == 1, "which compiles it"
-    begin(barrier, 0)
+    begin(barrier, 0, 2)
     used = []
 
     def wait() -> None:

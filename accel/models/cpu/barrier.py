@@ -1,8 +1,10 @@
 """Where the threads of a forward meet, and what they take work from.
 
-Threads take the items of a step one by one from a counter; the last to arrive opens the next step.
-One word holds the step, who takes part, who has arrived and who comes: a thread joins with the step
-after the one that it finds, so nobody waits for one that was not given a core in time.
+The items of a step are shared out in spans, one for each thread, of which it takes one by one, and
+then what others have left: so a thread reads what it has fetched, and in every layer writes to its
+own core's cache. The last to arrive opens the next step. One word holds the step, who takes part,
+who has arrived and who comes: a thread joins with the step after the one that it finds, so nobody
+waits for one that was not given a core in time.
 """
 
 from __future__ import annotations
@@ -23,11 +25,19 @@ from accel.native.simd import I32, I64, call, pointer
 from operating_system.threads import yielding_function
 
 Barrier = NDArray[np.int64]
-"""What all threads share: the word, the counter, how many sleep, how long they did, how long they
-do at most, whether the end of a forward is requested, and whether a forward has ended for that."""
+"""What all threads share: the word, how many spans a step has, how many threads sleep, how long
+they did, how long they do at most, whether the end of a forward is requested, and whether a forward
+has ended for that; then how many items were taken of each span."""
 
-_WORD, _NEXT, _ASLEEP, _SLEPT, _LONGEST, _END_REQUESTED, _ENDED = 0, 16, 32, 48, 64, 80, 96
+_APART = 16
 """Numbers that are written at different times have cache lines of their own."""
+
+_WORD, _SPANS, _ASLEEP, _SLEPT, _LONGEST, _END_REQUESTED, _ENDED, _TAKEN = range(
+    0, 8 * _APART, _APART
+)
+
+MOST_THREADS = 16
+"""At most so many threads share a forward: more would wait for memory."""
 
 _MEMBER, _COMES, _STEP = 8, 16, 24
 """Bits of the word at which these begin: those who take part, who come, and the step; those who
@@ -127,7 +137,7 @@ def _wake(barrier: Barrier) -> None:
 
 def new_barrier() -> Barrier:
     """What the threads of a forward share."""
-    barrier = np.zeros(_ENDED + 16, np.int64)
+    barrier = np.zeros(_TAKEN + MOST_THREADS * _APART, np.int64)
     # Whole seconds, and nanoseconds.
     barrier[_LONGEST + 1] = int(NAP_S * 1e9)
     return barrier
@@ -139,9 +149,10 @@ def slept_s(barrier: Barrier) -> float:
     return float(barrier[_SLEPT]) * NAP_S
 
 
-def begin(barrier: Barrier, step: int) -> None:
+def begin(barrier: Barrier, step: int, threads: int) -> None:
     """Open the first step of a forward, larger than all before, to thread 0 alone: others join."""
-    barrier[_NEXT] = 0
+    barrier[_SPANS] = threads
+    barrier[_TAKEN:] = 0
     barrier[_WORD] = step << _STEP | 1 << _MEMBER
 
 
@@ -159,10 +170,21 @@ def join(barrier: Barrier, last: int) -> int:
 
 
 @compiled_with(simd, borrows=True)
-def take(barrier: Barrier) -> int:
-    """The next item of a step."""
-    item: int = _added(barrier, _NEXT, 1)
-    return item
+def take(barrier: Barrier, thread: int, items: int) -> int:
+    """The next of a step's items for a thread, ``items`` where none is left."""
+    spans = barrier[_SPANS]
+    for away in range(spans):
+        span = (thread + away) % spans
+        taken, first, after = (
+            _TAKEN + span * _APART,
+            items * span // spans,
+            items * (span + 1) // spans,
+        )
+        if first + _load(barrier, taken) < after:
+            item = first + _added(barrier, taken, 1)
+            if item < after:
+                return item
+    return items
 
 
 @compiled_with(simd, borrows=True)
@@ -175,7 +197,8 @@ def is_last_to_arrive(barrier: Barrier) -> bool:
 @compiled_with(simd, borrows=True)
 def open_step(barrier: Barrier, step: int) -> None:
     """Let all go on to a step, those who come among them; by the last to arrive."""
-    barrier[_NEXT] = 0
+    for span in range(barrier[_SPANS]):
+        barrier[_TAKEN + span * _APART] = 0
     while True:
         word = _load(barrier, _WORD)
         members = (word >> _MEMBER & _MOST) + (word >> _COMES & _MOST)

@@ -116,13 +116,13 @@ def forward_at(
             items = num_items(kind, batch, state)
         else:
             items = _num_output_items(after, batch, output, state)
-        item = take(barrier)
+        item = take(barrier, thread, items)
         while item < items:
             if after < 0:
                 compute(layer, kind, item, items, batch, state)
             else:
                 _compute_output(after, item, items, batch, output, state)
-            item = take(barrier)
+            item = take(barrier, thread, items)
         if is_last_to_arrive(barrier):
             ends = output.most_nodes >= 0 and after > 1 and is_finished(state.verification)
             ends = ends or (number + 1 < last and is_end_requested(barrier))

@@ -15,6 +15,7 @@ from accel.model_options import KvType
 from accel.models.array_logits import ArrayLogits
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
 from accel.models.cpu.attention import AttentionBuffers
+from accel.models.cpu.barrier import MOST_THREADS
 from accel.models.cpu.cache import CompiledCache
 from accel.models.cpu.decoder import Decoder
 from accel.models.cpu.forward import forward, num_steps
@@ -39,9 +40,6 @@ from operating_system.machine import cores
 
 _LOGIT_ROWS = 16
 """Rows of the logits buffer, which every forward uses again."""
-
-MOST_THREADS = 16
-"""At most so many threads share a forward: more would wait for memory."""
 
 _HEAD_ITEMS = 64
 """The lm head is cut into at most so many tiles."""

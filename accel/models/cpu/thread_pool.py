@@ -56,7 +56,7 @@ class ThreadPool:
         Interrupted.
         """
         barrier, first = self.barrier, self._step
-        begin(barrier, first)
+        begin(barrier, first, len(own))
         self._step += steps
         for thread in range(1, len(own)):
             call = partial(function, *arguments, own[thread], barrier, thread, first)

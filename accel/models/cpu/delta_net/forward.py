@@ -111,13 +111,13 @@ def _hybrid_forward_at(
             items = num_hybrid_items(layer, kind, batch, state)
         else:
             items = _num_output_items(after, batch, output, plain)
-        item = take(barrier)
+        item = take(barrier, thread, items)
         while item < items:
             if after < 0:
                 compute_hybrid(layer, kind, item, items, batch, plan, origins, stored, state)
             else:
                 _compute_output(after, item, items, batch, output, plain)
-            item = take(barrier)
+            item = take(barrier, thread, items)
         if is_last_to_arrive(barrier):
             ends = output.most_nodes >= 0 and after > 1 and is_finished(plain.verification)
             ends = ends or (number + 1 < last and is_end_requested(barrier))
