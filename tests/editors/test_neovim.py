@@ -301,6 +301,26 @@ def test_the_last_line_says_how_far_a_model_is_that_is_fetched(
     assert editor.lua(TELL_FETCHING, "") == "redraft: nothing is fetched any more"
 
 
+COLOUR = "return vim.api.nvim_get_hl(0, { name = ..., link = false }).ctermfg or vim.NIL"
+
+
+def test_ghost_text_is_grey_where_a_terminal_has_no_true_colours(
+    neovim: OpenNeovim, project: Path
+) -> None:
+    editor = neovim()
+    editor.open(project / "orders.py")
+    own = "ComplHint" if editor.lua("return vim.fn.hlexists('ComplHint')") else "RedraftGhost"
+    assert editor.lua(COLOUR, "Normal") is None
+    for name in (own, "RedraftGhost"):
+        assert editor.lua(COLOUR, name) in (8, 244)
+    editor.rpc.command("colorscheme habamax")
+    of_the_scheme = editor.lua(COLOUR, "NonText" if own == "ComplHint" else "Comment")
+    assert of_the_scheme is not None
+    assert [editor.lua(COLOUR, name) for name in (own, "RedraftGhost")] == [of_the_scheme] * 2
+    editor.rpc.command("highlight RedraftGhost ctermfg=3 | colorscheme default")
+    assert editor.lua(COLOUR, "RedraftGhost") in (8, 244)
+
+
 def test_log_of_the_server_opens(neovim: OpenNeovim, project: Path) -> None:
     editor = neovim()
     editor.open(project / "orders.py")

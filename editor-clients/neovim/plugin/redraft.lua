@@ -52,6 +52,16 @@ end
 vim.keymap.set('n', '<Plug>(redraft-edit)', '<Cmd>Redraft edit<CR>', { desc = 'Redraft: edit this line' })
 vim.keymap.set('x', '<Plug>(redraft-edit)', ':Redraft edit<CR>', { desc = 'Redraft: edit these lines' })
 
+-- A terminal without true colours shows of a group what it has for `cterm`. Neovim's own colours have nothing there for ghost
+-- text, which would look like the text around it.
+local function grey_in_terminals(name)
+  local group = vim.api.nvim_get_hl(0, { name = name, link = false })
+  if not group.ctermfg and not group.ctermbg and vim.tbl_isempty(group.cterm or {}) then
+    group.ctermfg = (vim.env.TERM or ''):find('256color') and 244 or 8
+    vim.api.nvim_set_hl(0, name, group)
+  end
+end
+
 local function highlights()
   local links = {
     RedraftGhost = 'ComplHint',
@@ -66,6 +76,10 @@ local function highlights()
   for name, target in pairs(links) do
     vim.api.nvim_set_hl(0, name, { link = target, default = true })
   end
+  if vim.fn.hlexists('ComplHint') == 1 then
+    grey_in_terminals('ComplHint')
+  end
+  grey_in_terminals('RedraftGhost')
 end
 highlights()
 vim.api.nvim_create_autocmd('ColorScheme', { callback = highlights })

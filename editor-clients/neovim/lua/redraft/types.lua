@@ -53,6 +53,7 @@
 ---@field model? string
 ---@field editModel? string
 ---@field modelNotes? string[]
+---@field fetching? string which model is fetched, and how far that is
 ---@field server? { url: string, answers: string, drafted: boolean, reason: string }
 ---@field workspace? string
 ---@field index? { files?: integer, tokens?: integer, done?: integer, total?: integer }
