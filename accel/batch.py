@@ -50,8 +50,7 @@ def chain_batch(
     count = len(tokens)
     # A copy: compiled code would be compiled anew for a read-only array.
     own = np.array(tokens, np.int32)
-    places = np.arange(count, dtype=np.int32)
-    return ForwardBatch(own, places - 1, places, _causal(count), logits_from, wants_numbers, count)
+    return ForwardBatch(own, *_chain(count), logits_from, wants_numbers, count)
 
 
 def tree_batch(
@@ -74,8 +73,11 @@ def tree_batch(
 
 
 @lru_cache(maxsize=64)
-def _causal(count: int) -> NDArray[np.float32]:
-    return np.triu(np.full((count, count), BLOCKED, np.float32), 1)
+def _chain(count: int) -> tuple[TokenArray, TokenArray, NDArray[np.float32]]:
+    """Parents, offsets and mask of so many rows; no model writes into them."""
+    places = np.arange(count, dtype=np.int32)
+    mask = np.triu(np.full((count, count), BLOCKED, np.float32), 1)
+    return places - 1, places, mask
 
 
 @compiled_with()

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.draft_tree import Source, TokenArray
+from accel.draft_tree import SOURCE_NAMES, Source, TokenArray
 from accel.drafting.base import Drafter, DraftRequest, LookingDrafter
 from accel.errors import InvalidRequest, PromptTooLong
 from accel.verification.confidence import Confidence
@@ -95,7 +95,7 @@ class Chunk:
     confidences: list[Confidence] = field(default_factory=list)
 
     @property
-    def sources(self) -> list[Source]:
-        """Where each token came from."""
-        drafted = [Source(source) for source in self.origins[self.path].tolist()]
-        return [*drafted, *[Source.MODEL] * (len(self.tokens) - len(drafted))]
+    def sources(self) -> list[str]:
+        """Where each token came from, in words."""
+        drafted = [SOURCE_NAMES[source] for source in self.origins[self.path].tolist()]
+        return [*drafted, *[SOURCE_NAMES[Source.MODEL]] * (len(self.tokens) - len(drafted))]

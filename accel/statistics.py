@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.draft_tree import DraftTree, Source
-
-_NAMES = {int(source): source.name.lower() for source in Source}
+from accel.draft_tree import SOURCE_NAMES, DraftTree
 
 
 @dataclass(slots=True)
@@ -52,7 +50,7 @@ class Statistics:
         """Tokens by source name; ``model`` are the model's own."""
         # Counting takes time between two forwards, and nobody asks before the end.
         for sources, path, own in self._uncounted:
-            self._counted.update(_NAMES[source] for source in sources[path].tolist())
+            self._counted.update(SOURCE_NAMES[source] for source in sources[path].tolist())
             self._counted["model"] += own
         self._uncounted.clear()
         return self._counted

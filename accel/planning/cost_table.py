@@ -59,6 +59,16 @@ class CostTable:
         """Time of a forward of ``rows`` after ``context`` tokens, padded to what is fastest."""
         return float(self._table(context)[0][min(rows, self._limit)])
 
+    def share_seconds(self, rows: int, context: int, company: Company = ALONE) -> float:
+        """A request's part of a forward in which it has so many rows: what these cost beside those
+        of the others, and its share of what a forward costs with any rows."""
+        others = min(company.others, self._limit // 2)
+        if not others:
+            return self.seconds(rows, context)
+        seconds = self._table(context)[0]
+        last = min(others + rows, self._limit)
+        return float(seconds[1] / company.requests + seconds[last] - seconds[others + 1])
+
     def prefill_seconds(self, rows: int, context: int) -> float:
         """Time of a forward of ``rows`` rows of a prompt; beyond the largest number that was
         measured, in proportion."""
@@ -102,8 +112,7 @@ class CostTable:
         return VerifyCosts(*known, acceptance_scale)
 
     def _shared_seconds(self, pending: int, context: int, company: Company) -> NDArray[np.float64]:
-        """A request's part of a forward with ``pending`` rows and 0, 1, .. nodes: what its rows
-        cost beside those of the others, and its share of what a forward costs with any rows."""
+        """``share_seconds`` with ``pending`` rows and 0, 1, .. nodes."""
         seconds, others = self._table(context)[0], min(company.others, self._limit // 2)
         if not others:
             return seconds[pending:]

@@ -69,7 +69,7 @@ class Drafting:
     ) -> Forwards[DraftTree]:
         """The draft that pays after ``pending`` rows and ``context`` tokens, of ``max_nodes``
         nodes at most, empty where none does. ``required``: bytes that the text goes on with."""
-        plain_s = self._costs.seconds(pending, context)
+        plain_s = self._costs.share_seconds(pending, context, self._company)
         batch_size, most = self._costs.batch_size, max_nodes
         if batch_size:
             max_nodes = min(max_nodes, batch_size - pending)
@@ -104,7 +104,7 @@ class Drafting:
         costs = self._costs.verify_costs(pending, context, scale, self._step_s, self._company)
         tree = drafter.draft_within(min(max_nodes, len(costs.marginal) - 1), costs)
         # A plain step, which an accepted token saves, takes less beside its forward.
-        accepted = scale * float(tree.probabilities.sum())
+        accepted = scale * sum(tree.probabilities.tolist())
         return tree, drafter.saved_s - accepted * (self._step_s - STEP_S)
 
     def _logged(self, tree: DraftTree) -> DraftTree:
@@ -154,7 +154,7 @@ class Drafting:
         tokens are committed now. A tree that was pruned is not the one that the drafter made: give
         an empty one for it."""
         if len(tree):
-            plain_s = self._costs.seconds(pending, context) + STEP_S
+            plain_s = self._costs.share_seconds(pending, context, self._company) + STEP_S
             self._acceptance.learn(expected_hits(tree, path), len(path), plain_s)
         self._written += len(tokens)
         if self._drafter is not None and len(tokens):

@@ -11,6 +11,7 @@ from accel.batch import ForwardBatch, tree_batch
 from accel.draft_tree import DraftTree, TokenArray
 from accel.forwards import Forward, Forwards
 from accel.models.base import Logits
+from accel.models.verified_logits import VerifiedLogits
 from accel.output import OutputBuffer
 from accel.planning.cost_table import CostTable
 from accel.request import GenerationRequest
@@ -22,7 +23,7 @@ from accel.verification.choosing import choose
 from accel.verification.confidence import Confidence, Confidences
 from accel.verification.logits_processor import LogitsProcessor
 from accel.verification.logprobs import Logprob, logprob_of
-from accel.verification.verify_tree import verify_tree
+from accel.verification.verify_tree import Relaxed, verify_tree
 
 _UNKNOWN = np.empty(0, np.float32)
 
@@ -81,12 +82,28 @@ class TreeVerifier:
         least = count if self._request.plan else count + len(tree)
         forward = Forward(
             *(self._runner.model, session, count + len(tree), batch_of, least),
-            tree.probabilities * np.float32(scale) if self._request.plan else _UNKNOWN,
+            tree.probabilities * np.float32(scale)
+            if self._request.plan and len(tree)
+            else _UNKNOWN,
         )
         self._runner.reserve(session, forward.rows)
         logits: Logits = yield forward
         self.forward_s, self.all_rows = forward.seconds, forward.all_rows
         tree = tree if forward.rows == count + len(tree) else tree.prefix(forward.rows - count)
+        path, tokens = self._chosen(logits, tree, relaxed, is_likeliest=is_likeliest)
+        if self._wants_logprobs:
+            self._note_logprobs(logits, path, tokens.tolist())
+        if self._looking is not None:
+            self._looking.look(tree, path[-1] if path else -1, lambda node: logits.row(node + 1))
+        self._statistics.verify_s.append(time.perf_counter() - started)
+        return tree, path, tokens
+
+    def _chosen(
+        self, logits: Logits, tree: DraftTree, relaxed: Relaxed | None, *, is_likeliest: bool
+    ) -> tuple[list[int], TokenArray]:
+        """The path that is accepted in a tree, and the tokens that it yields."""
+        if isinstance(logits, VerifiedLogits):
+            return logits.path, logits.tokens
         if is_likeliest:
             token_of = logits.argmax()
             path, tokens = verify_tree(
@@ -98,12 +115,7 @@ class TreeVerifier:
             path, tokens = verify_tree(
                 tree, lambda node, above: self._sampled(logits.row(node + 1), above)
             )
-        if self._wants_logprobs:
-            self._note_logprobs(logits, path, tokens)
-        if self._looking is not None:
-            self._looking.look(tree, path[-1] if path else -1, lambda node: logits.row(node + 1))
-        self._statistics.verify_s.append(time.perf_counter() - started)
-        return tree, path, np.array(tokens, np.int32)
+        return path, np.array(tokens, np.int32)
 
     @property
     def _wants_logprobs(self) -> bool:

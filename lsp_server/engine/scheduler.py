@@ -280,12 +280,14 @@ class EngineLoop:
         finished next: it is short, and its client waits for it.
         """
         with self._changed:
-            jobs = sorted(self._ready(), key=lambda job: (*self._rank(job), *self._turn(job)))
-        cancelled = sum(job.cancel.is_set() for job in jobs)
-        served = cancelled + self._service.slots
-        if self._service.slots > 1:
-            self._refuse_impatient(jobs[served:])
-        return sorted(jobs[:served], key=lambda job: (*self._rank(job)[:2], *self._turn(job)))
+            jobs = self._ready()
+        if len(jobs) > self._service.slots:
+            jobs.sort(key=lambda job: (*self._rank(job), *self._turn(job)))
+            served = sum(job.cancel.is_set() for job in jobs) + self._service.slots
+            if self._service.slots > 1:
+                self._refuse_impatient(jobs[served:])
+            del jobs[served:]
+        return sorted(jobs, key=lambda job: (*self._rank(job)[:2], *self._turn(job)))
 
     def _ready(self) -> list[Job]:
         """All jobs but those that wait for others of their batch or are prepared aside."""

@@ -217,12 +217,11 @@ def _read(count: int, reused: int, seconds: float, end: str) -> JobResult:
 
 
 def _spans(builder: SpanBuilder, request: GenerationRequest, chunk: Chunk) -> list[Span]:
-    names = [source.name.lower() for source in chunk.sources]
     if request.logprobs is not None:
-        return builder.add_one_by_one(chunk.logprobs, names)
+        return builder.add_one_by_one(chunk.logprobs, chunk.sources)
     if request.confidences:
-        return builder.add_likely(chunk.tokens.tolist(), names, chunk.confidences)
-    return builder.add(chunk.tokens.tolist(), names)
+        return builder.add_likely(chunk.tokens.tolist(), chunk.sources, chunk.confidences)
+    return builder.add(chunk.tokens.tolist(), chunk.sources)
 
 
 def _result_of(generation: Generation, builder: SpanBuilder) -> JobResult:

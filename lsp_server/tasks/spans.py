@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from lsp_server.shared.contract.jobs import Span, TokenLogprob
@@ -26,8 +28,9 @@ class SpanBuilder:
     def add(self, tokens: Iterable[int], sources: Iterable[str]) -> list[Span]:
         """Spans that these tokens add, also kept in ``spans``."""
         added: list[Span] = []
-        for token, source in zip(tokens, sources, strict=True):
-            spelt = self._bytes_of(int(token))
+        pieces = zip(sources, map(self._bytes_of, tokens), strict=True)
+        for source, run in groupby(pieces, key=itemgetter(0)):
+            spelt = b"".join([piece for _, piece in run])
             text = self._decoder.decode(spelt[self._skip :])
             self._skip = max(0, self._skip - len(spelt))
             if text:

@@ -16,6 +16,7 @@ from accel.models.base import Cache
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.lm_head import COLUMNS, FIRST_ROWS, all_logits, argmax_of_columns, choose_rows
 from accel.models.cpu.matmul import BLOCK, packed
+from accel.models.verified_logits import VerifiedLogits
 from accel.request import GenerationRequest
 from accel.verification.verify_tree import verify_tree
 
@@ -94,7 +95,10 @@ def test_walks_as_whole_logits_say(model: CompiledLlama, shared_from: int) -> No
         chosen = numbers(model, rows, cache).argmax(-1).tolist()
         expected = verify_tree(tree, lambda node, _above, chosen=chosen: chosen[node + 1])
         model.shared_from = shared_from
-        found = model.forward(rows, [cache]).argmax()
+        logits = model.forward(rows, [cache])
+        assert isinstance(logits, VerifiedLogits), f"seed {seed}"
+        assert (logits.path, logits.tokens.tolist()) == expected, f"seed {seed}"
+        found = logits.argmax()
         assert verify_tree(tree, lambda node, _above, found=found: found[node + 1]) == expected, (
             f"seed {seed}"
         )

@@ -15,7 +15,7 @@ from accel.models.costs import measuring
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.measuring import FEW_ROWS, ROWS, measure
 from accel.planning.acceptance_rate import AcceptanceRate
-from accel.planning.cost_table import CostTable
+from accel.planning.cost_table import Company, CostTable
 from accel.planning.planner import AdaptivePlanner
 
 
@@ -91,6 +91,19 @@ def test_prompts_cost_as_much_for_a_row_as_the_widest_forward_that_is_computed()
     planner = CostTable(costs, limit=8, widths=(8,))
     assert planner.prefill_seconds(4, 0) == 4.0
     assert planner.prefill_seconds(64, 0) == 32.0
+
+
+def test_a_share_of_a_forward_is_the_first_of_the_costs_that_trees_are_sized_by() -> None:
+    """Random costs and companies, also of more rows than were measured."""
+    seed = int(np.random.default_rng().integers(2**31))
+    random = np.random.default_rng(seed)
+    for _ in range(200):
+        costs = ForwardCosts([256], list(ROWS), np.cumsum(random.random((1, len(ROWS))), axis=1))
+        planner = CostTable(costs, limit=40)
+        requests, pending = int(random.integers(1, 20)), int(random.integers(1, 5))
+        company = Company(requests, int(requests * random.integers(1, 8)))
+        sized = planner.verify_costs(pending, 300, 1.0, 0.0, company)
+        assert planner.share_seconds(pending, 300, company) == sized.seconds[0], f"seed {seed}"
 
 
 def test_costs_are_linear_between_and_beyond_what_was_measured() -> None:

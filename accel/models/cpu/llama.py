@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any, overload
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from accel.models.cpu.scratch import Scratch
 from accel.models.cpu.thread_pool import ThreadPool
 from accel.models.cpu.thread_state import ThreadState, thread_state_of
 from accel.models.cpu.weights import kv_dtype
+from accel.models.verified_logits import VerifiedLogits
 from accel.native.aligned_memory import empty
 from operating_system.machine import cores
 
@@ -114,12 +115,12 @@ class CompiledLlama(Model):
         if not line[VERIFIES]:
             own = logits[line[NUMBERS] : line[NUMBERS] + count]
             return ArrayLogits(own[:, : self.vocabulary_size])
-        verification, found = self._verification, [-1] * count
+        verification = self._verification
         last = first + verification.length(request)
-        nodes = verification.path[first : last - 1].tolist()
-        for node, token in zip([-1, *nodes], verification.chosen[first:last].tolist(), strict=True):
-            found[node + 1] = token
-        return _VerifiedLogits(found, lambda: self._logits_of(first, count))
+        path, tokens = verification.path[first : last - 1], verification.chosen[first:last]
+        return VerifiedLogits(
+            path.tolist(), tokens.copy(), count, lambda: self._logits_of(first, count)
+        )
 
     def interrupt(self) -> None:
         self._pool.interrupt()
@@ -221,44 +222,3 @@ class CompiledLlama(Model):
 def joined(arrays: list[TokenArray]) -> TokenArray:
     """Arrays one after the other."""
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-
-class _VerifiedLogits:
-    """Logits of a forward that verified a tree: the argmax of some rows is known."""
-
-    def __init__(self, chosen: list[int], numbers: Callable[[], NDArray[np.float32]]) -> None:
-        """chosen: of each row the argmax or -1; ``numbers`` computes the logits of all rows."""
-        self._chosen = chosen
-        self._make_numbers = numbers
-        self._numbers: NDArray[np.float32] | None = None
-
-    def argmax(self) -> Sequence[int]:
-        """A row that verification did not visit is computed when it is read."""
-        return _ChosenTokens(self._chosen, self)
-
-    def row(self, index: int) -> NDArray[np.float32]:
-        """The first call computes all rows."""
-        if self._numbers is None:
-            self._numbers = self._make_numbers()
-        row: NDArray[np.float32] = self._numbers[index]
-        return row
-
-
-class _ChosenTokens(Sequence[int]):
-    """The argmax of every row, see ``_VerifiedLogits.argmax``."""
-
-    def __init__(self, chosen: list[int], logits: _VerifiedLogits) -> None:
-        self._chosen, self._logits = chosen, logits
-
-    def __len__(self) -> int:
-        return len(self._chosen)
-
-    @overload
-    def __getitem__(self, index: int) -> int: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[int]: ...
-    def __getitem__(self, index: int | slice) -> int | list[int]:
-        if isinstance(index, slice):
-            return [self[place] for place in range(len(self))[index]]
-        token = self._chosen[index]
-        return token if token >= 0 else int(self._logits.row(index).argmax())

@@ -50,10 +50,12 @@ def to_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: to_json(one) for name, one in value.items()}
     kind: Any = type(value)
-    written = ((name, getattr(value, name), left_out) for name, left_out in _written(kind))
-    return {
-        name: to_json(one) for name, one, left_out in written if one is not None or not left_out
-    }
+    written = {}
+    for name, left_out in _written(kind):
+        one = getattr(value, name)
+        if one is not None or not left_out:
+            written[name] = one if isinstance(one, _PLAIN) else to_json(one)
+    return written
 
 
 def read(
