@@ -70,10 +70,15 @@ class _NumbaConfig(importlib.machinery.PathFinder):
             use_cache()
             here = os.getcwd()
             os.chdir(os.path.dirname(module.__file__ or here))
+            # For a file of settings that is passed over it would import all of a YAML parser.
+            if not (has_yaml := "yaml" in sys.modules):
+                sys.modules["yaml"] = None  # type: ignore[assignment]
             try:
                 read(module)
             finally:
                 os.chdir(here)
+                if not has_yaml:
+                    del sys.modules["yaml"]
             # It looks for a changed file whenever it compiles.
             module.__dict__["_config_fname"] = os.devnull
 

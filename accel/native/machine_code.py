@@ -13,16 +13,16 @@ import hashlib
 import os
 import shutil
 import sys
-import tarfile
 from pathlib import Path, PurePosixPath
 
-from filelock import FileLock
-
 from accel.native.levels import level_in_use
+from operating_system.file_lock import LockFile
 from operating_system.files import replace_file
 from operating_system.folders import cache_folder
 from operating_system.system import system_name
 
+LONGEST_S = 120.0
+"""Nobody unpacks for longer."""
 CACHE_DIR = "NUMBA_CACHE_DIR"
 INSTALLATION = Path(__file__).parents[2]
 """The folder that the packages lie in."""
@@ -43,7 +43,7 @@ def use_cache() -> None:
     folder = code_folder()
     os.environ[CACHE_DIR] = str(folder)
     # On a disk that is full or cannot be written it is compiled for this process alone.
-    with contextlib.suppress(OSError, tarfile.TarError):
+    with contextlib.suppress(OSError):
         unpack(folder)
 
 
@@ -54,16 +54,27 @@ def packed_code(packed: Path = PACKED) -> Path | None:
 
 
 def unpack(cache: Path, packed: Path = PACKED, installation: Path = INSTALLATION) -> None:
-    """Unpack the archive that fits this process into a cache, once. Raises OSError or TarError."""
+    """Unpack the archive that fits this process into a cache, once. Raises OSError."""
     if (archive := packed_code(packed)) is None:
         return
     done = cache / f"{_name_of(installation)}.{archive.name.removesuffix('.tar.xz')}"
     if done.exists():
         return
     cache.mkdir(parents=True, exist_ok=True)
-    with FileLock(cache / "unpacking.lock"):
-        if done.exists():
-            return
+    lock = LockFile(cache / "unpacking.lock")
+    lock.acquire(LONGEST_S)
+    try:
+        if not done.exists():
+            _unpack_all(archive, cache, installation)
+            done.touch()
+    finally:
+        lock.release()
+
+
+def _unpack_all(archive: Path, cache: Path, installation: Path) -> None:
+    import tarfile
+
+    try:
         with tarfile.open(archive) as files:
             for each in files:
                 place, stream = installation / each.name, files.extractfile(each)
@@ -73,11 +84,14 @@ def unpack(cache: Path, packed: Path = PACKED, installation: Path = INSTALLATION
                 assert stream is not None, "files alone"
                 unfinished.write_bytes(stream.read())
                 replace_file(unfinished, target)
-        done.touch()
+    except tarfile.TarError as error:
+        raise OSError(f"{archive} is damaged ({error}); install again") from error
 
 
 def pack(cache: Path, target: Path, level: str, installation: Path = INSTALLATION) -> Path:
     """Pack the compiled code of an installation in a cache into an archive in a folder."""
+    import tarfile
+
     target.mkdir(parents=True, exist_ok=True)
     unnamed = target / f"{level}.tar.xz"
     folders = {folder_of(each.parent): each.parent for each in installation.glob("*/**/*.py")}

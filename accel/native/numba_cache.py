@@ -3,6 +3,7 @@ are compiled with the stamp of all, and an index of an older version counts as e
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import pickle
 from collections.abc import Callable, Iterator
@@ -12,7 +13,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from filelock import FileLock
 from numba import njit, types
 from numba.core import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
@@ -23,8 +23,12 @@ from accel.errors import InvalidEnvironment
 from accel.native.cpu_features import check_features
 from accel.native.link_time import optimise_at_link_time
 from accel.native.machine_code import code_folder
+from operating_system.file_lock import LockFile
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+LONGEST_S = 60.0
+"""Nobody reads or writes an index for longer."""
 
 if config.DISABLE_JIT:
     raise InvalidEnvironment(
@@ -48,20 +52,18 @@ class _Index(IndexDataCacheFile):
 
     def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
         super().__init__(cache_path, filename_base, source_stamp)
-        self._lock = FileLock(Path(cache_path) / "compiled.lock")
+        self._lock = Path(cache_path) / "compiled.lock"
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """While no other process uses the index, on file systems that can tell."""
-        try:
-            self._lock.acquire()
-        except (OSError, NotImplementedError):
-            yield
-            return
+        lock = LockFile(self._lock)
+        with contextlib.suppress(OSError):
+            lock.acquire(LONGEST_S)
         try:
             yield
         finally:
-            self._lock.release()
+            lock.release()
 
     def save(self, key: Any, data: Any) -> None:
         with self._alone():
@@ -80,12 +82,36 @@ class _Index(IndexDataCacheFile):
 
 
 class _Cache(FunctionCache):
+    """Of a function, and of the code of modules that is part of it."""
+
+    def __init__(self, function: Callable[..., Any], modules: tuple[ModuleType, ...]) -> None:
+        with _in_user_folder():
+            super().__init__(function)
+        digest = hashlib.sha256()
+        for module in _with_those_they_use(modules):
+            digest.update(_digest_of(module))
+        self._cache_file = _Index(
+            cache_path=self._cache_path,
+            filename_base=self._impl.filename_base,
+            source_stamp=(self._impl.locator.get_source_stamp(), digest.hexdigest()),
+        )
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # Numba makes ready to compile here, which takes longer than to load what is compiled. That
         # needs the symbols of the runtime alone; whoever compiles makes ready by itself.
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
+
+
+class _LateCache:
+    """A cache that is made when it is first asked: most functions are parts of others alone."""
+
+    def __init__(self, function: Callable[..., Any], modules: tuple[ModuleType, ...]) -> None:
+        self._made = cache(partial(_Cache, function, modules))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made(), name)
 
 
 @contextmanager
@@ -164,9 +190,6 @@ def compiled_with(
     cannot be called from Python, and compiles faster. One that is ``callable_from_c`` may be called
     by its address.
     """
-    digest = hashlib.sha256()
-    for module in _with_those_they_use(modules):
-        digest.update(_digest_of(module))
 
     def compile_function(function: Function) -> Function:
         options = {
@@ -177,19 +200,11 @@ def compiled_with(
             "no_cfunc_wrapper": not callable_from_c,
         }
         inlined = njit(nogil=True, no_cpython_wrapper=True, **options)
-        with _in_user_folder():
-            dispatcher = njit(nogil=True, cache=True, no_cpython_wrapper=inner, **options)(function)
+        dispatcher = njit(nogil=True, no_cpython_wrapper=inner, **options)(function)
+        dispatcher._cache = _LateCache(function, modules)
         _have_callers_inline(dispatcher, partial(inlined, function))
         if inner:
             dispatcher.__class__ = _Inner
-        cache = dispatcher._cache
-        cache.__class__ = _Cache
-        stamp = cache._cache_file._source_stamp, digest.hexdigest()
-        cache._cache_file = _Index(
-            cache_path=cache._cache_path,
-            filename_base=cache._impl.filename_base,
-            source_stamp=stamp,
-        )
         compiled: Function = dispatcher
         return compiled
 

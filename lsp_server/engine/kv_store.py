@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.engine.kv_files import KvFile, KvFiles
 from lsp_server.engine.kv_folder import kv_name
 from lsp_server.shared.version import VERSION
-from lsp_server.text.documents.secret_documents import may_hold_secrets
 
 if TYPE_CHECKING:
     from accel.engine import Engine
@@ -69,6 +68,9 @@ class KvStore:
         written = self._written.get(document)
         if written is not None and session.common(written) >= COVERED * session.length:
             return
+        # What finds secrets takes a while to import.
+        from lsp_server.text.documents.secret_documents import may_hold_secrets
+
         state = session.cache.state()
         if state is None or may_hold_secrets(document[1], self._decode(session.tokens)):
             return

@@ -28,7 +28,6 @@ from lsp_server.tasks.completion.task import (
     completion_prompt,
     completion_task,
 )
-from lsp_server.tasks.editing.task import edit_work
 from lsp_server.tasks.generation import characters_of, generation_task
 from lsp_server.tasks.spans import SpanBuilder
 from lsp_server.tasks.steps import Aside, JobSteps, Steps, made_of
@@ -109,6 +108,8 @@ class TaskRunner:
         return TaskList([completion_task(job, prompt, index, cancelled, fits_line=fits_line)])
 
     def _edit(self, job: EditJob, cancelled: Cancelled) -> Preparation:
+        from lsp_server.tasks.editing.task import edit_work
+
         index = self._indexes.snapshot(job.workspace)
         length = sum(map(len, (job.instruction, job.selection, job.before, job.after)))
         return (yield from made_of(length, partial(edit_work, self._engine, job, index, cancelled)))

@@ -170,6 +170,33 @@ def test_a_long_vocabulary_is_read_almost_as_fast_as_it_is_made(tmp_path: Path) 
     assert min(seconds) < 20 * made_s
 
 
+@pytest.mark.parametrize("piece", [1, 7, 64, 4096, header._PIECE])
+def test_strings_of_all_lengths_are_passed_over_as_one_by_one(
+    piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Empty ones, ones of zeros, and ones that are longer than a byte can say, too."""
+    seed = int(time.time_ns()) % (1 << 30)
+    print("seed", seed)
+    chosen = np.random.default_rng(seed)
+    monkeypatch.setattr(header, "_PIECE", piece)
+
+    def string() -> str:
+        kind = chosen.integers(12)
+        length = int(chosen.integers(250, 600) if kind == 0 else chosen.integers(0, 30))
+        letters = "\x00" if kind == 1 else "\x00\x01a\x07" if kind == 2 else "abcĠé"
+        return "".join(chosen.choice(list(letters), length))
+
+    for number in range(20):
+        lists = {
+            f"list.{name}": [string() for _ in range(chosen.integers(1, 60))] for name in "abc"
+        }
+        path = write_gguf(tmp_path / f"{number}.gguf", METADATA | lists, TENSORS)
+        with GgufFile(path) as file:
+            assert {name: file.metadata.texts(name) for name in lists} == lists
+            assert file.metadata.texts("tokenizer.ggml.tokens") == ["a", "Ġb", "é", ""]
+            assert (file.read("norm.weight").view(np.float32) == MATRIX[0]).all()
+
+
 def test_what_cannot_be_a_model_is_said(tmp_path: Path) -> None:
     path = tmp_path / "m.gguf"
     assert "give a GGUF file" in refusal(path, ModelNotFound)

@@ -8,9 +8,8 @@ from accel.model_options import KvType, ModelOptions
 from accel.models.autotune import Profile, RunSettings, may_use_more
 from accel.models.backend import Backend
 from accel.models.costs.profile_store import ProfileStore
-from accel.models.cpu import gguf_decoder, safetensors_decoder
+from accel.models.cpu import gguf_decoder
 from accel.models.cpu.decoder import Decoder, with_adaptive_tokens
-from accel.models.cpu.delta_net.model import CompiledHybrid
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.device import is_on_cpu
 from accel.models.fingerprint import fingerprint
@@ -26,6 +25,8 @@ def decoder_of(about: ModelFile, dtype: str) -> Decoder:
     if isinstance(about, GgufModel):
         decoder = gguf_decoder.read_decoder(about, dtype)
     else:
+        from accel.models.cpu import safetensors_decoder
+
         assert isinstance(about, FolderModel)
         decoder = safetensors_decoder.read_decoder(about, dtype)
     embeddings = read_adaptive_tokens(about.path, len(decoder.weights.norm))
@@ -34,8 +35,11 @@ def decoder_of(about: ModelFile, dtype: str) -> Decoder:
 
 def compiled_model(decoder: Decoder, kv_type: KvType = "f16") -> CompiledLlama:
     """A decoder as a model."""
-    kind = CompiledLlama if decoder.delta is None else CompiledHybrid
-    return kind(decoder, kv_type)
+    if decoder.delta is None:
+        return CompiledLlama(decoder, kv_type)
+    from accel.models.cpu.delta_net.model import CompiledHybrid
+
+    return CompiledHybrid(decoder, kv_type)
 
 
 def open_own(

@@ -12,7 +12,6 @@ import numpy as np
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
 from accel.models.cpu.attention import Floats
@@ -44,6 +43,8 @@ def line_of(batch: ForwardBatch, cache: CompiledCache, first: int, numbers: int)
 @intrinsic
 def _array_at(_context: Any, address: Any, shape: Any, like: Any) -> Any:
     """The array of a shape at an address, of the type of one that is ``like`` it."""
+    # Takes long to import, and is for compiling alone.
+    from numba.np.arrayobj import populate_array
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(like)(context, builder)
