@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -171,7 +172,7 @@ def measurements(ls: RedraftServer, params: Any) -> dict[str, Any]:
     engine, next_edits = ls.engine(), ls.next_edits.model
     return {
         **ls.protocol.measurements.as_json(),
-        "nextEdits": list(next_edits.parts_s) if next_edits is not None else [],
+        "nextEdits": [asdict(one) for one in next_edits.times] if next_edits is not None else [],
         "cancels": list(engine.calls.cancels_s),
         "cancelForwards": list(engine.calls.cancel_forwards_s),
     }

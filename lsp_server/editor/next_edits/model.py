@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.editing.region import TrackedRegion
+from lsp_server.editor.next_edits.answer_times import AnswerTimes
 from lsp_server.editor.next_edits.answers import AnsweredWindow, NoWindow, read_answer
 from lsp_server.editor.next_edits.history import RecordedEdit
 from lsp_server.editor.next_edits.prompts import (
@@ -47,7 +47,7 @@ MOST_MISREAD = 3
 ANSWER_S = 0.3
 """A window at the cursor is as large as the model reads and copies it in so many seconds, by what
 was measured of this machine: with what it writes anew an answer is there 0.45 s after the key."""
-MOST_PARTS = 200
+MOST_TIMES = 200
 _MARGIN = 3
 """Lines at the borders of a window around which another one is asked for."""
 ANSWER_FACTOR, ANSWER_TOKENS = 2, 128
@@ -142,11 +142,8 @@ class NextEditModel:
         """Answers one after another that were no windows, by model and format."""
         self.reason = ""
         """Why the last answer had nothing."""
-        self.results: list[JobResult] = []
-        """Of answers; for measurements, which empty it."""
-        self.parts_s: deque[tuple[float, float]] = deque(maxlen=MOST_PARTS)
-        """Of requests with a change, from asking: until the first tokens came, which is the prompt
-        and the first draft, and until the first change was known."""
+        self.times: deque[AnswerTimes] = deque(maxlen=MOST_TIMES)
+        """Of answers that became whole."""
 
     @property
     def format(self) -> NextEditFormat | None:
@@ -209,16 +206,15 @@ class NextEditModel:
             self.reason = "the text holds marks of the model's format"
             return
         spans: list[Span] = []
-        is_reported, started, read_s = False, time.monotonic(), 0.0
+        times = AnswerTimes()
 
         def on_spans(new: list[Span]) -> None:
-            nonlocal is_reported, read_s
-            read_s = read_s or time.monotonic() - started
+            times.came()
             spans.extend(new)
-            if not is_reported and (confident := self._first(request, spans)) is not None:
-                is_reported = True
-                self.parts_s.append((read_s, time.monotonic() - started))
-                found(confident)
+            if times.first_change_s or (confident := self._first(request, spans)) is None:
+                return
+            times.changed()
+            found(confident)
 
         call = engine.ask(request.job(), self._client, on_spans, priority)
         try:
@@ -226,7 +222,8 @@ class NextEditModel:
         except (EngineFailed, EngineUnavailable, ModelUnavailable) as error:
             self.reason = str(error)
             return
-        self.results.append(result)
+        times.ended(result)
+        self.times.append(times)
         found(self._all(request, spans, result, engine.status.model))
 
     def _first(self, request: WindowRequest, spans: Sequence[Span]) -> ConfidentChanges | None:

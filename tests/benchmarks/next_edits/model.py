@@ -21,7 +21,7 @@ from lsp_server.editor.next_edits.prompts import holds_marks
 from lsp_server.editor.next_edits.window_hunks import logprob_of, starts_in_answer
 from lsp_server.editor.next_edits.windows import Window
 from lsp_server.engine.client import EngineClient
-from lsp_server.shared.contract.jobs import Span
+from lsp_server.shared.contract.jobs import JobResult, Span
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.settings import NextEditSettings
 from lsp_server.tasks.next_edits.formats import NextEditFormat
@@ -79,9 +79,16 @@ class Answered:
 
 class RecordingModel(NextEditModel):
     """Keeps every change of the last answer, whatever the rules and the gate say: old and new text,
-    its joint probability with those before it, and the rule against it."""
+    its joint probability with those before it, and the rule against it. The answer itself, too."""
 
     changes: list[tuple[str, str, float, str]]
+    result: JobResult | None
+
+    def _all(
+        self, request: WindowRequest, spans: Sequence[Span], result: JobResult, model: str
+    ) -> ConfidentChanges:
+        self.result = result
+        return super()._all(request, spans, result, model)
 
     def _confident(
         self,
@@ -155,10 +162,9 @@ async def _answer(model: RecordingModel, step: CommitStep, request: WindowReques
             for change, likely in confident.changes
         )
 
-    model.reason, model.changes = "", []
-    model.results.clear()
+    model.reason, model.changes, model.result = "", [], None
     await model.ask(request, on_found)
-    result = model.results[-1] if model.results else None
+    result = model.result
     text = result.text if result is not None else ""
     return Answered(
         step=step,

@@ -29,7 +29,46 @@ KEY_S = 0.06
 MOST_KEYS = 24
 CANCELS_OF = 3
 """One request in so many is cancelled by a key."""
+LONGEST_ANSWER_S, POLL_S = 3.0, 0.02
+"""An answer whose first change is shown is whole so long after that, at most."""
 OF_A_MODEL = ("insert ", "change ", "delete ")
+
+
+class TimedAnswer(NamedTuple):
+    """What a request of an editor took: all, and what the server says of the model's answer."""
+
+    changes: bool
+    """Whether it had a change."""
+    changed: float
+    """When the last key was typed, by the clock of all processes."""
+    took_s: float
+    """From then on."""
+    of_model: dict[str, float]
+    """The fields of ``AnswerTimes``."""
+
+    def parts(self) -> dict[str, float]:
+        """Milliseconds, and what was computed, by name. What ran before the last key is cut off."""
+        each = self.of_model
+        known_s = each["first_change_s"] or each["whole_s"]
+        asked_s = each["asked"] - self.changed
+        return {
+            "until the model is asked, ms": 1000 * asked_s,
+            "prompt, ms": 1000 * each["prompt_s"],
+            "text, ms": 1000 * each["text_s"],
+            "beside both, ms": 1000 * (each["whole_s"] - each["prompt_s"] - each["text_s"]),
+            "asked to first text, ms": 1000 * each["first_text_s"],
+            "asked to first change or end, ms": 1000 * known_s,
+            "asked to end, ms": 1000 * each["whole_s"],
+            "known to shown, ms": 1000 * (self.took_s - asked_s - known_s),
+            "in all, ms": 1000 * self.took_s,
+            "tokens of the prompt": each["prompt_tokens"],
+            "rows of the prompt": each["prompt_rows"],
+            "ms a row of the prompt": 1000 * each["prompt_s"] / max(each["prompt_rows"], 1),
+            "tokens of the text": each["text_tokens"],
+            "forwards of the text": each["text_forwards"],
+            "rows of the text": each["text_rows"],
+            "ms a row of the text": 1000 * each["text_s"] / max(each["text_rows"], 1),
+        }
 
 
 class Typed(NamedTuple):
@@ -72,24 +111,23 @@ def print_times(args: argparse.Namespace, steps: Sequence[CommitStep]) -> None:
             # answer, so that one is not left.
             _ask_for_all(client, daemon, edits[:1], args, cancels=False)
             wait_until_idle(daemon)
-            request = _ask_for_all(client, daemon, edits[1:], args)
+            answers = _ask_for_all(client, daemon, edits[1:], args)
             measured = client.measurements()
-            request |= {
-                "from asking to the first tokens": [read for read, _ in measured["nextEdits"]],
-                "and on to the first change": [
-                    all_s - read for read, all_s in measured["nextEdits"]
-                ],
-            }
             client.close()
         finally:
             daemon.stop()
-    for name, times in request.items():
-        if times:
-            p50, p95 = np.percentile(times, [50, 95])
-            print(f"{name}: {len(times)}, p50 {1000 * p50:.0f} ms, p95 {1000 * p95:.0f} ms")
+    _print_parts("from the last key to a change (450)", [one for one in answers if one.changes])
+    _print_parts("to none", [one for one in answers if not one.changes])
     print(cancel_figures(measured), "(beyond the forward <= 5)")
     change = measured["didChange"]
     print(f"didChange: {change['count']}, p95 {1000 * change['p95']:.1f} ms (<= 2)")
+
+
+def _print_parts(name: str, answers: Sequence[TimedAnswer]) -> None:
+    print(f"{name}: {len(answers)}, of each part p50 and p95")
+    for part in answers[0].parts() if answers else ():
+        p50, p95 = np.percentile([one.parts()[part] for one in answers], [50, 95])
+        print(f"  {part:34}{p50:8.{2 * (p50 < 2)}f}{p95:8.{2 * (p95 < 2)}f}")
 
 
 def _ask_for_all(
@@ -99,11 +137,11 @@ def _ask_for_all(
     args: argparse.Namespace,
     *,
     cancels: bool = True,
-) -> dict[str, list[float]]:
+) -> list[TimedAnswer]:
     rng = random.Random(args.seed)
     rng.shuffle(edits)
     ends = time.monotonic() + args.seconds
-    found: dict[str, list[float]] = {"from the last key to a change (450)": [], "to none": []}
+    found = []
     for number, one in enumerate(edits):
         if time.monotonic() > ends:
             break
@@ -120,10 +158,23 @@ def _ask_for_all(
             answer: dict[str, Any] = future.result(PATIENCE_S) or {"edits": []}
             took_s = time.monotonic() - changed
             titles = [each["title"] for each in answer["edits"]]
-            if all(title.startswith(OF_A_MODEL) for title in titles):
-                found[list(found)[not titles]].append(took_s)
+            is_of_model = all(title.startswith(OF_A_MODEL) for title in titles)
+            if is_of_model and (of_model := _asked_since(client, changed)):
+                found.append(TimedAnswer(bool(titles), changed, took_s, of_model))
         document.close()
     return found
+
+
+def _asked_since(client: TypingClient, changed: float) -> dict[str, float]:
+    """The times of the first answer that was asked for since then, once it is whole; empty where
+    none comes."""
+    ends = time.monotonic() + LONGEST_ANSWER_S
+    while time.monotonic() < ends:
+        for one in client.measurements()["nextEdits"]:
+            if one["asked"] >= changed:
+                return dict(one)
+        time.sleep(POLL_S)
+    return {}
 
 
 def _type(document: OpenDocument, hunk: TextEdit[int]) -> int:
