@@ -108,10 +108,13 @@ def print_times(args: argparse.Namespace, steps: Sequence[CommitStep]) -> None:
             client = daemon.connect()
             edits = list(typed_edits(steps))
             # Forwards are measured, and by how many threads they are computed, behind the first
-            # answer, so that one is not left.
-            _ask_for_all(client, daemon, edits[:1], args, cancels=False)
+            # answer of the model, so one is not left.
+            while edits and not _ask_for_all(client, daemon, [edits.pop()], args, cancels=False):
+                pass
             wait_until_idle(daemon)
-            answers = _ask_for_all(client, daemon, edits[1:], args)
+            first_rows_s = daemon.status()["engines"][0]["prompt_seconds"][0]
+            print(f"64 rows of a prompt: {1000 * first_rows_s:.0f} ms, as the engine measured them")
+            answers = _ask_for_all(client, daemon, edits, args)
             measured = client.measurements()
             client.close()
         finally:
