@@ -42,6 +42,10 @@ from operating_system.machine import cores
 _LOGIT_ROWS = 16
 """Rows of the logits buffer, which every forward uses again."""
 
+_KEPT_LOGITS_BYTES = 32 << 20
+"""A larger buffer than this is let go after its forward. Fresh memory may cost as much as the
+forward: the system clears it page by page."""
+
 _HEAD_ITEMS = 64
 """The lm head is cut into at most so many tiles."""
 
@@ -75,6 +79,7 @@ class CompiledLlama(Model):
         self._cos_sin = decoder.cos_sin(0)
         self._buffers: list[tuple[AttentionBuffers, NDArray[np.float32]]] = []
         """Buffers of each thread."""
+        self._logits = np.empty((_LOGIT_ROWS, self._columns), np.float32)
         self._allocate(BLOCK, 1)
         self._one_block = self.new_cache(BLOCK)
         """What all caches are like."""
@@ -127,9 +132,12 @@ class CompiledLlama(Model):
 
     def _logits_buffer(self, rows: int) -> NDArray[np.float32]:
         """A buffer for so many rows of logits."""
-        if rows <= len(self._logits):
-            return self._logits[:rows]
-        return np.empty((rows, self._columns), np.float32)
+        if rows > len(self._logits):
+            larger = np.empty((rows, self._columns), np.float32)
+            if larger.nbytes > _KEPT_LOGITS_BYTES:
+                return larger
+            self._logits = larger
+        return self._logits[:rows]
 
     def _logits_of(self, first: int, count: int) -> NDArray[np.float32]:
         """The numbers of rows of the last forward, after it."""
@@ -207,7 +215,6 @@ class CompiledLlama(Model):
         self._verification = GreedyVerification.allocate(
             MOST_REQUESTS, rows, most, _HEAD_ITEMS, scratch.normed, scratch.q8
         )
-        self._logits = np.empty((_LOGIT_ROWS, self._columns), np.float32)
         self._buffers = [self._thread_buffers()]
 
     def _reserve(self, rows: int, capacity: int) -> None:
