@@ -22,7 +22,8 @@ from accel.text.tokenizer import Tokenizer
 from accel.verification.tree_verifier import TreeVerifier
 
 MERGED_ROWS = 32
-"""A prompt whose last new rows are this few is computed together with the first draft."""
+"""The rows behind the last whole forward of a prompt, where they are this few, are computed
+together with the first draft."""
 
 
 class Generation:
@@ -116,8 +117,8 @@ class Generation:
         yield from self._drafting.begin(drafted)
         reused = runner.prepare(session, request.prompt)
         self.statistics.prompt_tokens_reused = reused
-        left = len(request.prompt) - reused
-        merged = left if reused and left <= MERGED_ROWS and runner.takes_chains else 1
+        last = (len(request.prompt) - reused) % runner.prefill_rows
+        merged = last if reused and 0 < last <= MERGED_ROWS and runner.takes_chains else 1
         first = len(request.prompt) - merged
         done = yield from runner.extend_steps(session, request.prompt[:first], request.cancelled)
         self.statistics.prefill_s = time.perf_counter() - started

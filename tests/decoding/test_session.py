@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
 from collections.abc import Iterator
@@ -19,9 +20,10 @@ from tiny_models import (
     until_end,
 )
 
+from accel.decoding import MERGED_ROWS
 from accel.engine import Engine
 from accel.errors import SessionBusy
-from accel.forwards import alone
+from accel.forwards import Forward, alone, compute_all
 from accel.request import GenerationRequest
 
 END = 299
@@ -58,6 +60,33 @@ def test_appended_text_is_not_computed_twice(engine: Engine) -> None:
     answer = run(engine, longer, max_tokens=8, session=session)
     assert answer.statistics.prompt_tokens_reused == 100
     assert answer.tokens.tolist() == run(engine, longer, max_tokens=8).tokens.tolist()
+
+
+@pytest.mark.parametrize(
+    ("behind", "last"), [(20, 20), (MERGED_ROWS, MERGED_ROWS), (33, 1), (0, 1)]
+)
+def test_few_rows_behind_whole_forwards_of_a_prompt_go_with_the_first_draft(
+    engine: Engine, behind: int, last: int
+) -> None:
+    session = engine.session()
+    prompt = random_prompt(6, 100)
+    assert engine.prefill(np.append(prompt, 1).astype(np.int32), session)
+    longer = np.concatenate([prompt, random_prompt(7, engine.prefill_rows + behind)])
+    generation = engine.generate(GenerationRequest(longer, max_tokens=1), session)
+    steps, rows = generation.steps(), []
+    step: Any = next(steps)
+    with contextlib.suppress(StopIteration):
+        while True:
+            found = None
+            if isinstance(step, Forward):
+                rows.append(step.rows)
+                ((_, found),) = compute_all([step])
+            step = steps.send(found)
+    assert generation.statistics.prompt_tokens_reused == 100
+    assert rows[0] == engine.prefill_rows - (not behind)
+    assert rows[-1] == last
+    assert sum(rows) == engine.prefill_rows + behind
+    assert generation.tokens.tolist() == run(engine, longer, max_tokens=1).tokens.tolist()
 
 
 def test_prefill_ahead_of_a_request(engine: Engine) -> None:

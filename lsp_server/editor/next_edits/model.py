@@ -12,6 +12,7 @@ from lsp_server.editor.editing.region import TrackedRegion
 from lsp_server.editor.next_edits.answer_times import AnswerTimes
 from lsp_server.editor.next_edits.answers import AnsweredWindow, NoWindow, read_answer
 from lsp_server.editor.next_edits.history import RecordedEdit
+from lsp_server.editor.next_edits.prompt_head import PromptHead
 from lsp_server.editor.next_edits.prompts import (
     expected_answer,
     expected_rewrites,
@@ -138,6 +139,7 @@ class NextEditModel:
         self._client = client
         self._settings = settings
         self._engine = engine
+        self._head = PromptHead(client)
         self._misread: dict[tuple[str, str], int] = {}
         """Answers one after another that were no windows, by model and format."""
         self.reason = ""
@@ -206,7 +208,7 @@ class NextEditModel:
             self.reason = "the text holds marks of the model's format"
             return
         spans: list[Span] = []
-        times = AnswerTimes()
+        times, job = AnswerTimes(), request.job()
 
         def on_spans(new: list[Span]) -> None:
             times.came()
@@ -216,7 +218,9 @@ class NextEditModel:
             times.changed()
             found(confident)
 
-        call = engine.ask(request.job(), self._client, on_spans, priority)
+        if not request.is_elsewhere:
+            await self._head.computed(engine, job, priority)
+        call = engine.ask(job, self._client, on_spans, priority)
         try:
             result: JobResult = await call.result()
         except (EngineFailed, EngineUnavailable, ModelUnavailable) as error:

@@ -8,12 +8,21 @@ from typing import Any
 
 from engine_stand_in import EngineStandIn
 
+from lsp_server.shared.contract.calls import Call
+from lsp_server.shared.contract.jobs import PREFILL, AnyJob
+
 
 class WrittenAnswers(EngineStandIn):
     """``write`` and ``end`` answer the latest request."""
 
     def __init__(self) -> None:
         super().__init__(next_edit_format="redraft", next_edit_formats=("redraft",))
+
+    def prefill(self, job: AnyJob, client: str, priority: int = PREFILL) -> Call:
+        """A prompt is computed at once."""
+        call = super().prefill(job, client, priority)
+        self.prefills[-1].end()
+        return call
 
     @property
     def asked(self) -> list[Any]:
