@@ -15,7 +15,7 @@ from accel.models.cpu import matmul
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised import activations, matrix, packed_layouts, stored_rows
-from accel.models.cpu.quantised.activations import Q8Blocks, quantise_blocks
+from accel.models.cpu.quantised.activations import Q8Blocks, quantise_blocks, quantise_from
 from accel.models.cpu.quantised.matrix import multiply as multiply_quantised
 from accel.models.cpu.quantised.packed_layouts import COLUMNS
 from accel.models.cpu.quantised.stored_rows import write_row
@@ -107,6 +107,50 @@ def _nothing(
 
 
 _compile(quantise_row, 3, _nothing, _quantise)
+
+
+def hand_over(
+    found: Floats,
+    row: int,
+    blocks: tuple[int, int],
+    matrices: Matrices,
+    inputs: Floats,
+    q8: Q8Blocks,
+) -> None:
+    """Give some blocks of a row, which ``found`` has from its first column on, to the next product:
+    as they are in ``inputs`` for packed matrices, quantised in ``q8`` for others."""
+    raise AssertionError("for compiled functions alone")
+
+
+@compiled_with(activations, simd, borrows=True)
+def _hand_over_quantised(
+    found: Floats,
+    row: int,
+    blocks: tuple[int, int],
+    _matrices: Matrices,
+    inputs: Floats,
+    q8: Q8Blocks,
+) -> None:
+    first, last = blocks
+    to = row * (inputs.shape[1] // BLOCK) + first
+    quantise_from(found, row * found.shape[1], q8, to, last - first)
+
+
+@compiled_with(simd, borrows=True)
+def _hand_over(
+    found: Floats,
+    row: int,
+    blocks: tuple[int, int],
+    _matrices: Matrices,
+    inputs: Floats,
+    _q8: Q8Blocks,
+) -> None:
+    to, start = row * inputs.shape[1] + blocks[0] * BLOCK, row * found.shape[1]
+    for i in range(0, (blocks[1] - blocks[0]) * BLOCK, LANES):
+        store(inputs, to + i, load(found, start + i))
+
+
+_compile(hand_over, 3, _hand_over, _hand_over_quantised)
 
 
 def project(

@@ -4,13 +4,20 @@ computed columns also does what follows for them alone (the epilogue)."""
 from __future__ import annotations
 
 from accel.models.cpu import attention as compiled_attention
-from accel.models.cpu import forward_arguments, layer_matrices, request_table, thread_state
+from accel.models.cpu import forward_arguments, layer_matrices, request_table, scratch, thread_state
 from accel.models.cpu import qkv_epilogue as compiled_epilogue
 from accel.models.cpu import rms_norm as compiled_norm
 from accel.models.cpu import silu_and_mul as compiled_activation
 from accel.models.cpu.attention import QUERIES, Floats, attend
 from accel.models.cpu.forward_arguments import ForwardInput
-from accel.models.cpu.layer_matrices import Matrices, blocks_of, embed, project, quantise_row
+from accel.models.cpu.layer_matrices import (
+    Matrices,
+    blocks_of,
+    embed,
+    hand_over,
+    project,
+    quantise_row,
+)
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.qkv_epilogue import qkv_epilogue
 from accel.models.cpu.quantised.activations import Q8Blocks
@@ -26,6 +33,7 @@ from accel.models.cpu.request_table import (
     values_of,
 )
 from accel.models.cpu.rms_norm import add_residual, rms_norm
+from accel.models.cpu.scratch import blocks_at_once
 from accel.models.cpu.silu_and_mul import sigmoid_and_mul, silu_and_mul
 from accel.models.cpu.thread_state import OpenThreadState
 from accel.native.numba_cache import compiled_with
@@ -44,7 +52,7 @@ _MOST_PRODUCTS = 1 << 22
 
 _PARTS = (
     *(compiled_activation, compiled_attention, compiled_epilogue, compiled_norm),
-    *(forward_arguments, layer_matrices, request_table, thread_state),
+    *(forward_arguments, layer_matrices, request_table, scratch, thread_state),
 )
 
 
@@ -147,8 +155,8 @@ def _project_head(layer: int, head: int, batch: ForwardInput, state: OpenThreadS
     scratch, weights, shape, rows = state.scratch, state.weights, state.shape, len(batch.tokens)
     blocks = shape.head_dim // BLOCK
     span = head * blocks, (head + 1) * blocks
-    column = head * shape.head_dim
-    project(scratch.normed, 0, rows, weights.qkv, layer, span, scratch.qkv, column, scratch.q8)
+    products, column = state.tile_buffers.products, head * shape.head_dim
+    project(scratch.normed, 0, rows, weights.qkv, layer, span, products, 0, scratch.q8)
     # Queries are written elsewhere, and read no keys.
     of_keys = head < shape.heads + shape.kv_heads
     kept_head = max(head - shape.heads - (0 if of_keys else shape.kv_heads), 0)
@@ -162,8 +170,8 @@ def _project_head(layer: int, head: int, batch: ForwardInput, state: OpenThreadS
             head,
             batch.requests[request, FIRST],
             batch.requests[request, ROWS],
-            scratch.qkv,
-            weights.qkv_bias[layer],
+            products,
+            weights.qkv_bias[layer][column : column + shape.head_dim],
             weights.query_norm[layer],
             weights.key_norm[layer],
             batch.offsets,
@@ -232,22 +240,25 @@ def _project_and_add(
     state: OpenThreadState,
 ) -> None:
     """Add a projection to the residual stream: the attention output, or the down projection."""
-    scratch = state.scratch
-    span = tile_range(blocks_of(matrices), items, item)
-    first, last = span[0] * BLOCK, span[1] * BLOCK
-    project(inputs, 0, rows, matrices, layer, span, scratch.added, first, q8)
-    add_residual(scratch.x, scratch.added, rows, first, last)
+    products, at_once = state.tile_buffers.products, blocks_at_once(rows)
+    begin, end = tile_range(blocks_of(matrices), items, item)
+    for first in range(begin, end, at_once):
+        last = min(first + at_once, end)
+        project(inputs, 0, rows, matrices, layer, (first, last), products, 0, q8)
+        add_residual(state.scratch.x, products, rows, first * BLOCK, last * BLOCK)
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
 def _swiglu(layer: int, item: int, items: int, rows: int, state: OpenThreadState) -> None:
     scratch, gate_up = state.scratch, state.weights.gate_up
-    blocks = blocks_of(gate_up) // 2
-    first, last = tile_range(blocks, items, item)
-    for before in (0, blocks):
-        span = before + first, before + last
-        column = span[0] * BLOCK
-        project(scratch.normed, 0, rows, gate_up, layer, span, scratch.gate_up, column, scratch.q8)
-    silu_and_mul(scratch.gate_up, scratch.gated, rows, first * BLOCK, last * BLOCK)
-    for row in range(rows):
-        quantise_row(scratch.gated, row, (first, last), state.weights.down, scratch.gated_q8)
+    (products, gated), at_once = state.tile_buffers, blocks_at_once(rows)
+    blocks, inputs, q8 = blocks_of(gate_up) // 2, scratch.gated, scratch.gated_q8
+    begin, end = tile_range(blocks, items, item)
+    for first in range(begin, end, at_once):
+        last = min(first + at_once, end)
+        for before, to in ((0, 0), (blocks, gated.shape[1])):
+            span = before + first, before + last
+            project(scratch.normed, 0, rows, gate_up, layer, span, products, to, scratch.q8)
+        silu_and_mul(products, gated, rows, 0, (last - first) * BLOCK)
+        for row in range(rows):
+            hand_over(gated, row, (first, last), state.weights.down, inputs, q8)

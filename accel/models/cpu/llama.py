@@ -31,7 +31,7 @@ from accel.models.cpu.request_table import (
     WANTED,
     line_of,
 )
-from accel.models.cpu.scratch import Scratch
+from accel.models.cpu.scratch import Scratch, TileBuffers
 from accel.models.cpu.thread_pool import ThreadPool
 from accel.models.cpu.thread_state import ThreadState, thread_state_of
 from accel.models.cpu.weights import kv_dtype
@@ -51,6 +51,9 @@ _HEAD_ITEMS = 64
 
 MOST_REQUESTS = 32
 """Requests whose rows one forward computes at most."""
+
+_Buffers = tuple[AttentionBuffers, TileBuffers, NDArray[np.float32]]
+"""Of a thread."""
 
 
 class CompiledLlama(Model):
@@ -77,7 +80,7 @@ class CompiledLlama(Model):
         self._columns = blocks_of(self._weights.head) * BLOCK
         """Logits of a row, with those of no token after the vocabulary."""
         self._cos_sin = decoder.cos_sin(0)
-        self._buffers: list[tuple[AttentionBuffers, NDArray[np.float32]]] = []
+        self._buffers = list[_Buffers]()
         """Buffers of each thread."""
         self._logits = np.empty((_LOGIT_ROWS, self._columns), np.float32)
         self._allocate(BLOCK, 1)
@@ -200,10 +203,11 @@ class CompiledLlama(Model):
             self._states_made_for = made_for
         return self._states
 
-    def _thread_buffers(self) -> tuple[AttentionBuffers, NDArray[np.float32]]:
-        columns, _ = self._most
+    def _thread_buffers(self) -> _Buffers:
+        columns, rows = self._most
         logits = empty((len(self._verification.block), COLUMNS), np.float32)
-        return AttentionBuffers.of(columns, self._shape), logits
+        tile_buffers = TileBuffers.allocate(rows, self._shape)
+        return AttentionBuffers.of(columns, self._shape), tile_buffers, logits
 
     def _allocate(self, columns: int, rows: int) -> None:
         """Allocate buffers for so many rows, and for attention to so many columns."""

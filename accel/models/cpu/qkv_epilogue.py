@@ -20,7 +20,7 @@ def qkv_epilogue(
     head: int,
     first: int,
     rows: int,
-    qkv: Floats,
+    projected: Floats,
     bias: Floats,
     query_norm: Floats,
     key_norm: Floats,
@@ -32,30 +32,29 @@ def qkv_epilogue(
     scales: Floats,
     queries: Floats,
 ) -> None:
-    """Finish one head of a request's projected rows, ``rows`` from ``first`` on: add the bias, and
+    """Finish one head of a request's projected rows, ``rows`` from ``first`` on: add its bias, and
     for queries and keys apply the head's norm and RoPE. Queries are written as ``attend`` reads
     them, keys and values to ``kept``, with their scales: the head's of its KV cache, after
     ``past`` rows. Query heads come first, then key heads, then value heads.
     """
     heads, kv_heads, head_dim = shape.heads, shape.kv_heads, shape.head_dim
-    group, stride = heads // kv_heads, qkv.shape[1]
-    start = head * head_dim
+    group, stride = heads // kv_heads, projected.shape[1]
     for row in range(first, first + rows):
-        position, at = past + offsets[row], row * stride + start
+        position, at = past + offsets[row], row * stride
         if len(bias) > 0:
-            for i in range(start, start + head_dim):
-                qkv[row, i] += bias[i]
+            for i in range(head_dim):
+                projected[row, i] += bias[i]
         if head < heads:
-            rms_norm_head(qkv, at, query_norm, shape.eps)
+            rms_norm_head(projected, at, query_norm, shape.eps)
             to = (head // group * len(offsets) + row) * group + head % group
-            apply_rope(qkv, at, cos_sin, position, queries, to * head_dim)
+            apply_rope(projected, at, cos_sin, position, queries, to * head_dim)
             continue
         if head < heads + kv_heads:
-            rms_norm_head(qkv, at, key_norm, shape.eps)
-            apply_rope(qkv, at, cos_sin, position, qkv, at)
-        place, vector = past + row - first, qkv[row, start : start + head_dim]
+            rms_norm_head(projected, at, key_norm, shape.eps)
+            apply_rope(projected, at, cos_sin, position, projected, at)
+        place, vector = past + row - first, projected[row, :head_dim]
         if len(scales) > 0:
-            scales[place] = absmax_quantise(qkv, at, head_dim)
+            scales[place] = absmax_quantise(projected, at, head_dim)
         if head < heads + kv_heads:
             store_key(kept, place, vector)
         else:

@@ -12,9 +12,10 @@ from accel.native.simd import LANES, load, multiply_add, reduce_add, splat, stor
 
 @compiled_with(simd, borrows=True)
 def add_residual(x: Floats, added: Floats, rows: int, first: int, last: int) -> None:
-    """Add the columns from ``first`` to before ``last`` to the residual stream."""
+    """Add to the columns from ``first`` to before ``last`` of the residual stream. added: for these
+    columns, from its own first on."""
     for row in range(rows):
-        to, start = row * x.shape[1], row * added.shape[1]
+        to, start = row * x.shape[1], row * added.shape[1] - first
         for i in range(first, last, LANES):
             store(x, to + i, load(x, to + i) + load(added, start + i))
 

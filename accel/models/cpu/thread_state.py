@@ -8,7 +8,7 @@ from numba.experimental import structref
 
 from accel.models.cpu.attention import AttentionBuffers, Floats, KVCache, Shape
 from accel.models.cpu.lm_head import GreedyVerification
-from accel.models.cpu.scratch import Scratch
+from accel.models.cpu.scratch import Scratch, TileBuffers
 from accel.models.cpu.weights import Weights
 from accel.native.numba_cache import FieldsType, compiled_with
 
@@ -34,6 +34,7 @@ class OpenThreadState(NamedTuple):
     scratch: Scratch
     verification: GreedyVerification
     attention_buffers: AttentionBuffers
+    tile_buffers: TileBuffers
     logits: Floats
 
 
@@ -51,13 +52,15 @@ def thread_state_of(
     scratch: Scratch,
     verification: GreedyVerification,
     attention_buffers: AttentionBuffers,
+    tile_buffers: TileBuffers,
     logits: Floats,
 ) -> ThreadState:
     """The state of one of ``threads`` threads.
 
     cos_sin: float32 [positions, 2, head_dim / 2]; kv: the arrays of a cache of one block: those
     that a forward computes for have the same form; scratch, verification: shared by all threads;
-    attention_buffers, logits: the thread's own, logits float32 [rows, ``lm_head.COLUMNS``].
+    attention_buffers, tile_buffers, logits: the thread's own, logits float32 [rows,
+    ``lm_head.COLUMNS``].
     """
     return ThreadState(
         weights,
@@ -69,6 +72,7 @@ def thread_state_of(
         scratch,
         verification,
         attention_buffers,
+        tile_buffers,
         logits,
     )
 
@@ -86,5 +90,6 @@ def opened(state: Any) -> OpenThreadState:
         state.scratch,
         state.verification,
         state.attention_buffers,
+        state.tile_buffers,
         state.logits,
     )

@@ -85,8 +85,15 @@ def quantise_blocks(x: NDArray[np.float32], row: int, first: int, last: int, q8:
     """Quantise a row's blocks from ``first`` to before ``last``. x: float32 [.., in],
     both contiguous."""
     before = row * (x.shape[1] // BLOCK)
-    source, target = x.ctypes.data, q8.ctypes.data
-    for block in range(before + first, before + last):
+    quantise_from(x, (before + first) * BLOCK, q8, before + first, last - first)
+
+
+@compiled_with(simd, borrows=True)
+def quantise_from(x: NDArray[np.float32], at: int, q8: Q8Blocks, first: int, blocks: int) -> None:
+    """Quantise numbers from flat index ``at`` on to so many blocks of ``q8``, from ``first`` on of
+    all rows'."""
+    source, target = x.ctypes.data + 4 * at, q8.ctypes.data + first * Q8_BYTES
+    for block in range(blocks):
         _quantise(source + block * 4 * BLOCK, target + block * Q8_BYTES)
 
 
