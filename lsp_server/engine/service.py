@@ -31,6 +31,7 @@ from lsp_server.shared.contract.status import EngineStatus
 from lsp_server.tasks.steps import JobSteps, OnSpans, finished
 from lsp_server.tasks.task import Cancelled
 from lsp_server.text.surrogates import replace_surrogates
+from operating_system.machine import give_back_memory
 
 if TYPE_CHECKING:
     from accel.engine import Engine
@@ -218,6 +219,7 @@ class EngineService:
         if not self._cold_parts and not self._is_settled:
             self._is_settled = True
             settle()
+            give_back_memory()
 
     def _parts_to_warm(self) -> list[Callable[[Cancelled], object]]:
         """What ``warm_up`` does, a second each at most."""
@@ -253,6 +255,8 @@ class EngineService:
         self.caches.save(interrupted)
 
     def rest(self) -> None:
-        """Nothing came for a while: pages of mapped indexes go back to the system."""
+        """Nothing came for a while: pages of mapped indexes go back to the system, and what was
+        freed."""
         for folder in self.indexes.folders:
             self.indexes.datastore(folder).release()
+        give_back_memory()

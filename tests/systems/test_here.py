@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import queue
 import subprocess
 import sys
@@ -106,3 +107,26 @@ def test_compiled_code_can_give_its_processor_away() -> None:
         return yields() * 0
 
     assert call() == 0
+
+
+FREED = """
+import psutil
+from operating_system.machine import give_back_memory
+
+process = psutil.Process()
+blocks = [bytes([1]) * 50_000 for _ in range(4_000)]
+last = blocks[-1]
+del blocks
+freed = process.memory_info().rss
+give_back_memory()
+print(freed - process.memory_info().rss)
+"""
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="other C libraries give back by themselves"
+)
+def test_what_was_freed_goes_back_to_the_system() -> None:
+    """The last of 200 MB is held, so that the heap does not shrink by itself."""
+    done = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 100e6
