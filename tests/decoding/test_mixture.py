@@ -19,6 +19,7 @@ from accel.drafting.retrieval.acceptance_model import (
     hidden_of_near,
     probabilities_of,
 )
+from accel.drafting.retrieval.calibration import Calibration
 from accel.drafting.retrieval.candidate_features import (
     GROUPS,
     LEVELS,
@@ -260,6 +261,40 @@ def test_what_came_while_nothing_was_drafted_is_known_when_something_is():
         often.commit(DraftTree.empty(), [], np.array([token]))
         once.commit(DraftTree.empty(), [], np.array([token]))
     assert paths_of(once.draft(24)) == paths_of(often.draft(24))
+
+
+@for_each_seed(range(6))
+def test_whatever_was_committed_a_draft_is_that_of_a_drafter_that_began_with_the_text(seed):
+    """Trees with and without nodes, paths that are right, wrong and cut short, and one token or
+    several for which nothing was drafted."""
+    random = np.random.default_rng(seed)
+    text = random.integers(0, 12, 60).astype(np.int32)
+    drafting = RetrievalDrafter(weights=WEIGHTS)
+    drafting.begin(DraftRequest(text))
+    for _ in range(40):
+        tree = drafting.draft(int(random.integers(0, 9)))
+        known = drafting.calibration.corrections.copy()
+        right = random.integers(0, 12, 4).astype(np.int32)
+        path = tree.accepted_path(right)
+        own = int(not len(tree) or random.random() < 0.8)
+        added = right[: len(path) + own] if len(tree) else right[: int(random.integers(1, 3))]
+        drafting.commit(tree, path, added)
+        text = np.concatenate([text, added])
+        if random.random() < 0.3:
+            continue
+        fresh = RetrievalDrafter(weights=WEIGHTS, calibration=Calibration())
+        fresh.calibration.corrections[:] = drafting.calibration.corrections
+        if not len(tree) or not own:
+            assert (fresh.calibration.corrections == known).all(), "it was not told of a guess"
+        fresh.begin(DraftRequest(text))
+        fresh._accepted = len(added)
+        found, expected = drafting.view(), fresh.view()
+        assert found.text.tokens[: len(text)].tolist() == text.tolist()
+        assert found.text.newest[:12].tolist() == expected.text.newest[:12].tolist()
+        one, other = drafting.draft(16), fresh.draft(16)
+        assert one.tokens.tolist() == other.tokens.tolist()
+        assert one.parents.tolist() == other.parents.tolist()
+        assert one.probabilities.tolist() == other.probabilities.tolist()
 
 
 def test_nothing_to_go_on_is_an_empty_tree():

@@ -139,7 +139,7 @@ class RetrievalDrafter:
         if count == NOT_COMMITTED:
             self._settle()
             return self.draft_within(max_nodes, costs)
-        if nodes:
+        if self._committed is not None:
             self._prompt.grew_to(stop + accepted)
             self._committed = None
         self.matches = self._tree.matches
@@ -223,7 +223,8 @@ class RetrievalDrafter:
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """The context grew by ``tokens``; what was right and wrong in ``tree`` is learnt, both with
         the next draft."""
-        if not len(tree):
+        is_first = self._committed is None and not self._undrafted
+        if not len(tree) and (len(tokens) > 1 or not is_first):
             self._accepted = len(tokens)
             self._undrafted.append(tokens)
             return
@@ -233,12 +234,12 @@ class RetrievalDrafter:
         if len(tokens) > len(path):
             own = int(tokens[-1])
         self._committed = Committed(tree, path, tokens, leaf, own)
-        if tree is not self._drafted or len(tokens) > len(path) + 1:
+        if (len(tree) and tree is not self._drafted) or len(tokens) > len(path) + 1:
             self._learn_apart()
 
     def _coming(self) -> tuple[int, int, int]:
-        """What is not yet in the text: nodes of the tree (0: nothing), the path's last, the
-        model's own token."""
+        """What is not yet in the text: nodes of the tree, the path's last, the model's own token,
+        -1 for none."""
         if self._committed is None:
             return 0, -1, -1
         return len(self._committed.tree), self._committed.leaf, self._committed.own

@@ -166,7 +166,7 @@ def commit_in(state: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
     for token in added:
         if token >= len(newest):
             return NOT_COMMITTED
-    if own >= 0:
+    if own >= 0 and nodes:
         learn_from(
             tree.parents[:nodes],
             tree.probabilities[:nodes],
@@ -225,12 +225,12 @@ def draft_in(
     acceptance_scale: float,
     arena_start: int,
 ) -> int:
-    """``commit_in`` what the last step accepted (not where ``nodes`` is 0), look up and ``grow``.
+    """``commit_in`` what the last step accepted, if anything, look up and ``grow``.
 
     The tree is in ``state.arena`` from ``arena_start`` on; returns how many nodes it has,
     ``NOT_COMMITTED`` where that failed. ``state.saved`` has the seconds it is expected to save.
     """
-    if nodes:
+    if leaf >= 0 or own >= 0:
         stop = commit_in(state, nodes, leaf, own, stop)
         if stop < 0:
             return NOT_COMMITTED
