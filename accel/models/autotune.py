@@ -62,8 +62,8 @@ def score(costs: ForwardCosts) -> float:
 
 
 def profile(model: Model, settings: RunSettings, store: ProfileStore) -> ForwardCosts:
-    """t(T) of an opened model, measured at its first start and stored, and again where a busy
-    machine hid whether more threads pay. Sets how many do, and from how many rows on."""
+    """t(T) of an opened model, measured at its first start and stored, and again on a quiet machine
+    where that one was busy. Sets how many threads pay, and from how many rows on."""
     measuring = Profile(model, settings, store)
     return measuring.costs if measuring.is_known else measuring.measure()
 
@@ -71,7 +71,7 @@ def profile(model: Model, settings: RunSettings, store: ProfileStore) -> Forward
 class Profile:
     """t(T) of an opened model, which may be measured after its first answers."""
 
-    then: PathComparison | None = None
+    comparison: PathComparison | None = None
     """What goes on with the costs once they are measured."""
 
     def __init__(self, model: Model, settings: RunSettings, store: ProfileStore) -> None:
@@ -83,10 +83,11 @@ class Profile:
         self._key = profile_key(name, settings.kv_type)
         self._may_store = can_be_stored(settings.threads)
         self._known = ForwardCosts.stored(store.get(self._key))
-        self.is_known = self._known is not None and not (self._known.was_busy and _is_quiet())
+        self.is_known = self._known is not None and not self._known.was_busy
         """Whether nothing is left to measure."""
         self._measured: ForwardCosts | None = None
-        self._stages = [self._measure, self._share, self._behind_long_texts]
+        self._stages: list[Callable[[ForwardCosts | None], ForwardCosts]] = []
+        self._is_quiet = True
 
     @property
     def costs(self) -> ForwardCosts:
@@ -95,15 +96,25 @@ class Profile:
         _share_as_measured(self._model, costs)
         return costs
 
+    @property
+    def then(self) -> Later | None:
+        """What measures after it: itself, where the machine was busy."""
+        return self.comparison if self.is_known or self.comparison is not None else self
+
     def measure(self) -> ForwardCosts:
-        """The costs, measured now."""
-        costs = self.go_on(lambda: False)
-        assert costs is not None, "nothing interrupts it"
-        return costs
+        """The costs, measured now; those of a busy machine where it is busy again."""
+        return self.go_on(lambda: False) or self.costs
 
     def go_on(self, interrupted: Callable[[], bool]) -> ForwardCosts | None:
         """The costs once they are measured and stored, by which requests that begin then are
-        planned; None where something came before. What was measured until then stays."""
+        planned; None where something came before, or a machine is as busy as it was. What was
+        measured until then stays."""
+        if not self._stages:
+            # What is measured itself makes the machine busy.
+            self._is_quiet = _is_quiet()
+            if self._known is not None and not self._is_quiet:
+                return None
+            self._stages = [self._measure, self._share, self._behind_long_texts]
         while self._stages:
             try:
                 with _unless(interrupted, self._model):
@@ -111,13 +122,14 @@ class Profile:
             except _Interrupted:
                 return None
             del self._stages[0]
-        costs = self._measured
-        assert costs is not None
-        if self._may_store:
+        assert self._measured is not None
+        costs = self._known = replace(self._measured, was_busy=not self._is_quiet)
+        self.is_known = not costs.was_busy
+        if self.is_known or self._may_store:
             self._store.put(self._key, costs.to_json())
         _share_as_measured(self._model, costs)
-        if self.then is not None:
-            self.then.own = costs
+        if self.comparison is not None:
+            self.comparison.own = costs
         return costs
 
     def _measure(self, _costs: ForwardCosts | None) -> ForwardCosts:
@@ -125,10 +137,7 @@ class Profile:
 
     def _share(self, costs: ForwardCosts | None) -> ForwardCosts:
         assert costs is not None
-        if not self._shares:
-            return costs
-        costs = share(self._model, costs, 1.5)
-        return replace(costs, was_busy=not costs.shared_from and not _is_quiet())
+        return share(self._model, costs, 1.5) if self._shares else costs
 
     def _behind_long_texts(self, costs: ForwardCosts | None) -> ForwardCosts:
         assert costs is not None

@@ -73,6 +73,7 @@ def test_what_came_ends_the_measuring_and_what_was_measured_stays(
     for name in ("measure", "share", "behind_long_texts"):
         monkeypatch.setattr(autotune, name, stage(name))
     monkeypatch.setattr(autotune, "estimate", lambda _model: ONCE)
+    monkeypatch.setattr(autotune, "_is_quiet", lambda: True)
     model = two_threaded()
     type(model).forward = lambda _self: None
     measuring, store = autotune.Profile(model, SETTINGS, ProfileStore("new")), ProfileStore("new")
@@ -86,6 +87,36 @@ def test_what_came_ends_the_measuring_and_what_was_measured_stays(
     assert done == ["measure", "share", "behind_long_texts"]
     assert not vars(model).get("forward"), "the model is as it was"
     assert autotune.Profile(model, SETTINGS, ProfileStore("new")).is_known
+
+
+def test_what_was_measured_on_a_busy_machine_is_measured_again_once_it_is_quiet(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In the same session, and kept then."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    is_quiet = False
+    monkeypatch.setattr(autotune, "_is_quiet", lambda: is_quiet)
+    factors = iter([2.0, 1.0])
+    monkeypatch.setattr(
+        autotune, "measure", lambda *_: replace(ONCE, seconds=ONCE.seconds * next(factors))
+    )
+    for name in ("share", "behind_long_texts"):
+        monkeypatch.setattr(autotune, name, lambda _model, costs, *_: costs)
+    measuring = autotune.Profile(two_threaded(), SETTINGS, ProfileStore("again"))
+    first = measuring.go_on(lambda: False)
+    assert first is not None
+    assert first.was_busy
+    assert measuring.then is measuring
+    assert measuring.go_on(lambda: False) is None, "nothing is measured meanwhile"
+    started = autotune.Profile(two_threaded(), SETTINGS, ProfileStore("again"))
+    assert not started.is_known
+    assert (started.costs.seconds == first.seconds).all(), "they are better than an estimate"
+    is_quiet = True
+    second = measuring.go_on(lambda: False)
+    assert second is not None
+    assert (second.seconds == ONCE.seconds).all()
+    assert measuring.then is None
+    assert autotune.Profile(two_threaded(), SETTINGS, ProfileStore("again")).is_known
 
 
 def test_costs_are_estimated_by_a_forward_of_one_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ class ForwardCosts:
     """Seconds of a forward. seconds: float64 [contexts, rows] at the grid points.
 
     ``shared_from``: rows from which ``threads`` threads share it, 0 for never. ``was_busy``: other
-    programs had the cores meanwhile, so that threads could not show what they gain.
+    programs had the cores meanwhile: all takes longer, and threads cannot show what they gain.
     """
 
     contexts: list[int]

@@ -96,7 +96,7 @@ def faster_of(
     if isinstance(found, Opened):
         return found.backend(about)
     if isinstance(own.later, Profile):
-        own.later.then = found
+        own.later.comparison = found
     else:
         own.later = found
     return own

@@ -48,7 +48,10 @@ MOST_MISREAD = 3
 ANSWER_S = 0.3
 """A window at the cursor is as large as the model reads and copies it in so many seconds, by what
 was measured of this machine: with what it writes anew an answer is there 0.45 s after the key."""
-MOST_TIMES = 200
+MOST_TIMES, LAST_ANSWERS = 200, 8
+FASTEST = 0.1
+"""Share of its expected time that a prompt is taken to need at least: an estimate is no further
+off."""
 _MARGIN = 3
 """Lines at the borders of a window around which another one is asked for."""
 ANSWER_FACTOR, ANSWER_TOKENS = 2, 128
@@ -164,10 +167,17 @@ class NextEditModel:
 
     @property
     def affordable_tokens(self) -> int:
-        """Tokens of an edit, a window and its answer that are computed while a user waits; 0 where
-        it is not known yet."""
+        """Tokens of an edit, a window and its answer that are computed while a user waits, by what
+        the engine measured and how much longer the last prompts took, beside what else is computed;
+        0 where it is not known yet."""
         engine = self._engine()
-        return engine.status.prompt_length.tokens(ANSWER_S) if engine is not None else 0
+        if engine is None:
+            return 0
+        length = engine.status.prompt_length
+        last = list(self.times)[-LAST_ANSWERS:]
+        expected_s = sum(length.seconds_of(one.prompt_rows) for one in last)
+        slower = sum(one.prompt_s for one in last) / expected_s if expected_s else 1.0
+        return length.tokens(ANSWER_S / max(slower, FASTEST))
 
     @property
     def trouble(self) -> str:

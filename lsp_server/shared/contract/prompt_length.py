@@ -38,3 +38,11 @@ class PromptLength:
         :data:`FEWEST_TOKENS` where the model takes those."""
         least = min(FEWEST_TOKENS, len(self.seconds) * STEP)
         return max(bisect_right(self.seconds, seconds) * STEP, least)
+
+    def seconds_of(self, tokens: int) -> float:
+        """What so many tokens of a prompt take, in proportion between the lengths of ``seconds``
+        and beyond them; 0 where nothing was measured."""
+        if not self.seconds:
+            return 0.0
+        step = min(max(tokens // STEP, 1), len(self.seconds))
+        return self.seconds[step - 1] * tokens / (step * STEP)

@@ -41,6 +41,13 @@ def test_without_a_model_there_is_no_length() -> None:
     assert PromptLength([]).tokens(1.5) == 0
 
 
+def test_what_a_prompt_takes_is_in_proportion_between_and_beyond_what_was_measured() -> None:
+    length = PromptLength([0.1, 0.3, 0.6])
+    for tokens, seconds in ((32, 0.05), (64, 0.1), (96, 0.15), (128, 0.3), (192, 0.6), (384, 1.2)):
+        assert length.seconds_of(tokens) == pytest.approx(seconds)
+    assert PromptLength([]).seconds_of(100) == 0
+
+
 def test_the_prompt_of_a_long_file_has_the_length_that_was_set(
     service: EngineService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

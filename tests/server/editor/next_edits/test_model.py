@@ -13,10 +13,12 @@ from typist import Typist
 from written_answers import WrittenAnswers
 
 from lsp_server.editor.next_edits import provider
+from lsp_server.editor.next_edits.answer_times import AnswerTimes
 from lsp_server.editor.next_edits.model import NextEditModel
 from lsp_server.editor.next_edits.suggestion import Suggestion
 from lsp_server.engine.client import EngineClient
 from lsp_server.shared.contract.jobs import EDIT, PREFETCH
+from lsp_server.shared.contract.prompt_length import STEP
 from lsp_server.shared.settings import NextEditSettings
 from lsp_server.text.documents.document import Document, Position
 
@@ -303,10 +305,19 @@ def test_a_key_stops_what_was_begun_ahead() -> None:
     in_setting(steps)
 
 
-def test_a_slow_machine_is_asked_for_a_smaller_window_at_the_cursor() -> None:
-    async def asked(seconds: float) -> str:
+@pytest.mark.parametrize(("measured", "now"), [(0.001, 10.0), (0.001, None), (0.1, 0.01)])
+def test_a_slow_machine_is_asked_for_a_smaller_window_at_the_cursor(
+    measured: float, now: float | None
+) -> None:
+    """By what was measured of it, and by what its last prompts took."""
+
+    async def asked(seconds: float, now: float | None = None) -> str:
         one = Setting()
         pace = tuple(seconds * (n + 1) for n in range(64))
+        if now is not None:
+            assert one.provider.model is not None
+            rows = 5 * STEP
+            one.provider.model.times.append(AnswerTimes(prompt_rows=rows, prompt_s=5 * now))
         one.engine.status = replace(one.engine.status, prompt_seconds=pace)
         one.document = one.typist.open("".join(f"{n}, {'some words, ' * 4}\n" for n in range(60)))
         one.typist.now_s += 9
@@ -317,7 +328,9 @@ def test_a_slow_machine_is_asked_for_a_smaller_window_at_the_cursor() -> None:
         await task
         return window
 
-    fast, slow = (asyncio.run(asked(seconds)) for seconds in (0.001, 10.0))
+    as_measured = asyncio.run(asked(measured))
+    other = asyncio.run(asked(10.0) if now is None else asked(measured, now))
+    fast, slow = sorted((as_measured, other), key=len, reverse=True)
     assert fast.count("\n") == 21
     assert slow.count("\n") < 15
     assert slow in fast
