@@ -72,6 +72,10 @@ class RecordedEdit:
         """The lines as they are."""
         return "".join(self.new)
 
+    def is_at(self, place: Position) -> bool:
+        """Whether a place of its document is in one of its lines, or where it deleted them."""
+        return self.line <= place.line < max(self.end, self.line + 1)
+
     def text_before(self) -> str:
         """The document's text without this edit."""
         lines = self.document.lines

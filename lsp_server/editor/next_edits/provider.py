@@ -234,7 +234,7 @@ class NextEditProvider:
         came. Waits until a name that is being typed is finished."""
         mine = self._flight.begin()
         last = self.history.last
-        if last is not None and last.document is document and _is_inside(last, cursor):
+        if last is not None and last.document is document and last.is_at(cursor):
             if self.history.quiet_s() < PAUSE_S:
                 # The answer is there sooner, but nobody sees it before the pause.
                 self._start_model(document, cursor)
@@ -399,7 +399,7 @@ class NextEditProvider:
             not is_elsewhere
             and last is not None
             and last.document is document
-            and _is_unfinished(last, cursor)
+            and last.is_at(cursor)
         )
         window = window_at(
             *(document, cursor, fmt, self._path(document), recent, paths),
@@ -641,20 +641,6 @@ def _overlap(one: Suggestion, other: Suggestion) -> bool:
     if one.document is not other.document:
         return False
     return one.region.start <= other.region.end and other.region.start <= one.region.end
-
-
-def _is_unfinished(edit: RecordedEdit, cursor: Position) -> bool:
-    """Whether an edit goes on: the cursor is in a line of it that was begun anew."""
-    if not _is_inside(edit, cursor):
-        return False
-    line = edit.new[cursor.line - edit.line]
-    was_there = any(line.strip() and one.startswith(line.rstrip("\r\n")) for one in edit.old)
-    is_new = len(edit.new) > len(edit.old)
-    return (is_new or was_there) and cursor.column >= len(line.rstrip())
-
-
-def _is_inside(edit: RecordedEdit, cursor: Position) -> bool:
-    return edit.line <= cursor.line < max(edit.end, edit.line + 1)
 
 
 def _is_near(edit: TextEdit[Position], region: TrackedRegion) -> bool:

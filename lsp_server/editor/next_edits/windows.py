@@ -80,8 +80,9 @@ def window_at(
     """The window around a place, None where no model is asked for it.
 
     recent: edits, the latest first; path_of: paths by the URI of their documents, those that are
-    missing are left out; is_typing: the last edit may go on; most_tokens: of the last edit, the
-    window and its answer together, as far as the window can be made smaller; 0 for any number.
+    missing are left out; is_typing: the last edit may go on; most_tokens: of the latest edit that
+    is shown, the window and its answer together, as far as the window can be made smaller; 0 for
+    any number.
     """
     lines = [shown_line(line) for line in document.lines]
     if len(lines) > 1 and not lines[-1]:
@@ -98,7 +99,7 @@ def window_at(
     edits = edits[: fmt.most_edits]
     first, end = _span(lines, at, fmt)
     if most_tokens:
-        # Earlier edits come before what every key changes: they were computed with another key.
+        # Those before the latest one that is shown stand in the prompts of earlier edits, too.
         left = most_tokens * BYTES_PER_TOKEN - sum(
             _size(line) for one in edits[:1] for line in (*one.old, *one.new)
         )

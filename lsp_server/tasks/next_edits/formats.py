@@ -73,8 +73,8 @@ class NextEditFormat:
     writes_ahead: bool = False
     """The lines above the cursor are written ahead: the answer begins after them."""
     original_of_unfinished: bool = False
-    """``original`` is the window before the edit that is being typed, and that is none of
-    ``edits``; without one it is the window as it is."""
+    """Where the cursor is in the last edit, ``original`` is the window before that, which is none
+    of ``edits``: what a key changes comes late in the prompt. Else it is the window as it is."""
 
     @property
     def window_copies(self) -> int:

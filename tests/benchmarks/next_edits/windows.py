@@ -25,7 +25,7 @@ def window_of(step: CommitStep, fmt: NextEditFormat, most_tokens: int = 0) -> Wi
             recent,
             {step.document.uri: step.path},
         ),
-        is_typing=False,
+        is_typing=step.edits[0].is_at(step.cursor),
         most_tokens=most_tokens,
     )
 

@@ -116,6 +116,31 @@ def test_the_first_change_comes_before_the_answer_ends_and_the_others_behind_it(
     in_setting(steps)
 
 
+def test_what_a_key_changes_comes_late_in_the_prompt() -> None:
+    """Where the cursor is in the last edit, it shows as the window before and after it."""
+
+    async def steps(one: Setting) -> None:
+        async def prompt(cursor: Position) -> str:
+            task = await one.ask(cursor)
+            await one.engine.end("cancelled")
+            await task
+            return "".join(text for text, _ in one.engine.asked[-1].pieces)
+
+        first = await prompt(one.cursor)
+        one.cursor = one.type(one.cursor.line, one.cursor.column, "s")
+        second = await prompt(one.cursor)
+        changed = "    def __init__(self, width, height"
+        assert first[: first.index(changed)] == second[: second.index(changed)]
+        assert TEXT in first[: first.index(changed)]
+        assert NOW in first
+        assert NOW.replace("height", "heights") in second
+        elsewhere = await prompt(Position(8, 0))
+        assert "updated:\n" in elsewhere
+        assert TEXT not in elsewhere
+
+    in_setting(steps)
+
+
 def test_a_key_stops_the_model_and_its_answer() -> None:
     async def steps(one: Setting) -> None:
         task = await one.ask()
