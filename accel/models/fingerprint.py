@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 from accel import torch_extra
@@ -19,11 +19,12 @@ VERSION = 12
 
 @cache
 def version_of(package: str) -> str:
-    """The version of an installed package; empty where it is not installed."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
+    """The version of an installed package, one whose name is a word; empty where it is not
+    installed. ``importlib.metadata`` would read all that a package says of itself."""
+    for folder in sys.path:
+        for found in Path(folder).glob(f"{package}-*.*-info"):
+            return found.stem.removeprefix(f"{package}-")
+    return ""
 
 
 def fingerprint(folder: Path, device: str) -> str:

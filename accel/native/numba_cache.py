@@ -13,11 +13,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+import numpy as np
 from numba import njit, types
 from numba.core import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
+from numba.core.typing.typeof import typeof_impl
+from numba.np.numpy_support import from_dtype, map_layout
 
 from accel.errors import InvalidEnvironment
 from accel.native.cpu_features import check_features
@@ -44,6 +47,18 @@ class FieldsType(types.StructRef):
     def preprocess_fields(self, fields: Any) -> Any:
         """Types of values, where a constant would have its own."""
         return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+_typeof_array = typeof_impl.dispatch(np.ndarray)
+
+
+@typeof_impl.register(np.ndarray)
+def _typeof_ndarray(array: Any, about: Any) -> Any:
+    # To refuse masked arrays, Numba imports all that computes with them.
+    if type(array) is not np.ndarray:
+        return _typeof_array(array, about)
+    layout, is_readonly = map_layout(array), not array.flags.writeable
+    return types.Array(from_dtype(array.dtype), array.ndim, layout, readonly=is_readonly)
 
 
 class _Index(IndexDataCacheFile):

@@ -8,9 +8,9 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 
+from accel.models.fingerprint import version_of
 from accel.native.machine_code import code_folder
 from accel.native.processor import compiled_for
 from operating_system.files import write_private
@@ -25,7 +25,7 @@ class CompiledRecord:
 
     def __init__(self, about: object) -> None:
         parts: list[object] = [about, compiled_for()]
-        parts += [metadata.version("numba"), metadata.version("llvmlite"), list(_sources())]
+        parts += [version_of("numba"), version_of("llvmlite"), list(_sources())]
         name = hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
         self._file = code_folder() / "records" / f"{name}.json"
 

@@ -55,8 +55,9 @@ class LoadedModel:
             draft = replace(options, path=options.draft_model)
             draft_engine = Engine.open(draft, measures_later=later)
         model = cls(engine, draft_engine)
-        # A draft model of another vocabulary is refused here.
-        model.copy_drafter()
+        if draft_engine is not None:
+            # One of another vocabulary is refused here.
+            model.copy_drafter()
         model.edits_behind = CompilingBehind(edits, on_change)
         model.sampling_behind = CompilingBehind(sampling)
         return model
