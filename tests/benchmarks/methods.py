@@ -116,9 +116,9 @@ def _plain(setup: MethodSetup) -> MakeDrafter:
 
 
 def _prompt_lookup(setup: MethodSetup) -> MakeDrafter:
-    from tests.benchmarks.peers.prompt_lookup import PromptLookupDrafter
+    from tests.benchmarks.peers.prompt_lookup import prompt_lookup_drafter
 
-    return PromptLookupDrafter
+    return prompt_lookup_drafter
 
 
 def _fastcoder(setup: MethodSetup) -> MakeDrafter:

@@ -13,7 +13,7 @@ from accel.planning.planner import DraftPlan
 from tests.benchmarks.completion import replay as completion_replay
 from tests.benchmarks.completion.replay import Planned, Recorder
 from tests.benchmarks.edits import cases as edit_cases
-from tests.benchmarks.peers.prompt_lookup import PromptLookupDrafter
+from tests.benchmarks.peers.prompt_lookup import prompt_lookup_drafter
 from tests.benchmarks.replay import replay
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class ProjectedTexts:
             if not draft_tokens:
                 found[1] += len(text.target)
                 continue
-            recorder = Recorder(PromptLookupDrafter(LOOKUP_LONGEST, draft_tokens))
+            recorder = Recorder(prompt_lookup_drafter(LOOKUP_LONGEST, draft_tokens))
             replay(recorder, text.request, text.target, draft_tokens)
             found.update(size + 1 for size in recorder.sizes)
         return found

@@ -19,8 +19,8 @@ from lsp_server.editor.next_edits.prompts import (
 from lsp_server.tasks.next_edits.formats import NextEditFormat
 from tests.benchmarks.next_edits.commits import CommitStep
 from tests.benchmarks.next_edits.windows import reference_answer, wanted_window, window_of
-from tests.benchmarks.peers.ngram_simple import NgramSimpleDrafter
-from tests.benchmarks.peers.prompt_lookup import PromptLookupDrafter
+from tests.benchmarks.peers.ngram_simple import ngram_simple_drafter
+from tests.benchmarks.peers.prompt_lookup import prompt_lookup_drafter
 from tests.benchmarks.replay import replay
 
 MOST_NODES = 256
@@ -31,9 +31,9 @@ def print_replay(fmt: NextEditFormat, steps: Sequence[CommitStep], tokenizer: To
     makers: dict[str, Callable[[], Drafter]] = {
         "redraft": lambda: CopyDrafter(tokenizer, end=(0,)),
         "redraft, no rewriting ahead": lambda: CopyDrafter(tokenizer, end=(0,)),
-        "prompt lookup of 32": lambda: PromptLookupDrafter(draft_tokens=32),
-        "ngram-simple 3/8": lambda: NgramSimpleDrafter(3, 8),
-        "ngram-simple 12/48": lambda: NgramSimpleDrafter(12, 48),
+        "prompt lookup of 32": lambda: prompt_lookup_drafter(draft_tokens=32),
+        "ngram-simple 3/8": lambda: ngram_simple_drafter(3, 8),
+        "ngram-simple 12/48": lambda: ngram_simple_drafter(12, 48),
     }
     tokens: Counter[str] = Counter()
     forwards: Counter[str] = Counter()

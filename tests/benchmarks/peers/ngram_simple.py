@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.drafting.base import DraftRequest
+from accel.draft_tree import TokenArray
+from tests.benchmarks.peers.looked_up import LookedUpDrafter
 
 
 class NgramSimple:
@@ -26,23 +26,6 @@ class NgramSimple:
         return context[start : start + self._draft]
 
 
-class NgramSimpleDrafter:
-    """The same as a drafter, so that it can be replayed."""
-
-    name = "ngram-simple"
-
-    def __init__(self, match: int = 3, draft: int = 8) -> None:
-        self._lookup = NgramSimple(match, draft)
-        self._context = np.empty(0, np.int32)
-
-    def begin(self, request: DraftRequest) -> None:
-        """Forget the last request; the context is now ``request.prompt``."""
-        self._context = np.array(request.prompt, np.int32)
-
-    def draft(self, max_nodes: int) -> DraftTree:
-        """One branch of at most ``max_nodes`` tokens."""
-        return DraftTree.chain(self._lookup(self._context)[:max_nodes], Source.PROMPT)
-
-    def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
-        """The context grew by ``tokens``."""
-        self._context = np.concatenate([self._context, np.asarray(tokens, np.int32)])
+def ngram_simple_drafter(match: int = 3, draft: int = 8) -> LookedUpDrafter:
+    """The same as a drafter."""
+    return LookedUpDrafter("ngram-simple", NgramSimple(match, draft))

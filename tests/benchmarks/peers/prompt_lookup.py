@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.drafting.base import DraftRequest
+from accel.draft_tree import TokenArray
+from tests.benchmarks.peers.looked_up import LookedUpDrafter
 
 
 class PromptLookup:
@@ -34,23 +34,6 @@ class PromptLookup:
         return context[:0]
 
 
-class PromptLookupDrafter:
-    """The same as a drafter, so that it can be replayed."""
-
-    name = "hf-prompt-lookup"
-
-    def __init__(self, longest_match: int = 2, draft_tokens: int = 10) -> None:
-        self._lookup = PromptLookup(longest_match, draft_tokens)
-        self._context = np.empty(0, np.int32)
-
-    def begin(self, request: DraftRequest) -> None:
-        """Forget the last request; the context is now ``request.prompt``."""
-        self._context = np.array(request.prompt, np.int32)
-
-    def draft(self, max_nodes: int) -> DraftTree:
-        """One branch of at most ``max_nodes`` tokens."""
-        return DraftTree.chain(self._lookup(self._context)[:max_nodes], Source.PROMPT)
-
-    def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
-        """The context grew by ``tokens``."""
-        self._context = np.concatenate([self._context, np.asarray(tokens, np.int32)])
+def prompt_lookup_drafter(longest_match: int = 2, draft_tokens: int = 10) -> LookedUpDrafter:
+    """The same as a drafter."""
+    return LookedUpDrafter("hf-prompt-lookup", PromptLookup(longest_match, draft_tokens))

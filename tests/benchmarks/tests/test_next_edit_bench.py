@@ -12,7 +12,7 @@ from lsp_server.editor.next_edits.windows import Window
 from lsp_server.tasks.next_edits.formats import FORMATS
 from tests.benchmarks.next_edits.commits import steps_of
 from tests.benchmarks.next_edits.windows import reference_answer, wanted_window, window_of
-from tests.benchmarks.peers.ngram_simple import NgramSimpleDrafter
+from tests.benchmarks.peers.ngram_simple import ngram_simple_drafter
 
 BEFORE = "".join(f"line {number}\n" for number in range(60))
 AFTER = BEFORE.replace("line 2\n", "second\n").replace("line 5\n", "fifth\nmore\n")
@@ -55,7 +55,7 @@ def test_the_reference_of_a_format_with_markers_is_read_as_the_wanted_window() -
 
 
 def test_ngram_simple_copies_what_followed_the_last_tokens_when_they_stood_before() -> None:
-    drafter = NgramSimpleDrafter(3, 2)
+    drafter = ngram_simple_drafter(3, 2)
     drafter.begin(DraftRequest(np.array([1, 2, 3, 9, 1, 2, 3, 4, 5, 6, 1, 2, 3], np.int32)))
     assert drafter.draft(8).tokens.tolist() == [4, 5]
     drafter.commit(drafter.draft(8), [0], np.array([4, 7], np.int32))

@@ -22,7 +22,7 @@ from accel.request import GenerationRequest
 from tests.benchmarks.peers import hf_generate
 from tests.benchmarks.peers.errors import PeerUnavailable
 from tests.benchmarks.peers.hf_generate import HfGenerate, Mode
-from tests.benchmarks.peers.prompt_lookup import PromptLookupDrafter
+from tests.benchmarks.peers.prompt_lookup import prompt_lookup_drafter
 from tests.benchmarks.peers.rest import INTERPRETER, RestDrafter, RestStore
 from tests.benchmarks.peers.rest_rule import RestRuleDrafter
 from tests.benchmarks.peers.suffix_decoding import SuffixDecodingDrafter, SuffixDecodingStore
@@ -42,7 +42,7 @@ def peer(folder: Path) -> HfGenerate:
 def test_prompt_lookup_drafts_as_transformers_does(seed: int) -> None:
     chance = random.Random(seed)
     context = [chance.randrange(5) for _ in range(chance.randint(1, 40))]
-    drafter = PromptLookupDrafter()
+    drafter = prompt_lookup_drafter()
     drafter.begin(DraftRequest(array(*context[:-1])))
     drafter.commit(DraftTree.empty(), [], array(context[-1]))
     generator = PromptLookupCandidateGenerator(
