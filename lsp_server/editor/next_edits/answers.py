@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -49,10 +49,15 @@ class NoWindow(Exception):
     """An answer that is no window: the model was asked in another format than its own."""
 
 
+class TakenBack(NoWindow):
+    """An answer that has more of the window as it was before the last edit."""
+
+
 def read_answer(
     answer: str, window: Window, fmt: NextEditFormat, *, is_whole: bool
 ) -> AnsweredWindow:
-    """The window of an answer, or as much of it as was written so far. Raises NoWindow."""
+    """The window of an answer, or as much of it as was written so far. Raises NoWindow, of a whole
+    one TakenBack."""
     if fmt.answer == "markers":
         made = _between_markers(answer, window, fmt, is_whole=is_whole)
     else:
@@ -124,10 +129,17 @@ def _between_markers(
 
 def _check(text: str, window: Window) -> None:
     """Raises NoWindow for a text that has little of the window."""
-    old = [line for line in window.lines if line.strip()]
-    if len(old) <= FEW_LINES:
+    if _is_alike(text, window.lines):
         return
+    if window.original != window.lines and _is_alike(text, window.original):
+        raise TakenBack("it takes back an edit")
+    raise NoWindow("the answer has little of the window")
+
+
+def _is_alike(text: str, lines: Sequence[str]) -> bool:
+    old = [line for line in lines if line.strip()]
+    if len(old) <= FEW_LINES:
+        return True
     matcher = difflib.SequenceMatcher(None, old, text.split("\n"), autojunk=False)
     alike = sum(block.size for block in matcher.get_matching_blocks())
-    if alike < LEAST_ALIKE * len(old):
-        raise NoWindow("the answer has little of the window")
+    return alike >= LEAST_ALIKE * len(old)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lsp_server.editor.editing.region import TrackedRegion
 from lsp_server.editor.next_edits.answer_times import AnswerTimes
-from lsp_server.editor.next_edits.answers import AnsweredWindow, NoWindow, read_answer
+from lsp_server.editor.next_edits.answers import AnsweredWindow, NoWindow, TakenBack, read_answer
 from lsp_server.editor.next_edits.history import RecordedEdit
 from lsp_server.editor.next_edits.prompt_head import PromptHead
 from lsp_server.editor.next_edits.prompts import (
@@ -260,7 +260,8 @@ class NextEditModel:
         try:
             made = read_answer(result.text, request.window, request.format, is_whole=True)
         except NoWindow as error:
-            self._misread[place] = self._misread.get(place, 0) + 1
+            if not isinstance(error, TakenBack):
+                self._misread[place] = self._misread.get(place, 0) + 1
             self.reason = str(error)
             return ConfidentChanges([])
         self._misread[place] = 0

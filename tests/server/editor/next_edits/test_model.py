@@ -14,12 +14,15 @@ from written_answers import WrittenAnswers
 
 from lsp_server.editor.next_edits import provider
 from lsp_server.editor.next_edits.answer_times import AnswerTimes
+from lsp_server.editor.next_edits.answers import NoWindow, TakenBack, read_answer
 from lsp_server.editor.next_edits.model import NextEditModel
 from lsp_server.editor.next_edits.suggestion import Suggestion
+from lsp_server.editor.next_edits.windows import Window
 from lsp_server.engine.client import EngineClient
 from lsp_server.shared.contract.jobs import EDIT, PREFETCH
 from lsp_server.shared.contract.prompt_length import STEP
 from lsp_server.shared.settings import NextEditSettings
+from lsp_server.tasks.next_edits.formats import FORMATS
 from lsp_server.text.documents.document import Document, Position
 
 TEXT = """\
@@ -254,6 +257,38 @@ def test_a_model_that_answers_no_windows_is_not_asked_any_more_and_the_status_sa
         assert "redraft.nextEdits.format" in one.provider.model.trouble
         assert await (await one.ask()) == []
         assert len(one.engine.asked) == 3
+
+    in_setting(steps)
+
+
+@pytest.mark.parametrize("count", range(5, 17))
+def test_an_answer_that_takes_the_last_edit_back_is_in_the_models_format(count: int) -> None:
+    before = [f"old_{n} = {n}" for n in range(count)]
+    now = [f"renamed_{n} = value({n})" for n in range(count)]
+    window = Window("a.py", "python", 0, tuple(now), (0, 0), original=tuple(before))
+    with pytest.raises(TakenBack):
+        read_answer("\n".join(before), window, FORMATS["redraft"], is_whole=True)
+    with pytest.raises(NoWindow) as raised:
+        read_answer("Here is your code.\n", window, FORMATS["redraft"], is_whole=True)
+    assert not isinstance(raised.value, TakenBack)
+    assert read_answer("\n".join(now), window, FORMATS["redraft"], is_whole=True).text
+
+
+def test_a_model_that_takes_edits_back_is_asked_again() -> None:
+    text = "".join(f"old_{n}\n" for n in range(7))
+
+    async def steps(one: Setting) -> None:
+        one.document = one.typist.open(text)
+        one.typist.now_s += 9
+        for line in range(7):
+            one.typist.now_s -= 3
+            one.cursor = one.type(line, 0, "new_")
+        for times in range(4):
+            assert await one.answered(text) == []
+            assert len(one.engine.asked) == times + 1
+            one.cursor = one.type(6, one.cursor.column, "s")
+        assert one.provider.model is not None
+        assert one.provider.model.trouble == ""
 
     in_setting(steps)
 
