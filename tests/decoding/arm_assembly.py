@@ -28,7 +28,7 @@ KERNELS = {
         f"products with {name}": (matmul.multiply, (ROWS, INT, INT, kind, INT, INT, ROWS, INT))
         for name, kind in STORED.items()
     },
-    "softmax": (attention.softmax_row, (ROWS, INT, INT, ROWS, INT, INT, types.float64, ROWS)),
+    "softmax": (attention.softmax_row, (ROWS, INT, INT, ROWS, INT, INT, types.float64)),
     "scores of int8": (kv_quantisation.scale_scores, (ROWS, INT, INT, ROW)),
     "probabilities of int8": (kv_quantisation.scale_probs, (ROWS, INT, INT, ROW)),
     "keys as int8": (kv_quantisation.absmax_quantise, (ROWS, INT, INT)),

@@ -18,7 +18,6 @@ from accel.models.cpu import kv_quantisation, matmul
 from accel.models.cpu.kv_quantisation import scale_probs, scale_scores
 from accel.models.cpu.matmul import (
     BLOCK,
-    TILE_ROWS,
     Packed,
     multiply,
     narrow,
@@ -45,8 +44,9 @@ Stored = NDArray[Any]
 
 LOG2_E = float(np.log2(np.e))
 
-QUERIES = 2 * TILE_ROWS
-"""Queries whose scores are computed at once."""
+QUERIES = 12
+"""Queries whose scores are computed at once: they fill tiles (``matmul.TILE_ROWS``), and the first
+level of caches holds their scores behind some hundred tokens."""
 
 
 class Shape(NamedTuple):
@@ -75,11 +75,11 @@ class KVCache(NamedTuple):
 
 
 class AttentionBuffers(NamedTuple):
-    """Scores and probabilities of some queries, and their weighted sums of values. For one
-    thread."""
+    """Of some queries the scores, then the probabilities in the same places, what these are
+    multiplied by, and the weighted sums of values. For one thread."""
 
     scores: Floats
-    probs: Floats
+    factors: Floats
     sums: Floats
 
     @classmethod
@@ -88,7 +88,7 @@ class AttentionBuffers(NamedTuple):
         page apart: a processor's cache has few places for such."""
         return cls(
             empty((QUERIES, columns + BLOCK + LANES), np.float32),
-            empty((QUERIES, columns + BLOCK), np.float32),
+            empty((QUERIES,), np.float32),
             empty((QUERIES, shape.head_dim), np.float32),
         )
 
@@ -151,17 +151,15 @@ def softmax_row(
     mask_row: int,
     past: int,
     scaling: float,
-    probs: Floats,
 ) -> float:
-    """Write a row of exp(score - maximum) of the columns before ``end``, almost zero up to a
-    multiple of ``BLOCK``; returns the sum: the softmax, but for the division.
+    """Make of a row of scores exp(score - maximum) of the columns before ``end``, almost zero up to
+    a multiple of ``BLOCK``; returns the sum: the softmax, but for the division.
 
     mask: float32 [.., >= end - past], contiguous, 0, or ``BLOCKED`` in columns that are left out;
     scores: a block longer than ``end``.
     """
     columns = (end + BLOCK - 1) // BLOCK * BLOCK
     start, masked = row * scores.shape[1], mask_row * mask.shape[1]
-    to = row * probs.shape[1]
     for column in range(0, end - past, LANES):
         left_out = masked_load(mask, masked + column, end - past - column)
         store(scores, start + past + column, load(scores, start + past + column) + left_out)
@@ -178,7 +176,7 @@ def softmax_row(
     added = no_sums()
     for column in range(0, columns, LANES):
         prob = exp2(multiply_add(load(scores, start + column), scale, shift))
-        store(probs, to + column, prob)
+        store(scores, start + column, prob)
         added = add_to(added, prob)
     return np.float32(sum_of(added))
 
@@ -211,7 +209,7 @@ def attend(
     """
     group = shape.heads // shape.kv_heads
     queries_at = (head * len(offsets) + first_row) * group
-    scores, probs, sums = buffers.scores, buffers.probs, buffers.sums
+    scores, factors, sums = buffers
     stride = attended.shape[1]
     wanted = stop - begin
     parts = (wanted + QUERIES - 1) // QUERIES
@@ -225,15 +223,15 @@ def attend(
             row = (first + i) // group
             if len(key_scales) > 0:
                 scale_scores(scores, i, blocks * BLOCK, key_scales)
-            sum_of_row = softmax_row(scores, i, end, mask, row, past, shape.scaling, probs)
+            sum_of_row = softmax_row(scores, i, end, mask, row, past, shape.scaling)
             if len(value_scales) > 0:
-                scale_probs(probs, i, blocks * BLOCK, value_scales)
+                scale_probs(scores, i, blocks * BLOCK, value_scales)
             # What is left after the product is a division by the sum.
-            scores[i, 0] = np.float32(1) / sum_of_row
-        multiply(probs, 0, count, values, len(values), blocks * BLOCK, sums, 0)
+            factors[i] = np.float32(1) / sum_of_row
+        multiply(scores, 0, count, values, len(values), blocks * BLOCK, sums, 0)
         for i in range(count):
             row, member = (first + i) // group, (first + i) % group
             start = (first_row + row) * stride + (head * group + member) * shape.head_dim
-            scale = splat(scores[i, 0])
+            scale = splat(factors[i])
             for j in range(0, shape.head_dim, LANES):
                 store(attended, start + j, load(sums, i * shape.head_dim + j) * scale)

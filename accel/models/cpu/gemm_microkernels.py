@@ -1,6 +1,6 @@
 """Kernels for products of few rows: their sums stay in registers while columns are read once.
-Registers of 512 bits hold up to eight rows with a block of 32 columns, or six with two; 16 of 256
-bits hold six rows with half a block."""
+Registers of 512 bits hold up to twelve rows with a block of 32 columns; 16 of 256 bits hold six
+rows with half a block."""
 
 from __future__ import annotations
 
@@ -31,14 +31,11 @@ BLOCK = 32
 IS_WIDE = "avx512f" in FEATURES
 """Whether there are 32 registers of 512 bits, not 16 of 256 or fewer."""
 
-TILE_ROWS = 8 if IS_WIDE else 6
+TILE_ROWS = 12 if IS_WIDE else 6
 """Rows whose sums fit into the registers, those of half a block where these are not wide."""
 
-WHOLE_ROWS = 8 if IS_WIDE else 2
+WHOLE_ROWS = 12 if IS_WIDE else 2
 """Rows whose sums over a block fit."""
-
-LEAST_PAIR, MOST_PAIR = (4, 6) if IS_WIDE else (1, 0)
-"""Rows whose sums over two blocks fit: fewer rows than eight wait for each other's sums."""
 
 HALF = BLOCK // 2
 
@@ -162,7 +159,7 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
 
 _tile1, _tile2, _tile3, _tile4 = _tile(1, 1), _tile(2, 1), _tile(3, 1), _tile(4, 1)
 _tile5, _tile6, _tile7, _tile8 = _tile(5, 1), _tile(6, 1), _tile(7, 1), _tile(8, 1)
-_pair4, _pair5, _pair6 = _tile(4, 2), _tile(5, 2), _tile(6, 2)
+_tile9, _tile10, _tile11, _tile12 = _tile(9, 1), _tile(10, 1), _tile(11, 1), _tile(12, 1)
 _half3, _half4, _half5, _half6 = (_tile(rows, 1, HALF) for rows in range(3, 7))
 
 
@@ -184,26 +181,16 @@ def tile_of(  # type: ignore[no-untyped-def]
         _tile6(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
     elif rows == 7:
         _tile7(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
-    else:
+    elif rows == 8:
         _tile8(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
-
-
-@compiled_with(simd, borrows=True)
-def pair_of(  # type: ignore[no-untyped-def]
-    rows, x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, in_features, ahead, step
-):
-    if rows == 4:
-        _pair4(
-            x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, in_features, ahead, step
-        )
-    elif rows == 5:
-        _pair5(
-            x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, in_features, ahead, step
-        )
+    elif rows == 9:
+        _tile9(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
+    elif rows == 10:
+        _tile10(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
+    elif rows == 11:
+        _tile11(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
     else:
-        _pair6(
-            x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, in_features, ahead, step
-        )
+        _tile12(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
 
 
 @compiled_with(simd, borrows=True, inner=True)

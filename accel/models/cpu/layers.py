@@ -47,8 +47,8 @@ NORM_ROWS = 4
 _SHARE = 4
 """Tiles of a matrix for each thread, at least, so that a late thread leaves work to the others."""
 
-_MOST_PRODUCTS = 1 << 22
-"""Multiplications in a tile, about: some ten microseconds."""
+_MOST_PRODUCTS = 1 << 21
+"""Multiplications in a tile, about: ten microseconds, which a thread waits for another at most."""
 
 _PARTS = (
     *(compiled_activation, compiled_attention, compiled_epilogue, compiled_norm),
@@ -59,7 +59,8 @@ _PARTS = (
 @compiled_with(borrows=True)
 def num_tiles(blocks: int, products: int, threads: int) -> int:
     """How many tiles some blocks of columns are cut into. products: multiplications of a block."""
-    return min(blocks, max(_SHARE * threads, blocks * products // _MOST_PRODUCTS))
+    of_thread = max(_SHARE, blocks * products // (_MOST_PRODUCTS * threads))
+    return min(blocks, of_thread * threads)
 
 
 @compiled_with(borrows=True)

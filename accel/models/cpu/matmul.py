@@ -20,12 +20,9 @@ from accel.models.cpu.gemm_microkernels import (
     FAST_ROWS,
     HALF,
     IS_WIDE,
-    LEAST_PAIR,
-    MOST_PAIR,
     TILE_ROWS,
     WHOLE_ROWS,
     half_of,
-    pair_of,
     tile_of,
 )
 from accel.native import simd
@@ -66,37 +63,18 @@ def multiply(
     w_stride = w.shape[1] * BLOCK
     tiles = (rows + TILE_ROWS - 1) // TILE_ROWS
     height, taller = rows // tiles, rows % tiles
-    paired = tiles > 1 and height >= LEAST_PAIR and height + (taller > 0) <= MOST_PAIR
     soon = _SOON if rows <= FAST_ROWS else _AHEAD
-    block = 0
-    while block < blocks:
-        at_once = 2 if paired and block + 1 < blocks else 1
+    # Every tile but a single one fetches its share of the next block.
+    step = BLOCK // tiles
+    for block in range(blocks):
         w_at = block * w_stride
-        # Every tile but a single one fetches its share of the next blocks.
-        step = at_once * BLOCK // tiles
         first = 0
         for tile in range(tiles):
             count = height + (tile < taller)
             x_at = (first_row + first) * x_stride
             out_at = first * out_stride + column + block * BLOCK
-            ahead = w_at + (at_once * w_stride + tile * step * in_features if tiles > 1 else soon)
-            if at_once == 2:
-                pair_of(
-                    count,
-                    x,
-                    x_at,
-                    x_stride,
-                    w,
-                    w_at,
-                    w_stride,
-                    out,
-                    out_at,
-                    out_stride,
-                    in_features,
-                    ahead,
-                    step,
-                )
-            elif not IS_WIDE and count > WHOLE_ROWS:
+            ahead = w_at + (w_stride + tile * step * in_features if tiles > 1 else soon)
+            if not IS_WIDE and count > WHOLE_ROWS:
                 for half in range(2):
                     at = half * HALF
                     half_of(
@@ -129,7 +107,6 @@ def multiply(
                     step,
                 )
             first += count
-        block += at_once
 
 
 @intrinsic
