@@ -17,7 +17,7 @@ from accel.session import Session
 PREFILL_ROWS = 256, 128, 64
 """Rows of one prefill forward, between which cancel is checked: the most that are quick."""
 
-PREFILL_S = 0.04
+PREFILL_S = 0.08
 """What is quick: a request that comes meanwhile waits for so long."""
 
 ROWS_BEHIND = 256
