@@ -96,6 +96,18 @@ class _Index(IndexDataCacheFile):
             return {}
 
 
+def _load_overload(self: Any, sig: Any, target_context: Any) -> Any:
+    # Numba makes ready to compile here, which takes longer than to load what is compiled. That
+    # needs the symbols of the runtime alone; whoever compiles makes ready by itself.
+    rtsys.initialize(target_context)
+    with self._guard_against_spurious_io_errors():
+        return self._load_overload(sig, target_context)
+
+
+FunctionCache.load_overload = _load_overload
+"""Of all functions, those of others in this process, too."""
+
+
 class _Cache(FunctionCache):
     """Of a function, and of the code of modules that is part of it."""
 
@@ -110,13 +122,6 @@ class _Cache(FunctionCache):
             filename_base=self._impl.filename_base,
             source_stamp=(self._impl.locator.get_source_stamp(), digest.hexdigest()),
         )
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        # Numba makes ready to compile here, which takes longer than to load what is compiled. That
-        # needs the symbols of the runtime alone; whoever compiles makes ready by itself.
-        rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
 
 
 class _LateCache:
