@@ -16,30 +16,35 @@ from slow_weights import random_blocks
 
 from accel.models.cpu.quantised.activations import Q8_BYTES, empty_q8, quantise_rows
 from accel.models.cpu.quantised.dot_instruction import Avx512Vnni, AvxVnni
-from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS
+from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS, layout_of
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.quantised.packed_layouts import (
     BLOCK,
     COLUMNS,
     LAYOUTS,
     PLANE,
+    SUPER,
     PackedLayout,
 )
 from accel.models.cpu.quantised.portable import Portable
 from accel.models.cpu.quantised.registers import InstructionSet
+from accel.models.cpu.quantised.super_blocks import write_in_halves
 from accel.models.cpu.quantised.tile import Arguments, write_tile
 from accel.native.levels import ARM_LEVELS
 
 I64 = ir.IntType(64)
 
+TILES = tuple(layout for layout in LAYOUTS if not layout.has_super_blocks)
+"""The others are multiplied by these, their scales in halves."""
+
 KINDS = {0: "Q8_0", 1: "Q4_0", 2: "Q4_1", 3: "Q5_1", 4: "Q6_K"}
 """A type of each form."""
 
 MEASURED = {
-    "avx512-vnni": "ed5738a0fae658ab",
-    "avx-vnni": "f5265d2d6109175c",
-    "avx2": "ecaa2a25f759bab1",
-    "portable": "c633589c6d03d0ac",
+    "avx512-vnni": "c84c8576c70c3981",
+    "avx-vnni": "662b6d26b3c7957d",
+    "avx2": "b706e2490eb0a8bd",
+    "portable": "7b5778b37dc74518",
 }
 """Digests of the steps of all tiles of a set."""
 
@@ -64,7 +69,7 @@ def machine_for(
     return made
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("layout", TILES, ids=str)
 @pytest.mark.parametrize(
     ("processor", "machine", "instruction"),
     [
@@ -105,7 +110,7 @@ def test_tiles_of_x86_are_those_that_were_measured(name: str) -> None:
     """A change to what instruction sets share changes them unseen: measure it on x86, then put the
     new digest here."""
     machine, digest = INSTRUCTION_SETS[name], hashlib.sha256()
-    for layout in LAYOUTS:
+    for layout in TILES:
         for rows in range(1, machine.rows + 1):
             digest.update(" ".join(steps(tile(layout, rows, machine))).encode())
     assert digest.hexdigest()[:16] == MEASURED[name]
@@ -113,7 +118,7 @@ def test_tiles_of_x86_are_those_that_were_measured(name: str) -> None:
 
 @pytest.mark.parametrize("triple", ["aarch64-unknown-linux-gnu", "arm64-apple-macosx12"])
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])
-@pytest.mark.parametrize("form", LAYOUTS, ids=str)
+@pytest.mark.parametrize("form", TILES, ids=str)
 @pytest.mark.parametrize("level", ARM_LEVELS)
 def test_each_form_is_multiplied_by_dot_products_of_arm(
     level: str, form: PackedLayout, rows: int, triple: str
@@ -153,19 +158,51 @@ def test_each_form_is_multiplied_by_dot_products_of_arm(
     )
 
 
+X86 = {name: (name, "", "x86_64-unknown-linux-gnu") for name in ("haswell", "alderlake", "znver4")}
+ARM = {
+    f"{name} {triple[:5]}": (level.cpu, level.features, triple)
+    for name, level in ARM_LEVELS.items()
+    for triple in ("aarch64-unknown-linux-gnu", "arm64-apple-macosx12")
+}
+
+
+@pytest.mark.parametrize("layout", [each for each in LAYOUTS if each.has_super_blocks], ids=str)
+@pytest.mark.parametrize("target", X86 | ARM)
+def test_scales_of_super_blocks_are_multiplied_out_in_vectors(
+    target: str, layout: PackedLayout
+) -> None:
+    module = ir.Module("scales")
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 4), "scales")
+    builder = ir.IRBuilder(function.append_basic_block())
+    write_in_halves(builder, layout, *function.args)
+    builder.ret_void()
+    processor, features, triple = (X86 | ARM)[target]
+    assembly = machine_for(processor, features, triple).emit_assembly(
+        llvm.parse_assembly(str(module))
+    )
+    (loop,) = innermost_loops(assembly)
+    found = Counter(name for name, *_ in loop)
+    assert not {"call", "callq", "bl"} & set(found)
+    lanes = 4 if target in ARM else 16 if target == "znver4" else 8
+    count = SUPER * (layout.parts + layout.has_minimum) * COLUMNS // lanes
+    assert found["vmulps"] + found["fmul"] == count
+    assert found["vcvtps2ph"] + found["fcvtn"] + found["fcvtn2"] == count
+
+
 class WideRegisters(Portable):
     """The tiles of AVX-512, from steps that every processor has."""
 
     rows = Avx512Vnni.rows
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("layout", TILES, ids=str)
 def test_tiles_of_wide_registers_give_the_same(layout: PackedLayout) -> None:
     generator, rows, in_features = np.random.default_rng(layout.number), 8, 256
     kind = KINDS[layout.number]
-    matrix = QuantisedMatrix.from_file(
-        kind, random_blocks(kind, COLUMNS, in_features, generator), in_features
-    )
+    # Whole numbers times a factor are halves.
+    raw = random_blocks(kind, COLUMNS, in_features, generator)
+    matrix = QuantisedMatrix.from_file(kind, raw, in_features, factor=2)
+    assert matrix.layout == layout_of(layout)
     x = generator.normal(size=(rows, in_features)).astype(np.float32)
     q8 = empty_q8(rows, in_features)
     quantise_rows(x, rows, q8)

@@ -36,7 +36,7 @@ from accel.models.cpu.delta_net.weights import DeltaWeights
 from accel.models.cpu.kept_weights import KeptWeights
 from accel.models.cpu.layer_matrices import Matrices
 from accel.models.cpu.named_tensors import forward_weights, layers_with, packed_weights
-from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
+from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES, layout_for
 from accel.models.cpu.quantised.instruction_sets import layout_of
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.quantised.packed_layouts import EIGHT, PackedLayout
@@ -68,11 +68,11 @@ def layouts_of(path: Path) -> set[PackedLayout]:
     if not about.is_known:
         return set()
     kinds = {
-        about.weights.stored_as(name)[0].name
+        (about.weights.stored_as(name)[0].name, part.scale)
         for name, part in about.weights.parts.items()
         if len(part.shape) == 2 and not name.endswith(IN_FP32)
     }
-    return {layout_of(BLOCK_TYPES[kind].layout if kind in BLOCK_TYPES else EIGHT) for kind in kinds}
+    return {layout_of(layout_for(*each) if each[0] in BLOCK_TYPES else EIGHT) for each in kinds}
 
 
 class _Reader:

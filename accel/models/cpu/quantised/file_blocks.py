@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +14,22 @@ from accel.models.cpu.quantised.packed_layouts import (
     BLOCK,
     EIGHT,
     FIVE_MINIMUM,
+    FIVE_SUPER,
     FOUR,
     FOUR_MINIMUM,
+    FOUR_SUPER,
     SIX,
+    SIX_SUPER,
+    SUPER,
     PackedLayout,
 )
 from accel.native.numba_cache import compiled_with
 
 Bytes = NDArray[np.uint8]
 Halves = NDArray[np.float16]
-
-_PARTS = 8
-"""Blocks of 32 in one of the K types."""
+Scales = tuple[Halves, NDArray[np.int8]]
+"""Of super blocks: float16 [rows, blocks, 1 or 2], what scales are times, and minimums; and both,
+int8 [rows, blocks, 8, ..]."""
 
 NIBBLES, NIBBLES_OF_PARTS, BYTES, SIX_BITS = range(4)
 """How codes are laid out in a block: four bits in two halves, the same for each two parts of a K
@@ -39,7 +44,9 @@ class BlockType:
     how they are laid out in it; first: bytes before those with their low bits; fifth: before those
     with the fifth bits, 0 where there are none.
 
-    scales: float16 [rows, in / 32, ..] of blocks, uint8 [rows, blocks, size], see ``packing.pack``.
+    scales: float16 [rows, in / 32, ..] of blocks, uint8 [rows, blocks, size], see
+    ``packing.pack_scales``, or of those of a K type what ``in_halves`` takes. plain: the layout of
+    a K type whose scales are in halves.
     """
 
     size: int
@@ -47,8 +54,9 @@ class BlockType:
     layout: PackedLayout
     codes: int
     first: int
-    scales: Callable[[Bytes], Halves]
+    scales: Callable[[Bytes], Any]
     fifth: int = 0
+    plain: PackedLayout | None = None
 
 
 @compiled_with(borrows=True, forceinline=True)
@@ -102,31 +110,48 @@ def _q5_0(blocks: Bytes) -> Halves:
     return np.concatenate([scales, scales * np.float16(-16)], -1)
 
 
-def _scales_and_minimums(blocks: Bytes) -> Halves:
+def _scales_and_minimums(blocks: Bytes) -> Scales:
     """Of Q4_K and Q5_K: six bits for each of both and each part, in twelve bytes."""
-    whole = _halves(blocks, 0, 2).astype(np.float32)
+    whole = _halves(blocks, 0, 2).copy()
+    whole[..., 1] *= -1
     packed = blocks[..., 4:16]
     low, high, more = packed[..., :4], packed[..., 4:8], packed[..., 8:]
     scales = np.concatenate([low & 63, more & 15 | (low >> 6) << 4], -1)
     minimums = np.concatenate([high & 63, more >> 4 | (high >> 6) << 4], -1)
-    both = np.stack([whole[..., :1] * scales, -whole[..., 1:] * minimums], -1)
-    return both.astype(np.float16).reshape(len(blocks), -1, 2)
+    return whole, np.stack([scales, minimums], -1).view(np.int8)
 
 
-def _q6_k(blocks: Bytes) -> Halves:
-    scales = blocks[..., 192:208].view(np.int8).astype(np.float32) * _halves(blocks, 208)
-    return scales.astype(np.float16).reshape(len(blocks), -1, 2)
+def _q6_k(blocks: Bytes) -> Scales:
+    scales = np.ascontiguousarray(blocks[..., 192:208]).view(np.int8)
+    return _halves(blocks, 208), scales.reshape(*scales.shape[:2], SUPER, 2)
 
 
-_K = _PARTS * BLOCK
+def in_halves(scales: Scales) -> Halves:
+    """float16 [rows, in / 32, ..] of blocks."""
+    whole, times = scales
+    both = whole[:, :, None].astype(np.float32) * times
+    return both.astype(np.float16).reshape(len(whole), -1, times.shape[-1])
+
+
+_K = SUPER * BLOCK
+_Q4_K = BlockType(144, _K, FOUR_SUPER, NIBBLES_OF_PARTS, 16, _scales_and_minimums)
+_Q5_K = BlockType(176, _K, FIVE_SUPER, NIBBLES_OF_PARTS, 48, _scales_and_minimums, fifth=16)
+_Q6_K = BlockType(210, _K, SIX_SUPER, SIX_BITS, 0, _q6_k)
 BLOCK_TYPES = {
     "Q8_0": BlockType(34, BLOCK, EIGHT, BYTES, 2, _scale),
     "Q4_0": BlockType(18, BLOCK, FOUR, NIBBLES, 2, _scale),
     "Q4_1": BlockType(20, BLOCK, FOUR_MINIMUM, NIBBLES, 4, _scale_and_minimum),
     "Q5_0": BlockType(22, BLOCK, FIVE_MINIMUM, NIBBLES, 6, _q5_0, fifth=2),
     "Q5_1": BlockType(24, BLOCK, FIVE_MINIMUM, NIBBLES, 8, _scale_and_minimum, fifth=4),
-    "Q4_K": BlockType(144, _K, FOUR_MINIMUM, NIBBLES_OF_PARTS, 16, _scales_and_minimums),
-    "Q5_K": BlockType(176, _K, FIVE_MINIMUM, NIBBLES_OF_PARTS, 48, _scales_and_minimums, fifth=16),
-    "Q6_K": BlockType(210, _K, SIX, SIX_BITS, 0, _q6_k),
+    "Q4_K": replace(_Q4_K, plain=FOUR_MINIMUM),
+    "Q5_K": replace(_Q5_K, plain=FIVE_MINIMUM),
+    "Q6_K": replace(_Q6_K, plain=SIX),
 }
 """By the names that llama.cpp gives them."""
+
+
+def layout_for(kind: str, factor: float) -> PackedLayout:
+    """What weights of a type, times a factor, are packed into: halves are rounded once more by
+    that, which whole numbers are not."""
+    found = BLOCK_TYPES[kind]
+    return found.layout if factor == 1 or found.plain is None else found.plain

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from accel.models.cpu.quantised import activations, product
 from accel.models.cpu.quantised.activations import Q8_BYTES, Q8Blocks, empty_q8, quantise_rows
-from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
+from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES, Scales, in_halves, layout_for
 from accel.models.cpu.quantised.instruction_sets import chosen, layout_of
 from accel.models.cpu.quantised.packed_layouts import BLOCK, COLUMNS, EIGHT, PackedLayout
 from accel.models.cpu.quantised.packing import (
@@ -19,6 +19,7 @@ from accel.models.cpu.quantised.packing import (
     pack_blocks,
     pack_codes,
     pack_scales,
+    pack_super_scales,
 )
 from accel.models.cpu.quantised.product import address_of_product, call_product
 from accel.native import simd
@@ -69,12 +70,21 @@ class QuantisedMatrix:
             self.packed[-(-out // COLUMNS) :] = 0
 
     def _pack(
-        self, first: int, last: int, scales: Halves, pack_codes_of: Callable[[Packed], None]
+        self,
+        first: int,
+        last: int,
+        scales: Halves,
+        whole: Scales | None,
+        pack_codes_of: Callable[[Packed], None],
     ) -> None:
-        """The columns from one to before another."""
+        """The columns from one to before another. whole: the scales of super blocks, where the
+        layout has those."""
         self.is_finite = self.is_finite and bool(np.isfinite(scales).all())
         groups = self.packed[first // COLUMNS : -(-last // COLUMNS)]
-        pack_scales(self.layout, scales, groups)
+        if whole is not None and self.layout.has_super_blocks:
+            pack_super_scales(self.layout, whole, groups)
+        else:
+            pack_scales(self.layout, scales, groups)
         pack_codes_of(groups)
         arrange(self.layout, self.in_features // BLOCK, groups)
 
@@ -92,13 +102,16 @@ class QuantisedMatrix:
         name of an instruction set, None for the chosen one."""
         block_type = BLOCK_TYPES[kind]
         assert in_features % block_type.weights == 0, "whole blocks"
-        found = cls(block_type.layout, len(raw), in_features, instructions)
+        found = cls(layout_for(kind, factor), len(raw), in_features, instructions)
         for first in range(0, found.out, _AT_ONCE):
             rows = raw[first : first + _AT_ONCE]
             scales = block_type.scales(rows.reshape(len(rows), -1, block_type.size))
+            whole = scales if block_type.plain else None
+            scales = in_halves(whole) if whole else scales
             if factor != 1:
                 scales = (scales.astype(np.float32) * np.float32(factor)).astype(np.float16)
-            found._pack(first, first + len(rows), scales, partial(pack_blocks, block_type, rows))
+            pack_codes_of = partial(pack_blocks, found.layout, block_type, rows)
+            found._pack(first, first + len(rows), scales, whole, pack_codes_of)
         return found
 
     @classmethod
@@ -118,7 +131,7 @@ class QuantisedMatrix:
             codes = np.zeros((-(-(last - first) // COLUMNS) * COLUMNS, in_features), np.uint8)
             written = codes[: last - first]
             np.bitwise_xor(rounded.view(np.uint8).reshape(written.shape), EIGHT.offset, out=written)
-            found._pack(first, last, scales, partial(pack_codes, EIGHT, codes))
+            found._pack(first, last, scales, None, partial(pack_codes, EIGHT, codes))
         return found
 
     def descriptor(self) -> MatrixDescriptor:

@@ -12,9 +12,17 @@ from accel.models.cpu.quantised.file_blocks import (
     NIBBLES_OF_PARTS,
     SIX_BITS,
     BlockType,
+    Scales,
     read_codes,
 )
-from accel.models.cpu.quantised.packed_layouts import BLOCK, COLUMNS, PLANE, WORDS, PackedLayout
+from accel.models.cpu.quantised.packed_layouts import (
+    BLOCK,
+    COLUMNS,
+    PLANE,
+    SUPER,
+    WORDS,
+    PackedLayout,
+)
 from accel.native.numba_cache import compiled_with
 
 Packed = NDArray[np.uint8]
@@ -39,6 +47,21 @@ def pack_scales(layout: PackedLayout, scales: NDArray[np.float16], groups: Packe
     groups[:, count:first] = 0
 
 
+def pack_super_scales(layout: PackedLayout, scales: Scales, groups: Packed) -> None:
+    """Write the scales of whole groups of columns, as ``file_blocks`` has those of super blocks."""
+    by_group = []
+    for each in scales:
+        missing = len(groups) * COLUMNS - len(each)
+        part = np.pad(each, [(0, missing), *[(0, 0)] * (each.ndim - 1)])
+        columns_last = np.moveaxis(part.reshape(len(groups), COLUMNS, *part.shape[1:]), 1, -1)
+        in_bytes = np.ascontiguousarray(columns_last).view(np.uint8)
+        by_group.append(in_bytes.reshape(len(groups), part.shape[1], -1))
+    written = np.concatenate(by_group, -1).reshape(len(groups), -1)
+    first = layout.scales_bytes(scales[0].shape[1] * SUPER)
+    groups[:, : written.shape[1]] = written
+    groups[:, written.shape[1] : first] = 0
+
+
 def arrange(layout: PackedLayout, blocks: int, groups: Packed) -> None:
     """Give codes, packed as ``LAYOUTS`` has them, their signs, and put planes side by side, as a
     layout says."""
@@ -56,17 +79,19 @@ def pack_codes(layout: PackedLayout, codes: NDArray[np.uint8], groups: Packed) -
     _pack_codes(codes.view(np.uint32), layout.bits, groups.view(np.uint32), first // 4)
 
 
-def pack_blocks(block_type: BlockType, rows: NDArray[np.uint8], groups: Packed) -> None:
+def pack_blocks(
+    layout: PackedLayout, block_type: BlockType, rows: NDArray[np.uint8], groups: Packed
+) -> None:
     """Write the codes of columns as a file has them, uint8 [columns, ..], a row of blocks each, and
     zeros for the columns that are missing to whole groups."""
     parts = block_type.weights // BLOCK
-    first = block_type.layout.scales_bytes(rows.shape[1] // block_type.size * parts)
+    first = layout.scales_bytes(rows.shape[1] // block_type.size * parts)
     if missing := len(groups) * COLUMNS - len(rows):
         words = groups[-1, first:].view(np.uint32).reshape(-1, COLUMNS)
         words[:, COLUMNS - missing :] = 0
     _pack_blocks(
         *(rows, block_type.codes, block_type.size, block_type.first, block_type.fifth or -1),
-        *(block_type.layout.bits, groups.view(np.uint32), first // 4),
+        *(layout.bits, groups.view(np.uint32), first // 4),
     )
 
 

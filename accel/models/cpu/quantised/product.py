@@ -8,6 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from accel.models.cpu.quantised import (
@@ -19,12 +20,14 @@ from accel.models.cpu.quantised import (
     packed_layouts,
     portable,
     registers,
+    super_blocks,
     tile,
 )
 from accel.models.cpu.quantised.activations import Q8_BYTES
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS
 from accel.models.cpu.quantised.packed_layouts import COLUMNS, PACKED_LAYOUTS, PLANE, PackedLayout
 from accel.models.cpu.quantised.registers import InstructionSet
+from accel.models.cpu.quantised.super_blocks import BLOCKS_AT_ONCE, write_in_halves
 from accel.models.cpu.quantised.tile import Arguments, fetched_bytes, write_tile
 from accel.native import aligned_memory as memory
 from accel.native import simd
@@ -62,6 +65,49 @@ _takes_pairs = _constant(lambda _layout, instructions: int(instructions.takes_pa
 _fetched_bytes_of = _constant(lambda layout, _instructions: fetched_bytes(layout))
 
 
+_halves_bytes_of = _constant(lambda layout, _instructions: layout.in_halves.scale_bytes)
+_has_super_blocks = _constant(lambda layout, _instructions: int(layout.has_super_blocks))
+
+
+@intrinsic(prefer_literal=True)
+def _room(_context: Any, layout: Any, instructions: Any) -> Any:
+    """The address of memory for the scales of two groups, 0 where a layout needs none."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        of_layout, _ = _layout_and_set(layout, instructions)
+        if not of_layout.has_super_blocks:
+            return I64(0)
+        size = 2 * BLOCKS_AT_ONCE * of_layout.in_halves.scale_bytes
+        room = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(8), size))
+        room.align = PLANE
+        return builder.ptrtoint(room, I64)
+
+    return types.int64(layout, instructions), generate
+
+
+@intrinsic(prefer_literal=True)
+def _in_halves(
+    _context: Any, layout: Any, instructions: Any, scales: Any, first: Any, last: Any, room: Any
+) -> Any:
+    """``write_in_halves`` into a room, and its address; that of the scales where these are so."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        of_layout, _ = _layout_and_set(layout, instructions)
+        if not of_layout.has_super_blocks:
+            return arguments[2]
+        write_in_halves(builder, of_layout, *arguments[2:])
+        return arguments[-1]
+
+    return types.int64(layout, instructions, *[types.int64] * 4), generate
+
+
+def _arguments_of(layout: PackedLayout, given: Any) -> Arguments:
+    """Of a tile, from those that end with ``continues``: only blocks of super blocks come in
+    parts."""
+    *others, continues = given
+    return Arguments(*others)._replace(continues=continues if layout.has_super_blocks else None)
+
+
 @intrinsic(prefer_literal=True)
 def _tile(
     _context: Any,
@@ -75,25 +121,27 @@ def _tile(
     blocks: Any,
     out: Any,
     out_stride: Any,
+    continues: Any,
 ) -> Any:
     """``write_tile`` for so many rows."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         of_layout, machine = _layout_and_set(layout, instructions)
+        given = _arguments_of(of_layout, arguments[3:])
         done, no_such = (builder.append_basic_block(name) for name in ("written", "no_such"))
         choice = builder.switch(arguments[2], no_such)
         for count in range(1, machine.rows + 1):
             case = builder.append_basic_block(f"rows{count}")
             choice.add_case(I64(count), case)
             builder.position_at_end(case)
-            write_tile(builder, of_layout, count, machine, Arguments(*arguments[3:]))
+            write_tile(builder, of_layout.in_halves, count, machine, given)
             builder.branch(done)
         builder.position_at_end(no_such)
         builder.unreachable()
         builder.position_at_end(done)
         return context.get_dummy_value()
 
-    return types.void(layout, instructions, rows, *[types.int64] * 7), generate
+    return types.void(layout, instructions, rows, *[types.int64] * 8), generate
 
 
 @intrinsic(prefer_literal=True)
@@ -109,7 +157,9 @@ def _pair_tile(
     out: Any,
     out_stride: Any,
     group_bytes: Any,
+    scales_apart: Any,
     ahead: Any,
+    continues: Any,
 ) -> Any:
     """``write_tile`` for two groups and as many rows as there may be; nothing where an instruction
     set takes one group alone."""
@@ -117,15 +167,16 @@ def _pair_tile(
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         of_layout, machine = _layout_and_set(layout, instructions)
         if machine.takes_pairs:
-            write_tile(builder, of_layout, machine.rows, machine, Arguments(*arguments[2:]))
+            given = _arguments_of(of_layout, arguments[2:])
+            write_tile(builder, of_layout.in_halves, machine.rows, machine, given)
         return context.get_dummy_value()
 
-    return types.void(layout, instructions, *[types.int64] * 9), generate
+    return types.void(layout, instructions, *[types.int64] * 11), generate
 
 
 _PARTS = (
     *(activations, avx2, dot_instruction, packed_layouts, instruction_sets),
-    *(simd, memory, neon, portable, registers, tile),
+    *(simd, memory, neon, portable, registers, super_blocks, tile),
 )
 
 
@@ -137,32 +188,47 @@ def multiply_packed(  # type: ignore[no-untyped-def]
     most = _rows_of(layout, instructions)
     lines = (blocks * _scale_bytes_of(layout, instructions) + PLANE - 1) // PLANE
     group_bytes = lines * PLANE + blocks * _code_bytes_of(layout, instructions)
-    x_stride = blocks * Q8_BYTES
+    x_stride, code_bytes = blocks * Q8_BYTES, _code_bytes_of(layout, instructions)
+    # Scales of super blocks are multiplied out once for all rows, of some blocks at a time.
+    has_super_blocks, room = (
+        _has_super_blocks(layout, instructions) > 0,
+        _room(layout, instructions),
+    )
+    at_once = min(blocks, BLOCKS_AT_ONCE) if has_super_blocks else blocks
+    apart = at_once * _halves_bytes_of(layout, instructions) if has_super_blocks else group_bytes
     # Whole tiles take two groups at once, and leave the others rows for two tiles of one height.
     whole = rows // most - (rows % most > 0) if _takes_pairs(layout, instructions) > 0 else 0
     paired = max(last - first, 0) // 2 if whole > 1 else 0
     for pair in range(paired):
         group = first + 2 * pair
         scales = weights + group * group_bytes
-        for place in range(whole):
-            x_at = x + place * most * x_stride
-            to = out + place * most * out_stride + (group - first) * _GROUP_OUT
-            codes = scales + lines * PLANE
-            ahead = scales + 2 * group_bytes
-            ahead += place * blocks * _fetched_bytes_of(layout, instructions)
-            _pair_tile(
-                layout,
-                instructions,
-                x_at,
-                x_stride,
-                scales,
-                codes,
-                blocks,
-                to,
-                out_stride,
-                group_bytes,
-                ahead,
-            )
+        for begin in range(0, blocks, at_once):
+            end = min(begin + at_once, blocks)
+            here = _in_halves(layout, instructions, scales, begin, end, room)
+            if has_super_blocks:
+                other = scales + group_bytes
+                _in_halves(layout, instructions, other, begin, end, room + apart)
+            for place in range(whole):
+                x_at = x + place * most * x_stride + begin * Q8_BYTES
+                to = out + place * most * out_stride + (group - first) * _GROUP_OUT
+                codes = scales + lines * PLANE + begin * code_bytes
+                ahead = scales + 2 * group_bytes
+                ahead += (place * blocks + begin) * _fetched_bytes_of(layout, instructions)
+                _pair_tile(
+                    layout,
+                    instructions,
+                    x_at,
+                    x_stride,
+                    here,
+                    codes,
+                    end - begin,
+                    to,
+                    out_stride,
+                    group_bytes,
+                    apart,
+                    ahead,
+                    begin,
+                )
     for group in range(first, last):
         before = most * whole if group - first < 2 * paired else 0
         tiles = (rows - before + most - 1) // most
@@ -170,15 +236,30 @@ def multiply_packed(  # type: ignore[no-untyped-def]
             continue
         height, taller = (rows - before) // tiles, (rows - before) % tiles
         scales = weights + group * group_bytes
-        codes = scales + lines * PLANE
-        row = before
-        for place in range(tiles):
-            count = height + (place < taller)
-            x_at, to = x + row * x_stride, out + row * out_stride + (group - first) * _GROUP_OUT
-            _tile(
-                layout, instructions, count, x_at, x_stride, scales, codes, blocks, to, out_stride
-            )
-            row += count
+        # There is room for the scales of two groups.
+        for begin in range(0, blocks, 2 * at_once):
+            end = min(begin + 2 * at_once, blocks)
+            here = _in_halves(layout, instructions, scales, begin, end, room)
+            codes = scales + lines * PLANE + begin * code_bytes
+            row = before
+            for place in range(tiles):
+                count = height + (place < taller)
+                x_at, to = x + row * x_stride, out + row * out_stride + (group - first) * _GROUP_OUT
+                x_at += begin * Q8_BYTES
+                _tile(
+                    layout,
+                    instructions,
+                    count,
+                    x_at,
+                    x_stride,
+                    here,
+                    codes,
+                    end - begin,
+                    to,
+                    out_stride,
+                    begin,
+                )
+                row += count
 
 
 @cache

@@ -17,6 +17,7 @@ from accel.models.cpu.quantised.packed_layouts import (
     PACKED_LAYOUTS,
     PLANE,
     SCALES,
+    SUPER,
     WORDS,
 )
 from accel.native.numba_cache import compiled_with
@@ -27,6 +28,8 @@ _SIGNS = tuple(1 << layout.bits - 1 if layout.is_signed else 0 for layout in PAC
 _OFFSETS = tuple(layout.offset for layout in PACKED_LAYOUTS)
 _WIDTHS = tuple(layout.width for layout in PACKED_LAYOUTS)
 _PARTS = tuple(layout.parts for layout in PACKED_LAYOUTS)
+_SUPER_BYTES = tuple(layout.super_bytes for layout in PACKED_LAYOUTS)
+_SCALE_BYTES = tuple(layout.scale_bytes for layout in PACKED_LAYOUTS)
 _MINIMUMS = tuple(int(layout.has_minimum) for layout in PACKED_LAYOUTS)
 
 
@@ -43,7 +46,31 @@ def _loaded(kind: Any, result: types.Type, convert: Any) -> Any:
 
 
 _byte = _loaded(ir.IntType(8), types.int64, lambda builder, value: builder.zext(value, I64))
+_signed = _loaded(ir.IntType(8), types.int64, lambda builder, value: builder.sext(value, I64))
 _half = _loaded(ir.HalfType(), types.float32, lambda builder, value: builder.fpext(value, F32))
+
+
+@intrinsic
+def _rounded(_context: Any, value: Any) -> Any:
+    """A float32, rounded to fp16."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.fpext(builder.fptrunc(arguments[0], ir.HalfType()), F32)
+
+    return types.float32(value), generate
+
+
+@compiled_with(packed_layouts, borrows=True)
+def _scale(layout: int, scales: int, block: int, place: int, column: int) -> np.float32:
+    """A scale of a block of a group whose scales begin at an address, or, after all parts of it,
+    its minimum."""
+    count, size = _PARTS[layout] + _MINIMUMS[layout], _SUPER_BYTES[layout]
+    if size == 0:
+        return _half(scales + SCALES * (block * count + place) + 2 * column)
+    first = scales + block // SUPER * SUPER * _SCALE_BYTES[layout]
+    whole = _half(first + SCALES * (place == _PARTS[layout]) + 2 * column)
+    times = _signed(first + size + COLUMNS * (block % SUPER * count + place) + column)
+    return _rounded(whole * np.float32(times))
 
 
 @compiled_with(packed_layouts, borrows=True)
@@ -71,17 +98,15 @@ def write_row(descriptor: NDArray[np.int64], index: int, x: NDArray[np.float32],
     layout, blocks = descriptor[4], descriptor[2]
     bits, parts, width = _BITS[layout], _PARTS[layout], _WIDTHS[layout]
     sign, offset = _SIGNS[layout], np.float32(_OFFSETS[layout])
-    scale_bytes = SCALES * (parts + _MINIMUMS[layout])
-    scales_bytes = (blocks * scale_bytes + PLANE - 1) // PLANE * PLANE
+    scales_bytes = (blocks * _SCALE_BYTES[layout] + PLANE - 1) // PLANE * PLANE
     group_bytes = scales_bytes + blocks * bits * PLANE
     group, column = descriptor[1] + index // COLUMNS * group_bytes, index % COLUMNS
     for block in range(blocks):
-        scales = group + block * scale_bytes + 2 * column
         planes = group + scales_bytes + block * bits * PLANE
         minimum = np.float32(0)
         if _MINIMUMS[layout]:
-            minimum = _half(scales + parts * SCALES)
+            minimum = _scale(layout, group, block, parts, column)
         for i in range(BLOCK):
-            scale = _half(scales + i * parts // BLOCK * SCALES)
+            scale = _scale(layout, group, block, i * parts // BLOCK, column)
             code = np.float32((_code(bits, width, planes, column, i) ^ sign) - sign) - offset
             x[row, block * BLOCK + i] = scale * code + minimum

@@ -22,8 +22,9 @@ from accel.models.cpu.quantised.registers import (
 from accel.native.aligned_memory import LINE
 from accel.native.simd import F32, I32, I64, call, prefetch
 
-_AHEAD = 4096
-"""Bytes between what is read and what is fetched meanwhile."""
+_AHEAD, _FAR_AHEAD = 4096, 16384
+"""Bytes between what is read and what is fetched meanwhile, into the first cache and into the
+second: more lines may be on their way to that at a time."""
 
 
 class _Place:
@@ -132,8 +133,9 @@ class _Block:
 
     def fetch_later(self) -> None:
         """Ask for codes that are read later."""
-        for offset in range(_AHEAD, _AHEAD + self._layout.code_bytes, LINE):
-            prefetch(self._builder, self._codes[0].at(offset, ir.IntType(8)))
+        for level, ahead in ((1, _AHEAD), (2, _FAR_AHEAD)):
+            for offset in range(ahead, ahead + self._layout.code_bytes, LINE):
+                prefetch(self._builder, self._codes[0].at(offset, ir.IntType(8)), level)
 
     def added_to(self, sums: Any) -> Any:
         """Sums [rows][registers] and the products with this block."""
@@ -232,7 +234,8 @@ class _Block:
 class Arguments(NamedTuple):
     """Of a tile, int64: addresses of its first row's blocks, of the first group's scales and codes;
     how many blocks; where to write float32; and how far rows are apart, in bytes. Of two groups,
-    also how far these are apart, and what to fetch meanwhile."""
+    also how far these are apart, and their scales, and what to fetch meanwhile. Where blocks are a
+    part of the groups', the number of the first: what those before have written is added to."""
 
     x: Any
     x_stride: Any
@@ -242,7 +245,9 @@ class Arguments(NamedTuple):
     out: Any
     out_stride: Any
     group_bytes: Any = None
+    scales_apart: Any = None
     ahead: Any = None
+    continues: Any = None
 
 
 def fetched_bytes(layout: PackedLayout) -> int:
@@ -281,9 +286,23 @@ def _write_columns(
     """Those columns of one group, or of two, that some registers have."""
     lanes = machine.lanes
     floats = ir.VectorType(F32, lanes)
-    x, x_stride, scales, codes, blocks, out, out_stride, group_bytes, ahead = arguments
-    groups = [I64(0)] if group_bytes is None else [I64(0), group_bytes]
+    x, x_stride, scales, codes, blocks, out, out_stride, *of_pair, continues = arguments
+    group_bytes, scales_apart, ahead = of_pair
+    is_pair = group_bytes is not None
     starts = [builder.add(x, builder.mul(x_stride, I64(row))) for row in range(rows)]
+    nothing = ir.Constant(floats, [0.0] * lanes)
+
+    def place_of(row: int) -> _Place:
+        return _Place(builder, builder.add(out, builder.mul(out_stride, I64(row))))
+
+    def begun(row: int, register: int) -> Any:
+        """What a sum begins with."""
+        if continues is None:
+            return nothing
+        written = builder.load(place_of(row).at(4 * lanes * register, floats), align=4)
+        return builder.select(builder.icmp_signed(">", continues, I64(0)), written, nothing)
+
+    first_sums = [[begun(row, register) for register in registers] for row in range(rows)]
     before = builder.block
     loop, after = (builder.append_basic_block(name) for name in ("blocks", "done"))
     builder.branch(loop)
@@ -295,10 +314,14 @@ def _write_columns(
     def here(start: Any, size: int) -> _Place:
         return _Place(builder, builder.add(start, builder.mul(block, I64(size))))
 
+    def both(start: Any, apart: Any) -> list[Any]:
+        """Of one group or two."""
+        return [start, builder.add(start, apart)] if is_pair else [start]
+
     reader = _Block(
         *(builder, layout, machine, registers, [here(start, Q8_BYTES) for start in starts]),
-        [here(builder.add(scales, group), layout.scale_bytes) for group in groups],
-        [here(builder.add(codes, group), layout.code_bytes) for group in groups],
+        [here(start, layout.scale_bytes) for start in both(scales, scales_apart)],
+        [here(start, layout.code_bytes) for start in both(codes, group_bytes)],
     )
     if ahead is not None:
         fetched = here(ahead, fetched_bytes(layout))
@@ -307,15 +330,15 @@ def _write_columns(
     elif registers.start == 0:
         reader.fetch_later()
     ends = reader.added_to(sums)
-    for row_sums, row_ends in zip(sums, ends, strict=True):
-        for start, end in zip(row_sums, row_ends, strict=True):
-            start.add_incoming(ir.Constant(floats, [0.0] * lanes), before)
+    for row_first, row_sums, row_ends in zip(first_sums, sums, ends, strict=True):
+        for first, start, end in zip(row_first, row_sums, row_ends, strict=True):
+            start.add_incoming(first, before)
             start.add_incoming(end, loop)
     following = builder.add(block, I64(1))
     block.add_incoming(following, loop)
     builder.cbranch(builder.icmp_signed("<", following, blocks), loop, after)
     builder.position_at_end(after)
     for row, row_ends in enumerate(ends):
-        place = _Place(builder, builder.add(out, builder.mul(out_stride, I64(row))))
+        place = place_of(row)
         for register, end in zip(registers, row_ends, strict=True):
             builder.store(end, place.at(4 * lanes * register, floats), align=4)
