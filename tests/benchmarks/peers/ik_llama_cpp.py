@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.util
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,9 @@ from tests.benchmarks.peers.errors import PeerUnavailable
 from tests.benchmarks.peers.llama_cpp import LlamaCpp
 from tests.benchmarks.peers.ngram_simple import NgramSimple
 from tests.benchmarks.peers.prompt_lookup import PromptLookup
+
+LIBRARY = "IK_LLAMA_CPP_LIB_PATH"
+"""The package's name for the path of a library to load in place of its own."""
 
 LOOKED_UP = 2
 """Of the n-grams of llama-cpp-python's lookup, which this package has not."""
@@ -40,6 +44,11 @@ class IkLlamaCpp(LlamaCpp):
                 f"ik-llama-cpp needs the package {cls.package}; install it as "
                 "tests/benchmarks/peers/README.md says"
             )
+
+    def about(self) -> dict[str, Any]:
+        """As of ``LlamaCpp``; a library that ``LIBRARY`` names was built here."""
+        found = super().about()
+        return found | {"built_here": LIBRARY in os.environ or found["built_here"]}
 
     def _load_api(self) -> Any:
         """Its functions under the names that llama.cpp has for them today."""
