@@ -49,8 +49,8 @@ LEAST_FREE = 4
 """A disk has to have room for so many times as much."""
 CHECK_AFTER_S = 3.0
 """What a model is loaded for comes before."""
-UNFINISHED_S = 900.0
-"""Who writes for longer is gone."""
+UNFINISHED_S = 120.0
+"""Who has not written for so long is gone."""
 
 _VERSION = 2
 _ENDING, _CHECKED = ".weights", ".checked"
