@@ -82,9 +82,9 @@ class ParallelCompile:
 
 
 def compile_at_once(tasks: list[CompileTask], report: Callable[[str], None]) -> None:
-    """Compile tasks by ``ParallelCompile``, where several cores do. ``report`` is told how far it
-    is."""
-    if min(cores(), MOST_PROCESSES) < 2 or len(tasks) < 2:
+    """Compile tasks by ``ParallelCompile``, where several cores do; a single one, too, since who
+    compiles keeps some hundred megabytes of it. ``report`` is told how far it is."""
+    if min(cores(), MOST_PROCESSES) < 2 or not tasks:
         return
     said = ""
 

@@ -85,6 +85,11 @@ def test_one_that_takes_too_long_is_ended(place: Path, monkeypatch: pytest.Monke
     assert done(place) <= {"good"}
 
 
+def test_a_single_one_is_compiled_elsewhere_too(place: Path) -> None:
+    compile_at_once([task(place, "alone", 1)], print)
+    assert done(place) == {"alone"}
+
+
 def test_one_core_compiles_where_code_is_called(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
