@@ -149,7 +149,7 @@ def test_a_diff_of_several_files_is_read_file_by_file(end: str) -> None:
         first, second = parse_update(text.replace("\n", end))
         assert first == FileUpdate("src/a.py", pairs=(("a = 1\nb = 1\n", "a = 2\nb = 1\n"),))
         assert second == FileUpdate("src/b.py", pairs=(("c = 1\n", "c = 2\n"),))
-    assert list(updates_of(SEVERAL, "/work/src/b.py")) == ["/work/src/b.py", "src/a.py"]
+    assert list(updates_of(SEVERAL, "/repository/src/b.py")) == ["/repository/src/b.py", "src/a.py"]
     for path in ("b/a.py", "c.py", "src"):
         with pytest.raises(AmbiguousSnippet, match="the diff is of"):
             updates_of(SEVERAL, path)
