@@ -4,10 +4,10 @@ TYPE_CHECKING = False
 """As ``typing`` has it, without importing that before a process is isolated (python_process)."""
 
 if TYPE_CHECKING:
-    from accel.decoding import Generation
-    from accel.engine import Engine
-    from accel.request import Chunk, GenerationRequest
-    from accel.session import Session
+    from accel.decoding.engine import Engine
+    from accel.decoding.loop import Generation
+    from accel.decoding.request import Chunk, GenerationRequest
+    from accel.execution.session import Session
     from accel.text.prompts import Prompt, edit_prompt, fim_prompt
     from accel.text.tokenizer import Tokenizer
     from accel.verification.sampling import Sampling
@@ -26,13 +26,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Chunk": "accel.request",
-    "Engine": "accel.engine",
-    "Generation": "accel.decoding",
-    "GenerationRequest": "accel.request",
+    "Chunk": "accel.decoding.request",
+    "Engine": "accel.decoding.engine",
+    "Generation": "accel.decoding.loop",
+    "GenerationRequest": "accel.decoding.request",
     "Prompt": "accel.text.prompts",
     "Sampling": "accel.verification.sampling",
-    "Session": "accel.session",
+    "Session": "accel.execution.session",
     "Tokenizer": "accel.text.tokenizer",
     "edit_prompt": "accel.text.prompts",
     "fim_prompt": "accel.text.prompts",

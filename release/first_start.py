@@ -15,7 +15,7 @@ _START = """
 import json, sys, time
 began, installed, model = float(sys.argv[1]), *sys.argv[2:]
 sys.path.insert(0, installed)
-from accel.isolated_start import override_numba_settings
+from accel.native.isolated_start import override_numba_settings
 override_numba_settings()
 from numba.core import event
 

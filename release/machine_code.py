@@ -106,11 +106,11 @@ def hide_folders(cache: Path, folders: Sequence[str]) -> None:
 
 def record(file: Path) -> None:
     """Compile what a first start calls, by running it, and write the types it is called with."""
-    from accel import precompile
+    from accel.decoding import precompile
 
     for part in precompile.SECONDS:
         for kv_type in precompile.KV_TYPES:
-            sys.argv = ["accel.precompile", part, kv_type]
+            sys.argv = ["accel.decoding.precompile", part, kv_type]
             precompile.main()
     warming: Any = importlib.import_module("repo_index.warming")
     for part in warming.SECONDS:
@@ -134,7 +134,7 @@ def compile_by_types(file: Path) -> None:
         answer_as_arm()
     from numba import types
 
-    from accel import precompile
+    from accel.decoding import precompile
 
     for (module, name), signatures in pickle.loads(file.read_bytes()).items():
         function = getattr(importlib.import_module(module), name)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from accel import python_process
+from accel.native import python_process
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from small_model import SMALL_MODEL
 
-from accel.engine import LOSSES
+from accel.decoding.engine import LOSSES
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint

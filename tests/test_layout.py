@@ -115,7 +115,7 @@ def test_the_front_needs_the_standard_library_alone(module: str) -> None:
 TORCH_ROOMS = ("accel.models", LABORATORY)
 """Where torch and transformers may be imported."""
 TORCH = ("torch.", "transformers.")
-GUARDED = {"accel.backends", "accel.precompile"}
+GUARDED = {"accel.models.backends", "accel.decoding.precompile"}
 """These import what needs torch within functions, which run where it is installed."""
 
 
@@ -305,7 +305,7 @@ def test_python_is_started_in_one_way() -> None:
         if not module.startswith(LABORATORY) and "sys.executable" in path.read_text("utf-8")
     }
     assert naming == {
-        "accel.python_process",
+        "accel.native.python_process",
         "lsp_server.commands.cli.doctor",
         "lsp_server.editor.daemon.address",
     }
@@ -319,7 +319,7 @@ ASKS_THE_SYSTEM = re.compile(
 )
 MAY_ASK = {
     # Before there is a path on which other modules are found.
-    "accel.python_process": {"os.name"},
+    "accel.native.python_process": {"os.name"},
     # Which code is compiled, and for what processor.
     "accel.models.cpu.barrier": {"sys.platform"},
     "accel.native.processor": {"/proc/"},

@@ -6,12 +6,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from accel.drafting.base import Drafter
     from accel.drafting.history import History
     from accel.drafting.retrieval.calibration import Calibration
     from accel.drafting.retrieval.drafter import RetrievalDrafter
     from accel.drafting.retrieval.token_classes import TokenShapes
-    from accel.engine import Engine
     from accel.text.tokenizer import Tokenizer
 
 
@@ -27,21 +25,6 @@ def default_drafter(
     from accel.drafting.retrieval.drafter import RetrievalDrafter
 
     return RetrievalDrafter(shapes_of(tokenizer), calibration=calibration, history=history)
-
-
-def drafter_of(
-    engine: Engine, *, calibration: Calibration | None = None, history: History | None = None
-) -> Drafter:
-    """The drafter for completions of an engine: ``default_drafter``, and the adaptive tokens of its
-    model beside it or in its place, as ``engine.adaptive_tokens`` says."""
-    from accel.drafting.adaptive import AdaptiveDrafter
-    from accel.drafting.sdsat import SdsatDrafter
-
-    tokens, use = engine.model.adaptive_tokens, engine.adaptive_tokens
-    if tokens and use == "two-step":
-        return SdsatDrafter(engine)
-    retrieval = default_drafter(engine.tokenizer, calibration=calibration, history=history)
-    return AdaptiveDrafter(retrieval, tokens) if tokens and use == "auto" else retrieval
 
 
 @lru_cache(maxsize=4)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
-from accel.forwards import Forwards
+from accel.execution.forwards import Forwards
 from accel.verification.sampling import Sampling
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import ComputingDrafter, Drafter, DraftRequest
-from accel.forwards import Forwards, alone
+from accel.execution.forwards import Forwards, alone
 
 LEAST_CHANCE = 0.5
 """Where copies of a first token are less likely than that, the draft model drafts."""

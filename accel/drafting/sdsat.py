@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.batch import chain_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.adaptive import likely_paths
 from accel.drafting.base import DraftRequest
 from accel.errors import UnsupportedModel
-from accel.forwards import Forwards, alone
-from accel.runner import ModelRunner
+from accel.execution.forwards import Forwards, alone
+from accel.execution.runner import ModelRunner
+from accel.models.batch import chain_batch
 from accel.verification.choosing import choose
 from accel.verification.sampling import Sampling
 

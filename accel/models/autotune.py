@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from accel.model_options import KvType
+from accel.files.model_options import KvType
 from accel.models.base import Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.measuring import Threaded, behind_long_texts, estimate, measure, share

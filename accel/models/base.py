@@ -1,7 +1,7 @@
 """The contract of a backend: a model, its cache, and what a forward gives.
 
 A backend is two classes, a ``Model`` and a ``Cache``; ``tests/decoding/conformance.py`` says what
-they have to do, and ``accel.backends`` opens one.
+they have to do, and ``accel.models.backends`` opens one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.batch import ForwardBatch
-from accel.model_options import KvType
+from accel.files.model_options import KvType
+from accel.models.batch import ForwardBatch
 
 
 class BatchKind(IntEnum):

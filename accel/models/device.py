@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from accel import torch_extra
+from accel.models import torch_extra
 from operating_system.system import is_macos, is_macos_on_arm, is_windows
 
 

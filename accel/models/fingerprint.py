@@ -7,9 +7,9 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from accel import torch_extra
 from accel.files.file_identity import identity_of
 from accel.files.gguf.file import parts_of
+from accel.models import torch_extra
 from accel.native.processor import compiled_for
 from operating_system.machine import cores
 

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
-from accel.batch import ForwardBatch
 from accel.files.rope import rope_table, rotary_frequencies
 from accel.models.attention_windows import attention_windows
 from accel.models.base import Cache, Logits, Model
+from accel.models.batch import ForwardBatch
 from accel.models.packed_linear import Linear
 from accel.models.torch_names import name_of
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from accel import torch_extra
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.files.folder_architecture import FolderArchitecture, folder_architecture
 from accel.files.folder_hybrid import PASSED_OVER, is_of, text_config
@@ -31,6 +30,7 @@ from accel.files.memory_fit import BYTES_OF, Size, token_bytes
 from accel.files.model_folder import check_folder
 from accel.files.model_path import state_of, weights_files
 from accel.files.safetensors import read_header
+from accel.models import torch_extra
 from accel.models.llama_cpp.library_files import INSTALL, is_installed
 from accel.text.families import FAMILIES
 from accel.text.gguf_tokenizer import KeptTokenizer, kept_tokenizer, tokenizer_of

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
 from accel.models.base import BatchKind, Model
+from accel.models.batch import chain_batch, tree_batch
 
 _TEXT = 9
 """Committed tokens of the probe."""

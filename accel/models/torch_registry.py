@@ -14,7 +14,7 @@ from torch import nn
 
 from accel.errors import InvalidRequest, OutOfMemory, UnsupportedModel
 from accel.files.memory_fit import check_fits
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from accel.models import tree_attention
 from accel.models.adaptive_tokens import add_adaptive_tokens
 from accel.models.attention_windows import attention_windows

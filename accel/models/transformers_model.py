@@ -12,9 +12,9 @@ from transformers import Cache as LayerCache
 from transformers import DynamicCache
 from transformers.cache_utils import CacheLayerMixin
 
-from accel.batch import BLOCKED, ForwardBatch
 from accel.models.attention_windows import attention_windows
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
+from accel.models.batch import BLOCKED, ForwardBatch
 from accel.models.kv_cache import TorchKVCache
 from accel.models.torch_forward import by_torch
 from accel.models.torch_logits import TorchLogits

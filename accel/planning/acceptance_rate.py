@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
+from accel.models.costs.step_overheads import AROUND_DRAFTS, USUAL_DRAFT_S
 from accel.native.numba_cache import compiled_with
-from accel.step_overheads import AROUND_DRAFTS, USUAL_DRAFT_S
 
 _DECAY = 0.97
 _PRIOR = 3.0

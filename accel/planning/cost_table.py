@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from accel.draft_tree import DraftTree
 from accel.drafting.base import VerifyCosts
 from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.step_overheads import NODE_S
 from accel.native.numba_cache import compiled_with
-from accel.step_overheads import NODE_S
 
 _MOST_KNOWN = 4096
 """Costs that are remembered."""

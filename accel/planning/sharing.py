@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accel.forwards import Forward
+from accel.execution.forwards import Forward
+from accel.models.costs.step_overheads import STEP_S
 from accel.planning.cost_table import CostTable
 from accel.planning.planner import Planner
-from accel.step_overheads import STEP_S
 
 LENGTHENED = 1.25
 """Rows of less urgent requests make a forward longer than that of the most urgent ones alone by

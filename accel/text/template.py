@@ -11,7 +11,7 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any
 
-from accel.python_process import python_command
+from accel.native.python_process import python_command
 from operating_system.processes import watched
 
 MOST_SECONDS = 10

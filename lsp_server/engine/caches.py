@@ -14,12 +14,12 @@ from lsp_server.tasks.task import Cancelled
 from lsp_server.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
+    from accel.decoding.engine import Engine
     from accel.draft_tree import TokenArray
     from accel.drafting.base import Drafter
     from accel.drafting.history import History
     from accel.drafting.retrieval.calibration import Calibration
-    from accel.engine import Engine
-    from accel.session import Session
+    from accel.execution.session import Session
 
 MAX_SESSIONS = 1024
 """A team's documents. The engine has a budget for what their KV caches hold together."""
@@ -58,7 +58,7 @@ class Caches:
 
     def mixture(self) -> Drafter:
         """A drafter of whatever is known."""
-        from accel.drafting import drafter_of
+        from accel.decoding.completion_drafter import drafter_of
 
         return drafter_of(self._engine, calibration=self.calibration, history=self.history)
 

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from accel.python_process import python_command
+from accel.native.python_process import python_command
 from operating_system.machine import cores
 from operating_system.processes import lower_priority
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
-from accel.model_options import part_of
+from accel.files.model_options import part_of
 from lsp_server.shared.contract.options import EngineOptions, EngineSettings
 from lsp_server.shared.settings import ServerSettings, Settings
 

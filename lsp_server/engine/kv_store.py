@@ -11,8 +11,8 @@ from lsp_server.engine.kv_folder import kv_name
 from lsp_server.shared.version import VERSION
 
 if TYPE_CHECKING:
-    from accel.engine import Engine
-    from accel.session import Session
+    from accel.decoding.engine import Engine
+    from accel.execution.session import Session
 
 Document = tuple[str, str]
 """Workspace and path."""

@@ -18,8 +18,8 @@ from lsp_server.tasks.task import Cancelled
 from operating_system.system import TRANSLATED, is_translated
 
 if TYPE_CHECKING:
+    from accel.decoding.engine import Engine
     from accel.drafting.base import Drafter
-    from accel.engine import Engine
 
 
 class LoadedModel:
@@ -45,7 +45,7 @@ class LoadedModel:
         """``parts``: what is not compiled yet. ``later``: what drafts edits and what samples is
         compiled after the first answers, and ``on_change`` told; see ``Engine.open`` for what is
         measured later. Raises AccelError."""
-        from accel.engine import Engine
+        from accel.decoding.engine import Engine
 
         edits = [part for part in parts if part.name == "edits" and later]
         sampling = [part for part in parts if part.name == "sampling" and later]
@@ -76,7 +76,7 @@ class LoadedModel:
         copies = CopyDrafter(tokenizer, end=tuple(sorted(self.engine.end_tokens))[:1])
         if len(self.engines) == 1:
             return copies
-        from accel.drafting.draft_model import DraftModelDrafter
+        from accel.decoding.draft_model import DraftModelDrafter
         from accel.drafting.reuse_or_generate import ReuseOrGenerateDrafter
 
         return ReuseOrGenerateDrafter(copies, DraftModelDrafter(self.engines[1], tokenizer.sha256))

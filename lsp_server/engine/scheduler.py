@@ -31,7 +31,7 @@ from lsp_server.shared.processes.framing import Frame
 from lsp_server.tasks.steps import Aside, JobSteps
 
 if TYPE_CHECKING:
-    from accel.forwards import Forward
+    from accel.execution.forwards import Forward
     from lsp_server.engine.service import EngineService
 
 logger = logging.getLogger(__name__)

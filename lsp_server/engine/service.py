@@ -34,8 +34,8 @@ from lsp_server.text.surrogates import replace_surrogates
 from operating_system.machine import give_back_memory
 
 if TYPE_CHECKING:
-    from accel.engine import Engine
-    from accel.forwards import Forward
+    from accel.decoding.engine import Engine
+    from accel.execution.forwards import Forward
     from accel.models.base import Logits
 
 
@@ -184,7 +184,7 @@ class EngineService:
 
     def compute(self, forwards: Sequence[Forward]) -> Iterator[tuple[Forward, Logits | Exception]]:
         """Compute forwards of one model together."""
-        from accel.forwards import compute_all
+        from accel.execution.forwards import compute_all
 
         return compute_all(forwards)
 

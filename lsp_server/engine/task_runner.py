@@ -34,11 +34,11 @@ from lsp_server.tasks.steps import Aside, JobSteps, Steps, made_of
 from lsp_server.tasks.task import CUT, Cancelled, Task, TaskList
 
 if TYPE_CHECKING:
-    from accel.decoding import Generation
+    from accel.decoding.loop import Generation
+    from accel.decoding.request import Chunk, GenerationRequest
     from accel.draft_tree import TokenArray
-    from accel.forwards import Forwards
-    from accel.request import Chunk, GenerationRequest
-    from accel.session import Session
+    from accel.execution.forwards import Forwards
+    from accel.execution.session import Session
     from accel.text.prompts import Prompt
 
 Preparation = Generator[Aside, Any, TaskList]
@@ -189,7 +189,7 @@ class TaskRunner:
     # Texts
 
     def _generate(self, task: Task) -> Steps:
-        from accel.forwards import relayed
+        from accel.execution.forwards import relayed
 
         engine, caches, request = self._engine, self.caches, task.request
         builder = SpanBuilder(engine.tokenizer.bytes_of, len(request.required_prefix))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from lsp_server.engine.compiled_record import CompiledRecord
 from lsp_server.engine.compiling import CompileTask
 from lsp_server.engine.model_paths import files_state, model_folder
@@ -35,7 +35,7 @@ def parts_to_compile(
         return []
     folder = model_folder(options.path)
     as_stored = options.backend != "llama-cpp" and options.dtype in ("auto", "int8")
-    from accel import precompile
+    from accel.decoding import precompile
 
     ours = precompile.parts_of(folder, options.device, as_stored=as_stored)
     parts = [*_tasks_of(ours, options.kv_type, folder), *lookups().values()]
@@ -48,7 +48,7 @@ def parts_for_any_model(vocabulary_size: int) -> list[CompileTask]:
     record = CompiledRecord(("any model", vocabulary_size))
     if record.is_complete:
         return []
-    from accel import precompile
+    from accel.decoding import precompile
     from lsp_server.engine.workspaces import lookup_parts
 
     ours = _tasks_of(precompile.parts_of(), ModelOptions().kv_type)
@@ -58,14 +58,15 @@ def parts_for_any_model(vocabulary_size: int) -> list[CompileTask]:
 def _tasks_of(
     functions: dict[str, Any], kv_type: str, file: Path | None = None
 ) -> list[tuple[Any, CompileTask]]:
-    from accel import precompile
+    from accel.decoding import precompile
 
     of_file = [str(file)] if file is not None else []
     return [
         (
             function,
             CompileTask(
-                *(name, "accel.precompile", (name, kv_type, *of_file)), precompile.SECONDS[name]
+                *(name, "accel.decoding.precompile", (name, kv_type, *of_file)),
+                precompile.SECONDS[name],
             ),
         )
         for name, function in functions.items()

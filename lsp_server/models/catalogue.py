@@ -160,7 +160,7 @@ class _CardCache:
 
 def _versions() -> list[Any]:
     """What decides beside its files whether a model can be opened."""
-    from accel import torch_extra
+    from accel.models import torch_extra
     from accel.models.fingerprint import version_of
     from accel.models.llama_cpp.library_files import is_installed
 

@@ -7,7 +7,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from accel.python_process import python_command
+from accel.native.python_process import python_command
 from lsp_server.models.manifest import DEFAULT
 from lsp_server.models.progress import Report, unheard
 from lsp_server.shared.errors import RedraftError

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from accel.python_process import python_command
+from accel.native.python_process import python_command
 from lsp_server.shared.errors import RedraftError
 
 _LONGEST_S = 60.0

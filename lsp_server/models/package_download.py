@@ -8,7 +8,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from accel.python_process import python_command
+from accel.native.python_process import python_command
 from lsp_server.models.manifest import PackageSource
 from lsp_server.models.package_index import download_from_index
 from lsp_server.models.progress import Report, Stopped

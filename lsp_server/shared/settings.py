@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from accel.model_options import option
+from accel.files.model_options import option
 from lsp_server.shared.contract.codec import Problem, camel_case, read_with_problems
 from lsp_server.shared.contract.jobs import MOST_ENTROPY_K
 from lsp_server.shared.contract.options import EngineSettings

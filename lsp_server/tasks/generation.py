@@ -20,7 +20,7 @@ from lsp_server.tasks.task import COMPLETION_NODES, EDIT_NODES, Cancelled, Task,
 from lsp_server.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from accel.text.prompts import Prompt
 
 WINDOW_NODES = 256

@@ -1,4 +1,4 @@
-"""A job as work that asks for forwards, see ``accel.forwards``, and tells its spans."""
+"""A job as work that asks for forwards, see ``accel.execution.forwards``, and tells its spans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from lsp_server.shared.contract.jobs import JobResult, Span
 
 if TYPE_CHECKING:
-    from accel.forwards import Forward
+    from accel.execution.forwards import Forward
 
 OnSpans = Callable[[list[Span]], None]
 Made = TypeVar("Made")
@@ -67,7 +67,7 @@ def in_place(steps: JobSteps) -> Steps:
 
 def heard(steps: Steps, hear: OnSpans) -> Steps:
     """The same job, whose spans somebody hears."""
-    from accel.forwards import relayed
+    from accel.execution.forwards import relayed
 
     def relay(spans: list[Span]) -> list[Span]:
         hear(spans)
@@ -78,7 +78,7 @@ def heard(steps: Steps, hear: OnSpans) -> Steps:
 
 def finished(steps: JobSteps, on_spans: OnSpans | None) -> JobResult:
     """Run alone to the end; ``on_spans`` gets what every step added."""
-    from accel.forwards import alone
+    from accel.execution.forwards import alone
 
     work = in_place(steps)
     return alone(work if on_spans is None else heard(work, on_spans))

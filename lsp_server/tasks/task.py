@@ -10,7 +10,7 @@ from lsp_server.shared.contract.jobs import AnyJob, JobResult
 from lsp_server.tasks.steps import Steps
 
 if TYPE_CHECKING:
-    from accel.request import GenerationRequest
+    from accel.decoding.request import GenerationRequest
     from accel.text.prompts import Prompt
     from accel.verification.sampling import Sampling
 
@@ -73,8 +73,8 @@ def new_task(
     nodes: int = COMPLETION_NODES,
 ) -> Task:
     """The task of a job that reads ``prompt``, drafted from what ``index`` knows, a snapshot."""
+    from accel.decoding.request import GenerationRequest
     from accel.drafting.base import DraftRequest
-    from accel.request import GenerationRequest
 
     request = GenerationRequest(
         prompt=prompt.tokens,

@@ -9,11 +9,12 @@ from typing import Any, get_args
 
 import numpy as np
 
-from accel.batch import chain_batch, tree_batch
+from accel.decoding.engine import Engine
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source
 from accel.drafting.retrieval.drafter import RetrievalDrafter
-from accel.engine import Engine
-from accel.model_options import KvType
+from accel.files.model_options import KvType
+from accel.models.batch import chain_batch, tree_batch
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.opening import decoder_of
@@ -21,7 +22,6 @@ from accel.models.cpu.quantised.instruction_sets import chosen
 from accel.models.model_file import model_file
 from accel.native.levels import level_in_use
 from accel.planning.planner import AdaptivePlanner
-from accel.request import GenerationRequest
 from tests.small_model import SMALL_MODEL
 
 CODE = '''def area(rectangle):

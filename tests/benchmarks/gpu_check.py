@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
-    from accel.batch import ForwardBatch
     from accel.models.base import Cache
+    from accel.models.batch import ForwardBatch
     from accel.models.cuda.pooled_llama import PooledLlama
 
 ROWS = (1, 4, 16, 32, 64)
@@ -219,8 +219,8 @@ class RequestStream:
 
     def batch(self, nodes: int, random: np.random.Generator) -> ForwardBatch:
         """The next rows: a pending token, and ``nodes`` drafted ones, right as often as said."""
-        from accel.batch import tree_batch
         from accel.draft_tree import DraftTree, Source
+        from accel.models.batch import tree_batch
 
         pending = np.array(self.text[-1:] or self.prompt[-1:], np.int32)
         tokens = np.array(self.answer[len(self.text) :][:nodes], np.int32)
@@ -251,7 +251,7 @@ class RequestStream:
 def _write(clients: list[RequestStream], count: int, nodes: int, seed: int) -> float:
     """Have all clients write ``count`` tokens together, with ``nodes`` drafted rows each; seconds
     behind the prompts."""
-    from accel.batch import chain_batch
+    from accel.models.batch import chain_batch
 
     model, random = clients[0].model, np.random.default_rng(seed)
     prompts = [chain_batch(each.prompt[:-1], len(each.prompt) - 1) for each in clients]
@@ -319,8 +319,8 @@ def _context(model: PooledLlama) -> int:
 def ratio_to_bytes(model: PooledLlama, rows: int, read_s: float) -> float:
     """Median time of a forward of one request's rows over that of its bytes: of matrices, and of
     keys and values behind CONTEXT tokens."""
-    from accel.batch import tree_batch
     from accel.draft_tree import DraftTree, Source
+    from accel.models.batch import tree_batch
 
     cache = model.new_cache(CONTEXT)
     cache.pretend(_context(model))
@@ -336,7 +336,7 @@ def ratio_to_bytes(model: PooledLlama, rows: int, read_s: float) -> float:
 
 def host_ms(model: PooledLlama) -> float:
     """Median milliseconds of the processor for the plan of a forward of 16 requests."""
-    from accel.batch import chain_batch
+    from accel.models.batch import chain_batch
     from accel.models.cuda.kv_pool import PooledCache
     from accel.models.cuda.pooled_llama import joined
 

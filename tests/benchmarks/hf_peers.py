@@ -9,8 +9,8 @@ import argparse
 from pathlib import Path
 from typing import Any, get_args
 
-from accel.engine import Engine
-from accel.model_options import DType
+from accel.decoding.engine import Engine
+from accel.files.model_options import DType
 from accel.models.hub import find_model_path
 from lsp_server.shared.errors import BenchError
 from tests.benchmarks.dtypes import FASTEST

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from accel.statistics import Statistics
+from accel.execution.statistics import Statistics
 
 REPETITION = 16
 """Length of the runs of tokens that tell whether a text loops."""

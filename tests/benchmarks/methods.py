@@ -11,8 +11,8 @@ from lsp_server.shared.errors import BenchError
 from tests.benchmarks.peers.gguf_engines import ENGINE_OF, ENGINES
 
 if TYPE_CHECKING:
+    from accel.decoding.engine import Engine
     from accel.drafting.base import Drafter
-    from accel.engine import Engine
     from accel.text.tokenizer import Tokenizer
     from accel.verification.sampling import Sampling
     from tests.benchmarks.datastores import TokenFiles
@@ -169,7 +169,7 @@ def _kept(setup: MethodSetup, peer: str, build: Callable[[TokenFiles], Any]) -> 
 
 def _draft_model(setup: MethodSetup) -> MakeDrafter:
     """Standard speculative decoding in our engine."""
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
 
     target = _target(setup, "draft-model")
     if setup.draft_model is None:
@@ -216,7 +216,7 @@ def decoded_by(engine: str) -> Callable[[MethodSetup], MakeDrafter]:
 
 
 def _chains_of(draft: Engine, setup: MethodSetup) -> MakeDrafter:
-    from accel.drafting.draft_model import DraftModelDrafter
+    from accel.decoding.draft_model import DraftModelDrafter
     from accel.errors import UnsupportedModel
     from tests.benchmarks.peers.self_speculative import LEAST_CONFIDENCE, MOST_TOKENS
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from accel.draft_tree import TokenArray
 from accel.drafting.base import Drafter, DraftRequest
-from accel.statistics import Statistics
+from accel.execution.statistics import Statistics
 
 
 def replay(

@@ -24,7 +24,7 @@ _PROBE = """
 import json, sys, time
 began, root, model = float(sys.argv[1]), *sys.argv[2:]
 sys.path.insert(0, root)
-from accel.isolated_start import override_numba_settings
+from accel.native.isolated_start import override_numba_settings
 override_numba_settings()
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.engine.service import EngineService

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tiny_models import numbers
 
-from accel.batch import ForwardBatch, chain_batch, tree_batch
 from accel.draft_tree import DraftTree, TokenArray
+from accel.models.batch import ForwardBatch, chain_batch, tree_batch
 from accel.models.cpu.cache import CompiledCache
 from accel.models.cpu.llama import CompiledLlama
 

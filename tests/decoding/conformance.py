@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from tiny_models import Oracle, numbers, random_prompt, shuffled
 
-from accel.batch import ForwardBatch, chain_batch, tree_batch
+from accel.decoding.engine import Engine
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.engine import Engine
 from accel.models.base import BatchKind, Cache, Logits, Model
-from accel.request import GenerationRequest
+from accel.models.batch import ForwardBatch, chain_batch, tree_batch
 
 TOLERANCE = 2e-3
 """Of logits in fp32, which lie some units apart."""

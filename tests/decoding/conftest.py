@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
 
 sys.path.insert(0, str(Path(__file__).parent))
 

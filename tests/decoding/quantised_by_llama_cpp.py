@@ -11,8 +11,8 @@ import numpy as np
 from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_metadata
 from gguf_writer import Stored, stored, write_gguf
 
-from accel.engine import Engine
-from accel.model_options import ModelOptions
+from accel.decoding.engine import Engine
+from accel.files.model_options import ModelOptions
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.model_file import model_file

@@ -15,9 +15,10 @@ from gguf_models import random_module, save_gguf
 from safetensors.torch import load_file
 from tiny_models import byte_tokenizer, numbers, open_engine, random_prompt, run, save
 
-from accel.batch import chain_batch
+from accel.decoding.completion_drafter import drafter_of
+from accel.decoding.engine import Engine
 from accel.draft_tree import DraftTree, Source
-from accel.drafting import default_drafter, drafter_of
+from accel.drafting import default_drafter
 from accel.drafting.adaptive import (
     LEAST_CHANCE,
     LIKELIEST,
@@ -26,8 +27,8 @@ from accel.drafting.adaptive import (
     likely_paths,
 )
 from accel.drafting.sdsat import SdsatDrafter
-from accel.engine import Engine
 from accel.files.adaptive_tokens import adaptive_file, save_adaptive_tokens
+from accel.models.batch import chain_batch
 from accel.models.cpu.llama import CompiledLlama
 from accel.text.tokenizer import Tokenizer
 from accel.verification.sampling import Sampling

@@ -17,12 +17,12 @@ from tiny_models import (
     save,
 )
 
+from accel.decoding.request import GenerationRequest
 from accel.errors import UnsupportedModel
 from accel.models.base import BatchKind
 from accel.models.hf_loading import load_module
 from accel.models.probe import Probe
 from accel.models.transformers_model import TransformersModel
-from accel.request import GenerationRequest
 from accel.verification.sampling import Sampling
 
 PATHS = {
@@ -132,7 +132,7 @@ def test_the_probe_finds_a_forward_that_ignores_its_mask(tmp_path: Path) -> None
 @pytest.mark.parametrize("kind", ["llama", "llama-scaled", "qwen2", "qwen3", "mistral"])
 def test_logits_equal_the_modules_behind_a_long_text(kind: str, tmp_path: Path) -> None:
     """300 tokens in chunks, beyond one growth of the cache, to 1e-4 in fp32."""
-    from accel.batch import chain_batch
+    from accel.models.batch import chain_batch
 
     folder = save(tmp_path, kind)
     module = reference_module(folder)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tiny_models import shuffled
 
-from accel.batch import BLOCKED, chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
+from accel.models.batch import BLOCKED, chain_batch, tree_batch
 
 
 def ancestor_mask(tree: DraftTree) -> NDArray[np.bool_]:

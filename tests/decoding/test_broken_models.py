@@ -12,7 +12,7 @@ from breaking import Broken, sound, with_config
 from broken_models import KINDS
 from small_model import SMALL_MODEL
 
-from accel.engine import Engine
+from accel.decoding.engine import Engine
 from accel.errors import ModelError
 from accel.files.model_folder import check_folder, known_kinds
 from accel.files.model_path import find_model_path, state_of

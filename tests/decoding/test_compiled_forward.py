@@ -21,16 +21,16 @@ from tiny_models import (
     save,
 )
 
-from accel.batch import BLOCKED, chain_batch, tree_batch
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source
 from accel.models.base import Model
+from accel.models.batch import BLOCKED, chain_batch, tree_batch
 from accel.models.cpu.attention import QUERIES, softmax_row
 from accel.models.cpu.layers import num_query_tiles, num_tiles, tile_range
 from accel.models.cpu.silu_and_mul import silu_and_mul
 from accel.models.hf_loading import load_module
 from accel.models.model_file import model_file
 from accel.models.probe import Probe
-from accel.request import GenerationRequest
 
 CPU = torch.device("cpu")
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}

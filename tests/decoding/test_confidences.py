@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from small_model import SMALL_MODEL
 
-from accel.batch import chain_batch
+from accel.decoding.engine import Engine
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import TokenArray
 from accel.drafting.retrieval.drafter import RetrievalDrafter
-from accel.engine import Engine
-from accel.request import GenerationRequest
+from accel.models.batch import chain_batch
 from accel.verification.confidence import IMPOSSIBLE, Confidence
 
 CODE = "".join(

@@ -10,7 +10,7 @@ import torch
 from quantised_by_llama_cpp import opened, saved
 from tiny_models import open_engine, pooled, save
 
-from accel.engine import Engine
+from accel.decoding.engine import Engine
 from accel.models.base import BatchKind
 from accel.models.llama_cpp.library_files import has_package
 

@@ -11,14 +11,14 @@ import torch
 from seeds import for_each_seed
 from tiny_models import open_engine, save
 
-from accel.decoding import Generation
+from accel.decoding.draft_model import DraftModelDrafter
+from accel.decoding.engine import Engine
+from accel.decoding.loop import Generation
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source
 from accel.drafting.base import Drafter, DraftRequest
 from accel.drafting.copy.drafter import CopyDrafter
-from accel.drafting.draft_model import DraftModelDrafter
-from accel.engine import Engine
 from accel.errors import UnsupportedModel
-from accel.request import GenerationRequest
 from tests.benchmarks.published.efficientedit import EfficientEditDrafter
 from tests.benchmarks.published.efficientedit_verifiers import all_tokens, likeliest_tokens
 

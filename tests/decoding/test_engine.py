@@ -20,12 +20,12 @@ from tiny_models import (
     until_end,
 )
 
+from accel.decoding.engine import Engine
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.engine import Engine
 from accel.errors import InvalidRequest
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.planning.planner import AdaptivePlanner
-from accel.request import GenerationRequest
 from accel.verification.entropy import entropy_tokens
 from accel.verification.sampling import Sampling
 

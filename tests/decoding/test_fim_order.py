@@ -7,8 +7,8 @@ import pytest
 from small_model import SMALL_MODEL
 from tiny_models import byte_tokenizer
 
+from accel.decoding.engine import Engine
 from accel.draft_tree import TokenArray
-from accel.engine import Engine
 from accel.text.families import Order
 from accel.text.fim_order import FIRST_SAMPLES, OrderTrial, chosen_order
 from accel.text.fim_samples import FillSample, fill_samples

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from small_model import SMALL_MODEL
 
+from accel.decoding.drafting import Drafting
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest, VerifyCosts
-from accel.forwards import alone
+from accel.execution.forwards import alone
+from accel.execution.statistics import Statistics
 from accel.models.base import BatchKind, Capability
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.planning.cost_table import CostTable
 from accel.planning.draft_log import DraftLog
-from accel.planning.drafting import Drafting
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
 from accel.planning.planner import DraftPlan
 from accel.planning.tokens_per_forward import HALF_LIFE, TokensPerForward
-from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
 
 WIDTHS = (1, 4, 8, 16, 32)

@@ -14,8 +14,8 @@ import torch
 from gguf_models import random_module, save_gguf
 from tiny_models import open_engine, random_prompt
 
-from accel.decoding import GenerationRequest
-from accel.engine import Engine
+from accel.decoding.engine import Engine
+from accel.decoding.loop import GenerationRequest
 from accel.files.gguf.file import GgufFile
 from accel.models.gguf_module import read_module
 from accel.text.gguf_tokenizer import tokenizer_of

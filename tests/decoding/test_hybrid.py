@@ -21,15 +21,15 @@ from hybrid_models import (
 from numpy.typing import NDArray
 from tiny_models import Oracle, compiled, numbers, open_engine
 
-from accel.batch import chain_batch, tree_batch
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import TokenArray
 from accel.errors import UnsupportedModel
 from accel.files.hybrid import turned_order
+from accel.models.batch import chain_batch, tree_batch
 from accel.models.cpu.delta_net.cache import MOST_KEPT, HybridCache
 from accel.models.cpu.delta_net.model import CompiledHybrid
 from accel.models.cpu.delta_net.shape import CHUNK
 from accel.models.model_file import GgufModel, model_file
-from accel.request import GenerationRequest
 
 
 def logits_of(module: Any, text: TokenArray) -> NDArray[np.float32]:

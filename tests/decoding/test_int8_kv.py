@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from seeds import for_each_seed
 from tiny_models import FLAT, Oracle, compiled, numbers, save
 
-from accel.backends import open_backend
-from accel.batch import BLOCKED, chain_batch
+from accel.decoding.engine import Engine
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source
-from accel.engine import Engine
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
+from accel.models.backends import open_backend
+from accel.models.batch import BLOCKED, chain_batch
 from accel.models.cpu.attention import (
     AttentionBuffers,
     KVCache,
@@ -32,7 +33,6 @@ from accel.models.cpu.kv_quantisation import absmax_quantise
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.model_file import model_file
 from accel.planning.planner import AdaptivePlanner
-from accel.request import GenerationRequest
 
 SIZE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
 SHAPE = Shape(heads=4, kv_heads=2, head_dim=64, eps=1e-5, scaling=0.2)

@@ -10,11 +10,11 @@ import pytest
 from small_model import SMALL_MODEL
 from tiny_models import compiled
 
-from accel.batch import chain_batch
-from accel.engine import Engine
+from accel.decoding.engine import Engine
+from accel.decoding.request import GenerationRequest
 from accel.errors import Interrupted
+from accel.models.batch import chain_batch
 from accel.models.cpu.llama import CompiledLlama
-from accel.request import GenerationRequest
 
 TEXT = np.random.default_rng(0).integers(20, 8000, 3000).astype(np.int32)
 TRIES = 50

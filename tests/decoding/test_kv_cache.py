@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from accel.execution.session import Session
 from accel.models.kv_cache import TorchKVCache
-from accel.session import Session
 
 
 def filled(capacity: int) -> TorchKVCache:

@@ -10,11 +10,11 @@ import pytest
 from small_model import SMALL_MODEL
 from tiny_models import numbers
 
-from accel import infilling as lines_of
-from accel.batch import chain_batch
-from accel.engine import Engine
-from accel.forwards import alone
-from accel.infilling import Line, LineSearch, is_between_lines
+from accel.decoding import infilling as lines_of
+from accel.decoding.engine import Engine
+from accel.decoding.infilling import Line, LineSearch, is_between_lines
+from accel.execution.forwards import alone
+from accel.models.batch import chain_batch
 from accel.text.prompts import Prompt, fim_prompt
 
 BEFORE = '''def mean(values):

@@ -14,17 +14,17 @@ import pytest
 from gguf_writer import write_gguf
 from quantised_by_llama_cpp import opened, saved
 
+from accel.decoding.engine import Engine
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.engine import Engine
 from accel.errors import BackendDied, UnsupportedModel
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp import tree_context
 from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.tree_context import LEAVES
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
-from accel.request import GenerationRequest
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 

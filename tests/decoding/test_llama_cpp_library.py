@@ -11,7 +11,7 @@ import pytest
 from gguf_models import random_module, save_gguf
 
 from accel.errors import UnsupportedModel
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from accel.models.llama_cpp import library_files, process
 from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, MODEL_LAYOUTS, Layout, fitting
 from accel.models.llama_cpp.library_files import VARIABLE, find_library, has_package

@@ -19,15 +19,15 @@ from llama_cpp_worker import FREES_REJECTED
 from quantised_by_llama_cpp import TYPES, opened, quantised
 from tiny_models import Oracle, shuffled
 
-from accel.batch import chain_batch, tree_batch
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from accel.models.base import Cache
+from accel.models.batch import chain_batch, tree_batch
 from accel.models.llama_cpp import process
 from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.model import LlamaCppModel
-from accel.request import GenerationRequest
 
 pytestmark = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from quantised_by_llama_cpp import saved
 
-from accel.engine import Engine
+from accel.decoding.engine import Engine
 from accel.errors import InvalidRequest, UnsupportedModel
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from accel.models.llama_cpp import context, devices, row_costs, worker
 from accel.models.llama_cpp.devices import ALL_LAYERS, Device, layers_that_fit, used_gpus
 from accel.models.llama_cpp.library_files import has_package

@@ -18,10 +18,11 @@ from llama_cpp_worker import silent_worker
 from quantised_by_llama_cpp import recurrent, saved
 from tiny_models import Oracle
 
+from accel.decoding.engine import Engine
+from accel.decoding.request import GenerationRequest
 from accel.drafting.base import DraftRequest
-from accel.engine import Engine
 from accel.errors import Interrupted, UnsupportedModel
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from accel.models.base import BatchKind
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
@@ -33,7 +34,6 @@ from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.probe import kind_of
 from accel.models.model_file import GgufModel, model_file
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
-from accel.request import GenerationRequest
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 

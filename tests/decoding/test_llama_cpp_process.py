@@ -24,14 +24,14 @@ from quantised_by_llama_cpp import contents, opened, saved
 from seeds import Amount
 from tiny_models import Oracle
 
+from accel.decoding.request import GenerationRequest
 from accel.errors import AccelError, BackendDied, UnsupportedModel
-from accel.model_options import ModelOptions
+from accel.execution.session import Session
+from accel.files.model_options import ModelOptions
 from accel.models.llama_cpp import process
 from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.model import LlamaCppCache, LlamaCppModel
 from accel.models.model_file import model_file
-from accel.request import GenerationRequest
-from accel.session import Session
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 

@@ -17,18 +17,18 @@ from quantised_by_llama_cpp import hybrid, recurrent
 from small_hybrids import FAMILIES, SLIDING, WINDOW, small_hybrid
 from tiny_models import Oracle
 
-from accel.batch import chain_batch, tree_batch
+from accel.decoding.engine import Engine
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.engine import Engine
 from accel.errors import BackendDied
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from accel.models.base import BatchKind
+from accel.models.batch import chain_batch, tree_batch
 from accel.models.llama_cpp import row_costs
 from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.line_context import LineContext
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.probe import kind_of
-from accel.request import GenerationRequest
 from lsp_server.engine.caches import Caches
 from lsp_server.engine.loaded_model import LoadedModel
 from lsp_server.engine.service import EngineService

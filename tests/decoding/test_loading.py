@@ -10,7 +10,7 @@ import pytest
 import torch
 from tiny_models import save
 
-from accel.engine import Engine
+from accel.decoding.engine import Engine
 from accel.errors import AccelError, BrokenModel, InvalidRequest, ModelNotFound, UnsupportedModel
 from accel.models import fingerprint as names
 from accel.models.costs.profile_store import ProfileStore
@@ -159,8 +159,8 @@ def test_out_of_memory_is_said_and_costs_the_request_only(
 ) -> None:
     import numpy as np
 
+    from accel.decoding.request import GenerationRequest
     from accel.errors import OutOfMemory
-    from accel.request import GenerationRequest
 
     engine = Engine.load(folder, dtype="bf16", threads=1)
     forward = engine.model._masks

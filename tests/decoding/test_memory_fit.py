@@ -9,7 +9,7 @@ import pytest
 from gguf_models import random_module, save_gguf
 from tiny_models import save
 
-from accel.engine import Engine
+from accel.decoding.engine import Engine
 from accel.errors import OutOfMemory
 from accel.files import memory_fit
 from accel.files.memory_fit import REPACKED, REST_BYTES, check_fits
@@ -101,7 +101,7 @@ def test_the_engine_refuses_before_it_reads(file: Path, monkeypatch: pytest.Monk
 def test_kv_caches_leave_half_of_what_is_free(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from accel import engine as engine_module
+    from accel.decoding import engine as engine_module
 
     monkeypatch.setattr(engine_module, "free_bytes", lambda: 1 << 29)
     assert Engine.load(folder).kv_budget == 1 << 28

@@ -13,7 +13,7 @@ import pytest
 from gguf_models import random_module, save_gguf
 from small_model import SMALL_MODEL
 
-from accel.engine import Engine
+from accel.decoding.engine import Engine
 from accel.files.gguf import file as gguf_file
 from accel.files.gguf.file import GgufFile
 from accel.files.gguf.header import read_header

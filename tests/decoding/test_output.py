@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from seeds import for_each_seed
 
-from accel.output import OutputBuffer
-from accel.request import GenerationRequest
+from accel.decoding.output import OutputBuffer
+from accel.decoding.request import GenerationRequest
 from accel.text.tokenizer import Tokenizer
 
 END = 256

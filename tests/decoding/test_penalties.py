@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from tiny_models import Oracle, open_engine, random_prompt, run, save
 
-from accel.batch import chain_batch
+from accel.decoding.engine import Engine
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.engine import Engine
+from accel.models.batch import chain_batch
 from accel.verification.choosing import choose
 from accel.verification.logits_processor import LogitsProcessor
 from accel.verification.sampling import Sampling

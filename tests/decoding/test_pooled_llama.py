@@ -19,15 +19,15 @@ from tiny_models import (
     save,
 )
 
-from accel.batch import ForwardBatch, chain_batch, tree_batch
+from accel.decoding.request import GenerationRequest
 from accel.errors import OutOfMemory
 from accel.models.base import Cache
+from accel.models.batch import ForwardBatch, chain_batch, tree_batch
 from accel.models.cuda import pooled_llama
 from accel.models.cuda.kv_pool import PooledCache
 from accel.models.cuda.pooled_llama import NARROW
 from accel.models.hf_loading import load_module
 from accel.models.probe import Probe, ancestors
-from accel.request import GenerationRequest
 
 CPU = torch.device("cpu")
 

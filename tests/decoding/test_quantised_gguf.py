@@ -18,11 +18,11 @@ from gguf_writer import Stored, write_gguf
 from slow_weights import SIZES, random_blocks
 from tiny_models import numbers
 
-from accel.backends import open_backend
-from accel.batch import chain_batch
 from accel.errors import BrokenModel, InvalidRequest, UnsupportedModel
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
+from accel.models.backends import open_backend
 from accel.models.base import BatchKind
+from accel.models.batch import chain_batch
 from accel.models.cpu.decoder import Decoder
 from accel.models.cpu.gguf_decoder import layouts_of, read_decoder
 from accel.models.cpu.llama import CompiledLlama
@@ -184,8 +184,8 @@ def test_no_torch_is_imported_for_a_file(tmp_path: Path) -> None:
     path = save_gguf(tmp_path / "m.gguf", random_module("qwen2", **SIZE), "Q8_0")
     code = (
         "import sys\n"
-        "from accel.engine import Engine\n"
-        "from accel.decoding import GenerationRequest\n"
+        "from accel.decoding.engine import Engine\n"
+        "from accel.decoding.loop import GenerationRequest\n"
         f"engine = Engine.load({str(path)!r}, device='cpu', threads=1)\n"
         "request = GenerationRequest(engine.tokenizer.encode('def f'), 4, ignore_end=True)\n"
         "assert len(engine.generate(request).finish().tokens) == 4\n"

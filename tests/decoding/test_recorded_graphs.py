@@ -15,9 +15,9 @@ import torch
 from cuda_stand_in import INVALIDATED, NOT_PERMITTED, CudaStandIn, RecordingLlama, StandInGraph
 from tiny_models import Oracle, open_engine, random_prompt, run, save
 
-from accel.batch import ForwardBatch, chain_batch
-from accel.engine import Engine
+from accel.decoding.engine import Engine
 from accel.models import recorded_graphs
+from accel.models.batch import ForwardBatch, chain_batch
 from accel.models.hf_loading import load_module
 
 CPU = torch.device("cpu")

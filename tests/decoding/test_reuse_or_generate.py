@@ -7,12 +7,12 @@ import pytest
 from seeds import for_each_seed
 from tiny_models import open_engine, save
 
+from accel.decoding.draft_model import DraftModelDrafter
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source
 from accel.drafting.base import DraftRequest
 from accel.drafting.copy.drafter import CopyDrafter
-from accel.drafting.draft_model import DraftModelDrafter
 from accel.drafting.reuse_or_generate import ReuseOrGenerateDrafter, with_chain
-from accel.request import GenerationRequest
 
 
 def random_tree(random: np.random.Generator, nodes: int, source: Source) -> DraftTree:

@@ -17,8 +17,8 @@ from safetensors.torch import load_file, save_file
 from small_model import SMALL_MODEL
 from tiny_models import compiled, numbers, save
 
-from accel.batch import chain_batch
 from accel.files.folder_architecture import folder_architecture
+from accel.models.batch import chain_batch
 from accel.models.hf_loading import end_tokens, load_module
 from accel.models.probe import Probe
 
@@ -176,5 +176,5 @@ def test_torch_is_for_bf16_alone(tmp_path: Path) -> None:
         ("bf16", "['torch', 'transformers']"),
     ):
         options = f"device='cpu', dtype={dtype!r}, threads=1"
-        code = f"from accel.engine import Engine; Engine.load({str(folder)!r}, {options})"
+        code = f"from accel.decoding.engine import Engine; Engine.load({str(folder)!r}, {options})"
         assert loaded(code, tmp_path) == expected

@@ -10,8 +10,8 @@ import pytest
 import torch
 from tiny_models import open_engine, random_prompt, run, save
 
+from accel.decoding.engine import Engine
 from accel.drafting.sdsat import SdsatDrafter, tree_of_rows
-from accel.engine import Engine
 from accel.errors import UnsupportedModel
 from accel.files.adaptive_tokens import adaptive_file, save_adaptive_tokens
 from accel.verification.sampling import Sampling

@@ -20,11 +20,11 @@ from tiny_models import (
     until_end,
 )
 
-from accel.decoding import MERGED_ROWS
-from accel.engine import Engine
+from accel.decoding.engine import Engine
+from accel.decoding.loop import MERGED_ROWS
+from accel.decoding.request import GenerationRequest
 from accel.errors import SessionBusy
-from accel.forwards import Forward, alone, compute_all
-from accel.request import GenerationRequest
+from accel.execution.forwards import Forward, alone, compute_all
 
 END = 299
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.forwards import Forward
+from accel.execution.forwards import Forward
 from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.step_overheads import STEP_S
 from accel.planning.cost_table import CostTable
 from accel.planning.planner import AdaptivePlanner
 from accel.planning.sharing import LENGTHENED, Urgent, cut_guesses, plan_step
-from accel.step_overheads import STEP_S
 
 ROWS = [1, 8, 16, 64, 256]
 COSTS = ForwardCosts([512], ROWS, np.array([[0.010, 0.016, 0.026, 0.09, 0.36]]))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from accel.batch import ForwardBatch, tree_batch
+from accel.models.batch import ForwardBatch, tree_batch
 from accel.models.cuda.attention import attend
 from accel.models.cuda.attention_plan import AttentionPlan, Splits
 from accel.models.cuda.kv_pool import KVPool, PooledCache

@@ -14,8 +14,8 @@ from bit_by_bit import computed
 from numba import njit
 from tiny_models import compiled, numbers, save
 
-from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
+from accel.models.batch import chain_batch, tree_batch
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.measuring import share
 from accel.models.cpu.barrier import (

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
-from accel.batch import ForwardBatch
-from accel.decoding import Generation
+from accel.decoding.engine import Engine
+from accel.decoding.loop import Generation
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
-from accel.engine import Engine
-from accel.model_options import KvType
+from accel.files.model_options import KvType
 from accel.models.base import Cache, Model
+from accel.models.batch import ForwardBatch
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.opening import compiled_model, decoder_of
@@ -28,7 +29,6 @@ from accel.models.hf_loading import load_module
 from accel.models.model_file import ModelFile, model_file
 from accel.models.torch_registry import open_model
 from accel.planning.planner import AdaptivePlanner
-from accel.request import GenerationRequest
 
 VOCABULARY = 300
 END = 299

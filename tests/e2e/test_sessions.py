@@ -168,7 +168,7 @@ def test_nobody_has_opened_a_socket_but_the_daemons(
     # The recorder works: a process that does speak to the network is noted, ours as another's.
     speak = "import socket; socket.socket(socket.AF_INET).connect_ex(('127.0.0.1', 9))"
     start = (
-        "import subprocess; from accel.python_process import python_command; "
+        "import subprocess; from accel.native.python_process import python_command; "
         "subprocess.run(python_command('speaks'), check=True)"
     )
     (tmp_path / "speaks.py").write_text(speak)

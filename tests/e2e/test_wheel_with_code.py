@@ -51,7 +51,7 @@ class Compiled(event.Listener):
 
 names, told = [], []
 event.register("numba:compile", Compiled())
-from accel import batch
+from accel.models import batch
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.engine.service import EngineService
 

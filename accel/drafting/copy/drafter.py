@@ -36,7 +36,7 @@ from accel.drafting.copy.rewrites import (
     still_due,
 )
 from accel.drafting.copy.weights import row_weights
-from accel.step_overheads import COPIED_STEP_S, DRAFTED_STEP_S
+from accel.models.costs.step_overheads import COPIED_STEP_S, DRAFTED_STEP_S
 
 _LOOKUP_LIMIT = 24
 _BEGUN = 32

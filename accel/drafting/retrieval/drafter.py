@@ -29,7 +29,7 @@ from accel.drafting.retrieval.lookups import found_beside, write_rows
 from accel.drafting.retrieval.prompt_index import PromptIndex
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.drafting.retrieval.tree_search import MAX_DEPTH, Frontier, TreeBuffers
-from accel.step_overheads import DRAFTED_STEP_S
+from accel.models.costs.step_overheads import DRAFTED_STEP_S
 
 ROWS_PER_SOURCE = 64
 ROW_DEPTH = 32

@@ -10,9 +10,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source
 from accel.models.base import BatchKind, Model
+from accel.models.batch import chain_batch, tree_batch
 from accel.models.costs.forward_costs import ForwardCosts
 from operating_system.system import is_windows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from accel.models.costs.forward_costs import ForwardCosts
-from accel.step_overheads import DRAFTED_STEP_S, STEP_S
+from accel.models.costs.step_overheads import DRAFTED_STEP_S, STEP_S
 
 COMPLETIONS, EDITS = "completions", "edits"
 TYPICAL_TOKENS = {

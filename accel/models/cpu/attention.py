@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.batch import BLOCKED
+from accel.models.batch import BLOCKED
 from accel.models.cpu import kv_quantisation, matmul
 from accel.models.cpu.kv_quantisation import scale_probs, scale_scores
 from accel.models.cpu.matmul import (

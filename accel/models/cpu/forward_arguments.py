@@ -10,7 +10,7 @@ from accel.models.cpu.request_table import RequestTable
 
 
 class ForwardInput(NamedTuple):
-    """Rows of one request or several, see ``accel.batch.ForwardBatch``.
+    """Rows of one request or several, see ``accel.models.batch.ForwardBatch``.
 
     tokens, offsets: int32 [rows]; requests: whose they are.
     """

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.batch import ForwardBatch, chain_batch
 from accel.draft_tree import TokenArray
-from accel.model_options import KvType
+from accel.files.model_options import KvType
 from accel.models.array_logits import ArrayLogits
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
+from accel.models.batch import ForwardBatch, chain_batch
 from accel.models.cpu.attention import AttentionBuffers
 from accel.models.cpu.barrier import MOST_THREADS
 from accel.models.cpu.cache import CompiledCache

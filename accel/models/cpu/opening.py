@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from accel.files.adaptive_tokens import read_adaptive_tokens
 from accel.files.memory_fit import check_fits
-from accel.model_options import KvType, ModelOptions
+from accel.files.model_options import KvType, ModelOptions
 from accel.models.autotune import Profile, RunSettings, may_use_more
 from accel.models.backend import Backend
 from accel.models.costs.profile_store import ProfileStore

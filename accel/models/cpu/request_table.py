@@ -19,7 +19,7 @@ from accel.models.cpu.matmul import BLOCK, Packed
 from accel.native.numba_cache import compiled_with
 
 if TYPE_CHECKING:
-    from accel.batch import ForwardBatch
+    from accel.models.batch import ForwardBatch
     from accel.models.cpu.cache import CompiledCache
 
 RequestTable = NDArray[np.int64]

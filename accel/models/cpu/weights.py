@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accel.model_options import KvType
+from accel.files.model_options import KvType
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.layer_matrices import Matrices, is_quantised
 

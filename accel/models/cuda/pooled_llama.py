@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from accel.batch import ForwardBatch
 from accel.models.base import BatchKind, Cache, Capability, Logits
+from accel.models.batch import ForwardBatch
 from accel.models.cuda.attention_plan import PooledRows, Splits
 from accel.models.cuda.fixed_forward import FixedForward
 from accel.models.cuda.kv_pool import KVPool, PooledCache

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from accel.models.llama_cpp.library import Library, last_complaints
 
 PIECE = 64
@@ -137,8 +137,8 @@ class Context(ABC):
     ) -> list[int]:
         """Compute rows after the committed ones; the likeliest token of each from ``first`` on.
 
-        tokens, parents: int32 [rows], see ``accel.batch.ForwardBatch``; rows from ``meant`` on only
-        make their number one that is asked for.
+        tokens, parents: int32 [rows], see ``accel.models.batch.ForwardBatch``; rows from ``meant``
+        on only make their number one that is asked for.
         """
         count = len(tokens)
         placed = self._place(parents, meant)

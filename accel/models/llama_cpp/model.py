@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.batch import ForwardBatch
 from accel.errors import BackendDied, UnsupportedModel
-from accel.model_options import FlashAttention, ModelOptions
+from accel.files.model_options import FlashAttention, ModelOptions
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
+from accel.models.batch import ForwardBatch
 from accel.models.llama_cpp.context import PIECE
 from accel.models.llama_cpp.process import WorkerProcess
 from accel.models.llama_cpp.row_costs import WIDTHS

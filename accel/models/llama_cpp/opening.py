@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 
 from accel.errors import AccelError
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from accel.models.autotune import Profile, can_be_stored
 from accel.models.backend import Backend
 from accel.models.base import BatchKind

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.batch import chain_batch, tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.errors import BackendDied, OutOfMemory
 from accel.models.base import BatchKind, Model
+from accel.models.batch import chain_batch, tree_batch
 
 _TOLERANCE = 0.05
 """Of the largest logit: kernels for other numbers of rows round otherwise."""

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from accel.errors import BackendDied, Interrupted, OutOfMemory, UnsupportedModel
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from accel.models.llama_cpp.library_files import INSTALL, is_installed, other_library
 from accel.models.llama_cpp.worker import frame_of, read_frame, write_frame
-from accel.python_process import python_command
+from accel.native.python_process import python_command
 
 COMMAND: Sequence[str] = python_command("accel.models.llama_cpp.worker")
 EXAMINED_S = 60.0

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from accel.batch import ForwardBatch, chain_batch
 from accel.models.base import BatchKind, Cache, Model
+from accel.models.batch import ForwardBatch, chain_batch
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp.context import PIECE
 

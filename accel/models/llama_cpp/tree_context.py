@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from accel.models.llama_cpp.context import SLACK, Context, Placed
 from accel.models.llama_cpp.library import Library
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from accel.models.llama_cpp.context import KV_BYTES, Context, LibraryFailed
 from accel.models.llama_cpp.devices import Device, layers_that_fit, used_gpus
 from accel.models.llama_cpp.library import chosen_flash_attention, last_complaints, load_library

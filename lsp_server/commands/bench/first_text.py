@@ -135,7 +135,7 @@ async def ready_s(args: argparse.Namespace) -> float:
 def first_text_s(service: EngineService, job: CompletionJob) -> float:
     """Seconds from the request to the first text."""
     began = time.perf_counter()
-    from accel.forwards import told
+    from accel.execution.forwards import told
     from lsp_server.tasks.steps import in_place
 
     steps = told(in_place(service.steps(job, lambda: False)))

@@ -12,7 +12,7 @@ from lsp_server.shared.errors import BenchError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from accel.models.base import Cache, Model
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print the table and write the document. Raises BenchError."""
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from lsp_server.commands.bench.report import machine, publish, versions
 
     if args.context < 1 or args.seconds <= 0:
@@ -89,7 +89,7 @@ def behind(model: Model, context: int) -> Cache:
     """A cache that holds so many tokens, whatever they are."""
     import numpy as np
 
-    from accel.batch import chain_batch
+    from accel.models.batch import chain_batch
 
     cache = model.new_cache(context + max(ROWS))
     model.forward(chain_batch(np.zeros(1, np.int32), 1), [cache])
@@ -102,8 +102,8 @@ def forward_s(model: Model, cache: Cache, rows: int, times: int) -> list[float]:
     decoding, logits are made for the rows that a walk from the first may come to."""
     import numpy as np
 
-    from accel.batch import tree_batch
     from accel.draft_tree import DraftTree, Source
+    from accel.models.batch import tree_batch
 
     rng, seconds = np.random.default_rng(0), []
     for _ in range(times):

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from lsp_server.commands.cli.model_arguments import add_field_arguments
 from lsp_server.commands.cli.output import add_json_argument
 from lsp_server.shared.errors import BenchError

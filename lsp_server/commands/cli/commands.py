@@ -129,7 +129,7 @@ def _known_errors() -> tuple[type[Exception], ...]:
 def _without_torch(error: ModuleNotFoundError, command: str) -> int:
     """Say that a command needs the extra; the exit code. Raises ``error`` where another package is
     missing."""
-    from accel.torch_extra import INSTALL, PACKAGES
+    from accel.models.torch_extra import INSTALL, PACKAGES
 
     if error.name not in PACKAGES:
         raise error

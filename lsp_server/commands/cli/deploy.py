@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from lsp_server.commands.cli.model_arguments import add_field_arguments, model_options
 from lsp_server.commands.cli.serve_http import add_engine_arguments, port
 from lsp_server.engine.model_paths import check_model

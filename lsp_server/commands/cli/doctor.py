@@ -185,7 +185,7 @@ def _watches() -> Finding:
 
 def _torch() -> Finding:
     """Not needed for what our own forward computes."""
-    from accel import torch_extra
+    from accel.models import torch_extra
 
     if not torch_extra.is_installed():
         found = f"not installed; for GPUs and other folders {torch_extra.INSTALL}"
@@ -261,7 +261,7 @@ def _server(url: str) -> Finding:
 
 
 def _model(model: str | None, options: dict[str, Any]) -> Finding:
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from accel.errors import AccelError, ModelError
     from lsp_server.engine.model_paths import check_model
     from lsp_server.shared.errors import ModelUnavailable

@@ -5,9 +5,9 @@ import sys
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command, by default that of the command line; its exit code. The command line's runs
-    isolated (:mod:`accel.python_process`), here and in all its children."""
+    isolated (:mod:`accel.native.python_process`), here and in all its children."""
     if argv is None:
-        from accel.python_process import become_isolated
+        from accel.native.python_process import become_isolated
 
         argv = sys.argv[1:]
         become_isolated("lsp_server", argv)

@@ -7,7 +7,7 @@ from dataclasses import Field, fields
 from functools import partial
 from typing import Any
 
-from accel.model_options import ModelOptions
+from accel.files.model_options import ModelOptions
 from lsp_server.shared.contract.codec import Unreadable, read
 
 _FIELDS = [one for one in fields(ModelOptions) if one.name != "path"]

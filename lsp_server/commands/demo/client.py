@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import IO, Any
 
-from accel.python_process import python_command
+from accel.native.python_process import python_command
 from lsp_server.shared.errors import RedraftError
 
 Message = dict[str, Any]

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accel.python_process import python_command
+from accel.native.python_process import python_command
 from lsp_server.editor.daemon.address import socket_path
 from lsp_server.editor.daemon.server_environment import server_environment, without_server
 from lsp_server.editor.daemon.transport import dial

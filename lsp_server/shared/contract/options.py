@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accel.model_options import ModelOptions, option
+from accel.files.model_options import ModelOptions, option
 
 
 @dataclass(frozen=True, slots=True)

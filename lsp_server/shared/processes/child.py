@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from accel.python_process import python_command
+from accel.native.python_process import python_command
 from lsp_server.shared.processes.back_off import BackOff
 from lsp_server.shared.processes.framing import Frame, pack_frame, read_frame, read_frame_blocking
 from operating_system.folders import log_folder

@@ -1,5 +1,5 @@
 """Completes a line that is missing between others with the line that fits what follows
-(`accel.infilling`). On models that are too slow for it a completion is decoded greedily."""
+(`accel.decoding.infilling`). On models that are too slow a completion is decoded greedily."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from lsp_server.shared.contract.jobs import CompletionJob, JobResult, Span
 from lsp_server.tasks.completion.gate import IMPOSSIBLE
 
 if TYPE_CHECKING:
-    from accel.engine import Engine
-    from accel.forwards import Forwards
-    from accel.infilling import Line, LineSearch
-    from accel.session import Session
+    from accel.decoding.engine import Engine
+    from accel.decoding.infilling import Line, LineSearch
+    from accel.execution.forwards import Forwards
+    from accel.execution.session import Session
     from accel.text.prompts import Prompt
     from lsp_server.tasks.pool import Pool
     from lsp_server.tasks.task import Task
@@ -33,14 +33,14 @@ class LineFitter:
     """Finds such lines with an engine."""
 
     def __init__(self, engine: Engine) -> None:
-        from accel.infilling import LineSearch
+        from accel.decoding.infilling import LineSearch
 
         self._engine = engine
         self._search: LineSearch = LineSearch(engine)
 
     def wants(self, job: CompletionJob) -> bool:
         """Whether a job is such a hole, and weighing lines pays on this model."""
-        from accel.infilling import is_between_lines
+        from accel.decoding.infilling import is_between_lines
 
         if job.temperature > 0 or not is_between_lines(job.suffix):
             return False

@@ -13,7 +13,7 @@ from lsp_server.tasks.task import Cancelled, Key, Task, new_task
 from lsp_server.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from accel.text.prompts import Beginning, Prompt
 
 CONTEXT_TOKENS = 1024

@@ -21,7 +21,7 @@ from lsp_server.text.documents.document import line_end, split_lines
 from lsp_server.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from accel.text.prompts import Prompt
 
 PIECE_SHARE = 4

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from accel.model_options import ModelOptions, option, part_of
+from accel.files.model_options import ModelOptions, option, part_of
 from lsp_server.shared.contract.codec import Unreadable, read
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import DeployError

@@ -169,7 +169,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _dtype_taken(args: argparse.Namespace) -> str:
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
 
     return Engine.load(args.model, threads=args.threads, device=args.device).dtype
 

@@ -19,9 +19,9 @@ from tests.benchmarks.dtypes import settle_dtype
 from tests.benchmarks.options import add_model_arguments, add_sampling_arguments
 
 if TYPE_CHECKING:
+    from accel.decoding.engine import Engine
     from accel.drafting.base import Drafter
-    from accel.engine import Engine
-    from accel.model_options import AdaptiveTokens
+    from accel.files.model_options import AdaptiveTokens
     from accel.verification.sampling import Sampling
     from tests.benchmarks.completion.model import CompletionMethod
     from tests.benchmarks.measurement import Measurement
@@ -104,7 +104,7 @@ def _sizes(text: str) -> list[int]:
 def _measure(
     args: argparse.Namespace, cases: Any, sizes: list[int], sampling: Sampling, progress: Any
 ) -> tuple[list[Measurement], str, str]:
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from tests.benchmarks.completion.targets import decoded, load_datastores
 
     engine = Engine.load(args.model, dtype=args.dtype, threads=args.threads, device=args.device)
@@ -144,7 +144,7 @@ def _decoders(
 
 
 def _beside(engine: Engine, use: AdaptiveTokens) -> Drafter:
-    from accel.drafting import drafter_of
+    from accel.decoding.completion_drafter import drafter_of
 
     engine.adaptive_tokens = use
     return drafter_of(engine)

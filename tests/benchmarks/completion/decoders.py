@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass, field
 from typing import Any
 
-from accel.engine import Engine
+from accel.decoding.engine import Engine
 from accel.verification.sampling import Sampling
 from tests.benchmarks.completion.model import (
     CompletionMethod,

@@ -189,7 +189,7 @@ def _replayed(
 def _decoded(
     args: argparse.Namespace, cases: list[Any], part: str, progress: Progress
 ) -> tuple[list[Measurement], dict[str, CountingMaker]]:
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from tests.benchmarks.completion.model import EngineDecoder
     from tests.benchmarks.methods import PLAIN
 

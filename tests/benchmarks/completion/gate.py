@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.forwards import told
+from accel.execution.forwards import told
 from lsp_server.commands.cli.output import add_json_argument, write_json
 from lsp_server.editor.completion.postfilter import shown_text
 from lsp_server.editor.completion.provider import SINGLE_LINE_TOKENS

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
+from accel.decoding.engine import Engine
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import TokenArray
 from accel.drafting.base import ContinuationIndex, DraftRequest
-from accel.engine import Engine
-from accel.request import GenerationRequest
-from accel.statistics import Statistics
+from accel.execution.statistics import Statistics
 from accel.text.prompts import Prompt
 from accel.verification.sampling import Sampling
 from lsp_server.engine.garbage import settle
@@ -27,7 +27,7 @@ from tests.benchmarks.peers.hf_generate import HfGenerate, Mode, set_threads
 from tests.benchmarks.tolerance import Tolerance
 
 if TYPE_CHECKING:
-    from accel.session import Session
+    from accel.execution.session import Session
     from accel.text.tokenizer import Tokenizer
     from tests.benchmarks.gguf_peers import PeerDecoding
 

@@ -17,10 +17,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from accel.engine import Engine
-from accel.forwards import alone
-from accel.infilling import LineSearch, is_between_lines
-from accel.request import GenerationRequest
+from accel.decoding.engine import Engine
+from accel.decoding.infilling import LineSearch, is_between_lines
+from accel.decoding.request import GenerationRequest
+from accel.execution.forwards import alone
 from accel.text.prompts import Prompt
 from tests.benchmarks.cases import load_completion_cases
 from tests.benchmarks.measurement import similarity

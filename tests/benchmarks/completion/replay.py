@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from accel.decoding.drafting import Drafting
 from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import ContinuationIndex, Drafter, DraftRequest
-from accel.forwards import alone
+from accel.execution.forwards import alone
+from accel.execution.statistics import Statistics
 from accel.models.base import BatchKind, Capability
-from accel.planning.drafting import Drafting
 from accel.planning.planner import DraftPlan, Planner
-from accel.statistics import Statistics
 from tests.benchmarks.cases import CompletionCase
 from tests.benchmarks.datastores import CaseDatastores, TokenFiles
 from tests.benchmarks.measurement import Measurement, Projection

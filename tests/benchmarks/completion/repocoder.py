@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from accel.engine import Engine
-from accel.statistics import Statistics
+from accel.decoding.engine import Engine
+from accel.execution.statistics import Statistics
 from lsp_server.shared.contract.jobs import ContextSnippet
 from tests.benchmarks.completion.model import (
     CompletionMethod,

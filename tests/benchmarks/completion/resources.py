@@ -34,7 +34,7 @@ def _measured(args: argparse.Namespace, method: str) -> dict[str, Any]:
 
     A helper process of a peer is counted with it.
     """
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from tests.benchmarks import report
     from tests.benchmarks.completion.command import load_cases
     from tests.benchmarks.completion.model import EngineDecoder, make_task

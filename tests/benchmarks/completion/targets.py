@@ -14,7 +14,7 @@ from tests.benchmarks.measurement import REPETITION, SHORT_REPETITION
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from accel.planning.planner import Planner
     from accel.text.tokenizer import Tokenizer
     from accel.verification.sampling import Sampling
@@ -72,7 +72,7 @@ def measure_model(
     args: argparse.Namespace, cases: list[CompletionCase], progress: Progress
 ) -> tuple[dict[str, Any], list[Measurement], Tokenizer]:
     """Document, measurements and tokenizer of a run with a real model."""
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from operating_system.machine import cores
     from tests.benchmarks import report
     from tests.benchmarks.completion.decoders import make_decoders

@@ -21,7 +21,7 @@ from tests.benchmarks.published.efficientedit_verifiers import (
 )
 
 if TYPE_CHECKING:
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from accel.verification.verify_tree import Relaxed
 
 DRAFT_MODELS = ("base", "our", "sft")

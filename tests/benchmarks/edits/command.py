@@ -186,7 +186,7 @@ def _replayed(
 def _decoded(
     args: argparse.Namespace, cases: list[EditCase], progress: Progress
 ) -> tuple[dict[str, Any], list[Measurement]]:
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from tests.benchmarks import report
     from tests.benchmarks.edits.ablation import ABLATION
     from tests.benchmarks.edits.decoders import make_decoders

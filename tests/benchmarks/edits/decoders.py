@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass, field
 from typing import Any
 
-from accel.engine import Engine
+from accel.decoding.engine import Engine
 from accel.verification.sampling import Sampling
 from tests.benchmarks.edits.methods import EditMethod
 from tests.benchmarks.edits.model import EditDecoder, EngineEdits, HfEdits, PeerEdits

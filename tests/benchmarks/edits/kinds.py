@@ -132,10 +132,10 @@ def kind_cases(code: Path, kinds: tuple[str, ...], per_kind: int, seed: int) -> 
 
 def plain_answers(model: str, cases: list[KindCase], threads: int | None) -> Iterator[KindAnswer]:
     """What the model writes for the whole selection. Raises AccelError."""
+    from accel.decoding.engine import Engine
+    from accel.decoding.request import GenerationRequest
     from accel.drafting.base import DraftRequest
     from accel.drafting.copy.drafter import CopyDrafter
-    from accel.engine import Engine
-    from accel.request import GenerationRequest
     from accel.text.prompts import edit_prompt
 
     engine = Engine.load(model, threads=threads)

@@ -10,7 +10,7 @@ from tests.benchmarks.edits.cases import end_of
 from tests.benchmarks.methods import DRAFTERS, PLAIN, MakeDrafter, MethodSetup
 
 if TYPE_CHECKING:
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from accel.verification.verify_tree import Relaxed
 
 FROM_COMPLETION = (
@@ -45,7 +45,7 @@ def efficientedit(draft: Engine | None, *, reuse: bool = True, drop_bonus: bool 
     """EfficientEdit's drafter; without ``draft`` it generates plainly where it does not reuse."""
 
     def build(setup: MethodSetup) -> MakeDrafter:
-        from accel.drafting.draft_model import DraftModelDrafter
+        from accel.decoding.draft_model import DraftModelDrafter
         from tests.benchmarks.published.efficientedit import EfficientEditDrafter
 
         sha256 = setup.tokenizer.sha256

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
+from accel.decoding.engine import Engine
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import TokenArray
 from accel.drafting.base import ContinuationIndex, DraftRequest
-from accel.engine import Engine
-from accel.request import GenerationRequest
-from accel.statistics import Statistics
+from accel.execution.statistics import Statistics
 from accel.text.prompts import Prompt, edit_prompt
 from accel.verification.sampling import Sampling
 from lsp_server.engine.garbage import settle

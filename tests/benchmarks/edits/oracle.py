@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from accel.decoding.engine import Engine
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
-from accel.engine import Engine
 from accel.verification.sampling import Sampling
 from tests.benchmarks.edits.cases import end_of
 from tests.benchmarks.edits.methods import EditMethod

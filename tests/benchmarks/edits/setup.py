@@ -13,8 +13,8 @@ from lsp_server.shared.errors import BenchError
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from accel.decoding.engine import Engine
     from accel.drafting.base import ContinuationIndex
-    from accel.engine import Engine
     from accel.text.tokenizer import Tokenizer
     from tests.benchmarks.cases import EditCase
     from tests.benchmarks.datastores import TokenFiles
@@ -63,7 +63,7 @@ def _path(case: EditCase) -> str:
 def draft_models(args: argparse.Namespace) -> dict[str, Engine]:
     """The draft models of a run on a model, by ``our``, ``base`` and ``sft``. Raises accel's
     errors."""
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from tests.benchmarks.edits.ablation import draft_folders
 
     folders = draft_folders(args.draft_model, args.draft_base, args.draft_sft)

@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _shares(args: argparse.Namespace) -> int:
     """Measure, print the tables and write the document. Raises BenchError."""
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from accel.models.cpu.layer_matrices import is_quantised
     from accel.models.cpu.llama import CompiledLlama
     from lsp_server.commands.bench.forward import behind
@@ -129,7 +129,7 @@ def _alone(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
 
 def _measured(args: argparse.Namespace, dtype: Any) -> dict[str, Any]:
     """Number of rows (as text) to milliseconds, and the thread count."""
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from accel.models.base import Model
     from accel.models.costs.measuring import measure
     from tests.benchmarks.model_shapes import model_of_shape

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from accel.batch import chain_batch
+from accel.decoding.engine import Engine
 from accel.draft_tree import TokenArray
-from accel.engine import Engine
-from accel.model_options import BackendName, DType, KvType
+from accel.execution.session import Session
+from accel.files.model_options import BackendName, DType, KvType
 from accel.models.base import Cache
-from accel.session import Session
+from accel.models.batch import chain_batch
 from lsp_server.commands.bench.forward import behind, forward_s
 from tests.benchmarks.peers.judged import Judged, judge
 

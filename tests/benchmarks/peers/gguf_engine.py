@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.statistics import Statistics
+from accel.execution.statistics import Statistics
 
 CHAINS = (3, 7, 15)
 """Tokens of an engine's lookup: with the pending one they fill 4, 8 or 16 rows."""

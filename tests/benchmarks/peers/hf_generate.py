@@ -16,8 +16,8 @@ from transformers.generation.logits_process import (
 
 from accel.draft_tree import TokenArray
 from accel.errors import InvalidRequest
+from accel.execution.statistics import Statistics
 from accel.models.hf_loading import load_module
-from accel.statistics import Statistics
 from accel.verification.sampling import Sampling
 from operating_system.machine import cores
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
 from accel.errors import BrokenModel, InvalidRequest
+from accel.execution.statistics import Statistics
 from accel.models.llama_cpp.library_files import DISTRIBUTION, INSTALL, has_package
-from accel.statistics import Statistics
 from tests.benchmarks.peers.errors import PeerUnavailable
 from tests.benchmarks.peers.gguf_engine import Lookups, PeerAnswer, is_built_here, until_stop
 from tests.benchmarks.peers.judged import Judged, judge

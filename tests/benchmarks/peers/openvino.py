@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
 from accel.errors import BrokenModel, InvalidRequest
-from accel.statistics import Statistics
+from accel.execution.statistics import Statistics
 from tests.benchmarks.peers.errors import PeerUnavailable
 from tests.benchmarks.peers.gguf_engine import Lookups, PeerAnswer, until_stop
 

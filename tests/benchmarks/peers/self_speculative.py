@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from accel.decoding.engine import Engine
 from accel.draft_tree import TokenArray
-from accel.engine import Engine
 from accel.models.hf_loading import load_module
 from accel.models.hub import find_model_path
 from accel.models.model_file import model_file

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from accel.batch import ForwardBatch
+from accel.models.batch import ForwardBatch
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.thread_pool import ThreadPool
 from lsp_server.engine.scheduler import EngineLoop

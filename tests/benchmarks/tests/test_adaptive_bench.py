@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accel.statistics import Statistics
+from accel.execution.statistics import Statistics
 from lsp_server.shared.errors import BenchError
 from tests.benchmarks.completion.adaptive import (
     BESIDE,

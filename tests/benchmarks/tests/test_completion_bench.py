@@ -14,9 +14,9 @@ import pytest
 from small_model import SMALL_MODEL
 from tiny_models import save
 
+from accel.execution.statistics import Statistics
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.planning.planner import AdaptivePlanner
-from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
 from lsp_server.shared.errors import BenchError
 from tests.benchmarks import report

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from small_model import SMALL_MODEL
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from accel.engine import Engine
+from accel.decoding.engine import Engine
 from accel.errors import AccelError
 from accel.text.tokenizer import Tokenizer
 from tests.benchmarks.__main__ import main

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accel.statistics import Statistics
+from accel.execution.statistics import Statistics
 from tests.benchmarks import report
 from tests.benchmarks.made_cases import CASES, MADE, made_cases
 from tests.benchmarks.measurement import Measurement, pair_ratio

@@ -12,10 +12,10 @@ from seeds import for_each_seed
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
+from accel.execution.statistics import Statistics
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.planning.cost_table import CostTable
 from accel.planning.planner import DraftPlan
-from accel.statistics import Statistics
 from tests.benchmarks import report
 from tests.benchmarks.completion.replay import PlainDrafter, Planned, Recorder, project
 from tests.benchmarks.measurement import Measurement, repeated_share, similarity, summarise

@@ -14,11 +14,11 @@ from brute_index import BruteIndex
 from seeds import for_each_seed
 from transformers.generation.candidate_generator import PromptLookupCandidateGenerator
 
+from accel.decoding.engine import Engine
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import DraftRequest
-from accel.engine import Engine
 from accel.errors import InvalidRequest
-from accel.request import GenerationRequest
 from tests.benchmarks.peers import hf_generate
 from tests.benchmarks.peers.errors import PeerUnavailable
 from tests.benchmarks.peers.hf_generate import HfGenerate, Mode

@@ -15,8 +15,8 @@ import pytest
 from gguf_models import random_module, save_gguf
 
 from accel.errors import ModelNotFound
+from accel.execution.statistics import Statistics
 from accel.models.model_file import model_file
-from accel.statistics import Statistics
 from lsp_server.shared.errors import BenchError
 from tests.benchmarks.completion.targets import target_of
 from tests.benchmarks.forwards import command as forward

@@ -10,8 +10,8 @@ import torch
 from tiny_models import open_engine, random_prompt, reference_module, reference_tokens, run, save
 from torch import nn
 
+from accel.decoding.draft_model import DraftModelDrafter
 from accel.drafting.base import DraftRequest
-from accel.drafting.draft_model import DraftModelDrafter
 from tests.benchmarks.peers.errors import PeerUnavailable
 from tests.benchmarks.peers.self_speculative import SelfSpeculativeModel, choose_layers
 

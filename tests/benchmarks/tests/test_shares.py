@@ -9,7 +9,7 @@ from conformance import feed
 from gguf_models import random_module, save_gguf
 from tiny_models import compiled
 
-from accel.batch import chain_batch
+from accel.models.batch import chain_batch
 from tests.benchmarks.forwards import shares
 
 

@@ -33,7 +33,7 @@ from tests.benchmarks.training.function_source import function_places
 from tests.benchmarks.training.made_edits import MadeEdit, draw_edit
 
 if TYPE_CHECKING:
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from accel.text.tokenizer import Tokenizer
 
 IGNORED = -100
@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Regenerate, tune, merge, export. Raises AccelError."""
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from accel.models.hub import find_model_path
 
     started = time.monotonic()
@@ -171,9 +171,9 @@ def regenerated(
     target: Engine, requests: Sequence[Request] | Any, *, max_tokens: int, new_lines_only: bool
 ) -> Iterator[Example]:
     """What the target answers, drafted from the original. Unfinished answers are left out."""
+    from accel.decoding.request import GenerationRequest
     from accel.drafting.base import DraftRequest
     from accel.drafting.copy.drafter import CopyDrafter
-    from accel.request import GenerationRequest
     from accel.text.prompts import edit_prompt
 
     end = sorted(target.end_tokens)[:1]

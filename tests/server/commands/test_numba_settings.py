@@ -12,7 +12,7 @@ import pytest
 from small_model import choose_small_model
 
 from accel.native.levels import LEVELS, level_here
-from accel.python_process import python_command
+from accel.native.python_process import python_command
 
 SETTINGS = {
     "NUMBA_DISABLE_JIT": "1",

@@ -18,8 +18,8 @@ from planted_modules import CODE, all_names, installed_command, names_run, plant
 from python_environments import REPOSITORY
 from small_model import choose_small_model
 
-from accel import python_process
-from accel.python_process import installation_folders, python_command
+from accel.native import python_process
+from accel.native.python_process import installation_folders, python_command
 from lsp_server.commands.cli.commands import COMMANDS
 
 START_S = 240

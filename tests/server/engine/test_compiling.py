@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from python_environments import use_modules_of
 
-from accel.python_process import python_command
+from accel.native.python_process import python_command
 from lsp_server.engine import compiling
 from lsp_server.engine.compiling import CompileTask, CompilingBehind, compile_at_once
 

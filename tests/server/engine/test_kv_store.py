@@ -15,8 +15,8 @@ import pytest
 from small_model import SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 
-from accel.batch import chain_batch
-from accel.engine import Engine
+from accel.decoding.engine import Engine
+from accel.models.batch import chain_batch
 from lsp_server.engine import kv_folder
 from lsp_server.engine.caches import Caches
 from lsp_server.engine.kv_files import KvFile, KvFiles

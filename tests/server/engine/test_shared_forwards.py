@@ -21,11 +21,11 @@ from steady_costs import DTYPE, THREADS, keep_costs
 from torch.nn.functional import pad
 
 from accel.errors import Interrupted, InvalidRequest
-from accel.forwards import Forward
+from accel.execution.forwards import Forward
+from accel.execution.runner import PREFILL_ROWS
+from accel.execution.session import Session
 from accel.models.cpu.matmul import BLOCK
 from accel.planning.sharing import LENGTHENED
-from accel.runner import PREFILL_ROWS
-from accel.session import Session
 from accel.verification.sampling import Sampling
 from lsp_server.engine.scheduler import EngineLoop
 from lsp_server.engine.service import EngineService

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from accel.model_options import option
+from accel.files.model_options import option
 from lsp_server.shared.contract.codec import Unreadable, read, to_json
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from accel.forwards import alone
-from accel.infilling import Line
+from accel.decoding.infilling import Line
+from accel.execution.forwards import alone
 from lsp_server.shared.contract.jobs import CompletionJob
 from lsp_server.tasks.completion import missing_line as fitting
 

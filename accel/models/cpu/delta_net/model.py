@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.batch import ForwardBatch
-from accel.model_options import KvType
+from accel.files.model_options import KvType
 from accel.models.base import Cache
+from accel.models.batch import ForwardBatch
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.decoder import Decoder
 from accel.models.cpu.delta_net.cache import HybridCache, LastRows

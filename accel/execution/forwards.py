@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.batch import ForwardBatch
 from accel.errors import OutOfMemory
 from accel.models.base import Logits, Model
+from accel.models.batch import ForwardBatch
 
 if TYPE_CHECKING:
-    from accel.session import Session
+    from accel.execution.session import Session
 
 Result = TypeVar("Result")
 Told = TypeVar("Told")

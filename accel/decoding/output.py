@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 
-from accel.request import GenerationRequest, StoppedBy
+from accel.decoding.request import GenerationRequest, StoppedBy
 from accel.text.token_healing import rest_after
 from accel.text.tokenizer import Tokenizer
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from accel import torch_extra
 from accel.errors import InvalidRequest, UnsupportedModel
-from accel.model_options import ModelOptions, part_of
+from accel.files.model_options import ModelOptions, part_of
+from accel.models import torch_extra
 from accel.models.backend import Backend
 from accel.models.cpu.opening import open_own
 from accel.models.device import is_on_cpu

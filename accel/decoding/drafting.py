@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import ComputingDrafter, Drafter, DraftRequest, PlanningDrafter
-from accel.forwards import Forwards
+from accel.execution.forwards import Forwards
+from accel.execution.statistics import Statistics
 from accel.models.base import BatchKind, Capability
+from accel.models.costs.step_overheads import STEP_S
 from accel.planning.acceptance_rate import expected_hits
 from accel.planning.planner import DraftPlan
-from accel.statistics import Statistics
-from accel.step_overheads import STEP_S
 from accel.text.token_healing import prune
 
 if TYPE_CHECKING:

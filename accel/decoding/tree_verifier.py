@@ -7,17 +7,17 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.batch import ForwardBatch, tree_batch
+from accel.decoding.output import OutputBuffer
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, TokenArray
-from accel.forwards import Forward, Forwards
+from accel.execution.forwards import Forward, Forwards
+from accel.execution.runner import ModelRunner
+from accel.execution.session import Session
+from accel.execution.statistics import Statistics
 from accel.models.base import Logits
+from accel.models.batch import ForwardBatch, tree_batch
 from accel.models.verified_logits import VerifiedLogits
-from accel.output import OutputBuffer
 from accel.planning.cost_table import CostTable
-from accel.request import GenerationRequest
-from accel.runner import ModelRunner
-from accel.session import Session
-from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
 from accel.verification.choosing import choose
 from accel.verification.confidence import Confidence, Confidences

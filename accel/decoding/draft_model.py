@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from accel.batch import chain_batch
+from accel.decoding.engine import Engine
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
-from accel.engine import Engine
 from accel.errors import UnsupportedModel
-from accel.forwards import Forwards, alone
+from accel.execution.forwards import Forwards, alone
+from accel.models.batch import chain_batch
 
 GAMMA = 7
 

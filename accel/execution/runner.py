@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from accel.batch import ForwardBatch, chain_batch, tree_batch
 from accel.draft_tree import DraftTree, TokenArray
 from accel.errors import Interrupted
-from accel.forwards import Forward, Forwards, alone, out_of_memory
+from accel.execution.forwards import Forward, Forwards, alone, out_of_memory
+from accel.execution.session import Session
 from accel.models.base import BatchKind, Logits, Model
-from accel.session import Session
+from accel.models.batch import ForwardBatch, chain_batch, tree_batch
 
 PREFILL_ROWS = 256, 128, 64
 """Rows of one prefill forward, between which cancel is checked: the most that are quick."""

@@ -31,7 +31,7 @@ def become_isolated(module: str, arguments: list[str]) -> None:
 def installation_folders() -> list[str]:
     """The folders on the import path that Redraft and the packages that it needs are installed in:
     those that hold this package or the metadata of installed ones (``*.dist-info``)."""
-    own = os.path.dirname(os.path.dirname(_START))
+    own = os.path.dirname(os.path.dirname(os.path.dirname(_START)))
     found = [entry for entry in sys.path if entry == own or _has_packages(entry)]
     return found if own in found else [*found, own]
 

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from accel.decoding.drafting import Drafting
+from accel.decoding.output import OutputBuffer
+from accel.decoding.request import Chunk, GenerationRequest, StoppedBy
+from accel.decoding.tree_verifier import TreeVerifier
 from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import DraftRequest
 from accel.errors import Interrupted
-from accel.forwards import Forwards, Steps, told
-from accel.output import OutputBuffer
-from accel.planning.drafting import Drafting
+from accel.execution.forwards import Forwards, Steps, told
+from accel.execution.runner import ModelRunner
+from accel.execution.session import Session
+from accel.execution.statistics import Statistics
 from accel.planning.planner import DraftPlan
-from accel.request import Chunk, GenerationRequest, StoppedBy
-from accel.runner import ModelRunner
-from accel.session import Session
-from accel.statistics import Statistics
 from accel.text.tokenizer import Tokenizer
-from accel.verification.tree_verifier import TreeVerifier
 
 MERGED_ROWS = 32
 """The rows behind the last whole forward of a prompt, where they are this few, are computed

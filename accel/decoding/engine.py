@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accel.backends import open_backend
-from accel.batch import chain_batch, tree_batch
-from accel.decoding import Generation
+from accel.decoding.loop import Generation
+from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.errors import AccelError
-from accel.model_options import AdaptiveTokens, ModelOptions
+from accel.execution.runner import PREFILL_ROWS, PREFILL_S, ModelRunner
+from accel.execution.session import Session
+from accel.files.model_options import AdaptiveTokens, ModelOptions
+from accel.models.backends import open_backend
 from accel.models.base import Model
+from accel.models.batch import chain_batch, tree_batch
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.planning.acceptance_rate import expected_hits
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
 from accel.planning.planner import AdaptivePlanner, Planner
-from accel.request import GenerationRequest
-from accel.runner import PREFILL_ROWS, PREFILL_S, ModelRunner
-from accel.session import Session
 from accel.text.families import Order
 from accel.text.fim_order import OrderTrial, chosen_order
 from accel.text.other_files import Snippet

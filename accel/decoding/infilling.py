@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.batch import tree_batch
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.forwards import Forwards
+from accel.execution.forwards import Forwards
 from accel.models.base import Logits
+from accel.models.batch import tree_batch
 from accel.native.numba_cache import compiled_with
 from accel.text.token_healing import rest_after
 
 if TYPE_CHECKING:
-    from accel.engine import Engine
-    from accel.session import Session
+    from accel.decoding.engine import Engine
+    from accel.execution.session import Session
     from accel.text.prompts import Prompt
 
 WIDTH = 6

@@ -13,14 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from accel import infilling
-from accel.batch import chain_batch
+from accel.decoding import infilling
 from accel.drafting.copy import kernels as copy_kernels
 from accel.drafting.retrieval import kernels as retrieval_kernels
 from accel.errors import ModelError
 from accel.files.gguf.architecture import HYBRIDS
 from accel.files.gguf.file import is_gguf
-from accel.model_options import KvType
+from accel.files.model_options import KvType
+from accel.models.batch import chain_batch
 from accel.models.cpu import forward, gguf_decoder
 from accel.models.cpu.delta_net.forward import hybrid_forward
 from accel.models.cpu.quantised import product
@@ -74,7 +74,7 @@ def _is_cpu(device: str) -> bool:
 def _compile_forward(kv_type: KvType, file: Path | None, *, is_hybrid: bool = False) -> None:
     import numpy as np
 
-    from accel.engine import Engine
+    from accel.decoding.engine import Engine
     from accel.models.costs.forward_costs import ForwardCosts
     from accel.models.cpu.opening import compiled_model
     from accel.models.cpu.smallest_decoder import smallest_decoder, smallest_hybrid

@@ -1,0 +1,1 @@
+"""The main loop, draft, verify, commit, and the requests that it answers."""

@@ -1,0 +1,1 @@
+"""Forwards of a model over the KV caches of sessions."""
