@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.server.server_stand_in import KEY, Server, served
+
 from .client import REPOSITORY, Driver, redraft, status
 from .conftest import SHAPES
 
@@ -34,7 +36,17 @@ def with_agent(
     work: Callable[[Client], Awaitable[Any]],
     mode: str = "auto",
 ) -> Any:
-    """What ``work`` returns of a client whose server may edit in ``folder``."""
+    """Return what ``work`` returns, given a client whose server may edit in ``folder``."""
+    return asyncio.run(serve_agent(environment, folder, work, mode))
+
+
+async def serve_agent(
+    environment: dict[str, str],
+    folder: Path,
+    work: Callable[[Client], Awaitable[Any]],
+    mode: str = "auto",
+) -> Any:
+    """Start ``redraft mcp`` for ``folder`` and return what ``work`` returns, given its client."""
     program, *arguments = redraft(environment)
     server = StdioServerParameters(
         command=program,
@@ -42,12 +54,8 @@ def with_agent(
         env=environment,
         cwd=REPOSITORY,
     )
-
-    async def run() -> Any:
-        async with Client(server, mode=mode) as client:
-            return await work(client)
-
-    return asyncio.run(run())
+    async with Client(server, mode=mode) as client:
+        return await work(client)
 
 
 @pytest.fixture
@@ -144,34 +152,31 @@ def test_a_buffer_that_is_unsaved_in_an_editor_is_not_written_over(
     assert (folder / "shapes.py").read_text() == WRITTEN
 
 
-def test_a_call_that_is_cancelled_stops_in_the_daemon(
-    environment: dict[str, str], first: Driver, folder: Path
-) -> None:
-    lines = "".join(f"def scale_{n}(value):\n    return value * {n}\n\n\n" for n in range(60))
-    (folder / "long.py").write_text(lines)
-
-    def queue() -> int:
-        return sum(engine["queue"] for engine in status(environment)["engines"])
+def test_a_cancelled_call_stops_at_the_model(own_environment: dict[str, str], folder: Path) -> None:
+    """The model is a team's: it begins its answer and stops there, until the call is cancelled."""
+    server = Server()
+    server.pause.clear()
 
     async def work(client: Client) -> None:
-        arguments = {
-            "path": "long.py",
-            "lines": "1:200",
-            "instruction": "make every function return a list",
-        }
+        arguments = {"path": "shapes.py", "lines": "1:20", "instruction": "return lists"}
         call = asyncio.ensure_future(client.call_tool("edit_file", arguments))
-        while not await asyncio.to_thread(queue):
+        while not server.bodies("/redraft/v1/edit"):
             assert not call.done(), call.result().content[0].text
+            await asyncio.sleep(0.02)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
-        while await asyncio.to_thread(queue):
-            await asyncio.sleep(0.05)
+        await server.closed.wait()
         # The file is free again.
-        answer = await client.call_tool("apply_edit", {"path": "long.py", "snippet": lines})
+        answer = await client.call_tool("apply_edit", {"path": "shapes.py", "snippet": SHAPES})
         assert not answer.is_error
 
-    with_agent(environment, folder, work)
-    assert (folder / "long.py").read_text() == lines
+    async def run() -> None:
+        async with served(server) as url:
+            here = {**own_environment, "REDRAFT_SERVER_URL": url, "REDRAFT_SERVER_KEY": KEY}
+            await serve_agent(here, folder, work)
+
+    asyncio.run(run())
+    assert (folder / "shapes.py").read_text() == SHAPES
 
 
 def test_places_that_are_alike_come_from_the_index_of_the_daemon(
