@@ -13,7 +13,7 @@ from accel.models import torch_extra
 from accel.native.processor import compiled_for
 from operating_system.machine import cores
 
-VERSION = 12
+VERSION = 13
 """The version of profiles: they are measured anew where this changes."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import torch
 
 from accel.models import autotune
 from accel.models.autotune import RunSettings, profile
+from accel.models.base import BatchKind, Capability
 from accel.models.costs import measuring
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
@@ -117,6 +119,56 @@ def test_what_was_measured_on_a_busy_machine_is_measured_again_once_it_is_quiet(
     assert (second.seconds == ONCE.seconds).all()
     assert measuring.then is None
     assert autotune.Profile(two_threaded(), SETTINGS, ProfileStore("again")).is_known
+
+
+class _Simulated:
+    """A model of two threads whose forwards take what the clock of a test says."""
+
+    can_share, shared_from, threads, most_threads = True, 0, 2, 2
+    capability, device, max_positions = Capability(BatchKind.TREE), "cpu", 4096
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def new_cache(self, _capacity: int) -> Any:
+        return SimpleNamespace(pretend=lambda _length: None)
+
+    def forward(self, batch: Any, _caches: Any) -> Any:
+        rows = len(batch)
+        shares = self.shared_from and self.shared_from <= rows
+        self.now += 1e-3 * (1 + rows) * (0.5 if shares else 1.0)
+        return SimpleNamespace(argmax=lambda: [0])
+
+    def clock(self) -> float:
+        self.now += 1e-6
+        return self.now
+
+
+def test_costs_measured_anew_are_those_of_a_first_measuring(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also where a busy machine's costs have several threads share forwards meanwhile."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def measured(store: str) -> ForwardCosts:
+        model: Any = _Simulated()
+        clock = SimpleNamespace(perf_counter=model.clock, thread_time=model.clock)
+        monkeypatch.setattr(measuring, "time", clock)
+        found = autotune.Profile(model, replace(SETTINGS, threads=2), ProfileStore(store))
+        assert found.costs is not None, "forwards are planned by them meanwhile"
+        return found.measure()
+
+    monkeypatch.setattr(autotune, "_is_quiet", lambda: True)
+    fresh = measured("fresh")
+    assert (fresh.shared_from, fresh.threads) == (1, 2)
+    key = "forwards/torch.bfloat16/2/shared"
+    for shared_from in (0, 1, 8):
+        busy = replace(fresh, seconds=4 * fresh.seconds, shared_from=shared_from, was_busy=True)
+        ProfileStore("busy").put(key, busy.to_json())
+        anew = measured("busy")
+        assert anew.shared_from == fresh.shared_from
+        assert anew.seconds == pytest.approx(fresh.seconds, rel=0.01)
+    assert set(json.loads((tmp_path / "redraft/profiles/busy.json").read_text())) == {key}
 
 
 def test_costs_are_estimated_by_a_forward_of_one_row(monkeypatch: pytest.MonkeyPatch) -> None:

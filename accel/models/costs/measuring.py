@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -58,9 +59,31 @@ def measure(
     rows: tuple[int, ...] = ROWS,
     contexts: tuple[int, ...] = CONTEXTS,
 ) -> ForwardCosts:
-    """Time forwards for about ``budget_s`` seconds: rounds over the whole grid, the least of each,
-    as interference only adds. Few rows follow many, which leave the cache cold. A model too slow
-    for the grid gets a coarser one; ``behind_long_texts`` has the rest."""
+    """Time forwards by one thread for about ``budget_s`` seconds: rounds over the whole grid, the
+    least of each, as interference only adds. Few rows follow many, which leave the cache cold. A
+    model too slow for the grid gets a coarser one; ``behind_long_texts`` has the rest."""
+    with _computed_by(model, shared_from=0):
+        return _measure_as_set(model, budget_s, rows, contexts)
+
+
+@contextmanager
+def _computed_by(model: Model, shared_from: int, threads: int = 1) -> Iterator[None]:
+    """Have ``threads`` threads share the forwards of ``model`` from ``shared_from`` rows on, 0 for
+    never, and as before afterwards."""
+    if not isinstance(model, Threaded):
+        yield
+        return
+    before = model.shared_from, model.threads
+    model.shared_from, model.threads = shared_from, threads
+    try:
+        yield
+    finally:
+        model.shared_from, model.threads = before
+
+
+def _measure_as_set(
+    model: Model, budget_s: float, rows: tuple[int, ...], contexts: tuple[int, ...]
+) -> ForwardCosts:
     contexts = tuple(c for c in contexts if c + max(rows) < model.max_positions) or (16,)
     rows = tuple(count for count in rows if count + contexts[-1] < model.max_positions)
     widths = model.capability.widths
@@ -147,10 +170,8 @@ def shared_seconds(
     """Least seconds of forwards by so many threads, infinite where there was no time to look.
     float64 [contexts, counts]."""
     assert isinstance(model, Threaded)
-    before = model.shared_from, model.threads
-    model.shared_from, model.threads = 1, threads
     least = np.full((len(contexts), len(counts)), np.inf)
-    try:
+    with _computed_by(model, 1, threads):
         timers = [_Timer(model, context, max(counts), time.perf_counter) for context in contexts]
         started = time.perf_counter()
         while time.perf_counter() - started < budget_s:
@@ -159,8 +180,6 @@ def shared_seconds(
                     if time.perf_counter() - started < 4 * budget_s:
                         again = (timer.seconds(count) for _ in range(WARM_AFTER))
                         row[j] = min(row[j], *again)
-    finally:
-        model.shared_from, model.threads = before
     return least
 
 
