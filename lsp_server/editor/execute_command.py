@@ -58,7 +58,7 @@ async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> 
     if params.command == "redraft.runEdit":
         return await _run_edit(ls, first, params.work_done_token)
     if params.command == "redraft.accepted":
-        return _accepted(ls, first)
+        return accepted(ls, first)
     if params.command in (NEXT_EDIT_ACCEPTED, NEXT_EDIT_REJECTED):
         return run_next_edit_command(ls, params.command, first)
     if params.command in (ALLOW_FILE, HOLD_BACK_FILE):
@@ -107,9 +107,9 @@ def _use_model(ls: RedraftServer, chosen: dict[str, Any]) -> dict[str, Any]:
     return {"path": getattr(ls.used, field_of(purpose)).path}
 
 
-def _accepted(ls: RedraftServer, argument: dict[str, Any]) -> None:
-    """``redraft.accepted``: counted here and told to nobody. The text is told to the engine, which
-    drafts from it."""
+def accepted(ls: RedraftServer, argument: dict[str, Any]) -> None:
+    """Carry out ``redraft.accepted``: it is counted here alone. The text is told to the engine,
+    which drafts from it."""
     ls.performance.accepted += 1
     taken = ls.offers.accepted(argument)
     document = ls.documents.find(taken[0].document) if taken is not None else None

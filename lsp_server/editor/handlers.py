@@ -14,14 +14,14 @@ from lsp_server.editor import document_sync as sync
 from lsp_server.editor.completion.lsp import cursor_at, inactive_reason, inline_items, menu_items
 from lsp_server.editor.editing.code_actions import ActionContext, code_actions
 from lsp_server.editor.editing.lsp import edit_request, refuse_nothing, statistics, workspace_edit
-from lsp_server.editor.execute_command import run_command, run_edit_request
+from lsp_server.editor.execute_command import accepted, run_command, run_edit_request
 from lsp_server.editor.next_edits.lsp import (
     copilot_inline_edit,
-    focused,
     inline_edit_shown,
     next_edit,
 )
 from lsp_server.editor.notices.status import status_message
+from lsp_server.editor.protocol import copilot
 from lsp_server.editor.protocol.capabilities import server_capabilities
 from lsp_server.editor.protocol.client_features import ClientFeatures
 from lsp_server.editor.screen import NEXT_EDIT_FIRST
@@ -89,6 +89,7 @@ async def inline_completion(
     """``textDocument/inlineCompletion``: null when superseded, no items when there is nothing."""
     document = ls.documents.get(params.text_document.uri)
     invoked = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
+    ls.screen.draws_suggestions |= not invoked
     selected = params.context.selected_completion_info
     cursor = cursor_at(ls, document, params.position, selected, invoked)
     with ls.screen.deciding(document.uri):
@@ -98,15 +99,43 @@ async def inline_completion(
     return inline_items(cursor, answer.texts, ls.offers.show(cursor.ask, answer.texts))
 
 
+async def get_completions(ls: RedraftServer, params: Any) -> dict[str, Any]:
+    """Answer ``getCompletions`` of Copilot's protocol."""
+    ls.reasons.speak_copilot()
+    try:
+        place = copilot.asked_place(params)
+    except (KeyError, TypeError, ValueError):
+        raise RedraftError("expected doc with uri and position") from None
+    return copilot.completions(await inline_completion(ls, place), place.position)
+
+
+def notify_accepted(ls: RedraftServer, params: Any) -> str:
+    """Count what ``notifyAccepted`` of Copilot's protocol tells as taken."""
+    try:
+        accepted(ls, copilot.outcome(params))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise RedraftError("expected the uuid of a completion") from None
+    return "OK"
+
+
+def _copilot_answer(answer: Any) -> Any:
+    def handler(ls: RedraftServer, _params: Any) -> Any:
+        ls.reasons.speak_copilot()
+        return answer
+
+    return handler
+
+
 async def completion(
     ls: RedraftServer, params: types.CompletionParams
 ) -> types.CompletionList | None:
-    """``textDocument/completion``, for clients without inline completion."""
+    """Answer ``textDocument/completion``; with no items where suggestions are ghost text."""
     document = ls.documents.get(params.text_document.uri)
     cursor = cursor_at(ls, document, params.position)
-    answer = await _answer(ls, cursor)
+    is_second = ls.settings.completion.menu == "auto" and ls.screen.draws_suggestions
+    answer = None if is_second else await _answer(ls, cursor)
     if answer is None:
-        return None
+        return types.CompletionList(is_incomplete=False, items=[]) if is_second else None
     offer = ls.offers.show(cursor.ask, answer.texts)
     return menu_items(cursor, answer.texts, ls.features, offer)
 
@@ -289,7 +318,10 @@ def register(ls: RedraftServer) -> None:
         "redraft/nextEdit": next_edit,
         "textDocument/copilotInlineEdit": copilot_inline_edit,
         "textDocument/didShowInlineEdit": inline_edit_shown,
-        "textDocument/didFocus": focused,
+        "getCompletions": get_completions,
+        "getCompletionsCycling": get_completions,
+        "notifyAccepted": notify_accepted,
+        **{method: _copilot_answer(answer) for method, answer in copilot.ANSWERS.items()},
         "redraft/status": status,
         "redraft/models": models,
         "redraft/explain": explain,

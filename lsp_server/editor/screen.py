@@ -54,6 +54,8 @@ class Screen:
         """When a text was last changed."""
         self.draws_next_edits = False
         """Whether the client asked for any. From one that draws none nothing is held back."""
+        self.draws_suggestions = False
+        """The client asks for ghost text by itself, so a menu would show the same again."""
         self._suggested: dict[str, Position] = {}
         """Where ghost text was shown for the text of a document as it is."""
         self._proposed: set[str] = set()

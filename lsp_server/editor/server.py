@@ -25,6 +25,7 @@ from lsp_server.editor.notices.edit_help import EditHelp
 from lsp_server.editor.notices.first_start import offer_models, tell_once
 from lsp_server.editor.notices.indexing_progress import IndexingProgress
 from lsp_server.editor.notices.model_notice import ModelNotice
+from lsp_server.editor.notices.reasons import Reasons
 from lsp_server.editor.notices.sharing_question import SharingQuestion
 from lsp_server.editor.notices.status import Condition, Performance, StatusReporter
 from lsp_server.editor.protocol.client_features import ClientFeatures
@@ -121,9 +122,8 @@ class RedraftServer(LanguageServer):
         )
         self.model_notice = ModelNotice(self.protocol)
         self.sharing_question = SharingQuestion(self.protocol)
-        self.status = StatusReporter(
-            lambda message: self.protocol.tell("redraft/status", message), self.condition
-        )
+        self.reasons = Reasons(self.protocol, lambda: self.features)
+        self.status = StatusReporter(self._tell_status, self.condition)
 
     # Life
 
@@ -241,6 +241,10 @@ class RedraftServer(LanguageServer):
         found: set[EngineInterface] = {self.engine(), self.edit_engine()}
         next_edits = self.next_edit_engine() if self.settings.next_edits.enabled else None
         return found if next_edits is None else found | {next_edits}
+
+    def _tell_status(self, status: dict[str, Any]) -> None:
+        self.protocol.tell("redraft/status", status)
+        self.reasons.tell(status)
 
     def _tell_next_edits(self, uri: str) -> None:
         """More next edits are known of a document than the last answer had."""

@@ -73,7 +73,7 @@ class CompletionSettings:
     )
     menu: str = option(
         "auto",
-        "Offer suggestions in the completion menu: for clients without inline completion (auto), "
+        "Offer suggestions in the completion menu: in clients that ask for no ghost text (auto), "
         "always or never.",
         choices=("auto", "always", "never"),
     )

@@ -164,6 +164,9 @@ def run_command(
 ) -> int:
     """Run a command; the exit code is 0 only on success, 2 on wrong use, 1 on any other failure.
     ``commands``: all that there are; ``program``: what their usage begins with."""
+    if list(arguments) == ["--stdio"]:
+        # As copilot-language-server is started.
+        arguments = ["serve"]
     if commands is COMMANDS and (moved := _moved(arguments)):
         say(f"redraft: {moved}", file=sys.stderr)
         return 2

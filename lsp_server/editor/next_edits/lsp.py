@@ -50,10 +50,6 @@ def inline_edit_shown(ls: RedraftServer, params: Any) -> None:
     ls.next_edits.shown += 1
 
 
-def focused(_: RedraftServer, __: Any) -> None:
-    """``textDocument/didFocus``: which document the user looks at is told by each request."""
-
-
 def run_next_edit_command(ls: RedraftServer, command: str, argument: dict[str, Any]) -> None:
     """What became of a next edit. Raises RedraftError."""
     number = argument.get("number")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from accel.errors import HOW_TO_CHOOSE, NO_MODEL
 from lsp_server.editor.notices.asking import pressed
 from lsp_server.editor.protocol.progress import Progress
 from lsp_server.models.choices import write_choice
@@ -25,6 +24,12 @@ QUESTION = (
     "Redraft completes and edits code with a model on this machine, and none is chosen. "
     "Fetch the default, SmolLM2-135M with an adapter for code (98 MB, Apache-2.0), or choose one?"
 )
+
+TOLD = (
+    "Redraft has no model: run `redraft models get default` (98 MB), or choose one of this "
+    "machine: redraft models use NAME"
+)
+"""Vim's clients cut what stands beyond 75 characters."""
 
 
 class OfferedEditor(Protocol):
@@ -95,4 +100,4 @@ async def fetch_model(editor: OfferedEditor, name: str, purpose: str) -> bool:
 def tell_once(editor: OfferedEditor) -> None:
     """For editors without buttons in messages: one message with the command, once a day."""
     if not editor.hub.question.is_told():
-        editor.show_warning(f"Redraft: {NO_MODEL}; {HOW_TO_CHOOSE}")
+        editor.show_warning(TOLD)

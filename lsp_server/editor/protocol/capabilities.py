@@ -43,15 +43,22 @@ EDIT_COMMAND = "redraft.editWithInstruction"
 every command that a server announces, and two of one name collide."""
 
 
+TRIGGERS = [".", "(", "[", "="]
+"""Characters that open the menu by themselves. Enter after one of them begins no new line: editors
+that take the first item by Enter would put in a suggestion instead."""
+
+
 def offers_menu(features: ClientFeatures, settings: Settings) -> bool:
-    """Whether suggestions are offered in the completion menu."""
+    """Return if suggestions are offered in the completion menu. Neovim 0.12 announces inline
+    completion although its user may have switched on a menu alone: the first request tells."""
     menu = settings.completion.menu
-    return menu == "always" or (menu == "auto" and not features.inline_completion)
+    return menu == "always" or (menu == "auto" and not features.draws_suggestions)
 
 
 def server_capabilities(features: ClientFeatures, settings: Settings) -> types.ServerCapabilities:
-    """The answer to ``initialize``."""
-    menu = offers_menu(features, settings)
+    """Return the answer to ``initialize``."""
+    menu = types.CompletionOptions(trigger_characters=TRIGGERS)
+    inline = types.InlineCompletionOptions() if features.inline_completion else None
     return types.ServerCapabilities(
         position_encoding=types.PositionEncodingKind(features.encoding),
         text_document_sync=types.TextDocumentSyncOptions(
@@ -66,8 +73,8 @@ def server_capabilities(features: ClientFeatures, settings: Settings) -> types.S
                 )
             ]
         ),
-        inline_completion_provider=types.InlineCompletionOptions(),
-        completion_provider=types.CompletionOptions() if menu else None,
+        inline_completion_provider=inline,
+        completion_provider=menu if offers_menu(features, settings) else None,
         code_action_provider=types.CodeActionOptions(
             code_action_kinds=[types.CodeActionKind.RefactorRewrite, types.CodeActionKind.QuickFix],
             resolve_provider=True,

@@ -20,6 +20,8 @@ class ClientFeatures:
 
     encoding: Encoding = "utf-16"
     inline_completion: bool = False
+    draws_suggestions: bool = False
+    """The client is one of our own, which always draw suggestions as ghost text."""
     document_changes: bool = False
     change_annotations: bool = False
     work_done_progress: bool = False
@@ -52,9 +54,15 @@ class ClientFeatures:
         options = options if isinstance(options, dict) else {}
         own = options.get("redraft")
         capabilities = params.capabilities
+        name = params.client_info.name if params.client_info else ""
+        # vim-lsp knows no inline completion; asyncomplete-lsp takes its provider for the menu's,
+        # ignores the range of an item, and replaces the line by it.
+        inline = _has(capabilities, "text_document", "inline_completion") and name != "vim-lsp"
         return cls(
-            encoding=_encoding(capabilities),
-            inline_completion=_has(capabilities, "text_document", "inline_completion"),
+            # copilot.vim counts in UTF-16 whatever its editor announces.
+            encoding="utf-16" if "editorPluginInfo" in options else _encoding(capabilities),
+            inline_completion=inline,
+            draws_suggestions=inline and _option(own, "editCommand"),
             document_changes=_is(capabilities, "workspace", "workspace_edit", "document_changes"),
             change_annotations=_has(
                 capabilities, "workspace", "workspace_edit", "change_annotation_support"
@@ -73,9 +81,7 @@ class ClientFeatures:
             unresolved_actions=not _resolves_edits(capabilities),
             generated_tag=_tags(capabilities),
             indents_items=_indents(capabilities),
-            filters_by_whole_text=bool(
-                params.client_info and params.client_info.name == "kakoune-lsp"
-            ),
+            filters_by_whole_text=name == "kakoune-lsp",
             options=options,
         )
 
@@ -89,6 +95,15 @@ class ClientFeatures:
         lost = SECTIONS - answered.keys()
         beside = [name for name in self.options if name in lost]
         return beside + [f"redraft.{name}" for name in inner if name in lost]
+
+
+def announce_null(params: Any) -> None:
+    """Replace a null as ``textDocument.inlineCompletion`` in ``params`` of ``initialize`` by an
+    object: lsp-mode 10 announces it so, and types do not tell a null from a missing key."""
+    for name in ("capabilities", "textDocument"):
+        params = params.get(name) if isinstance(params, dict) else None
+    if isinstance(params, dict) and params.get("inlineCompletion", 0) is None:
+        params["inlineCompletion"] = {}
 
 
 def _encoding(capabilities: types.ClientCapabilities) -> Encoding:

@@ -24,6 +24,7 @@ from pygls.protocol import (
     default_converter,
 )
 
+from lsp_server.editor.protocol.client_features import announce_null
 from lsp_server.editor.protocol.loop_turns import turns
 from lsp_server.editor.protocol.measurements import Measurements
 from lsp_server.shared.errors import ProtocolError, RedraftError, StaleDocument
@@ -151,6 +152,8 @@ class RedraftProtocol(LanguageServerProtocol):
 
     def _dispatch(self, message: dict[str, Any]) -> None:
         try:
+            if message["method"] == types.INITIALIZE:
+                announce_null(message.get("params"))
             structured = self.structure_message(message)
             self.handle_message(structured)
         except Exception as error:

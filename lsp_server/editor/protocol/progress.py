@@ -25,8 +25,15 @@ class Progress:
         self._is_visible = False
         self.cancelled = asyncio.Event()
 
-    async def begin(self, title: str, *, cancellable: bool = False, message: str = "") -> None:
-        """Show it. A client that refuses the token is not shown anything."""
+    async def begin(
+        self,
+        title: str,
+        *,
+        cancellable: bool = False,
+        message: str = "",
+        percentage: int | None = 0,
+    ) -> None:
+        """Show ``title`` and ``message``. A client that refuses the token is shown nothing."""
         if not self._shown:
             return
         if self._needs_creation:
@@ -41,7 +48,8 @@ class Progress:
                 return
         self._is_visible = True
         value: dict[str, Any] = {"kind": "begin", "title": title, "cancellable": cancellable}
-        self._send({**value, **({"message": message} if message else {}), "percentage": 0})
+        value |= {"message": message} if message else {}
+        self._send(value if percentage is None else {**value, "percentage": percentage})
 
     def report(self, message: str, percentage: int | None = None) -> None:
         """Show how far it is."""

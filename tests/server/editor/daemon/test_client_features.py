@@ -15,12 +15,14 @@ from lsp_server.editor.daemon.connection import new_server
 from lsp_server.editor.daemon.hub import Hub
 from lsp_server.editor.handlers import initialize
 from lsp_server.editor.protocol.capabilities import EDIT_COMMAND, offers_menu, server_capabilities
-from lsp_server.editor.protocol.client_features import ClientFeatures
+from lsp_server.editor.protocol.client_features import ClientFeatures, announce_null
 from lsp_server.editor.protocol.jsonrpc import make_converter
 from lsp_server.shared.settings import Settings
 
 DATA = Path(__file__).resolve().parents[3] / "data"
 CONVERTER = make_converter()
+CLIENTS: dict[str, Any] = json.loads((DATA / "clients.json").read_text())
+WITH_INLINE = {"lsp-mode", "lsp4ij", "copilot.el", "copilot.vim", "copilot.lua"}
 
 
 def features(params: dict[str, Any]) -> ClientFeatures:
@@ -110,7 +112,32 @@ def test_a_client_that_says_nothing_is_offered_the_menu() -> None:
     capabilities = server_capabilities(read, Settings())
     assert offers_menu(read, Settings())
     assert capabilities.completion_provider is not None
-    assert capabilities.inline_completion_provider is not None
+    assert capabilities.inline_completion_provider is None
+
+
+@pytest.mark.parametrize("name", sorted(CLIENTS))
+def test_each_client_is_offered_what_it_shows(name: str) -> None:
+    """vim-lsp takes any provider of inline completions as its own and loses text by it."""
+    params = json.loads(json.dumps(CLIENTS[name]))
+    announce_null(params)
+    read = features(params)
+    capabilities = server_capabilities(read, Settings())
+    assert (capabilities.inline_completion_provider is not None) == (name in WITH_INLINE)
+    assert capabilities.completion_provider is not None
+    assert "." in (capabilities.completion_provider.trigger_characters or [])
+    assert name not in ("copilot.vim", "copilot.lua") or read.encoding == "utf-16"
+
+
+def test_vim_lsp_is_never_offered_inline_completion() -> None:
+    params = {"clientInfo": {"name": "vim-lsp"}, "capabilities": profile("neovim")["capabilities"]}
+    assert server_capabilities(features(params), Settings()).inline_completion_provider is None
+
+
+@pytest.mark.parametrize("params", [None, 5, {}, {"capabilities": {"textDocument": []}}])
+def test_strange_capabilities_announce_nothing(params: Any) -> None:
+    before = json.dumps(params)
+    announce_null(params)
+    assert json.dumps(params) == before
 
 
 def test_the_clients_own_command_is_not_announced() -> None:
