@@ -27,8 +27,8 @@ def checked_text(
     strict: bool = True,
     around: str = "",
 ) -> str:
-    """The text that ``old`` becomes, which is the result's. ``language`` as in the protocol
-    (``python``). ``strict``: what is in doubt is refused, too, see ``doubt_about``. Raises
+    """Return the text of ``result`` that replaces ``old``. ``language`` as in the protocol
+    (``python``). With ``strict``, doubtful answers (see ``doubt_about``) are refused, too. Raises
     EditRefused with the reason."""
     if result.stopped_by == "cancelled":
         raise EditRefused("the edit was stopped")
@@ -46,15 +46,15 @@ def checked_text(
 
 
 def refuse_unparsed(old: str, new: str, language: str) -> None:
-    """Raises EditRefused where ``new`` does not parse and ``old`` did."""
+    """Raise EditRefused if ``new`` does not parse although ``old`` does."""
     if problem := new_problem(_as_parsed(old), _as_parsed(new), language):
         raise EditRefused(f"the model's answer does not parse ({problem}); edit again")
 
 
 def doubt_about(old: str, new: str, language: str, instruction: str, around: str = "") -> str:
-    """Why an answer may not be what was asked for: it does not parse where ``old`` did, changes
-    more than the instruction is about, or adds much of which ``around``, the text that ``old`` is
-    a part of, knows nothing. Empty for nothing."""
+    """Return the reason to doubt that ``new`` follows ``instruction``: it does not parse although
+    ``old`` did, it changes more than the instruction names, or it adds many words that ``around``,
+    the text that contains ``old``, lacks. Empty without a doubt."""
     before, after = _as_parsed(old), _as_parsed(new)
     if problem := new_problem(before, after, language):
         return f"the model's answer does not parse ({problem})"
@@ -82,10 +82,11 @@ _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
 def new_problem(old: str, new: str, language: str) -> str:
-    """Why ``new`` does not parse, when ``old`` did; empty otherwise, and for unknown languages.
+    """Return why ``new`` does not parse although ``old`` does; empty otherwise, and for unknown
+    languages.
 
-    Of languages without a parser here the brackets are counted: an answer that ends too early
-    leaves one open.
+    In languages without a parser here brackets are counted: an answer that ends too early leaves
+    one open.
     """
     problem_of = {"python": _python_problem, "json": _json_problem}.get(language)
     if language in _BRACKETED:

@@ -34,7 +34,7 @@ LONGEST_PARSED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class ActionContext:
-    """What the actions are about."""
+    """The range, and its diagnostics, that the client asks actions for."""
 
     document: Document
     range: types.Range
@@ -117,7 +117,7 @@ def _edits(
                 )
             ]
     if not withheld and not done and _wanted(where, types.CodeActionKind.QuickFix):
-        actions += [_fix(where, one) for one in where.diagnostics[:MAX_FIXES]]
+        actions += [_fix(where, diagnostic) for diagnostic in where.diagnostics[:MAX_FIXES]]
     return actions
 
 
@@ -179,8 +179,8 @@ def _fix(where: ActionContext, diagnostic: types.Diagnostic) -> types.CodeAction
 
 
 def _is_other_text(document: Document, line: int, comment: InstructionComment) -> bool:
-    """Whether what looks like a comment after code is none in its language: text in quotes, or an
-    operator."""
+    """Return True if ``comment``, which looks like one after code, is a string or an operator in
+    the language of ``document``."""
     if comment.alone:
         return False
     text = document.lines[line]
@@ -195,9 +195,9 @@ def _is_other_text(document: Document, line: int, comment: InstructionComment) -
 def _comments(where: ActionContext) -> list[types.CodeAction]:
     lines = where.document.lines
     first, last = max(0, where.range.start.line), min(where.range.end.line, len(lines) - 1)
-    found: list[types.CodeAction] = []
+    actions: list[types.CodeAction] = []
     if INSTRUCTION_MARK not in "".join(lines[first : last + 1]).lower():
-        return found
+        return actions
     for number in range(first, last + 1):
         comment = instruction_comment(lines[number])
         if comment is None or _is_other_text(where.document, number, comment):
@@ -206,5 +206,5 @@ def _comments(where: ActionContext) -> list[types.CodeAction]:
         if end is not None:
             span = types.Range(types.Position(number, 0), types.Position(end + 1, 0))
             title = f"Redraft: {comment.instruction[:60]}"
-            found.append(_ready_made(where, title, comment.instruction, span=span, comment=True))
-    return found
+            actions.append(_ready_made(where, title, comment.instruction, span=span, comment=True))
+    return actions

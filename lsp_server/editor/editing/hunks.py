@@ -19,19 +19,20 @@ CONTEXT = 3
 
 
 def minimal_hunks(old: str, new: str) -> list[TextEdit[int]]:
-    """Replacements in order that do not touch each other; ``apply_hunks`` gives exactly ``new``. No
-    hunk begins or ends between ``\\r`` and ``\\n``, or between a character and its marks."""
+    """Return replacements in order that do not touch each other; ``apply_hunks`` turns ``old`` into
+    ``new`` with them. No hunk begins or ends between ``\\r`` and ``\\n``, or between a character
+    and its combining marks."""
     hunks = []
     for start, end, text in _changed_lines(old, new):
-        left = _common_start(old[start:end], text)
-        right = _common_end(old[start + left : end], text[left:])
-        hunks.append(TextEdit(start + left, end - right, text[left : len(text) - right]))
+        head = _common_start(old[start:end], text)
+        right = _common_end(old[start + head : end], text[head:])
+        hunks.append(TextEdit(start + head, end - right, text[head : len(text) - right]))
     return [hunk for hunk in hunks if hunk.start != hunk.end or hunk.text]
 
 
 def line_by_line(old: str, hunk: TextEdit[int]) -> list[TextEdit[int]]:
-    """A hunk of several lines as one for each line that changes, where as many lines stay and each
-    keeps most of itself; else the hunk as it is."""
+    """Split ``hunk`` into one hunk for each changed line if the number of lines stays and each line
+    keeps most of its text; otherwise return it as it is."""
     newline = old.rfind("\n", 0, hunk.start) + 1
     start = max(newline, old.rfind("\r", newline, hunk.start) + 1)
     rest = _REST.match(old, hunk.end)
@@ -40,27 +41,27 @@ def line_by_line(old: str, hunk: TextEdit[int]) -> list[TextEdit[int]]:
     after = _lines(old[start : hunk.start] + hunk.text + old[hunk.end : end])
     if len(before) != len(after) or len(before) < 2:
         return [hunk]
-    found: list[TextEdit[int]] = []
-    place = start
+    edits: list[TextEdit[int]] = []
+    offset = start
     for line, new in zip(before, after, strict=True):
-        left = _common_start(line, new)
-        right = _common_end(line[left:], new[left:])
-        if 2 * (left + right) < max(len(line), len(new)):
+        head = _common_start(line, new)
+        right = _common_end(line[head:], new[head:])
+        if 2 * (head + right) < max(len(line), len(new)):
             return [hunk]
         if line != new:
-            text = new[left : len(new) - right]
-            found.append(TextEdit(place + left, place + len(line) - right, text))
-        place += len(line)
-    return found
+            text = new[head : len(new) - right]
+            edits.append(TextEdit(offset + head, offset + len(line) - right, text))
+        offset += len(line)
+    return edits
 
 
 def apply_hunks(old: str, hunks: list[TextEdit[int]]) -> str:
-    """The old text with the hunks put in."""
-    parts, place = [], 0
+    """Return ``old`` with ``hunks`` applied."""
+    pieces, offset = [], 0
     for hunk in hunks:
-        parts += [old[place : hunk.start], hunk.text]
-        place = hunk.end
-    return "".join([*parts, old[place:]])
+        pieces += [old[offset : hunk.start], hunk.text]
+        offset = hunk.end
+    return "".join([*pieces, old[offset:]])
 
 
 def unified_diff(old: str, new: str, path: str) -> str:
@@ -81,16 +82,16 @@ def unified_diff(old: str, new: str, path: str) -> str:
     return "".join(marked)
 
 
-def _grouped(found: list[Opcode]) -> Iterator[list[Opcode]]:
+def _grouped(changes: list[Opcode]) -> Iterator[list[Opcode]]:
     """The stretches that a hunk of a diff shows together: changes, and the lines around each. More
     equal lines between two changes part them."""
     group: list[Opcode] = []
-    for number, (kind, start, end, new_start, new_end) in enumerate(found):
+    for number, (kind, start, end, new_start, new_end) in enumerate(changes):
         if kind != "equal":
             group.append((kind, start, end, new_start, new_end))
             continue
         after = min(end - start, CONTEXT) if group else 0
-        before = min(end - start, CONTEXT) if number < len(found) - 1 else 0
+        before = min(end - start, CONTEXT) if number < len(changes) - 1 else 0
         if group and before and end - start <= 2 * CONTEXT:
             group.append((kind, start, end, new_start, new_end))
             continue
@@ -102,14 +103,14 @@ def _grouped(found: list[Opcode]) -> Iterator[list[Opcode]]:
 
 
 def _span(start: int, end: int) -> str:
-    """Lines as a unified diff counts them."""
+    """Return the range of lines in the notation of unified diffs."""
     count = end - start
     first = start + 1 if count else start
     return f"{first}" if count == 1 else f"{first},{count}"
 
 
 def _whole(mark: str, line: str) -> str:
-    """A line of a diff, which ends, whatever the line does."""
+    """Return ``line`` as a line of a diff behind ``mark``, with a line end in any case."""
     end = "" if line.endswith("\n") else "\n"
     missing = "" if line.endswith(("\n", "\r")) else "\\ No newline at end of file\n"
     return f"{mark}{line}{end}{missing}"
@@ -137,33 +138,33 @@ def _changed_lines(old: str, new: str) -> list[tuple[int, int, str]]:
     ]
 
 
-def _common_start(left: str, right: str) -> int:
-    """Length of what both begin with, ending at a border between characters of both."""
-    length, limit = 0, min(len(left), len(right))
+def _common_start(first: str, second: str) -> int:
+    """Return the length of the common prefix, which ends between two whole characters of both."""
+    length, limit = 0, min(len(first), len(second))
     step = limit
     while step:
-        if left.startswith(right[length : length + step], length) and length + step <= limit:
+        if first.startswith(second[length : length + step], length) and length + step <= limit:
             length += step
         else:
             step //= 2
-    while length and not (_is_border(left, length) and _is_border(right, length)):
+    while length and not (_is_border(first, length) and _is_border(second, length)):
         length -= 1
     return length
 
 
-def _common_end(left: str, right: str) -> int:
-    """Length of what both end with, beginning at a border between characters of both."""
-    length, limit = 0, min(len(left), len(right))
-    while length < limit and left[-1 - length] == right[-1 - length]:
+def _common_end(first: str, second: str) -> int:
+    """Return the length of the common suffix, which begins between two whole characters of both."""
+    length, limit = 0, min(len(first), len(second))
+    while length < limit and first[-1 - length] == second[-1 - length]:
         length += 1
     while length and not (
-        _is_border(left, len(left) - length) and _is_border(right, len(right) - length)
+        _is_border(first, len(first) - length) and _is_border(second, len(second) - length)
     ):
         length -= 1
     return length
 
 
-def _is_border(text: str, place: int) -> bool:
-    if place in (0, len(text)):
+def _is_border(text: str, offset: int) -> bool:
+    if offset in (0, len(text)):
         return True
-    return text[place - 1 : place + 1] != "\r\n" and not _MARK.match(text[place])
+    return text[offset - 1 : offset + 1] != "\r\n" and not _MARK.match(text[offset])

@@ -18,7 +18,7 @@ _COMMENT_WITH_INSTRUCTION = re.compile(
 )
 """A comment of any of the usual languages. Marks that also stand for other things begin a line."""
 _OPENING = "{[<%"
-"""What is in front of a comment's mark and belongs to it, as in ``{/* … */}``."""
+"""Characters before a comment's mark that belong to it, as in ``{/* … */}``."""
 _COMMENT = re.compile(r"\s*(?:#(?!\w)|//|--|;|/\*|<!--|%|\(\*|\{-|\*\s)")
 _GOES_ON = re.compile(
     r"[)\]}{]|(?:else|elif|elsif|elseif|except|finally|catch|rescue|ensure)\b|"
@@ -26,9 +26,9 @@ _GOES_ON = re.compile(
     r"(?:end\w*|fi|done|esac|until)\b(?!\s*(?:[-+*/%&|^:]?=|[.(\[]))",
     re.IGNORECASE,
 )
-"""How a line begins that belongs to the statement above, although it is indented no deeper."""
+"""Beginnings of lines that belong to the statement above, although indented no deeper."""
 LONGEST_LINE = 20_000
-"""Characters. A longer line is no place where a person writes an instruction."""
+"""Characters. Longer lines are not searched for instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +42,24 @@ class InstructionComment:
 
     @property
     def alone(self) -> bool:
-        """Whether the comment has a line of its own."""
+        """True if the comment has a line of its own."""
         return self.start == 0
 
 
 def instruction_comment(line: str) -> InstructionComment | None:
-    """The instruction in a line, if it ends in a comment that holds one."""
+    """Return the instruction in the comment that ends ``line``, None without one."""
     if len(line) > LONGEST_LINE:
         return None
-    found = _COMMENT_WITH_INSTRUCTION.search(line.rstrip("\r\n"))
-    if found is None:
+    match = _COMMENT_WITH_INSTRUCTION.search(line.rstrip("\r\n"))
+    if match is None:
         return None
-    code = line[: found.start()].rstrip()
-    return InstructionComment(found.group(1), len(code) if code.strip(_OPENING + " \t") else 0)
+    code = line[: match.start()].rstrip()
+    return InstructionComment(match.group(1), len(code) if code.strip(_OPENING + " \t") else 0)
 
 
 def comment_span(text: str) -> tuple[int, int]:
-    """Characters of the instruction comment on the first line of ``text``, with what goes away with
-    it: the end of a line of its own, else the blanks in front of it. Empty where there is none."""
+    """Return start and end of the instruction comment on the first line of ``text``, with the line
+    end of a line of its own, or else the blanks before it. Empty without one."""
     line = split_lines(text)[0]
     comment = instruction_comment(line)
     if comment is None:
@@ -68,26 +68,30 @@ def comment_span(text: str) -> tuple[int, int]:
 
 
 def without_span(hunks: list[TextEdit[int]], start: int, end: int) -> list[TextEdit[int]]:
-    """Changes of a text without its characters ``start`` to ``end``, as changes of the whole text,
-    which take those characters away."""
+    """Turn ``hunks`` of a text that lacks the characters ``start`` to ``end`` into hunks of the
+    whole text that delete those characters."""
     if start == end:
         return hunks
     cut = end - start
-    before = [one for one in hunks if one.end < start]
-    at = [one for one in hunks if one.start <= start <= one.end]
-    after = [replace(one, start=one.start + cut, end=one.end + cut)
-             for one in hunks if one.start > start]  # fmt: skip
-    first, last = min([start, *(one.start for one in at)]), max([start, *(one.end for one in at)])
-    text, note = "".join(one.text for one in at), "".join(one.note for one in at[:1])
+    before = [hunk for hunk in hunks if hunk.end < start]
+    touching = [hunk for hunk in hunks if hunk.start <= start <= hunk.end]
+    after = [replace(hunk, start=hunk.start + cut, end=hunk.end + cut)
+             for hunk in hunks if hunk.start > start]  # fmt: skip
+    first, last = (
+        min([start, *(hunk.start for hunk in touching)]),
+        max([start, *(hunk.end for hunk in touching)]),
+    )
+    text, note = (
+        "".join(hunk.text for hunk in touching),
+        "".join(hunk.note for hunk in touching[:1]),
+    )
     return [*before, TextEdit(first, last + cut, text, note), *after]
 
 
 def block_of(lines: list[str], number: int, comment: InstructionComment) -> int | None:
-    """The last line of the statement that the comment on line ``number`` is about.
-
-    That is the statement that it follows, else the one below it, with everything indented
-    under it. None where there is none.
-    """
+    """Return the last line of the statement that the comment on line ``number`` belongs to: the one
+    before it on its line, else the one below it, with the lines indented under it. None without a
+    statement."""
     first = number
     if comment.alone:
         first += 1
@@ -96,18 +100,18 @@ def block_of(lines: list[str], number: int, comment: InstructionComment) -> int 
         if first == len(lines):
             return None
     depth, last = _depth(lines[first]), first
-    for place in range(first + 1, len(lines)):
-        line = lines[place]
+    for index in range(first + 1, len(lines)):
+        line = lines[index]
         if not line.strip():
             continue
         if _depth(line) < depth or (_depth(line) == depth and not _goes_on(lines[last], line)):
             break
-        last = place
+        last = index
     return last
 
 
 def _goes_on(before: str, line: str) -> bool:
-    """Whether a line at a statement's own depth belongs to it."""
+    """Return True if ``line``, which is as deep as its statement, belongs to it."""
     above = before.lstrip()
     if _depth(before) == _depth(line) and (above.startswith("@") or _COMMENT.match(above)):
         return True

@@ -44,11 +44,11 @@ def edit_request(server: RedraftServer, params: Any) -> EditRequest:
         raise EditRefused("the edit's range must have a start and an end") from None
     encoding = server.features.encoding
     start, end = sorted(document.position(line, units, encoding) for line, units in ends)
-    place = server.folders.place(document.uri)
+    workspace_path = server.folders.place(document.uri)
     return EditRequest(
         document=document,
-        path=place.path,
-        workspace=place.folder,
+        path=workspace_path.path,
+        workspace=workspace_path.folder,
         start=start,
         end=end,
         instruction=str(params.get("instruction", "")),
@@ -60,7 +60,7 @@ def edit_request(server: RedraftServer, params: Any) -> EditRequest:
 
 
 def workspace_edit(server: RedraftServer, document: Document, edit: EditResult) -> dict[str, Any]:
-    """The edit in the form that the client takes; versioned where it can be."""
+    """Return ``edit`` as a WorkspaceEdit, versioned if the client supports that."""
     edits: list[dict[str, Any]] = [
         {"range": _json(lsp_range(server, document, change.start, change.end)),
          "newText": change.text}
@@ -71,8 +71,8 @@ def workspace_edit(server: RedraftServer, document: Document, edit: EditResult) 
     identifier = {"uri": document.uri, "version": edit.version}
     workspace: dict[str, Any] = {"documentChanges": [{"textDocument": identifier, "edits": edits}]}
     if server.features.change_annotations:
-        for one, change in zip(edits, edit.changes, strict=True):
-            one["annotationId"] = change.note or PLAIN
+        for text_edit, change in zip(edits, edit.changes, strict=True):
+            text_edit["annotationId"] = change.note or PLAIN
         notes = {change.note for change in edit.changes if change.note}
         workspace["changeAnnotations"] = {PLAIN: {"label": LABEL, "needsConfirmation": False}} | {
             note: {"label": f"{LABEL}: {note}", "needsConfirmation": True} for note in sorted(notes)
@@ -108,7 +108,7 @@ def refuse_nothing(edit: EditResult) -> None:
 
 
 def statistics(result: JobResult) -> dict[str, Any]:
-    """What generated text cost and where it came from. Times in seconds."""
+    """Return tokens, forwards, seconds and draft sources of a generated text."""
     return {
         "tokens": result.tokens,
         "forwards": result.forwards,

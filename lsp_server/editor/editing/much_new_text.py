@@ -1,4 +1,4 @@
-"""Whether an answer has far more than was selected, of which nothing was known before."""
+"""A check for answers that bring far more text than was selected, most of it new."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 
 MOST_TIMES, MOST_LINES = 3, 5
-"""An answer of more than so many times as many lines, and so many more, is long."""
+"""An answer with more than MOST_TIMES times the selected lines plus MOST_LINES is long."""
 KNOWN_SHARE = 0.5
-"""Of the words of what it adds; with fewer it is from nowhere."""
+"""The least share of added words that must be known."""
 _ASKS_FOR_MORE = re.compile(
     r"\b(?:write|implement|generate|create|complete|finish|tests?|examples?|document|expand|"
     r"unroll|inline|explain|"
@@ -18,16 +18,16 @@ _ASKS_FOR_MORE = re.compile(
 
 
 def brings_much_new_text(old: str, new: str, instruction: str, around: str) -> bool:
-    """Whether ``new`` has many times the lines of ``old``, mostly of words that are neither in
-    ``around``, which is the text that ``old`` is a part of, nor in the instruction, which does not
-    ask for more, either."""
+    """Return True if ``new`` has many times the lines of ``old``, and most of its new words stand
+    neither in ``around``, the text that contains ``old``, nor in ``instruction``. An instruction
+    that asks for more text allows it."""
     before, after = _lines(old), _lines(new)
     if len(after) <= MOST_TIMES * len(before) + MOST_LINES or _ASKS_FOR_MORE.search(instruction):
         return False
     stays = set(before)
     added = set(_words(line for line in after if line not in stays))
-    known = added & set(_words([old, instruction, around]))
-    return len(known) < KNOWN_SHARE * len(added)
+    known_words = added & set(_words([old, instruction, around]))
+    return len(known_words) < KNOWN_SHARE * len(added)
 
 
 def _lines(text: str) -> list[str]:

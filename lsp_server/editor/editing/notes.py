@@ -16,10 +16,13 @@ NOT_IN_INSTRUCTION = "not part of the instruction"
 def noted_hunks(
     old: str, new: str, instruction: str, language: str, around: str = ""
 ) -> list[TextEdit[int]]:
-    """What turns ``old`` into ``new``, with notes. ``around``: the text that ``old`` is a part
-    of."""
-    hunks = [one for hunk in minimal_hunks(old, new) for one in line_by_line(old, hunk)]
-    return [replace(one, note=_note(old, one, instruction, language, around)) for one in hunks]
+    """Return the hunks that turn ``old`` into ``new``, with notes. ``around``: the text that
+    contains ``old``."""
+    hunks = [line_hunk for hunk in minimal_hunks(old, new) for line_hunk in line_by_line(old, hunk)]
+    return [
+        replace(line_hunk, note=_note(old, line_hunk, instruction, language, around))
+        for line_hunk in hunks
+    ]
 
 
 def _note(old: str, hunk: TextEdit[int], instruction: str, language: str, around: str) -> str:

@@ -36,12 +36,12 @@ LONGEST_TITLE = 60
 def presets_for(
     language: str, own: Sequence[str], done: Collection[str] = (), code: str = ""
 ) -> list[Preset]:
-    """What to offer in a language: the user's ``own`` instructions, then those of ours that are
-    ``done`` by the model, all where nothing is said of it, and that fit the selected ``code``."""
+    """Return the presets to offer in ``language``: the user's ``own`` instructions, then ours that
+    fit the selected ``code`` and that the model handles (``done``; empty: all)."""
     mine = [
         Preset(text.strip(), title=text.strip()[:LONGEST_TITLE]) for text in own if text.strip()
     ]
     selected = SelectedPython.of(code) if language == "python" else None
-    ours = (one for one in PRESETS if not one.languages or language in one.languages)
-    fitting = (one for one in ours if selected is None or one.fits(selected))
-    return [*mine, *(one for one in fitting if not done or one.instruction in done)]
+    ours = (preset for preset in PRESETS if not preset.languages or language in preset.languages)
+    fitting = (preset for preset in ours if selected is None or preset.fits(selected))
+    return [*mine, *(preset for preset in fitting if not done or preset.instruction in done)]

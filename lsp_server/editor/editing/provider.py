@@ -50,7 +50,7 @@ MAX_INSTRUCTION_CHARACTERS = 4_000
 
 @dataclass(slots=True)
 class EditRequest:
-    """What to rewrite, and how."""
+    """The lines to rewrite and the instruction for them."""
 
     document: Document
     path: str
@@ -62,7 +62,7 @@ class EditRequest:
     with_comment: bool = False
     """The first line ends in the instruction itself, as a comment, which goes away."""
     withheld: str = ""
-    """Why the document holds secrets: then the model is told nothing but the selection."""
+    """The reason to treat the document as secret: the model then reads the selection alone."""
     secret: bool = False
     """The document seems to hold secrets, allowed by the user or not."""
 
@@ -77,13 +77,13 @@ class EditResult:
     """The region's new text."""
     diff: str
     warning: str
-    """What the user should know before accepting; empty for nothing."""
+    """A sentence that the user should read before accepting; may be empty."""
     result: JobResult = field(repr=False)
 
 
 @dataclass(slots=True)
 class PendingEdit:
-    """An edit under way: what the model is asked, and where its text will go."""
+    """An edit under way: the job of the model and the region that its text replaces."""
 
     request: EditRequest
     job: EditJob
@@ -124,7 +124,7 @@ class EditProvider:
         functions: FunctionProcess | None = None,
         what_helps: Help = _no_help,
     ) -> None:
-        """``functions``: where renames in larger texts are computed; without it, here."""
+        """``functions`` computes renames in larger texts; without it they are computed here."""
         self._functions = functions
         self._what_helps = what_helps
         self._client = client
@@ -139,17 +139,17 @@ class EditProvider:
 
     @contextmanager
     def begin(self, request: EditRequest) -> Iterator[PendingEdit]:
-        """Fix what is to be edited, before anything is awaited, and follow it from then on. Raises
-        EditRefused."""
+        """Record the region that ``request`` edits, before anything is awaited, and follow it until
+        the context ends. Raises EditRefused."""
         document = request.document
         start, end = whole_lines(document, request.start, request.end)
         selection = document.between(start, end)
         comment = comment_span(selection) if request.with_comment else (0, 0)
         code = selection[: comment[0]] + selection[comment[1] :]
         job = self._job(request, code, start, end)
-        text, at = document.text, document.offset(start)
-        text = text[:at] + code + text[at + len(selection) :]
-        where = EditedPart(text, at, at + len(code), document.language, request.path)
+        text, offset = document.text, document.offset(start)
+        text = text[:offset] + code + text[offset + len(selection) :]
+        where = EditedPart(text, offset, offset + len(code), document.language, request.path)
         pending = PendingEdit(request, job, TrackedRegion(start, end), selection, comment, where)
         regions = self._regions.setdefault(document.uri, [])
         regions.append(pending.region)
@@ -196,10 +196,10 @@ class EditProvider:
         return edit
 
     async def _with_help(self, message: str) -> str:
-        """A message about a model's answer, and what would help."""
+        """Return ``message`` about a model's answer, followed by advice if there is any."""
         status = self._engine().status
-        found = "" if status.server else await self._what_helps(status.model)
-        return f"{message}. {found[:1].upper()}{found[1:]}" if found else message
+        advice = "" if status.server else await self._what_helps(status.model)
+        return f"{message}. {advice[:1].upper()}{advice[1:]}" if advice else message
 
     async def edit(self, request: EditRequest, on_text: OnText | None = None) -> EditResult:
         """Begin and finish an edit."""
@@ -267,8 +267,8 @@ class EditProvider:
         return result
 
     def _is_default(self) -> bool:
-        """Whether the default model answers. It is small: what does not parse is all that it makes
-        of some edits."""
+        """Return True if the default model answers. It is small, and some of its answers do not
+        parse."""
         return PurePath(self._engine().status.model).name == DEFAULT_FILE
 
     def _fitted(self, pending: PendingEdit, result: JobResult) -> EditResult:
@@ -276,37 +276,37 @@ class EditProvider:
         language, instruction = document.language, job.instruction
         before, base = document.text, document.offset(pending.region.start)
         if pending.renamed is not None:
-            wanted = result.text
+            new_code = result.text
             where = EditedPart(before, base, base + len(pending.code), language)
             doubt = doubt_about_rename(pending.renamed, where)
         else:
-            wanted = checked_text(job.selection, result, language, instruction, strict=False)
+            new_code = checked_text(job.selection, result, language, instruction, strict=False)
             if self._is_default() or asks_for_rename(instruction, job.selection):
-                refuse_unparsed(job.selection, wanted, language)
-            doubt = doubt_about(job.selection, wanted, language, instruction, before)
-        after = before[:base] + wanted + before[base + len(pending.selection) :]
+                refuse_unparsed(job.selection, new_code, language)
+            doubt = doubt_about(job.selection, new_code, language, instruction, before)
+        after = before[:base] + new_code + before[base + len(pending.selection) :]
         return EditResult(
             version=document.version,
-            changes=self._changes(pending, wanted),
-            text=wanted,
+            changes=self._changes(pending, new_code),
+            text=new_code,
             diff=unified_diff(before, after, job.path),
-            warning="; ".join(filter(None, [hidden_warning(pending.selection, wanted), doubt])),
+            warning="; ".join(filter(None, [hidden_warning(pending.selection, new_code), doubt])),
             result=result,
         )
 
     @staticmethod
-    def _changes(pending: PendingEdit, wanted: str) -> list[TextEdit[Position]]:
-        """What turns the selection into the text that was asked for, with notes. Nothing changes
-        where the code stays as it is: the instruction then stays, too."""
+    def _changes(pending: PendingEdit, new_code: str) -> list[TextEdit[Position]]:
+        """Return the noted hunks that turn the selection into ``new_code``. If the code stays as it
+        is, nothing changes, and an instruction comment stays, too."""
         document, code = pending.request.document, pending.code
-        if wanted == code:
+        if new_code == code:
             return []
         base = document.offset(pending.region.start)
         if pending.renamed is not None:
             noted = pending.renamed
         else:
             instruction = pending.job.instruction
-            noted = noted_hunks(code, wanted, instruction, document.language, document.text)
+            noted = noted_hunks(code, new_code, instruction, document.language, document.text)
         return [
             TextEdit(
                 document.position_at(base + hunk.start),
@@ -318,8 +318,8 @@ class EditProvider:
         ]
 
     def prefill(self, request: EditRequest) -> None:
-        """The user is typing an instruction: compute what is known of the prompt. Not of a document
-        that is held back: no edit of it was asked for yet."""
+        """Compute the known beginning of the prompt while the user types an instruction. A withheld
+        document is left alone: the user has not asked for an edit of it yet."""
         if request.withheld:
             return
         start, end = whole_lines(request.document, request.start, request.end)

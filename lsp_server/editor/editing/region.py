@@ -15,30 +15,30 @@ class TrackedRegion:
         self.touched = False
 
     def follow(self, edit: TextEdit[Position]) -> None:
-        """The document changed."""
+        """Move with ``edit`` of the document, or note that it touches the region."""
         if edit.end <= self.start and edit.start < self.start:
             self.start, self.end = _moved(self.start, edit), _moved(self.end, edit)
         elif edit.start < self.end or (edit.start == self.end == self.start):
             self.touched = True
 
     def take_in(self, edit: TextEdit[Position]) -> None:
-        """The document changed inside of it, and that is meant: it ends where its text now does."""
+        """Grow or shrink with ``edit``, which belongs to the region."""
         self.end = _moved(self.end, edit)
 
 
-def _moved(place: Position, edit: TextEdit[Position]) -> Position:
-    """``place``, which is not before the edit's end, after the edit."""
+def _moved(position: Position, edit: TextEdit[Position]) -> Position:
+    """Return ``position``, which is not before the end of ``edit``, as it is after the edit."""
     lines = split_lines(edit.text)
-    line = place.line + len(lines) - 1 - (edit.end.line - edit.start.line)
-    if place.line != edit.end.line:
-        return Position(line, place.column)
+    line = position.line + len(lines) - 1 - (edit.end.line - edit.start.line)
+    if position.line != edit.end.line:
+        return Position(line, position.column)
     start = edit.start.column if len(lines) == 1 else 0
-    return Position(line, start + len(lines[-1]) + place.column - edit.end.column)
+    return Position(line, start + len(lines[-1]) + position.column - edit.end.column)
 
 
 def whole_lines(document: Document, start: Position, end: Position) -> tuple[Position, Position]:
-    """The range widened to whole lines, without the end of the last one. A selection that ends at
-    the start of a line does not mean that line."""
+    """Widen the range from ``start`` to ``end`` to whole lines, without the last line end. A
+    selection that ends at the start of a line excludes that line."""
     last = end.line
     if last > start.line and end.column == 0:
         last -= 1

@@ -83,27 +83,27 @@ class RenameWording:
     comments: bool = False
     strings: bool = False
     kind: str = ""
-    """What the instruction calls it: ``parameter``, ``field``; empty where it does not."""
+    """The instruction's word for the renamed thing: ``parameter``, ``field``; may be empty."""
 
     @property
     def is_of_variable(self) -> bool:
-        """Whether a variable of a scope is meant."""
+        """True if the instruction means a variable of a scope."""
         return re.fullmatch(_VARIABLES, self.kind, re.IGNORECASE) is not None
 
     @property
     def is_of_member(self) -> bool:
-        """Whether what is meant belongs to something else."""
+        """True if the instruction means a member of something else."""
         return re.fullmatch(_MEMBERS, self.kind, re.IGNORECASE) is not None
 
 
 def asks_for_rename(instruction: str, selection: str) -> bool:
-    """Whether an instruction asks for a rename, to a name or in other words."""
+    """Return True if ``instruction`` asks for a rename, to a name or in other words."""
     wording = rename_wording(instruction, selection) or plain_rename(instruction)
     return wording is not None
 
 
 def rename_wording(instruction: str, selection: str) -> RenameWording | None:
-    """What an instruction asks to be renamed; None where it is about something else."""
+    """Return the rename that ``instruction`` asks for; None if it asks for something else."""
     code, comments, strings = _places(instruction)
     names: list[str] = []
 
@@ -114,36 +114,39 @@ def rename_wording(instruction: str, selection: str) -> RenameWording | None:
         return f"{_STAND_IN}{len(names) - 1}"
 
     plain = _WORD.sub(stand_in, code)
-    found = _recognised(plain, selection)
-    if found is None:
+    recognised = _recognised(plain, selection)
+    if recognised is None:
         return None
-    old, new = (_as_written(_named(name, names), code) for name in found[:2])
+    old, new = (_as_written(_named(name, names), code) for name in recognised[:2])
     stands = re.search(rf"(?<!\w){re.escape(old)}(?!\w)", selection)
     if stands is None and not _RENAME.fullmatch(code.strip()):
         # "Use tabs instead of spaces" is a rename only where such names are.
         return None
-    return RenameWording(old, new, found[2], comments, strings, _kind(code, old))
+    return RenameWording(old, new, recognised[2], comments, strings, _kind(code, old))
 
 
 def _recognised(instruction: str, selection: str) -> tuple[str, str, str] | None:
-    """Old name, new name and the function that is meant, by the wording that leaves least open."""
+    """Return old name, new name and the function that the instruction names, by the wording that
+    leaves least open."""
     text = " ".join(instruction.split())
     if not text or len(text) > LONGEST:
         return None
     defined = _DEFINED.findall(selection)
     for reading, within in _readings(text, {name for _, name in defined}):
-        found = (wording.fullmatch(reading) for wording in _WORDINGS)
+        matches = (wording.fullmatch(reading) for wording in _WORDINGS)
         renames = [
-            (one.groupdict().get("old") or _outermost(defined), one["new"]) for one in found if one
+            (rename.groupdict().get("old") or _outermost(defined), rename["new"])
+            for rename in matches
+            if rename
         ]
-        sensible = [one for one in renames if _makes_sense(*one, reading)]
+        sensible = [rename for rename in renames if _makes_sense(*rename, reading)]
         if sensible:
-            return *min(sensible, key=lambda one: len(one[0]) + len(one[1])), within
+            return *min(sensible, key=lambda rename: len(rename[0]) + len(rename[1])), within
     return None
 
 
 def _readings(text: str, defined: set[str]) -> Iterator[tuple[str, str]]:
-    """The instruction without what only decorates it, and the function that it names."""
+    """Yield the instruction without polite words, and the function that it names."""
     bare = text.rstrip(" .!?")
     core = _POLITE.sub("", bare, count=1) if _POLITE.match(bare) else bare
     core = core[:1].lower() + core[1:]
@@ -168,26 +171,27 @@ def _makes_sense(old: str, new: str, text: str) -> bool:
 
 
 def plain_rename(instruction: str) -> RenameWording | None:
-    """What an instruction that begins as a rename does has where the names are expected, be it
-    names or not; None for others."""
+    """Return the words that an instruction in the form of a rename has in the positions of the two
+    names, valid names or not; None for other instructions."""
     code, comments, strings = _places(instruction)
-    found = _RENAME.fullmatch(code.strip())
-    if found is None:
+    match = _RENAME.fullmatch(code.strip())
+    if match is None:
         return None
-    old, new = (found[which].strip("`'\"") for which in ("old", "new"))
+    old, new = (match[which].strip("`'\"") for which in ("old", "new"))
     kind = _kind(code, old)
-    return RenameWording(old, new, found["within"] or "", comments, strings, kind)
+    return RenameWording(old, new, match["within"] or "", comments, strings, kind)
 
 
 def _kind(instruction: str, old: str) -> str:
-    """The word for what has the old name, right before it."""
+    """Return the word right before ``old`` that says what it is, such as ``parameter``."""
     named = rf"\b({_KIND})(?:'s name)?(?: from)?\s+[`'\"]?{re.escape(old)}(?!\w)"
-    found = re.search(named, instruction, re.IGNORECASE)
-    return found[1] if found else ""
+    match = re.search(named, instruction, re.IGNORECASE)
+    return match[1] if match else ""
 
 
 def with_sigils_of(wording: RenameWording, language: str) -> RenameWording:
-    """The names as a language's syntax has them: a sigil (``$name``) is no part of the name."""
+    """Return ``wording`` with names as the language's syntax tree has them, without sigils
+    (``$name``)."""
     sigils = "$" if language in {"php", "perl", "shellscript", "bash", "powershell"} else "@:#"
     if wording.old.startswith("@"):
         wording = replace(wording, kind="field")
@@ -195,16 +199,17 @@ def with_sigils_of(wording: RenameWording, language: str) -> RenameWording:
 
 
 def _places(instruction: str) -> tuple[str, bool, bool]:
-    """The instruction without what it says about comments and strings; whether each is meant."""
-    found = _PLACES.search(instruction)
+    """Return the instruction without its words about comments and strings, and whether the rename
+    includes comments and strings."""
+    match = _PLACES.search(instruction)
     everywhere = _EVERYWHERE.search(instruction) is not None
-    if found is None:
+    if match is None:
         return instruction, everywhere, everywhere
-    code = instruction[: found.start()] + instruction[found.end() :]
-    parts = found["parts"].lower()
-    if found["no"]:
-        return code, everywhere and "comment" not in parts, everywhere and "string" not in parts
-    return code, everywhere or "comment" in parts, everywhere or "string" in parts
+    code = instruction[: match.start()] + instruction[match.end() :]
+    named = match["parts"].lower()
+    if match["no"]:
+        return code, everywhere and "comment" not in named, everywhere and "string" not in named
+    return code, everywhere or "comment" in named, everywhere or "string" in named
 
 
 def _named(slot: str, names: list[str]) -> str:
@@ -212,7 +217,7 @@ def _named(slot: str, names: list[str]) -> str:
 
 
 def _as_written(name: str, instruction: str) -> str:
-    """A name as the instruction spells it: the first letter of a sentence counts, too."""
-    spelt = [found.group() for found in _WORD.finditer(instruction)]
+    """Return ``name`` as the instruction spells it."""
+    spelt = [match.group() for match in _WORD.finditer(instruction)]
     same = [word for word in spelt if word.lower() == name.lower()]
     return name if name in spelt or not same else same[0]

@@ -1,5 +1,6 @@
-"""Exact renames by the syntax tree; whole words in marked text and prose. What cannot be told apart
-is refused with its line or marked; so is a new name that exists already, or cannot be a name."""
+"""Exact renames by the syntax tree, and of whole words in marked text and prose. Ambiguous
+occurrences are refused with their line, or marked; so is a new name that exists already, or cannot
+be a name."""
 
 from __future__ import annotations
 
@@ -30,12 +31,12 @@ _NAME = re.compile(r"[^\W\d][\w$]*")
 _NAME_OF_MARKUP = re.compile(r"[^\W\d][\w$]*(?:[-.:][\w$]+)*")
 """Elements, classes and words of prose may have hyphens in them."""
 MAY_BE_ANOTHER = "may be another one of that name"
-"""The note of what is renamed if the user says so."""
+"""The note of hunks that are applied only if the user confirms them."""
 
 
 @dataclass(frozen=True, slots=True)
 class EditedPart:
-    """A document and the part of it that an edit is about."""
+    """A document and the range of it that an edit may change."""
 
     text: str
     start: int
@@ -45,20 +46,20 @@ class EditedPart:
 
     @property
     def code(self) -> str:
-        """The part."""
+        """The text of the range."""
         return self.text[self.start : self.end]
 
     def line(self, offset: int) -> int:
-        """The number of the line that holds a character of the document, from 1."""
+        """Return the number of the line, from 1, that holds the character at ``offset``."""
         return len(_LINE_END.findall(self.text, 0, offset)) + 1
 
 
 def rename_changes(instruction: str, where: EditedPart) -> list[TextEdit[int]] | None:
-    """The changes of the part that an instruction's rename makes; None where it asks for another.
+    """Return the hunks of the rename that ``instruction`` asks for; None if it asks for something
+    else, or for words that are not names, which are left to the model.
 
-    What is renamed must be a name; other words are left to the model. What may be another thing of
-    that name has a note. Raises EditRefused where the rename makes no sense, as where the new name
-    exists in the scope, and where the name has several meanings.
+    Occurrences that may be another thing of that name have a note. Raises EditRefused if the new
+    name exists in the scope, or the old one has several meanings.
     """
     wording = rename_wording(instruction, re.sub(r"\r\n?", "\n", where.code))
     if wording is None:
@@ -70,8 +71,8 @@ def rename_changes(instruction: str, where: EditedPart) -> list[TextEdit[int]] |
     hyphens = tree is not None and tree.grammar in MARKUP
     if tree is not None and _is_read_by_words(wording.old, where, tree):
         tree = None
-    known = _NAME if tree else _NAME_OF_MARKUP
-    if not all(known.fullmatch(name.lstrip("$@#:")) for name in (wording.old, wording.new)):
+    name_pattern = _NAME if tree else _NAME_OF_MARKUP
+    if not all(name_pattern.fullmatch(name.lstrip("$@#:")) for name in (wording.old, wording.new)):
         return None
     if wording.old == wording.new:
         raise EditRefused(f"{wording.old[:40]} has that name already; nothing changes")
@@ -81,10 +82,16 @@ def rename_changes(instruction: str, where: EditedPart) -> list[TextEdit[int]] |
     else:
         code = _references(wording, where, tree)
         marked = _marked(code)
-        hunks = [_hunk(one, wording, where, is_marked=one in marked) for one in code]
+        hunks = [
+            _hunk(reference, wording, where, is_marked=reference in marked) for reference in code
+        ]
         beside = _places_beside_code(wording, where, tree, in_text=not code)
         known_starts = {hunk.start for hunk in hunks}
-        hunks += [one for one in _hunks(beside, wording, where) if one.start not in known_starts]
+        hunks += [
+            reference
+            for reference in _hunks(beside, wording, where)
+            if reference.start not in known_starts
+        ]
         hunks.sort(key=lambda hunk: hunk.start)
     if not hunks:
         raise EditRefused(f"there is no name {wording.old[:40]} in the selected lines")
@@ -95,8 +102,8 @@ def rename_changes(instruction: str, where: EditedPart) -> list[TextEdit[int]] |
 
 
 def doubt_about_rename(hunks: list[TextEdit[int]], where: EditedPart) -> str:
-    """What to look at: lines with notes; empty for nothing."""
-    lines = dict.fromkeys(where.line(where.start + one.start) for one in hunks if one.note)
+    """Return a sentence that names the lines of hunks with notes; empty without any."""
+    lines = dict.fromkeys(where.line(where.start + hunk.start) for hunk in hunks if hunk.note)
     if not lines:
         return ""
     named = ", ".join(map(str, list(lines)[:5])) + (", …" if len(lines) > 5 else "")
@@ -104,11 +111,11 @@ def doubt_about_rename(hunks: list[TextEdit[int]], where: EditedPart) -> str:
 
 
 def _hunk(
-    one: Reference, wording: RenameWording, where: EditedPart, *, is_marked: bool
+    reference: Reference, wording: RenameWording, where: EditedPart, *, is_marked: bool
 ) -> TextEdit[int]:
-    start, end = one.span
+    start, end = reference.span
     note = MAY_BE_ANOTHER if is_marked else ""
-    return TextEdit(start - where.start, end - where.start, one.written(wording.new), note)
+    return TextEdit(start - where.start, end - where.start, reference.written(wording.new), note)
 
 
 def _hunks(spans: list[Span], wording: RenameWording, where: EditedPart) -> list[TextEdit[int]]:
@@ -116,8 +123,8 @@ def _hunks(spans: list[Span], wording: RenameWording, where: EditedPart) -> list
 
 
 def _is_read_by_words(name: str, where: EditedPart, tree: SyntaxTree) -> bool:
-    """Whether a rename is about the words of the part: it is prose, or it is marked text, data or
-    comments, and no identifier in it has that name."""
+    """Return True if words are renamed instead of identifiers: the range is prose, or it is marked
+    text, data or comments without an identifier ``name``."""
     if tree.grammar in PROSE:
         return True
     if tree.identifiers(name, where.start, where.end):
@@ -128,15 +135,15 @@ def _is_read_by_words(name: str, where: EditedPart, tree: SyntaxTree) -> bool:
 def _places_beside_code(
     wording: RenameWording, where: EditedPart, tree: SyntaxTree, *, in_text: bool
 ) -> list[Span]:
-    """Where the name occurs in comments, strings and text, as far as they are meant. in_text: text
-    between tags is meant."""
+    """Return the spans of the name in comments and strings if the instruction includes them, and
+    with ``in_text`` in the text between tags."""
     is_meant = {
         Role.COMMENT: wording.comments, Role.STRING: wording.strings, Role.TEXT: in_text
     }  # fmt: skip
-    meant = {role for role, does in is_meant.items() if does}
-    if not meant:
+    roles = {role for role, does in is_meant.items() if does}
+    if not roles:
         return []
-    pieces = [one for one in tree.pieces(where.start, where.end) if one.role in meant]
+    pieces = [one for one in tree.pieces(where.start, where.end) if one.role in roles]
     starts = [piece.start for piece in pieces]
     return [
         span
@@ -146,47 +153,59 @@ def _places_beside_code(
 
 
 def _words(name: str, where: EditedPart, *, hyphens: bool = False) -> list[Span]:
-    before, behind = (r"(?<!\w-)", r"(?!-\w)") if hyphens else ("", "")
-    word = re.compile(rf"(?<![\w$]){before}{re.escape(name)}(?![\w$]){behind}")
-    return [found.span() for found in word.finditer(where.text, where.start, where.end)]
+    before, after = (r"(?<!\w-)", r"(?!-\w)") if hyphens else ("", "")
+    word = re.compile(rf"(?<![\w$]){before}{re.escape(name)}(?![\w$]){after}")
+    return [match.span() for match in word.finditer(where.text, where.start, where.end)]
 
 
 # What is meant
 
 
 def _references(wording: RenameWording, where: EditedPart, tree: SyntaxTree) -> list[Reference]:
-    """The occurrences in the part that are renamed, in order. Raises EditRefused where it is not
-    clear what is meant."""
+    """Return the references in the range that are renamed, in order. Raises EditRefused if the
+    instruction is ambiguous."""
     names = references(tree, wording.old)
-    inside = [one for one in names if where.start <= one.span[0] and one.span[1] <= where.end]
-    _refuse_unread(tree, wording.old, [(one.start, one.end) for one in inside], where)
+    inside = [
+        reference
+        for reference in names
+        if where.start <= reference.span[0] and reference.span[1] <= where.end
+    ]
+    _refuse_unread(
+        tree, wording.old, [(reference.start, reference.end) for reference in inside], where
+    )
     if wording.within:
         scope = function_named(tree, wording.within, where.start, where.end)
         if scope is None:
             raise EditRefused(f"there is no function {wording.within[:40]} in the selected lines")
-        inside = [one for one in inside if scope.start <= one.start < scope.end]
+        inside = [reference for reference in inside if scope.start <= reference.start < scope.end]
     chosen = _chosen(wording, inside, where)
-    meant = {one.scope for one in chosen if one.scope is not None}
-    keys = [one for one in inside if one.use is NameUse.KEY and one.scope in meant]
-    for one in names:
-        is_same = one.scope is None or one.scope in meant
-        if one.use is NameUse.FOREIGN and is_same and chosen[0].use is NameUse.VARIABLE:
+    scopes = {reference.scope for reference in chosen if reference.scope is not None}
+    keys = [
+        reference
+        for reference in inside
+        if reference.use is NameUse.KEY and reference.scope in scopes
+    ]
+    for reference in names:
+        is_same = reference.scope is None or reference.scope in scopes
+        if reference.use is NameUse.FOREIGN and is_same and chosen[0].use is NameUse.VARIABLE:
             raise EditRefused(
-                f"line {where.line(one.start)} takes {wording.old} as it is called elsewhere and "
-                "cannot call it otherwise; change that line first"
+                f"line {where.line(reference.start)} takes {wording.old} as it is called elsewhere "
+                "and cannot call it otherwise; change that line first"
             )
-    return sorted({*chosen, *keys}, key=lambda one: one.start)
+    return sorted({*chosen, *keys}, key=lambda reference: reference.start)
 
 
 def _chosen(wording: RenameWording, names: list[Reference], where: EditedPart) -> list[Reference]:
-    """The variables of the name, or where there are none, the members and keys; what the
-    instruction says decides where there are both."""
-    variables = [one for one in names if one.use is NameUse.VARIABLE]
-    members = [one for one in names if one.use in (NameUse.MEMBER, NameUse.KEY)]
+    """Return the variables of that name or, without any, the members and keys. If there are both,
+    the instruction's wording decides; raises EditRefused if it does not."""
+    variables = [reference for reference in names if reference.use is NameUse.VARIABLE]
+    members = [reference for reference in names if reference.use in (NameUse.MEMBER, NameUse.KEY)]
     if wording.is_of_member and members:
         return members
-    declared = [one for one in members if one.declares or one.receiver is None]
-    declared = [one for one in declared if one.use is NameUse.MEMBER]
+    declared = [
+        reference for reference in members if reference.declares or reference.receiver is None
+    ]
+    declared = [reference for reference in declared if reference.use is NameUse.MEMBER]
     if not variables or not declared or wording.is_of_variable:
         return variables or members
     name, first, second = wording.old, variables[0].start, declared[0].start
@@ -197,23 +216,33 @@ def _chosen(wording: RenameWording, names: list[Reference], where: EditedPart) -
 
 
 def _marked(chosen: list[Reference]) -> set[Reference]:
-    """The members of which it cannot be told whether they are those that are meant."""
-    members = [one for one in chosen if one.use is not NameUse.VARIABLE]
-    unknown = {one for one in members if one.scope is None and not one.declares}
-    unknown = {one for one in unknown if one.use is NameUse.KEY or one.receiver is not None}
-    is_clear = len(unknown) == len(members) and len({one.receiver for one in unknown}) < 2
+    """Return the members that may belong to another class than the renamed one."""
+    members = [reference for reference in chosen if reference.use is not NameUse.VARIABLE]
+    unknown = {
+        reference for reference in members if reference.scope is None and not reference.declares
+    }
+    unknown = {
+        reference
+        for reference in unknown
+        if reference.use is NameUse.KEY or reference.receiver is not None
+    }
+    is_clear = (
+        len(unknown) == len(members) and len({reference.receiver for reference in unknown}) < 2
+    )
     return set() if is_clear or len(members) < len(chosen) else unknown
 
 
-def _refuse_unread(tree: SyntaxTree, name: str, found: list[Span], where: EditedPart) -> None:
-    """Raises EditRefused where the grammar does not tell what a word in the code is."""
+def _refuse_unread(tree: SyntaxTree, name: str, spans: list[Span], where: EditedPart) -> None:
+    """Raise EditRefused if the name stands in code that the grammar cannot read."""
     if not tree.has_errors:
         return
-    known = set(found)
+    read_spans = set(spans)
     unread = [
         span
         for span in _words(name, where)
-        if span not in known and tree.role_at(span[0]) is Role.CODE and _is_near_error(tree, span)
+        if span not in read_spans
+        and tree.role_at(span[0]) is Role.CODE
+        and _is_near_error(tree, span)
     ]
     if unread:
         line = where.line(unread[0][0])
@@ -243,16 +272,16 @@ def _refuse_collision(
     *,
     hyphens: bool,
 ) -> None:
-    """Raises EditRefused with the line where the new name stands for something else already."""
+    """Raise EditRefused with the line in which the new name means something else already."""
     new = wording.new
-    taken = (
+    collisions = (
         [start for start, _ in _words(new, where, hyphens=hyphens)]
         if tree is None
         else _colliding(tree, code, new)
     )
-    if taken:
+    if collisions:
         raise EditRefused(
-            f"{new} exists in line {where.line(taken[0])} already; choose another name for "
+            f"{new} exists in line {where.line(collisions[0])} already; choose another name for "
             f"{wording.old}"
         )
 
@@ -261,28 +290,34 @@ _Scopes = tuple[Scope, ...]
 
 
 def _colliding(tree: SyntaxTree, renamed: list[Reference], new: str) -> list[int]:
-    """Where the new name would come to mean the same as, or hide, what has that name."""
+    """Return the offsets of uses of ``new`` that the rename would capture or shadow."""
     others = references(tree, new)
     if not others:
         return []
-    bare = [one for one in renamed if _is_bare(one)]
+    bare = [reference for reference in renamed if _is_bare(reference)]
     finder = ScopeFinder(tree)
-    old_scopes = {finder.at(one.start, one.end) for one in bare}
-    new_scopes = {one: finder.at(one.start, one.end) for one in others if _is_bare(one)}
+    old_scopes = {finder.at(reference.start, reference.end) for reference in bare}
+    new_scopes = {
+        reference: finder.at(reference.start, reference.end)
+        for reference in others
+        if _is_bare(reference)
+    }
     meeting = _Meeting(old_scopes, set(new_scopes.values()))
-    receivers = {one.receiver for one in renamed} - {None, ""}
-    classes = {one.scope for one in renamed if one.use is NameUse.MEMBER} - {None}
+    receivers = {reference.receiver for reference in renamed} - {None, ""}
+    classes = {reference.scope for reference in renamed if reference.use is NameUse.MEMBER} - {None}
     return [
-        one.start
-        for one in others
-        if (one in new_scopes and meeting.confuses(new_scopes[one]))
-        or one.receiver in receivers
-        or (one.use is NameUse.MEMBER and one.scope in classes)
+        reference.start
+        for reference in others
+        if (reference in new_scopes and meeting.confuses(new_scopes[reference]))
+        or reference.receiver in receivers
+        or (reference.use is NameUse.MEMBER and reference.scope in classes)
     ]
 
 
-def _is_bare(one: Reference) -> bool:
-    return one.use is NameUse.VARIABLE or (one.use is NameUse.MEMBER and one.receiver is None)
+def _is_bare(reference: Reference) -> bool:
+    return reference.use is NameUse.VARIABLE or (
+        reference.use is NameUse.MEMBER and reference.receiver is None
+    )
 
 
 class _Meeting:
@@ -291,10 +326,11 @@ class _Meeting:
     def __init__(self, old: set[_Scopes], new: set[_Scopes]) -> None:
         self._old = old
         self._new = new
-        self._around_old = {one[:depth] for one in old for depth in range(len(one))}
+        self._around_old = {scopes[:depth] for scopes in old for depth in range(len(scopes))}
 
     def confuses(self, new: _Scopes) -> bool:
-        """Whether the new name in these scopes would be confused with the old one."""
+        """Return True if a use of the new name in these scopes would be confused with the renamed
+        one."""
         if new in self._old:
             return True
         if new in self._around_old and _has_outer(new, self._old):
@@ -302,7 +338,7 @@ class _Meeting:
             return True
         # It is further in: it matters where it comes from further out than the old one.
         inner = [new[:depth] for depth in range(len(new)) if new[:depth] in self._old]
-        return any(_has_outer(one, self._new) for one in inner)
+        return any(_has_outer(scopes, self._new) for scopes in inner)
 
 
 def _has_outer(scopes: _Scopes, others: set[_Scopes]) -> bool:
@@ -321,21 +357,23 @@ def _refuse_no_name(
         raise refusal
     before, start = tree, where.start
     if tree.grammar not in MARKUP and len(where.code) < len(where.text):
-        part = SyntaxTree.of(where.code, where.language, where.path)
-        if part is not None and not part.has_errors:
+        selection = SyntaxTree.of(where.code, where.language, where.path)
+        if selection is not None and not selection.has_errors:
             # The part is read as well alone, which is quicker.
-            before, start = part, 0
+            before, start = selection, 0
     text = before.text[:start] + apply_hunks(where.code, hunks)
     after = SyntaxTree.of(text + before.text[start + len(where.code) :], where.language, where.path)
     assert after is not None
-    found, moved = set(after.identifiers(wording.new, start, len(text))), start
+    spans, moved = set(after.identifiers(wording.new, start, len(text))), start
     names = set(tree.identifiers(wording.old, where.start, where.end))
     lead = {
-        one.span[0] - where.start: len(one.before) for one in code if (one.start, one.end) in names
+        reference.span[0] - where.start: len(reference.before)
+        for reference in code
+        if (reference.start, reference.end) in names
     }
     for hunk in hunks:
-        at = hunk.start + moved + lead.get(hunk.start, 0)
-        if hunk.start in lead and (at, at + len(wording.new)) not in found:
+        offset = hunk.start + moved + lead.get(hunk.start, 0)
+        if hunk.start in lead and (offset, offset + len(wording.new)) not in spans:
             raise refusal
         moved += len(hunk.text) - (hunk.end - hunk.start)
     if after.has_errors and not before.has_errors:

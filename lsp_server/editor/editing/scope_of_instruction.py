@@ -1,6 +1,5 @@
-"""What an answer may change where the instruction is about one part of Python code: docstrings,
-comments or type hints. Both versions are compared as syntax trees from which that part is taken
-out, so layout is free."""
+"""The scope of instructions about docstrings, comments or type hints of Python code. Both versions
+are compared as syntax trees without these, so layout is free."""
 
 from __future__ import annotations
 
@@ -21,15 +20,15 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def changes_more(instruction: str, old: str, new: str, language: str) -> bool:
-    """Whether ``new`` differs from ``old`` in more than the part that the instruction is about;
-    False where it is about something else, and for code that does not parse."""
-    about = _ABOUT.fullmatch(" ".join(instruction.split())) if language == "python" else None
-    if about is None:
+    """Return True if ``instruction`` is about docstrings, comments or type hints, and ``new``
+    differs from ``old`` in more than these; False for code that does not parse."""
+    subject = _ABOUT.fullmatch(" ".join(instruction.split())) if language == "python" else None
+    if subject is None:
         return False
     before, after = _tree(old), _tree(new)
     if before is None or after is None:
         return False
-    forget = _FORGET[about.lastgroup or ""]
+    forget = _FORGET[subject.lastgroup or ""]
     return ast.dump(forget(before)) != ast.dump(forget(after))
 
 
@@ -71,4 +70,4 @@ _FORGET: dict[str, Callable[[ast.Module], ast.Module]] = {
     "comment": lambda tree: tree,
     "hint": _without_hints,
 }
-"""By the part: what takes it out of a tree."""
+"""The function that removes each of these from a syntax tree."""

@@ -1,4 +1,4 @@
-"""What a selected piece of Python has and lacks, by which ready-made instructions are offered."""
+"""Features of selected Python code, by which presets are offered."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Documented = (*_Function, ast.ClassDef)
 LONGEST = 20_000
-"""Characters. Nothing is known of more: it is no selection that is edited at once."""
+"""Characters. Longer selections are not parsed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedPython:
-    """A definition or statement of it may lack what another one has."""
+    """Features of the definitions and statements in a selection; one may lack what another has."""
 
     lacks_docstring: bool
     has_docstring: bool
@@ -30,7 +30,7 @@ class SelectedPython:
 
     @staticmethod
     def of(code: str) -> SelectedPython | None:
-        """None for what is no whole statement: nothing is known of that."""
+        """Return the features of ``code``; None if it is no whole statement."""
         if len(code) > LONGEST:
             return None
         text = textwrap.dedent(code).strip("\n") + "\n"
@@ -65,17 +65,20 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 def _hints(node: ast.AST) -> list[ast.expr | None]:
-    """The annotations that a node has, None for each that it could have."""
+    """Return the annotations of ``node``, None for each that is missing."""
     if isinstance(node, ast.AnnAssign):
         return [node.annotation]
     if not isinstance(node, _Function):
         return []
-    given = node.args
-    named = [*given.posonlyargs, *given.args]
+    arguments = node.args
+    named = [*arguments.posonlyargs, *arguments.args]
     if named and named[0].arg in ("self", "cls"):
         named = named[1:]
-    more = [one for one in (given.vararg, given.kwarg) if one is not None]
-    return [node.returns, *(one.annotation for one in (*named, *given.kwonlyargs, *more))]
+    more = [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
+    return [
+        node.returns,
+        *(argument.annotation for argument in (*named, *arguments.kwonlyargs, *more)),
+    ]
 
 
 def _puts_text_together(node: ast.AST) -> bool:
