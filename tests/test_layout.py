@@ -115,7 +115,7 @@ def test_the_front_needs_the_standard_library_alone(module: str) -> None:
 TORCH_ROOMS = ("accel.models", LABORATORY)
 """Where torch and transformers may be imported."""
 TORCH = ("torch.", "transformers.")
-GUARDED = {"accel.models.backends", "accel.decoding.precompile"}
+GUARDED = {"accel.models.backends"}
 """These import what needs torch within functions, which run where it is installed."""
 
 

@@ -71,7 +71,7 @@ class Engine(ModelRunner):
         self.threads = threads
         self._later: Later | None = None
         self.execution_path = ""
-        """How forwards are computed: compiled, pooled, lean, tree, chain, plain or llama.cpp."""
+        """How forwards are computed: compiled, tree, chain, plain or llama.cpp."""
         self.adaptive_tokens: AdaptiveTokens = "auto"
         """How the model's adaptive tokens draft, where it has such."""
         self.fim_order: Order | None = None
@@ -293,8 +293,7 @@ def _planner(model: Model, costs: ForwardCosts, store: ProfileStore | None) -> P
 
 
 def _affordable(model: Model, kv_budget: int) -> int:
-    """The memory for KV caches: a pool's, or the most that leaves as much free for other
-    programs."""
-    if model.kv_bytes is not None or model.device != "cpu":
-        return model.kv_bytes or kv_budget
+    """Return the bytes for KV caches, on a CPU the most that leaves as much for other programs."""
+    if model.device != "cpu":
+        return kv_budget
     return min(kv_budget, max(free_bytes() // 2, LEAST_KV_BYTES))

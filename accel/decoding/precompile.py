@@ -39,7 +39,7 @@ def parts_of(
     compiled yet, where there is such. None for a model that is not here yet.
 
     Its forward is one of them for GGUF files that are computed ``as_stored``: others are large, or
-    may have none. Raises InvalidRequest for a device that is not here.
+    may have none.
     """
     parts: dict[str, Any] = {
         "retrieval": retrieval_kernels.draft_in,
@@ -47,7 +47,7 @@ def parts_of(
         "sampling": gumbel_sampling.draw,
     }
     may_be_ours = model is None or is_gguf(Path(model))
-    if as_stored and may_be_ours and is_fast() and _is_cpu(device):
+    if as_stored and may_be_ours and is_fast() and is_on_cpu(device, is_gguf=True):
         is_hybrid = model is not None and _is_hybrid(Path(model))
         name, whole = ("hybrid", hybrid_forward) if is_hybrid else ("forward", forward.forward)
         parts[name] = whole if is_cached(product.multiply_packed) else product.multiply_packed
@@ -60,15 +60,6 @@ def _is_hybrid(model: Path) -> bool:
     except ModelError:
         # Who opens it says what is wrong with it.
         return False
-
-
-def _is_cpu(device: str) -> bool:
-    if is_on_cpu(device):
-        return True
-    # Its import takes most of a start.
-    from accel.models.torch_registry import device_of
-
-    return device_of(device).type == "cpu"
 
 
 def _compile_forward(kv_type: KvType, file: Path | None, *, is_hybrid: bool = False) -> None:

@@ -58,8 +58,8 @@ class ModelOptions:
         "Number format of the model's weights. On a CPU `auto` means `int8` for what Redraft "
         "computes itself: a folder's weights are rounded to eight bits when they are loaded, a "
         "GGUF file's are taken as they are stored. `fp32` is exact and slower. `bf16` is computed "
-        "by torch, as are models that Redraft does not compute itself: there `auto` takes the "
-        "faster of `bf16` and `fp32`.",
+        "by torch, as are models that Redraft does not compute itself: there `auto` means `fp32` "
+        "on a CPU with room for it, else `bf16`.",
         choices=get_args(DType),
     )
     device: str = option("auto", "Where the model runs: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`.")

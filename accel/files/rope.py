@@ -6,15 +6,11 @@ computed in 64 bits and rounded, since libraries differ in the last bit of 32.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 _AT_ONCE = 4096
 """Positions that are computed at once in 64 bits."""
-_SAME = 1e-6
-"""Frequencies that differ by less, relatively, are of one formula."""
 
 
 def rope_frequencies(theta: float, head_dim: int) -> NDArray[np.float32]:
@@ -39,16 +35,3 @@ def rope_table(
     if scale != 1:
         table *= np.float32(scale)
     return table
-
-
-def rotary_frequencies(rotary: Any) -> NDArray[np.float32]:
-    """The frequencies of a rotary embedding of transformers, float32 [head_dim / 2]; those of
-    ``rope_frequencies`` to the last bit where it scales nothing."""
-    found: NDArray[np.float32] = rotary.inv_freq.float().cpu().numpy()
-    parameters = getattr(getattr(rotary, "config", None), "rope_parameters", None) or {}
-    theta = parameters.get("rope_theta")
-    if isinstance(theta, (int, float)) and theta > 0:
-        plain = rope_frequencies(theta, 2 * len(found))
-        if np.allclose(found, plain, rtol=_SAME, atol=0):
-            return plain
-    return found

@@ -15,9 +15,6 @@ from accel.models.costs.measuring import Threaded, behind_long_texts, estimate, 
 from accel.models.costs.profile_store import ProfileStore
 from operating_system.machine import cores
 
-LARGE = 300_000_000
-"""Parameters from which formats are compared on one matrix instead of the whole model."""
-
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
@@ -44,21 +41,6 @@ def can_be_stored(threads: int) -> bool:
         return threads == 1 or os.getloadavg()[0] < (os.cpu_count() or 1) + 0.5
     except (AttributeError, OSError):
         return True
-
-
-def rate(model: Model) -> float:
-    """``score`` of a model, measured in a moment, or some seconds where a forward takes long."""
-    one_s = measure(model, 0.0, (1,), (512,)).seconds.min()
-    budget_s = min(max(0.12, 40 * float(one_s)), 4.0)
-    return score(measure(model, budget_s, (1, 8, 32), (512,)))
-
-
-def score(costs: ForwardCosts) -> float:
-    """Least seconds per token over tree sizes, with the gain that trees of repository drafts had
-    in replay: 3.1 tokens per forward with 8 nodes, 4.1 with 64."""
-    by_rows = costs.by_rows(costs.contexts[0], 65)
-    gains = {0: 1.0, **{n: 1 + 2.1 * (n / 8) ** 0.19 for n in (4, 8, 16, 32, 64)}}
-    return min(float(by_rows[nodes + 1]) / gain for nodes, gain in gains.items())
 
 
 def profile(model: Model, settings: RunSettings, store: ProfileStore) -> ForwardCosts:

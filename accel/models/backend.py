@@ -1,4 +1,4 @@
-"""What opening a model gives."""
+"""An opened model with what decoding needs beside it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Backend:
     costs: ForwardCosts
     threads: int
     execution_path: str
-    """How forwards are computed: compiled, pooled, tree, chain, plain or llama.cpp."""
+    """How forwards are computed: compiled, tree, chain, plain or llama.cpp."""
     store: ProfileStore
     later: Later | None = None
     """Measures what was left for later."""

@@ -7,7 +7,6 @@ from accel.files.model_options import ModelOptions, part_of
 from accel.models import torch_extra
 from accel.models.backend import Backend
 from accel.models.cpu.opening import open_own
-from accel.models.device import is_on_cpu
 from accel.models.hub import find_model_path
 from accel.models.llama_cpp.library_files import is_installed
 from accel.models.model_file import GgufModel, ModelFile, model_file
@@ -59,11 +58,10 @@ def _by_own_forward(
 
 
 def _by_torch(about: ModelFile, options: ModelOptions, _measures_later: bool) -> Backend | None:
-    is_gguf = isinstance(about, GgufModel)
-    if is_gguf and (options.device == "mps" or is_on_cpu(options.device, is_gguf=True)):
+    if isinstance(about, GgufModel):
         raise InvalidRequest(
-            f"torch computes a GGUF file as {about.path} on CUDA alone; give dtype auto or fp32, "
-            "and device auto"
+            f"{about.path} is a GGUF file, which is computed on the CPU or by llama.cpp; give "
+            "dtype auto or fp32, and device auto"
         )
     if not torch_extra.is_installed():
         raise UnsupportedModel(

@@ -125,8 +125,6 @@ class Model(ABC):
     """``fp32``, ``bf16`` or the name of another format of its weights."""
     kv_type: KvType = "f16"
     """The format of keys and values in its caches."""
-    kv_bytes: int | None = None
-    """Of the pool that its caches share; None where each grows by itself."""
     device: str
     end_tokens: frozenset[int] = frozenset()
     """Tokens that end its texts."""

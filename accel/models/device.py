@@ -1,4 +1,4 @@
-"""Where a model is computed, as far as that is known without torch."""
+"""The device of a model, as far as that is known without torch."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from operating_system.system import is_macos, is_macos_on_arm, is_windows
 
 
 def is_on_cpu(device: str, *, is_gguf: bool = False) -> bool:
-    """Whether ``device`` means the CPU: ``auto`` does where there is nothing else, or no torch, and
-    for a GGUF file on a Mac."""
+    """Return whether ``device`` means the CPU: ``auto`` does for a GGUF file, and for a folder
+    where torch or a device for it is missing."""
     if device != "auto":
         return device == "cpu"
-    return (is_gguf and is_macos()) or not _may_have_accelerator()
+    return is_gguf or not _may_have_accelerator()
 
 
 def _may_have_accelerator() -> bool:
-    """Whether this machine may have a device that torch computes on."""
+    """Return whether this machine may have a device that torch computes on."""
     if not torch_extra.is_installed():
         return False
     if is_macos():

@@ -1,4 +1,4 @@
-"""From a folder (or a model id) to a module of transformers, safely."""
+"""Modules of transformers, read from a folder without running its code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torch import nn
 from accel.errors import BrokenModel, OutOfMemory, UnsupportedModel
 from accel.files.end_tokens import named_ends
 from accel.files.folder_architecture import LEFT_OVER
-from accel.files.gguf.file import is_gguf
 from accel.files.model_folder import check_folder
 from accel.models import tree_attention as attention
 from accel.models.torch_forward import is_out_of_memory
@@ -20,9 +19,7 @@ from accel.models.torch_forward import is_out_of_memory
 def load_module(
     folder: Path, dtype: torch.dtype, device: torch.device, implementation: str = attention.NAME
 ) -> nn.Module:
-    """The module in evaluation mode. Raises BrokenModel, UnsupportedModel or OutOfMemory."""
-    if is_gguf(folder):
-        return _load_gguf(folder, dtype, device)
+    """Return the module in evaluation mode. Raises BrokenModel, UnsupportedModel or OutOfMemory."""
     from transformers import AutoModelForCausalLM
     from transformers.utils.logging import disable_progress_bar
 
@@ -63,19 +60,8 @@ def load_module(
     return module
 
 
-def _load_gguf(path: Path, dtype: torch.dtype, device: torch.device) -> nn.Module:
-    from accel.models.gguf_module import read_module
-
-    try:
-        return read_module(path, dtype).to(device).eval()
-    except (MemoryError, RuntimeError) as error:
-        if is_out_of_memory(error):
-            raise OutOfMemory(f"no room for {path} on {device}; use a smaller model") from error
-        raise
-
-
 def end_tokens(module: Any) -> frozenset[int]:
-    """Ids that end a text, from the generation config and the config."""
+    """Return the ids that end a text, from the generation config and the config."""
     text = module.config.get_text_config()
     ids = [
         getattr(config, "eos_token_id", None)

@@ -15,23 +15,20 @@ from accel.models.array_logits import ArrayLogits
 class TorchLogits:
     """Logits [rows, vocabulary] on any device, in any format. See ``base.Logits``."""
 
-    def __init__(self, tensor: Tensor, likeliest: Sequence[int] | None = None) -> None:
-        """likeliest: the token of every row, where that is known."""
-        self._tensor, self._likeliest = tensor, likeliest
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
         self._numbers: NDArray[np.float32] | None = None
 
     def argmax(self) -> Sequence[int]:
-        """On the CPU NumPy's argmax is many times as fast as torch's."""
-        if self._likeliest is not None:
-            return self._likeliest
+        # On the CPU NumPy's argmax is many times as fast as torch's.
         if self._tensor.device.type == "cpu":
             return ArrayLogits(self._all()).argmax()
         with torch.inference_mode():
-            found: list[int] = self._tensor.argmax(-1).tolist()
-        return found
+            tokens: list[int] = self._tensor.argmax(-1).tolist()
+        return tokens
 
     def row(self, index: int) -> NDArray[np.float32]:
-        """All rows come from the device at once."""
+        # All rows come from the device at once.
         row: NDArray[np.float32] = self._all()[index]
         return row
 

@@ -23,7 +23,6 @@ COMMANDS: dict[str, Command] = {
         ("load", "team.load", "a team at work on its server"),
         ("forward", "forwards.command", "time of one forward by rows and dtype"),
         ("arm-estimate", "forwards.arm_estimate", "Arm: cycles of the products, without one"),
-        ("gpu-check", "gpu_check", "a GPU: the same texts, and how fast"),
         ("projection", "forwards.projection", "large models, by replay"),
         ("fidelity", "forwards.fidelity", "agreement with fp32"),
         ("clients", "team.shared_forwards", "what a server writes for one client, and for eight"),

@@ -20,9 +20,7 @@ from accel.native.numba_cache import _Index
 def modules() -> Iterator[ModuleType]:
     """Those of ``accel`` that may have compiled functions."""
     for module in pkgutil.walk_packages(accel.__path__, "accel."):
-        # Kernels for a GPU are compiled by Triton, which is there on such machines alone.
-        skipped = "accel.models.cuda.attention_kernels"
-        if not module.ispkg and not module.name.startswith(skipped):
+        if not module.ispkg:
             yield importlib.import_module(module.name)
 
 

@@ -8,7 +8,7 @@ import conformance
 import pytest
 import torch
 from quantised_by_llama_cpp import opened, saved
-from tiny_models import open_engine, pooled, save
+from tiny_models import open_engine, save
 
 from accel.decoding.engine import Engine
 from accel.models.base import BatchKind
@@ -30,7 +30,7 @@ BACKENDS: dict[str, tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, 
     "transformers, a recurrent state": ("qwen3_next", "plain", {}),
 }
 """Kind of model, the backend that takes it, and what its configuration needs for that; and a
-format other than fp32. Beside them stand the pool of CUDA, unrecorded, and llama.cpp."""
+format other than fp32. Beside them stands llama.cpp."""
 
 
 SLOW = ("transformers, sliding windows", "transformers, a recurrent state")
@@ -40,7 +40,6 @@ SLOW = ("transformers, sliding windows", "transformers, a recurrent state")
     scope="module",
     params=[
         *(pytest.param(one, marks=pytest.mark.slow if one in SLOW else ()) for one in BACKENDS),
-        "pool",
         pytest.param("llama.cpp", marks=installed),
     ],
 )
@@ -48,12 +47,10 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     torch.set_num_threads(1)
     if request.param == "llama.cpp":
         return opened(saved(tmp_path_factory.mktemp("llama-cpp") / "m.gguf"))
-    kind, path, changes, *others = BACKENDS.get(request.param, ("llama", "compiled", WIDE))
+    kind, path, changes, *others = BACKENDS[request.param]
     folder = save(tmp_path_factory.mktemp(kind.replace("_", "-")), kind, **changes)
     engine = open_engine(folder, dtype=others[0] if others else "fp32")
     assert engine.execution_path == path
-    if request.param == "pool":
-        engine.model = pooled(folder)
     return engine
 
 

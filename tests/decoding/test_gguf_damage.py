@@ -11,8 +11,8 @@ from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_m
 from gguf_writer import header_of, write_gguf
 from seeds import Amount
 
-from accel.models.gguf_module import read_module
 from accel.models.model_file import model_file
+from tests.benchmarks.gguf_module import read_module
 
 
 def read_model(path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +15,9 @@ from tiny_models import open_engine, random_prompt
 from accel.decoding.engine import Engine
 from accel.decoding.loop import GenerationRequest
 from accel.files.gguf.file import GgufFile
-from accel.models.gguf_module import read_module
 from accel.text.gguf_tokenizer import tokenizer_of
 from accel.text.prompts import fim_prompt
+from tests.benchmarks.gguf_module import read_module
 
 
 @pytest.fixture(autouse=True)
@@ -60,21 +58,6 @@ def test_the_engine_loads_a_file_and_fills_in_the_middle(tmp_path: Path) -> None
     )
     generation = engine.generate(GenerationRequest(prompt.tokens, 8))
     assert len(generation.finish().tokens) <= 8
-
-
-@pytest.mark.slow
-def test_no_library_of_models_is_imported_for_a_file(tmp_path: Path) -> None:
-    path = save_gguf(tmp_path / "m.gguf", random_module("llama"))
-    code = (
-        "import sys, torch; from pathlib import Path\n"
-        "from accel.models.hf_loading import load_module\n"
-        f"load_module(Path({str(path)!r}), torch.float32, torch.device('cpu'))\n"
-        "print([m for m in ('gguf', 'transformers.models') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd()
-    )
-    assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.long

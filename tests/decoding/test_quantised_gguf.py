@@ -28,10 +28,10 @@ from accel.models.cpu.gguf_decoder import layouts_of, read_decoder
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.opening import open_own
 from accel.models.cpu.smallest_decoder import smallest_decoder
-from accel.models.gguf_module import read_module
 from accel.models.model_file import GgufModel, model_file
 from accel.models.probe import Probe
 from accel.native.processor import INSTRUCTIONS
+from tests.benchmarks.gguf_module import read_module
 
 CPU = torch.device("cpu")
 SIZE: dict[str, Any] = {
@@ -176,7 +176,7 @@ def test_a_file_in_fp32_is_exact(kind: str, tmp_path: Path) -> None:
 
 def test_a_file_in_bf16_is_refused_on_a_cpu(tmp_path: Path) -> None:
     path = save_gguf(tmp_path / "m.gguf", random_module("llama", **SIZE), "Q4_0")
-    with pytest.raises(InvalidRequest, match="on CUDA alone; give dtype auto or fp32"):
+    with pytest.raises(InvalidRequest, match="is a GGUF file, which is computed on the CPU"):
         open_backend(ModelOptions(path=str(path), dtype="bf16", device="cpu"))
 
 

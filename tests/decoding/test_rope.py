@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,8 @@ import torch
 from tiny_models import save
 
 from accel.files.folder_architecture import folder_architecture
-from accel.files.rope import rope_frequencies, rope_table, rotary_frequencies
+from accel.files.rope import rope_frequencies, rope_table
 from accel.models.hf_loading import load_module
-from accel.models.llama_torch import rope_angles
 
 CPU = torch.device("cpu")
 WIDE = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
@@ -65,42 +63,14 @@ def test_a_longer_table_begins_as_a_shorter_one() -> None:
     assert np.allclose(long, rope_table(frequencies, 1.0, 10_000) * np.float32(1.5))
 
 
-def rotary(frequencies: Any, theta: float | None) -> Any:
-    parameters = {} if theta is None else {"rope_theta": theta}
-    return SimpleNamespace(
-        inv_freq=torch.as_tensor(frequencies, dtype=torch.float32),
-        attention_scaling=1.0,
-        config=SimpleNamespace(rope_parameters=parameters),
-    )
-
-
-def test_last_bits_of_another_library_change_nothing() -> None:
-    plain = rope_frequencies(1e4, 64)
-    other = np.nextafter(plain, np.float32(np.inf))
-    assert not np.array_equal(plain, other)
-    assert np.array_equal(rotary_frequencies(rotary(other, 1e4)), plain)
-
-
-@pytest.mark.parametrize("theta", [None, 1e4])
-def test_scaled_frequencies_stay_as_they_are(theta: float | None) -> None:
-    scaled = rope_frequencies(1e4, 64) / np.float32(8)
-    assert np.array_equal(rotary_frequencies(rotary(scaled, theta)), scaled)
-
-
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "llama-scaled"])
-def test_every_way_to_open_a_model_has_one_table(kind: str, tmp_path: Path) -> None:
-    folder = save(tmp_path / "torch", kind, **WIDE)
-    module = load_module(folder, torch.float32, CPU, "eager")
-    base: Any = module.model
-    cos, sin = rope_angles(base.rotary_emb, 500)
-    own = folder_architecture(save(tmp_path / "wide", kind, **WIDE))
-    assert (own is None) == (kind == "llama-scaled")
-    if own is not None:
-        table = rope_table(own.frequencies, 1.0, 500)
-        assert np.array_equal(table[:, 0], cos.numpy())
-        assert np.array_equal(table[:, 1], sin.numpy())
-    # What transformers computes is as close as libraries are.
+def test_a_folder_has_the_table_of_transformers(kind: str, tmp_path: Path) -> None:
+    folder = save(tmp_path, kind, **WIDE | {"attention_bias": False})
+    base: Any = load_module(folder, torch.float32, CPU, "eager").model
+    own = folder_architecture(folder)
+    assert own is not None
+    table = torch.from_numpy(rope_table(own.frequencies, 1.0, 500))
     theirs = base.rotary_emb(torch.zeros(1), torch.arange(500)[None])
-    for ours, their in zip((cos, sin), theirs, strict=True):
+    for ours, their in zip(table.unbind(1), theirs, strict=True):
         half = their[0, :, : ours.shape[1]]
         assert torch.allclose(ours, half, rtol=0, atol=500 * LIBRARIES_DIFFER)

@@ -24,8 +24,6 @@ from accel.models.batch import ForwardBatch
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.opening import compiled_model, decoder_of
-from accel.models.cuda.pooled_llama import PooledLlama
-from accel.models.hf_loading import load_module
 from accel.models.model_file import ModelFile, model_file
 from accel.models.torch_registry import open_model
 from accel.planning.planner import AdaptivePlanner
@@ -227,13 +225,6 @@ def compiled(folder: Path, dtype: str = "fp32", kv_type: KvType = "f16") -> Comp
     decoder = decoder_of(about, dtype)
     model = compiled_model(decoder, kv_type)
     model.end_tokens = decoder.end_tokens
-    return model
-
-
-def pooled(folder: Path, dtype: torch.dtype = torch.float32) -> PooledLlama:
-    """A model in one pool as on CUDA, unrecorded."""
-    model = PooledLlama.from_module(load_module(folder, dtype, torch.device("cpu"), "eager"))
-    assert isinstance(model, PooledLlama)
     return model
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from accel.draft_tree import TokenArray
-from accel.models.hf_loading import load_module
 from operating_system.machine import cores
+from tests.benchmarks.gguf_module import load_decoder
 from tests.benchmarks.peers.judged import Judged, judge
 
 
@@ -20,7 +20,7 @@ class Fp32Reference:
     def __init__(self, path: Path) -> None:
         """Raises BrokenModel, UnsupportedModel or OutOfMemory."""
         torch.set_num_threads(cores())
-        self._module: Any = load_module(path, torch.float32, torch.device("cpu"), "eager")
+        self._module: Any = load_decoder(path, torch.float32, torch.device("cpu"), "eager")
 
     def judge(self, window: TokenArray, following: TokenArray) -> Judged:
         """What it says after each token of ``window``; ``following``: the tokens that follow."""

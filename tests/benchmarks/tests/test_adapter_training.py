@@ -245,7 +245,7 @@ def test_wrong_settings_are_told(
 
 def test_a_gguf_file_is_trained_as_its_folder_is(base: Path) -> None:
     """The decoder of a GGUF file takes rows side by side."""
-    from accel.models.gguf_module import _attention
+    from tests.benchmarks.gguf_module import _attention
 
     module: Any = load_module(base, torch.float32, CPU, "sdpa")
     layer = module.model.layers[0].self_attn

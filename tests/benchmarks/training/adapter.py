@@ -19,11 +19,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from accel.files.gguf.adapter import FIM_TOKENS
-from accel.models.hf_loading import end_tokens, load_module
+from accel.models.hf_loading import end_tokens
 from accel.models.hub import find_model_path
 from accel.models.model_file import model_file
 from accel.text.special_tokens import file_format_of
 from accel.text.tokenizer import Tokenizer
+from tests.benchmarks.gguf_module import load_decoder
 from tests.benchmarks.training.adapter_file import save_adapter
 from tests.benchmarks.training.adapter_settings import AdapterSettings, example, read_settings
 from tests.benchmarks.training.bar import Bar
@@ -80,7 +81,7 @@ def train(settings: AdapterSettings, folder: Path) -> dict[str, object]:
         tokenizer = tokenizer.renamed(dict(zip(settings.fim_tokens, FIM_TOKENS, strict=True)))
     code, held_out = split(read_code([folder / one for one in settings.code], settings), settings)
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    module = load_module(base, dtype, device, "sdpa")
+    module = load_decoder(base, dtype, device, "sdpa")
     ids = [tokenizer.special(name) for name in FIM_TOKENS] if settings.fim_tokens else []
     model = LowRankModel(
         module, settings.rank, [token for token in ids if token is not None], settings.seed

@@ -1,5 +1,4 @@
-"""A GGUF file's decoder as a module of torch: the parts that our forwards are made of, and a slow
-forward that they are compared with."""
+"""A GGUF file's decoder as a module of torch, with a slow forward that others are compared with."""
 
 from __future__ import annotations
 
@@ -12,15 +11,27 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
 from accel.files.gguf.architecture import Architecture, read_architecture
-from accel.files.gguf.file import GgufFile
+from accel.files.gguf.file import GgufFile, is_gguf
 from accel.files.gguf.rope_frequencies import RopeFrequencies, read_rope_frequencies
 from accel.files.gguf.vocabulary import read_vocabulary
 from accel.files.gguf.weights import EMBEDDING, HEAD, GgufWeights
-from accel.models.llama_torch import rope_angles
+from accel.files.rope import rope_table
+from accel.models.hf_loading import load_module
+
+
+def load_decoder(
+    path: Path, dtype: torch.dtype, device: torch.device, implementation: str
+) -> nn.Module:
+    """Return the decoder of a GGUF file or a folder, the latter with the attention called
+    ``implementation``. Raises BrokenModel, UnsupportedModel or OutOfMemory."""
+    if is_gguf(path):
+        return read_module(path, dtype).to(device).eval()
+    return load_module(path, dtype, device, implementation)
 
 
 def read_module(path: Path, dtype: torch.dtype) -> nn.Module:
-    """The decoder of a file, dequantised, on the CPU. Raises BrokenModel or UnsupportedModel."""
+    """Return the decoder of a file, dequantised, on the CPU. Raises BrokenModel or
+    UnsupportedModel."""
     with GgufFile(path) as file:
         architecture = read_architecture(file)
         vocabulary = read_vocabulary(file.metadata)
@@ -64,7 +75,7 @@ class GgufDecoder(nn.Module):
     def forward(self, input_ids: Tensor, **_options: object) -> Any:
         """Logits [rows, tokens, vocabulary] of [rows, tokens] under ``logits``."""
         base: Any = self.model
-        turning = rope_angles(base.rotary_emb, input_ids.shape[1])
+        turning = base.rotary_emb.angles(input_ids.shape[1])
         x = base.embed_tokens.weight[input_ids].float()
         for layer in base.layers:
             x = x + _attention(layer.self_attn, layer.input_layernorm(x), turning)
@@ -125,7 +136,13 @@ class _Rotary(nn.Module):
         super().__init__()
         self.inv_freq: Tensor
         self.register_buffer("inv_freq", torch.from_numpy(rope.frequencies))
-        self.attention_scaling = rope.scale
+        self._rope = rope
+
+    def angles(self, positions: int) -> tuple[Tensor, Tensor]:
+        """Return cosines and sines of the first ``positions``, float32 [positions, D / 2] each."""
+        table = rope_table(self._rope.frequencies, self._rope.scale, positions)
+        cos, sin = torch.from_numpy(table).to(self.inv_freq.device).unbind(1)
+        return cos, sin
 
 
 class _Config(SimpleNamespace):
