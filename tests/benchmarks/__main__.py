@@ -18,6 +18,7 @@ COMMANDS: dict[str, Command] = {
         ("edit-kinds", "edits.kinds", "edits with one right answer"),
         ("compare", "compare.command", "every drafting system on one page"),
         ("index", "index.command", "the datastore: build, look up, refresh"),
+        ("as-served", "as_served.command", "what a person gets, beside the best of the model"),
         ("starts", "starts", "an engine's start, by turns with another checkout"),
         ("typing", "keystrokes.command", "a person typing through the server"),
         ("load", "team.load", "a team at work on its server"),
