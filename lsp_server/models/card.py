@@ -26,7 +26,7 @@ class ModelCard:
     """A model. also: its further names; paths: all its paths, none where it is to be fetched;
     store: the first that has it; bits: of a weight, on average; nbytes: of all files, 0 where
     unknown; does: of ``fim``, ``left``, ``edit``, ``next-edit``, ``apply``; kv_bytes: of one token,
-    in 16 bits; content: the same for the same bytes, and for some others; terms: what its licence
+    in 16 bits; terms: what its licence
     does not allow; purpose: what it is good for; problem: why it cannot be opened; passed_over:
     what of it is not used; speed: None where unknown."""
 
@@ -42,7 +42,6 @@ class ModelCard:
     licence: str = ""
     does: tuple[str, ...] = ()
     kv_bytes: int = 0
-    content: str = ""
     terms: str = ""
     purpose: str = ""
     problem: str = ""

@@ -14,7 +14,6 @@ from typing import Any
 from lsp_server.engine.model_paths import model_folder
 from lsp_server.models.card import ModelCard
 from lsp_server.models.description import describe
-from lsp_server.models.same_bytes import Comparison
 from lsp_server.models.speed import rated
 from lsp_server.models.stores import Candidate, candidates
 from lsp_server.shared.contract.codec import read, to_json
@@ -22,33 +21,37 @@ from lsp_server.shared.errors import RedraftError
 from operating_system.files import write_private
 from operating_system.folders import cache_folder
 
-VERSION = 6
+VERSION = 7
 """Of what is kept."""
 _MOST_FOLDERS = 6
 """Of a path in the name of a model."""
 
 
 def known_models(folders: Iterable[Path] = ()) -> list[ModelCard]:
-    """All models, those that can be opened first. The same bytes in two places are one model.
-    Raises RedraftError where one of ``folders`` is none."""
+    """Return all models, those that can be opened first. A file with several names is one model.
+    Raises RedraftError if one of ``folders`` is not a folder."""
     folders = list(folders)
     for folder in folders:
         if not folder.expanduser().is_dir():
             raise RedraftError(f"{folder} is not a folder; give one with models")
     cached = _CardCache()
-    found: dict[str, list[ModelCard]] = {}
+    models: dict[object, ModelCard] = {}
     for candidate in candidates(folders):
         card = cached.card(candidate)
-        alike = found.setdefault(card.content or os.path.realpath(candidate.path), [])
-        for place, known in enumerate(alike):
-            if cached.are_same(known.paths[0], candidate.path):
-                alike[place] = _joined(known, candidate)
-                break
-        else:
-            alike.append(card)
+        file = _file_at(candidate.path)
+        models[file] = _joined(models[file], candidate) if file in models else card
     cached.save()
-    models = _with_distinct_names([model for alike in found.values() for model in alike])
-    return sorted(map(rated, models), key=lambda model: (bool(model.problem), model.name.lower()))
+    named = _with_distinct_names(list(models.values()))
+    return sorted(map(rated, named), key=lambda model: (bool(model.problem), model.name.lower()))
+
+
+def _file_at(path: Path) -> object:
+    """Return what is equal for all names of one file or folder."""
+    try:
+        state = path.stat()
+    except OSError:
+        return path
+    return state.st_dev, state.st_ino
 
 
 def _joined(known: ModelCard, candidate: Candidate) -> ModelCard:
@@ -105,15 +108,13 @@ def find_model(models: list[ModelCard], wanted: str) -> ModelCard:
 
 
 class _CardCache:
-    """Cards by path, each with the size and time of the files that it was read from, and which
-    models are the same, by both paths."""
+    """Cards by path, each with the size and time of the files that it was read from."""
 
     def __init__(self) -> None:
         self._file = cache_folder() / "models.json"
         self._versions = _versions()
         self._old = self._read()
         self._new: dict[str, Any] = {}
-        self._comparison = Comparison()
 
     def card(self, candidate: Candidate) -> ModelCard:
         """What is kept of a model, or what its header says where that changed."""
@@ -127,21 +128,6 @@ class _CardCache:
             cached = {"state": state, "card": to_json(card)}
         self._new[path] = cached
         return replace(card, name=candidate.name, store=candidate.source)
-
-    def are_same(self, first: Path, second: Path) -> bool:
-        """Whether two models of which the samples agree hold the same bytes throughout. Two that
-        there is no time to compare count as two, until next time."""
-        if os.path.realpath(first) == os.path.realpath(second):
-            return True
-        key, states = f"{first}\n{second}", [_state(first), _state(second)]
-        compared = self._old.get(key)
-        if compared is None or compared["states"] != states:
-            same = self._comparison.same(first, second)
-            if same is None:
-                return False
-            compared = {"states": states, "same": same}
-        self._new[key] = compared
-        return bool(compared["same"])
 
     def save(self) -> None:
         if self._new == self._old:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import replace
 from pathlib import Path
 
 from accel.errors import ModelError
-from accel.files.file_identity import sample
 from accel.files.model_path import weights_files
 from accel.models.model_file import ModelFile, model_file
 from lsp_server.models.card import ModelCard
 from lsp_server.tasks.apply.formats import apply_format
 
-_MARKED = 1 << 18
-"""Bytes at the start and the end of a file by which it is known again."""
 _NEXT_EDITS = re.compile(r"zeta|sweep-next-edit|instinct", re.IGNORECASE)
 """They have the tokens to fill in the middle, and have forgotten how."""
 _OURS = re.compile(r"redraft-(?:smollm2|default)", re.IGNORECASE)
@@ -59,20 +55,7 @@ def _from_header(card: ModelCard, found: ModelFile) -> ModelCard:
         does=tuple(name for name, can in does.items() if can),
         kv_bytes=found.token_bytes("bf16", "f16"),
         passed_over=found.passed_over,
-        content=_content(found.files),
     )
-
-
-def _content(files: list[Path]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as stream:
-            digest.update(sample(stream).encode())
-            stream.seek(0)
-            digest.update(stream.read(_MARKED))
-            stream.seek(max(0, file.stat().st_size - _MARKED))
-            digest.update(stream.read(_MARKED))
-    return digest.hexdigest()
 
 
 def _size(path: Path) -> int:

@@ -81,12 +81,6 @@ COMMANDS: dict[str, Command] = {
         },
     ),
 }
-MOVED = {
-    "bench": "adaptive compare completion edit edit-kinds fastcoder fidelity gate http index load "
-    "projection quality",
-    "train": "acceptance adapter adaptive copy-weights edit-draft",
-}
-"""What is beside the project's source, in its laboratory: not what a user runs."""
 
 
 def _choose(argv: Sequence[str], level: dict[str, Command]) -> tuple[list[str], Command | None]:
@@ -145,20 +139,6 @@ def _chosen_model() -> str | None:
     return read_choices().completion or None
 
 
-def _moved(arguments: Sequence[str]) -> str:
-    """Which command of the laboratory does what a command of ours did; empty if it is none."""
-    group, name = [*arguments, "", ""][:2]
-    if name not in MOVED.get(group, "").split():
-        name = ""
-    if not name and group != "train":
-        return ""
-    ours = f"redraft {group} {name}".strip()
-    theirs = name if group == "bench" else f"{group} {name}".strip()
-    return (
-        f"`{ours}` is now `python -m tests.benchmarks {theirs}`, in a checkout of Redraft's source"
-    )
-
-
 def run_command(
     arguments: Sequence[str], commands: dict[str, Command] = COMMANDS, program: str = "redraft"
 ) -> int:
@@ -167,9 +147,6 @@ def run_command(
     if list(arguments) == ["--stdio"]:
         # As copilot-language-server is started.
         arguments = ["serve"]
-    if commands is COMMANDS and (moved := _moved(arguments)):
-        say(f"redraft: {moved}", file=sys.stderr)
-        return 2
     words, command = _choose(arguments, commands)
     if not arguments:
         _overview(words, commands, program).print_help()

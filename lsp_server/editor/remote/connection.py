@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.editor.remote.address import ServerAddress
 from lsp_server.editor.remote.context_window import is_about_length
 from lsp_server.editor.remote.event_stream import EventTooLong, StreamEvent, events_of
-from lsp_server.editor.remote.key_origins import check_origin
 from lsp_server.shared.errors import EngineFailed, ServerRefused, ServerUnavailable
 from lsp_server.shared.network import network_remedy
 
@@ -47,12 +46,10 @@ class ServerConnection:
     redirect is followed."""
 
     def __init__(self, address: ServerAddress, key: str) -> None:
-        """Raises ServerUnavailable for a key that belongs to another origin, and for a proxy or
-        certificates that cannot be used."""
+        """Raises ServerUnavailable for a proxy or certificates that cannot be used."""
         # Imported here: a daemon without a server does without it.
         import httpx2
 
-        check_origin(key, address)
         self.address = address
         self._key = key
         self._patience = httpx2.Timeout(SILENCE_S, connect=CONNECT_S)

@@ -10,7 +10,6 @@ from starlette.routing import BaseRoute
 
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import GenerateJob, Span
-from lsp_server.tasks.next_edits.raw_prompts import raw_window
 from lsp_server.team.http_server.errors import invalid
 from lsp_server.team.http_server.fields import Fields
 from lsp_server.team.http_server.generation_fields import generate_job, wanted_logprobs
@@ -57,17 +56,9 @@ def _jobs(fields: Fields) -> list[GenerateJob]:
     if suffix and not all(isinstance(prompt, str) for prompt in prompts):
         raise invalid("suffix needs a prompt that is a text")
     return [
-        _of_text(job, prompt) if isinstance(prompt, str) else replace(job, tokens=prompt)
+        replace(job, text=prompt) if isinstance(prompt, str) else replace(job, tokens=prompt)
         for prompt in prompts
     ]
-
-
-def _of_text(job: GenerateJob, prompt: str) -> GenerateJob:
-    """The job of a text. One that asks for a next edit is drafted from the window in it."""
-    window = None if job.suffix or job.prediction else raw_window(prompt)
-    if window is None:
-        return replace(job, text=prompt)
-    return replace(job, text=prompt, prediction=window.expected, rewrites=window.rewrites)
 
 
 def _prompts(value: Any) -> list[str | list[int]]:

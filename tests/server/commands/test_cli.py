@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from lsp_server.commands.cli import complete as complete_command
-from lsp_server.commands.cli.commands import COMMANDS, MOVED, Command
+from lsp_server.commands.cli.commands import COMMANDS, Command
 from lsp_server.commands.cli.main import main
-from tests.benchmarks.__main__ import COMMANDS as LABORATORY
 
 
 def leaves(level: dict[str, Command], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -145,32 +144,6 @@ def test_complete_reads_no_file_with_secrets(
     path.write_text("key = 'ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z0K'\n")
     assert main(["complete", str(path), "--line", "1", "--character", "1"]) == 1
     assert "may hold secrets" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "instead"),
-    [
-        (["bench", "completion", "--cases", "none"], "python -m tests.benchmarks completion"),
-        (["train", "adaptive", "--minutes", "2"], "python -m tests.benchmarks train adaptive"),
-        (["train", "adapter", "a.json"], "python -m tests.benchmarks train adapter"),
-        (["train", "--help"], "python -m tests.benchmarks train"),
-        (["train", "speed"], "python -m tests.benchmarks train"),
-        (["train"], "python -m tests.benchmarks train"),
-    ],
-)
-def test_a_command_that_moved_to_the_laboratory_names_it(
-    words: list[str], instead: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words) == 2
-    said = capsys.readouterr().err
-    assert f"`{instead}`" in said
-    assert said.count("\n") == 1
-
-
-def test_every_command_that_moved_is_in_the_laboratory() -> None:
-    for group, names in MOVED.items():
-        level = LABORATORY if group == "bench" else LABORATORY[group].children
-        assert [name for name in names.split() if name not in level] == []
 
 
 def test_a_command_that_is_stopped_while_modules_are_loaded_ends_in_silence(

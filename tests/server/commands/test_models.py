@@ -131,10 +131,11 @@ def test_variables_of_those_programs_count(
     assert [model.source for model in known_models()] == ["folder"]
 
 
-def test_the_same_bytes_in_all_stores_are_one_model(weights: Path, home: Path) -> None:
+def test_copies_in_all_stores_are_models_of_different_names(weights: Path, home: Path) -> None:
     paths = {make(weights, home) for make in STORES.values()}
-    (model,) = known_models()
-    assert set(model.paths) == paths
+    models = known_models()
+    assert {path for model in models for path in model.paths} == paths
+    assert len({model.name for model in models}) == len(STORES)
 
 
 def test_half_a_file_of_ours_is_no_model(weights: Path, home: Path) -> None:

@@ -22,9 +22,7 @@ from accel.files.file_identity import identity_of, sample
 from accel.files.model_path import find_model_path
 from accel.models.fingerprint import fingerprint
 from lsp_server.engine.kv_folder import kv_name
-from lsp_server.models import catalogue
 from lsp_server.models.catalogue import find_model, known_models
-from lsp_server.models.same_bytes import Comparison
 from lsp_server.shared.errors import RedraftError
 
 
@@ -283,40 +281,21 @@ def unsampled(path: Path) -> list[int]:
     return found
 
 
-def test_two_fine_tunes_that_agree_in_size_header_and_end_are_two(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_fine_tunes_that_agree_in_size_header_and_end_are_two(home: Path) -> None:
     base = large(home / "base.gguf")
     places = unsampled(base)
     folder = home / ".cache" / "llama.cpp"
     for number, place in enumerate(places):
         changed_at(placed(base, folder / f"tuned-{number:02}.gguf"), place)
-    copies = [placed(base, folder / name) for name in ("base.gguf", "copy.gguf")]
-    (folder / "link.gguf").hardlink_to(copies[0])
-    (folder / "symlink.gguf").symlink_to(copies[1])
+    placed(base, folder / "base.gguf")
+    (folder / "link.gguf").hardlink_to(folder / "base.gguf")
+    (folder / "symlink.gguf").symlink_to(folder / "base.gguf")
+    placed(base, folder / "copy.gguf")
     models = known_models()
     tuned = [f"tuned-{number:02}" for number in range(len(places))]
-    assert sorted(model.name for model in models) == ["base", *tuned]
-    assert {model.content for model in models} == {models[0].content}
-    (same,) = (model for model in models if model.name == "base")
-    assert set(same.names) == {"base", "copy", "link", "symlink"}
-    assert set(copies) <= set(same.paths)
-    # What was compared once is known.
-    monkeypatch.setattr(Comparison, "same", lambda *_paths: pytest.fail("compared again"))
-    assert known_models() == models
-    monkeypatch.undo()
-
-
-def test_models_that_there_is_no_time_to_compare_count_as_two(
-    weights: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = home / ".cache" / "llama.cpp"
-    for name in ("a", "b"):
-        placed(weights, folder / f"{name}.gguf")
-    monkeypatch.setattr(catalogue, "Comparison", lambda: Comparison(0.0))
-    assert names() == ["a", "b"]
-    monkeypatch.setattr(catalogue, "Comparison", Comparison)
-    assert names() == ["a"]
+    assert sorted(model.name for model in models) == ["base", "copy", *tuned]
+    (file,) = (model for model in models if model.name == "base")
+    assert set(file.names) == {"base", "link", "symlink"}
 
 
 AGREEING: dict[str, Callable[[Path, Path], None]] = {

@@ -26,7 +26,6 @@ from test_openai_servers import OtherServer, completion
 from lsp_server.editor.remote.address import ServerAddress
 from lsp_server.editor.remote.connection import ServerConnection
 from lsp_server.editor.remote.engine import RemoteEngine
-from lsp_server.editor.remote.key_origins import origins_file
 from lsp_server.shared.errors import ServerUnavailable
 from lsp_server.shared.settings import read_settings
 
@@ -181,7 +180,6 @@ def test_a_server_answers_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> No
                 engine = RemoteEngine(read_settings(values).settings.server, lambda: None, None)
                 assert (await engine.ask(completion(), "c").future).text == "sum(prices)"
                 await engine.close()
-                origins_file().unlink(missing_ok=True)  # the key is for one server
             assert proxy.close() == [f"CONNECT {SERVER}:443 HTTP/1.1"]
 
     asyncio.run(asyncio.wait_for(scene(), 60))
