@@ -41,7 +41,7 @@ from lsp_server.shared.network import use_certificates  # noqa: E402
 
 use_certificates()
 use_code_of_tests()
-choose_small_model(Path(_HOME.name, "config"), Path(_HOME.name, "cache"))
+choose_small_model(Path(_HOME.name, "config"))
 
 
 @pytest.fixture(autouse=True)

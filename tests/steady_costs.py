@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 from small_model import SMALL_MODEL
 
-from accel.decoding.engine import LOSSES
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint
@@ -22,5 +21,3 @@ def keep_costs(model: Path = SMALL_MODEL) -> None:
     with :data:`COSTS`."""
     store = ProfileStore(fingerprint(model, "cpu"))
     store.put(f"forwards/{DTYPE}/{THREADS}", COSTS.to_json())
-    # Asked for while the orders of prompts are compared, one engine would ask unlike the next.
-    store.put(LOSSES, {"suffix_first": 0.947})

@@ -10,26 +10,24 @@ import numpy as np
 
 from accel.decoding.loop import Generation
 from accel.decoding.request import GenerationRequest
-from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.draft_tree import DraftTree, Source
 from accel.errors import AccelError
 from accel.execution.runner import PREFILL_ROWS, PREFILL_S, ModelRunner
 from accel.execution.session import Session
 from accel.files.model_options import AdaptiveTokens, ModelOptions
 from accel.models.backends import open_backend
 from accel.models.base import Model
-from accel.models.batch import chain_batch, tree_batch
+from accel.models.batch import tree_batch
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.planning.acceptance_rate import expected_hits
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
 from accel.planning.planner import AdaptivePlanner, Planner
 from accel.text.families import Order
-from accel.text.fim_order import OrderTrial, chosen_order
 from accel.text.other_files import Snippet
 from accel.text.prompts import Prompt, fim_prompt
 from accel.text.special_tokens import fim_format_of
 from accel.text.tokenizer import Tokenizer
-from accel.verification.confidence import Confidences
 from operating_system.machine import free_bytes
 
 if TYPE_CHECKING:
@@ -37,10 +35,8 @@ if TYPE_CHECKING:
 
 PRELOAD_ROWS = 32
 
-LOSSES = "losses by order"
-"""The name of the losses of prompts in a model's profile."""
-NEW_LETTER_S, NEW_LINE_S = 0.08, 0.15
-"""A suffix that is computed again with every letter, or with every line, takes no longer."""
+NEW_LINE_S = 0.15
+"""Seconds for a suffix that is computed again with every line."""
 LEAST_SUFFIX, MOST_SUFFIX, SUFFIX_STEP = 64, 512, 16
 """Tokens of such a suffix."""
 TYPICAL_PREFIX = 1024
@@ -74,12 +70,13 @@ class Engine(ModelRunner):
         """How forwards are computed: compiled, tree, chain, plain or llama.cpp."""
         self.adaptive_tokens: AdaptiveTokens = "auto"
         """How the model's adaptive tokens draft, where it has such."""
-        self.fim_order: Order | None = None
-        """Order of fill-in-the-middle prompts, None without such tokens."""
-        self.suffix_budget: int | None = None
-        """Tokens of a suffix at most, where it is computed again while somebody types."""
+        fim = fim_format_of(tokenizer)
+        self.fills = fim is not None
+        """Whether it has tokens to fill in the middle."""
+        self._keeps_suffix = fim is None or fim.order != Order.PREFIX_FIRST
+        self.suffix_budget = self._suffix_budget()
+        """The most tokens of a suffix, where it is computed again with each line that is typed."""
         self._store: ProfileStore | None = None
-        self._trial: OrderTrial | None = None
 
     @classmethod
     def load(
@@ -128,7 +125,6 @@ class Engine(ModelRunner):
         engine.adaptive_tokens = options.adaptive_tokens
         engine._later = opened.later
         engine._store = opened.store
-        engine._find_order(measures_later=measures_later)
         if not measures_later:
             engine.preload()
         return engine
@@ -171,7 +167,7 @@ class Engine(ModelRunner):
         snippets: Sequence[Snippet] = (),
         budget: int = 2048,
     ) -> Prompt:
-        """``accel.text.prompts.fim_prompt`` in the order that this model was trained for."""
+        """Return ``accel.text.prompts.fim_prompt`` with the budgets of this model."""
         return fim_prompt(
             self.tokenizer,
             prefix,
@@ -180,35 +176,11 @@ class Engine(ModelRunner):
             snippets=snippets,
             budget=min(budget, self.max_positions - 1),
             suffix_budget=self.suffix_budget,
-            order=self.fim_order,
-        )
-
-    def likelihood(self, prompt: TokenArray, target: TokenArray, required: bytes = b"") -> float:
-        """Log likelihood (nats) of ``target`` after ``prompt``, int32 both, among the texts that
-        begin with the bytes ``required``."""
-        tokens = np.concatenate([prompt, target[:-1]]).astype(np.int32)
-        batch = chain_batch(tokens, len(prompt) - 1, wants_numbers=True)
-        logits = self.forward(batch, self.session())
-        confidences = Confidences(self.tokenizer, required)
-        return sum(
-            confidences.next(logits.row(place), token).token
-            for place, token in enumerate(target.tolist())
         )
 
     def measure(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
-        """Go on measuring what was left for later, what forwards cost and in which order prompts
-        are best, until it is known or ``interrupted``. Requests that begin from then on go by it,
-        those under way as they were. Whether it is known now, and was not before."""
-        changed = self._measure_costs(interrupted)
-        trial = self._trial
-        if trial is not None and not interrupted() and (losses := trial.go_on(interrupted)):
-            self._trial, changed = None, True
-            self._save_losses(losses)
-        if changed:
-            self._choose_order()
-        return changed
-
-    def _measure_costs(self, interrupted: Callable[[], bool]) -> bool:
+        """Go on measuring forwards, where that was left for later, until ``interrupted``; return
+        whether their costs became known. Requests that begin from then on are planned by them."""
         if (later := self._later) is None:
             return False
         try:
@@ -221,51 +193,18 @@ class Engine(ModelRunner):
         self._later = later.then
         self.planner = _planner(self.model, costs, self._store)
         self.prefill_rows = _prefill_rows(self.planner)
+        self.suffix_budget = self._suffix_budget()
         return True
 
-    def _find_order(self, *, measures_later: bool) -> None:
-        """Choose the order of prompts by the losses that are stored on disk, or measure these once,
-        with ``measures_later`` by ``measure``."""
-        fim = fim_format_of(self.tokenizer)
-        if fim is not None and self.takes_chains and not self._losses():
-            trial = OrderTrial(self.tokenizer, fim, self.likelihood)
-            if measures_later:
-                self._trial = trial
-            elif losses := trial.go_on():
-                self._save_losses(losses)
-        self._choose_order()
-
-    def _choose_order(self) -> None:
-        """The order with the least loss that keeps up with typing."""
-        recomputed = self._tokens_in(NEW_LETTER_S)
-        allowed = [
-            order for order in Order if order != Order.PREFIX_FIRST or recomputed >= LEAST_SUFFIX
-        ]
-        self.fim_order = chosen_order(fim_format_of(self.tokenizer), self._losses(), allowed)
-        self.suffix_budget = None
-        if self.fim_order == Order.PREFIX_FIRST:
-            self.suffix_budget = recomputed
-        elif self.fim_order == Order.PREFIX_FIRST_BY_LINES:
-            self.suffix_budget = max(self._tokens_in(NEW_LINE_S), LEAST_SUFFIX)
-
-    def _losses(self) -> dict[Order, float]:
-        stored = self._store.get(LOSSES) if self._store is not None else None
-        known = {order.value: order for order in Order}
-        if not isinstance(stored, dict) or not stored.keys() <= known.keys():
-            return {}
-        return {known[name]: float(loss) for name, loss in stored.items()}
-
-    def _save_losses(self, losses: dict[Order, float]) -> None:
-        assert self._store is not None, "an engine that was not loaded has measured"
-        self._store.put(LOSSES, {order.value: loss for order, loss in losses.items()})
-
-    def _tokens_in(self, seconds: float) -> int:
+    def _suffix_budget(self) -> int | None:
+        if self._keeps_suffix:
+            return None
         quick = (
             rows
-            for rows in range(MOST_SUFFIX, 0, -SUFFIX_STEP)
-            if self.planner.prefill_seconds(rows, TYPICAL_PREFIX) <= seconds
+            for rows in range(MOST_SUFFIX, LEAST_SUFFIX, -SUFFIX_STEP)
+            if self.planner.prefill_seconds(rows, TYPICAL_PREFIX) <= NEW_LINE_S
         )
-        return next(quick, 0)
+        return next(quick, LEAST_SUFFIX)
 
     def preload(self) -> None:
         """Load the compiled form of what steps with drafts call, for which the first request would

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from accel.decoding import infilling
 from accel.drafting.copy import kernels as copy_kernels
 from accel.drafting.retrieval import kernels as retrieval_kernels
 from accel.errors import ModelError
@@ -89,9 +88,8 @@ def _compile_forward(kv_type: KvType, file: Path | None, *, is_hybrid: bool = Fa
     tokenizer = Tokenizer('{"model": {"type": "BPE", "vocab": {}, "merges": []}}')
     engine = Engine(model, tokenizer, AdaptivePlanner(costs), name="smallest", threads=1)
     engine.preload()
-    # The first request asks for these.
+    # The first request asks for it.
     forward.num_steps(1, 1, 0)
-    infilling.warm_up()
 
 
 def compile_products(layouts: Iterable[PackedLayout] | None = None) -> None:

@@ -18,12 +18,8 @@ class Order(str, Enum):
     SUFFIX_PREFIX_MIDDLE = "suffix_prefix_middle"
     """SUF suffix PRE prefix MID."""
     PREFIX_FIRST = "prefix_first"
-    """PRE prefix SUF suffix MID: every token that is typed moves the suffix."""
-    PREFIX_FIRST_BY_LINES = "prefix_first_by_lines"
     """PRE lines SUF suffix MID line: the hole begins with the cursor's line, so that the KV cache
     stays while the line is typed."""
-    PREFIX_ALONE = "prefix_alone"
-    """prefix: for models too small to gain from what is after the hole."""
 
 
 class FilePosition(Enum):
@@ -77,6 +73,14 @@ _PIPED = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 _PLAIN = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
 
 FAMILIES = (
+    PromptFamily(
+        "Redraft",
+        *_PIPED,
+        Order.SUFFIX_FIRST,
+        FileFormat("<|file_sep|>", repository="<|repo_name|>", behind_name="\n"),
+        ends=("<|endoftext|>", "<|repo_name|>", "<|file_sep|>"),
+        needs=("<|edit_instruction|>",),
+    ),
     PromptFamily(
         "Qwen2.5-Coder",
         *_PIPED,

@@ -60,7 +60,6 @@ def fim_prompt(
     budget: int = 2048,
     snippet_budget: int | None = None,
     suffix_budget: int | None = None,
-    order: Order | None = None,
 ) -> Prompt:
     """Complete between ``prefix`` and ``suffix`` in at most ``budget`` prompt tokens,
     ``snippet_budget`` of them (by default a quarter) for ``snippets``, at most ``suffix_budget``
@@ -77,8 +76,8 @@ def fim_prompt(
     available = budget - len(head) - len(files.inside) - 3
     if available < 16:
         raise InvalidRequest(f"a budget of {budget} tokens leaves no room for text; give more")
-    alone = not suffix or fim is None or order == Order.PREFIX_ALONE
-    by_lines = order == Order.PREFIX_FIRST_BY_LINES and not alone
+    alone = not suffix or fim is None
+    by_lines = fim is not None and fim.order == Order.PREFIX_FIRST and not alone
     # By lines the hole begins where the line does, as holes did that the model was trained on.
     start = prefix.rfind("\n") + 1 if by_lines else 0
     lines, (line, typed) = prefix[:start], back_off(tokenizer, prefix[start:])
@@ -95,7 +94,7 @@ def fim_prompt(
         in_hole, before = NOTHING, _last_lines(tokenizer, line, left, preceding)
     before = _joined(files.inside, before)
     if fim is not None and not alone:
-        around = around_hole(tokenizer, fim, order or fim.order, before, after)
+        around = around_hole(fim, before, after)
         body = _joined(around, in_hole)
     elif len(before) == 0 and (len(head) == 0 or tokenizer.reads_blanks):
         before, typed = _encoded(tokenizer, typed, preceding), ""
@@ -130,7 +129,6 @@ def fim_beginning(
     snippets: Sequence[Snippet] = (),
     budget: int = 2048,
     snippet_budget: int | None = None,
-    order: Order | None = None,
 ) -> Beginning:
     """What ``fim_prompt`` begins with for any cursor in the first ``budget`` tokens of ``text``, a
     document from its start. Where the suffix comes first, it is that of a cursor at the start."""
@@ -139,16 +137,14 @@ def fim_beginning(
     files = laid_out(tokenizer, snippets, path, repository, share) if snippets else NO_FILES
     head = _joined(tokenizer.opening, files.before)
     available = max(budget - len(head) - len(files.inside) - 3, 0)
-    kind = None if fim is None else order or fim.order
-    is_first = kind in (Order.PREFIX_FIRST, Order.PREFIX_FIRST_BY_LINES)
-    if fim is not None and kind != Order.PREFIX_ALONE and not is_first:
+    if fim is not None and fim.order != Order.PREFIX_FIRST:
         most = _suffix_share("", available)
         after = _first_lines(tokenizer, text, most, Preceding.CONTROL)
-        body = around_hole(tokenizer, fim, order or fim.order, files.inside, after)
+        body = around_hole(fim, files.inside, after)
     else:
-        preceding = _preceding(files, fim is None or kind == Order.PREFIX_ALONE)
+        preceding = _preceding(files, fim is None)
         body = _joined(files.inside, _encoded(tokenizer, text[: 8 * budget], preceding)[:available])
-        if fim is not None and is_first:
+        if fim is not None:
             body = _joined(fim.prefix, body)
     return Beginning(_joined(head, body), len(head))
 
@@ -219,15 +215,13 @@ _LINE_STEP = 64
 """The budget of the cursor's line grows by so many tokens, so that the lines before it stay."""
 
 
-def around_hole(
-    tokenizer: Tokenizer, fim: FimFormat, order: Order, prefix: TokenArray, suffix: TokenArray
-) -> TokenArray:
-    """The tokens that ask for what is between ``prefix`` and ``suffix``."""
+def around_hole(fim: FimFormat, prefix: TokenArray, suffix: TokenArray) -> TokenArray:
+    """Return the tokens that ask for what is between ``prefix`` and ``suffix``."""
     if fim.middle is None:
         return _joined(fim.suffix, suffix, fim.prefix, prefix)
-    if order == Order.SUFFIX_FIRST:
+    if fim.order == Order.SUFFIX_FIRST:
         return _joined(fim.prefix, fim.suffix, suffix, fim.middle, prefix)
-    if order == Order.SUFFIX_PREFIX_MIDDLE:
+    if fim.order == Order.SUFFIX_PREFIX_MIDDLE:
         return _joined(fim.suffix, suffix, fim.prefix, prefix, fim.middle)
     return _joined(fim.prefix, prefix, fim.suffix, suffix, fim.middle)
 

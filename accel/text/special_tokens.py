@@ -16,7 +16,6 @@ class FimFormat:
     suffix: int
     middle: int | None
     order: Order
-    """The order to use while nothing is known about the model."""
     family: str = ""
     """What models with such tokens are called."""
     files: FileFormat | None = None
@@ -86,10 +85,3 @@ def file_format_of(tokenizer: Tokenizer) -> FileFormat | None:
     marks = (mark for mark in _FILE_MARKS if tokenizer.special(mark) is not None)
     mark = next(marks, None)
     return None if mark is None else FileFormat(mark)
-
-
-def orders(fim: FimFormat) -> list[Order]:
-    """Orders that the tokens allow."""
-    if fim.middle is None:
-        return [Order.SUFFIX_PREFIX_MIDDLE, Order.PREFIX_ALONE]
-    return list(Order)

@@ -280,11 +280,6 @@ class Tokenizer:
         """Ids of the control tokens: added tokens that no text may hold."""
         return frozenset(int(token["id"]) for token in self._controls.values())
 
-    @cached_property
-    def newline_tokens(self) -> frozenset[int]:
-        """Ids of the tokens that begin with a line break."""
-        return frozenset(n for n, text in enumerate(self.byte_table) if text[:1] in (b"\n", b"\r"))
-
     def leading_to(self, character: str) -> frozenset[int]:
         """Ids of the tokens whose first character that is no blank is this one; of a line break,
         those of either kind."""

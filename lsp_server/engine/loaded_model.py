@@ -10,7 +10,6 @@ from lsp_server.engine import warming
 from lsp_server.engine.compiling import CompileTask, CompilingBehind, compile_at_once
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.contract.status import EngineStatus
-from lsp_server.tasks.completion.missing_line import LineFitter
 from lsp_server.tasks.completion.task import prompt_length
 from lsp_server.tasks.next_edits.formats import FORMATS, fits, format_for
 from lsp_server.tasks.next_edits.model_names import model_names
@@ -28,7 +27,6 @@ class LoadedModel:
     def __init__(self, engine: Engine, draft_engine: Engine | None = None) -> None:
         self.engine = engine
         self.engines = [engine, *([draft_engine] if draft_engine is not None else [])]
-        self.fitter = LineFitter(engine)
         self.prompt_length = prompt_length(engine)
         self.edits_behind = self.sampling_behind = CompilingBehind([])
 
@@ -97,7 +95,7 @@ class LoadedModel:
             dtype=engine.formats,
             places=engine.model.capability.requests,
             tokenizer=engine.tokenizer.sha256,
-            fills=engine.fim_order is not None,
+            fills=engine.fills,
             max_tokens=engine.max_positions,
             notice=_notice(engine),
             **_next_edits(engine, path),
@@ -131,12 +129,9 @@ def _next_edits(engine: Engine, path: str) -> dict[str, Any]:
 def _notice(engine: Engine) -> str:
     """What is wrong with the model's prompt formats, and what to know of how it is computed;
     empty where nothing is."""
-    from accel.text.families import Order
     from accel.text.format_check import format_problems
 
     problems = format_problems(engine.tokenizer)
-    if engine.fim_order is Order.PREFIX_ALONE:
-        problems.append("in a trial the text after the cursor did not help it: it is left out")
     if engine.adaptive_tokens == "two-step" and not engine.model.adaptive_tokens:
         problems.append("it has no adaptive tokens: what the workspace holds drafts alone")
     told = [engine.notice, TRANSLATED if is_translated() else ""]

@@ -75,11 +75,6 @@ class TaskRunner:
             result = yield from task.read(self._read_prompt(task))
             yield []
             return result
-        if task.fits_line:
-            fitted = yield from self.model.fitter.line(task, self.caches.sessions)
-            if fitted is not None:
-                yield fitted.likely if task.request.confidences else fitted.result.spans
-                return fitted.result
         result = yield from task.read(self._generate(task))
         if task.key[0] == "complete" and self.caches.calibration is not None:
             self.caches.calibration.note_completion()
@@ -104,8 +99,7 @@ class TaskRunner:
         prompt = self.completion_prompt(job)
         cursor = job.path, len(job.prefix.replace("\r\n", "\n"))
         index = self._indexes.snapshot(job.workspace, cursor)
-        fits_line = self.model.fitter.wants(job)
-        return TaskList([completion_task(job, prompt, index, cancelled, fits_line=fits_line)])
+        return TaskList([completion_task(job, prompt, index, cancelled)])
 
     def _edit(self, job: EditJob, cancelled: Cancelled) -> Preparation:
         from lsp_server.tasks.editing.task import edit_work

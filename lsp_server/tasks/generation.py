@@ -97,7 +97,6 @@ def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) ->
             snippets=readable_snippets(job.snippets),
             budget=budget,
             suffix_budget=engine.suffix_budget,
-            order=engine.fim_order,
         )
     else:
         if job.messages is not None:

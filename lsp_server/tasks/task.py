@@ -42,9 +42,6 @@ class Task:
     """Decode without drafts."""
     copies: bool = False
     """It is drafted as a copy of an original that changes in places, as edits are."""
-    fits_line: bool = False
-    """It is a line that is missing between others, and is weighed by what follows, where one is
-    found that is likely to be all."""
     read: Callable[[Steps], Steps] = as_it_is
     """The work that writes it, with the result that is made of the text."""
 

@@ -11,7 +11,7 @@ from accel.decoding.request import GenerationRequest
 from accel.draft_tree import TokenArray
 from accel.drafting.retrieval.drafter import RetrievalDrafter
 from accel.models.batch import chain_batch
-from accel.verification.confidence import IMPOSSIBLE, Confidence
+from accel.verification.confidence import IMPOSSIBLE, Confidence, log_total
 
 CODE = "".join(
     f"def area_{n}(width, height):\n    area = width * height\n    return area + {n}\n\n\n"
@@ -110,3 +110,16 @@ def test_what_is_typed_makes_the_rest_of_its_word_likelier(engine: Engine) -> No
     _, given, alone = written(engine, "def area_7(width, height):\n    ar", True, logprobs=0)
     assert given[0].token >= alone[0]
     assert sum(one.token for one in given[: len(alone)]) > sum(alone)
+
+
+def test_log_probabilities_are_the_softmax_among_what_is_allowed() -> None:
+    rng = np.random.default_rng(seed := 5)
+    logits = rng.normal(0, 4, 300).astype(np.float32)
+    allowed = rng.choice(300, 40, replace=False)
+    for among in (None, allowed):
+        whole = np.arange(300) if among is None else among
+        slow = np.exp(logits[whole].astype(np.float64))
+        slow = dict(zip(whole.tolist(), (slow / slow.sum()).tolist(), strict=True))
+        for token in whole[:10].tolist():
+            found = logits[token] - log_total(logits[whole])
+            assert found == pytest.approx(np.log(slow[token]), abs=1e-5), f"seed {seed}"

@@ -53,9 +53,7 @@ def test_the_engine_loads_a_file_and_fills_in_the_middle(tmp_path: Path) -> None
     engine = Engine.load(path, dtype="fp32", threads=1)
     assert engine.end_tokens == {297, 299}, "<|fim_pad|> and <|im_end|>"
     assert engine.max_positions == 512
-    prompt = fim_prompt(
-        engine.tokenizer, "def f(a):\n    ", "\n    return a\n", order=engine.fim_order
-    )
+    prompt = fim_prompt(engine.tokenizer, "def f(a):\n    ", "\n    return a\n")
     generation = engine.generate(GenerationRequest(prompt.tokens, 8))
     assert len(generation.finish().tokens) <= 8
 

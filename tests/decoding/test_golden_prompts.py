@@ -93,7 +93,7 @@ def test_the_parts_of_a_hole_begin_as_llama_cpp_begins_them(
 ) -> None:
     form = FimFormat(1, 2, 2, Order.PREFIX_FIRST)
     before, after = map(tokenizer.encode_beginning, HOLE)
-    found = around_hole(tokenizer, form, form.order, before, after).tolist()
+    found = around_hole(form, before, after).tolist()
     assert [*found[: len(before) + 1], 2, *found[-len(after) - 1 :]] == GOLDEN[name]["hole"]
 
 
@@ -106,8 +106,8 @@ def test_a_hole_of_codellama_has_its_blanks(
     prompt = fim_prompt(tokenizer, "def f(x):\n    re", "\n\nx = 1\n")
     assert prompt.required_prefix == b" re"
     assert shown(tokenizer, prompt.tokens.tolist()) == [
-        *("<s>", "\u2581<PRE>", " ", "def", " ", "f", "(", "x", ")", ":", "\n", "   "),
-        *("\u2581<SUF>", " ", "\n", "\n", "x", " =", " 1", "\n", "\u2581<MID>"),
+        *("<s>", "\u2581<PRE>", " ", "def", " ", "f", "(", "x", ")", ":", "\n"),
+        *("\u2581<SUF>", " ", "\n", "\n", "x", " =", " 1", "\n", "\u2581<MID>", "   "),
     ]
     alone = fim_prompt(tokenizer, "def", "")
     assert shown(tokenizer, alone.tokens.tolist()) == ["<s>", " ", "def"]

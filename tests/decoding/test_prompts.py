@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from small_model import SMALL_MODEL
 from tiny_models import byte_tokenizer
 
 from accel.errors import InvalidRequest, UnsupportedPrompt
+from accel.text import prompts
 from accel.text.families import Order
 from accel.text.prompts import back_off, edit_prompt, fim_prompt
 from accel.text.special_tokens import fim_format_of
@@ -33,25 +34,31 @@ def special(name: str, tokenizer: Tokenizer = EMBEDDED) -> int:
     return token
 
 
-def test_orders() -> None:
+@pytest.fixture(params=Order)
+def order(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Order:
+    """Each order, as if the embedded model were of a family that has it."""
+    fim = fim_format_of(EMBEDDED)
+    assert fim is not None
+    known = replace(fim, order=request.param)
+    monkeypatch.setattr(prompts, "fim_format_of", lambda _tokenizer: known)
+    return known.order
+
+
+def test_each_order_has_its_markers(order: Order) -> None:
     prefix, suffix, middle = (special(f"<|fim_{n}|>") for n in ("prefix", "suffix", "middle"))
-    a, b = EMBEDDED.encode("a = 1\n").tolist(), EMBEDDED.encode("c = 3\n").tolist()
-    a = EMBEDDED.encode("a = 1").tolist()
-    got = {
-        order: fim_prompt(EMBEDDED, "a = 1\n", "c = 3\n", order=order).tokens.tolist()
-        for order in Order
-    }
-    assert got[Order.SUFFIX_FIRST] == [prefix, suffix, *b, middle, *a]
-    assert got[Order.PREFIX_FIRST] == [prefix, *a, suffix, *b, middle]
-    assert got[Order.PREFIX_ALONE] == a
-    assert got[Order.SUFFIX_PREFIX_MIDDLE] == [suffix, *b, prefix, *a, middle]
+    typed, after = EMBEDDED.encode("a = 1").tolist(), EMBEDDED.encode("c = 3\n").tolist()
     lines = EMBEDDED.encode("a = 1\n").tolist()
-    assert got[Order.PREFIX_FIRST_BY_LINES] == [prefix, *lines, suffix, *b, middle]
+    expected = {
+        Order.SUFFIX_FIRST: [prefix, suffix, *after, middle, *typed],
+        Order.PREFIX_FIRST: [prefix, *lines, suffix, *after, middle],
+        Order.SUFFIX_PREFIX_MIDDLE: [suffix, *after, prefix, *typed, middle],
+    }
+    assert fim_prompt(EMBEDDED, "a = 1\n", "c = 3\n").tokens.tolist() == expected[order]
 
 
-@pytest.mark.parametrize("order", list(Order))
-def test_drafts_continue_the_text_and_no_marker(order: Order) -> None:
-    prompt = fim_prompt(EMBEDDED, "a = 1\nb =", "c = 3\n", order=order)
+@pytest.mark.usefixtures("order")
+def test_drafts_continue_the_text_and_no_marker() -> None:
+    prompt = fim_prompt(EMBEDDED, "a = 1\nb =", "c = 3\n")
     assert not EMBEDDED.special_tokens & set(prompt.text.tolist())
     assert EMBEDDED.decode_bytes(prompt.text) + prompt.required_prefix == b"a = 1\nb ="
 
@@ -129,9 +136,9 @@ def test_budgets_are_kept(budget: int) -> None:
         assert prompt.required_prefix.decode() == back_off(EMBEDDED, prefix)[1]
 
 
-def test_trimmed_text_begins_at_a_line_and_ends_at_one() -> None:
-    order = Order.SUFFIX_PREFIX_MIDDLE
-    prompt = fim_prompt(EMBEDDED, CODE, CODE, budget=300, order=order)
+@pytest.mark.parametrize("order", [Order.SUFFIX_PREFIX_MIDDLE], indirect=True)
+def test_trimmed_text_begins_at_a_line_and_ends_at_one(order: Order) -> None:
+    prompt = fim_prompt(EMBEDDED, CODE, CODE, budget=300)
     tokens = prompt.tokens.tolist()
     prefix = tokens.index(special("<|fim_prefix|>"))
     before, after = EMBEDDED.decode(prompt.text), EMBEDDED.decode(tokens[1:prefix])
@@ -149,15 +156,40 @@ def test_typing_keeps_the_front_of_the_prompt(typed: str) -> None:
     moved = 0
     last: np.ndarray | None = None
     for count in range(400):
-        tokens = fim_prompt(
-            EMBEDDED, typed + more[:count], suffix, budget=256, order=Order.SUFFIX_FIRST
-        ).tokens
+        tokens = fim_prompt(EMBEDDED, typed + more[:count], suffix, budget=256).tokens
         if last is not None:
             shorter = min(len(last), len(tokens))
             same = int((last[:shorter] == tokens[:shorter]).cumprod().sum())
             moved += same < shorter - 24
         last = tokens
     assert moved <= 10
+
+
+def test_by_lines_a_letter_more_leaves_all_tokens_before_it() -> None:
+    """Whatever is typed in a line, the suffix is not computed again, and neither is where the
+    prompt is as long as it may be."""
+    tokenizer = Tokenizer(byte_tokenizer(specials=["<fim_prefix>", "<fim_suffix>", "<fim_middle>"]))
+    before = "".join(f"value_{n} = {n}\n" for n in range(200))
+    line, after = "    return value_1 + value_2 * value_3", "\n\nprint(total)\n" * 40
+    prompts = [
+        fim_prompt(
+            tokenizer,
+            before + line[:typed],
+            after,
+            budget=400,
+            suffix_budget=48,
+        )
+        for typed in range(len(line) + 1)
+    ]
+    places = {prompt.tokens.tolist().index(258) for prompt in prompts}
+    assert len(places) == 1
+    place = places.pop()
+    for typed, prompt in enumerate(prompts):
+        assert prompt.tokens[: place + 1].tolist() == prompts[0].tokens[: place + 1].tolist()
+        behind = tokenizer.decode_bytes(prompt.tokens[place + 1 :]) + prompt.required_prefix
+        assert behind.decode() == line[:typed]
+        assert 0 < len(prompt.suffix_tokens) <= 48
+        assert len(prompt.tokens) <= 400
 
 
 def test_snippets_stand_before_with_their_paths() -> None:

@@ -34,7 +34,7 @@ def private_environment(folder: Path, **more: str) -> dict[str, str]:
         place = folder / name.lower()
         place.mkdir(mode=0o700, exist_ok=True)
         environment[f"XDG_{name}"] = str(place)
-    choose_small_model(folder / "config_home", folder / "cache_home")
+    choose_small_model(folder / "config_home")
     answer = folder / "state_home" / "redraft" / "setup.json"
     answer.parent.mkdir(mode=0o700, exist_ok=True)
     answer.write_text('{"answer": "in a test"}')

@@ -98,7 +98,7 @@ def inside() -> Iterator[dict[str, str]]:
         joins = "\n".join(f"echo $$ > {file}" for file in files)
         python.write_text(ENTER.format(joins=joins, hosts=hosts, python=sys.executable))
         python.chmod(0o755)
-        choose_small_model(home / ".config", home / ".cache")
+        choose_small_model(home / ".config")
         kept = {
             name: value
             for name, value in os.environ.items()

@@ -36,7 +36,7 @@ def test_all_but_fetching_works_without_a_network(
     reached = subprocess.run([python, "-c", reach], capture_output=True, text=True, check=False)
     assert "Network is unreachable" in reached.stderr, "not even this machine is reached"
 
-    choose_small_model(new_home / ".config", new_home / ".cache")
+    choose_small_model(new_home / ".config")
     fetch(offline, tmp_path)
     assert (new_home / ".cache/redraft/models/brought.gguf").is_file()
     session(offline, new_home / "work")

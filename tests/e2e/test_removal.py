@@ -58,7 +58,7 @@ def test_nothing_of_ours_is_left_and_nothing_of_others_goes(
     compiled = new_home / ".cache/redraft/machine-code/one.nbc"
     compiled.parent.mkdir(parents=True)
     compiled.write_bytes(b"as Numba writes it where no folder is named")
-    choose_small_model(new_home / ".config", new_home / ".cache")
+    choose_small_model(new_home / ".config")
     fetch(new_account, tmp_path)
     # Another interpreter is another build: its daemon is ended, too.
     other = {**new_account, PYTHON: str(python_environment(tmp_path / "python"))}

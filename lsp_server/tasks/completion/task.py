@@ -66,7 +66,6 @@ def completion_prompt(
         budget=budget.prompt,
         snippet_budget=budget.others,
         suffix_budget=engine.suffix_budget,
-        order=engine.fim_order,
     )
     if not len(prompt.tokens):
         raise NothingToContinue("there is no text to go on from; write the first words")
@@ -87,7 +86,6 @@ def completion_beginning(
         snippets=readable_snippets(snippets),
         budget=budget.prompt,
         snippet_budget=budget.others,
-        order=engine.fim_order,
     )
 
 
@@ -112,14 +110,11 @@ def completion_key(job: CompletionJob) -> Key:
     return ("complete", job.scope, job.path)
 
 
-def completion_task(
-    job: CompletionJob, prompt: Prompt, index: Any, cancelled: Cancelled, *, fits_line: bool
-) -> Task:
+def completion_task(job: CompletionJob, prompt: Prompt, index: Any, cancelled: Cancelled) -> Task:
     """The text at the cursor."""
     task = new_task(completion_key(job), job, prompt, job.sampling, index, cancelled)
     rule = stopping.completion(job.prefix, one_line=job.single_line, gated=job.gate > 0)
     task.request.stop_rule = stopping.before_other_files(rule, prompt.stop_texts)
-    task.fits_line = fits_line
     if job.gate > 0:
         watch = GateWatch(job.gate, cancelled)
         task.request.confidences, task.request.cancelled = True, watch.cancelled

@@ -18,10 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 from accel.decoding.engine import Engine
-from accel.decoding.infilling import LineSearch, is_between_lines
 from accel.decoding.request import GenerationRequest
-from accel.execution.forwards import alone
 from accel.text.prompts import Prompt
+from accel.text.special_tokens import fim_format_of
 from tests.benchmarks.cases import load_completion_cases
 from tests.benchmarks.measurement import similarity
 from tests.benchmarks.pass_at_1 import infilling_tests, passes
@@ -62,8 +61,9 @@ def run(args: argparse.Namespace) -> int:
     """Run `tests.benchmarks quality`; gives the exit status."""
     engine = Engine.load(args.model, dtype="fp32")
     exact, passing = served_lines(engine, args.cases, args.infilling)
+    fim = fim_format_of(engine.tokenizer)
     found = {
-        "infilling_order": engine.fim_order.value if engine.fim_order else "",
+        "infilling_order": fim.order.value if fim else "",
         "infilling_served": exact.as_dict(),
         "infilling_pass_at_1": passing.as_dict(),
         "repoeval_similarity": round(likeness(engine, args.cases, args.completions), 4),
@@ -81,18 +81,12 @@ def served_lines(engine: Engine, cases: Path, limit: int) -> tuple[Tally, Tally]
     file = cases / "completion_infilling.jsonl"
     tests = infilling_tests(file)
     exact, passing = Tally(), Tally()
-    search, session, reading = LineSearch(engine), engine.session(), engine.session()
     for case in load_completion_cases(file, limit):
         # As in an editor: the line break after the line stands in the suffix.
         line = case.reference.rstrip("\n")
         rest = case.reference[len(line) :] + case.suffix
         prompt = engine.fim_prompt(case.prefix, rest, path=case.path, budget=PROMPT_TOKENS)
-        found = alone(search.missing(prompt, session, reading)) if is_between_lines(rest) else None
-        if found is None:
-            written = _written(engine, prompt, LINE_TOKENS, one_line=True)
-        else:
-            spelt = engine.tokenizer.decode_bytes(list(found.tokens))
-            written = spelt[len(prompt.required_prefix) :].decode("utf-8", errors="replace")
+        written = _written(engine, prompt, LINE_TOKENS, one_line=True)
         exact.count(written == line)
         passing.count(passes(case.prefix + written + rest, tests[case.id], seconds=3))
     return exact, passing

@@ -84,7 +84,7 @@ def test_a_hole_is_what_stands_between_prefix_and_suffix() -> None:
         middle = ids[cuts[2] + 1 : -1]
         whole = tokens.decode(before) + tokens.decode(middle) + tokens.decode(after)
         assert any(whole in text for text in texts), whole
-        asked = around_hole(tokens, form, form.order, np.array(before), np.array(after))
+        asked = around_hole(form, np.array(before), np.array(after))
         assert ids[cuts[0] : cuts[2] + 1] == asked.tolist()
         assert set(sample.weights[cuts[2] + 1 :]) == {1.0}
         assert all(sample.weights[cut] == 0 for cut in cuts)

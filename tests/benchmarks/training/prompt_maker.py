@@ -74,4 +74,4 @@ class PromptMaker:
         if wanted > len(after):
             return None
         head = before[len(before) - (available - wanted) :]
-        return around_hole(self._tokenizer, fim, fim.order, head, after[:wanted])
+        return around_hole(fim, head, after[:wanted])

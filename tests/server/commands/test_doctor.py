@@ -72,7 +72,7 @@ def test_it_says_how_the_model_is_asked_and_what_is_wrong_with_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sound = doctor_command._formats(str(SMALL_MODEL))
-    assert (sound.found, sound.remedy) == ("holes as Qwen2.5-Coder, edits by its chat template", "")
+    assert (sound.found, sound.remedy) == ("holes as Redraft, edits by its chat template", "")
     monkeypatch.setattr(
         "accel.text.format_check.format_problems", lambda tokenizer: ["it lacks <|fim_middle|>"]
     )

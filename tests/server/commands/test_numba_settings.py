@@ -97,7 +97,7 @@ def test_a_process_that_is_not_ours_obeys_both(tmp_path: Path) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.slow
 def test_a_completion_is_the_same_with_all_of_them(tmp_path: Path) -> None:
-    choose_small_model(tmp_path, Path(os.environ["XDG_CACHE_HOME"]))
+    choose_small_model(tmp_path)
     (tmp_path / "code.py").write_text(CODE)
     texts, kept = [], {"NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"]}
     for more, config in (({}, ""), (SETTINGS, YAML)):

@@ -41,7 +41,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     made |= {"XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"], "REDRAFT_IDLE_EXIT_S": "1"}
     (home / "state_home" / "redraft").mkdir()
     (home / "state_home" / "redraft" / "setup.json").write_text('{"answer": "in a test"}')
-    choose_small_model(home / "config_home", Path(made["XDG_CACHE_HOME"]))
+    choose_small_model(home / "config_home")
     return {**made, "OMP_NUM_THREADS": "1"}
 
 

@@ -42,7 +42,6 @@ from lsp_server.shared.contract.jobs import (
 )
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import RedraftError
-from lsp_server.tasks.completion import missing_line as fitting
 
 WAIT_S = 300.0
 KV_BUDGET = 6 << 20
@@ -283,12 +282,6 @@ def drafting() -> Iterator[EngineService]:
     made.load()
     yield made
     made.close()
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weighing lines pays, however busy the machine was when forwards were timed."""
-    monkeypatch.setattr(fitting, "MOST_S", 60.0)
 
 
 @pytest.fixture

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from accel.text import prompts
 from accel.text.families import Order
+from accel.text.special_tokens import fim_format_of
 from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet
 from lsp_server.shared.contract.notes import CloseBuffer
@@ -78,11 +80,13 @@ def test_a_rest_that_is_too_short_leaves_the_prompt_as_it_was(watched: Watched) 
 OPENED = replace(JOB, prefix=TEXT * 3, suffix=TEXT * 3, opening=True)
 
 
-@pytest.mark.parametrize("order", [Order.PREFIX_ALONE, Order.PREFIX_FIRST])
 def test_a_document_that_was_opened_is_known_wherever_the_first_key_is(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch, order: Order
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watched.service.engine, "fim_order", order)
+    fim = fim_format_of(watched.service.engine.tokenizer)
+    assert fim is not None
+    prefix_first = replace(fim, order=Order.PREFIX_FIRST)
+    monkeypatch.setattr(prompts, "fim_format_of", lambda _tokenizer: prefix_first)
     text = OPENED.prefix
     for cursor in (len(TEXT), 2 * len(TEXT)):
         watched.start()
@@ -90,7 +94,7 @@ def test_a_document_that_was_opened_is_known_wherever_the_first_key_is(
         job = replace(JOB, prefix=text[:cursor], suffix=text[cursor:])
         whole = len(watched.service.runner.completion_prompt(job).tokens)
         suffix = len(watched.service.runner.completion_prompt(job).suffix_tokens)
-        behind = suffix + 3 if order == Order.PREFIX_FIRST else 0
+        behind = suffix + 3
         assert held > whole - behind - 8
         assert watched.left_to_compute(job) <= behind + 8
 

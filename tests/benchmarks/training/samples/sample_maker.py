@@ -135,9 +135,7 @@ class SampleMaker:
                 self._tokenizer.opening,
                 others.before,
                 around_hole(
-                    self._tokenizer,
                     fim,
-                    fim.order,
                     np.concatenate([others.inside, before]).astype(np.int32),
                     after,
                 ),
