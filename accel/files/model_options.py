@@ -67,8 +67,8 @@ class ModelOptions:
     backend: BackendName = option(
         "auto",
         "What computes a GGUF file: Redraft's own forward, or llama.cpp, where a library of it is; "
-        "`auto` leaves those to it that the own one does not know, and those that it computes "
-        "faster.",
+        "`auto` leaves those to it that the own one does not know, and all where its library has "
+        "a GPU.",
         choices=get_args(BackendName),
     )
     kv_type: KvType = option(

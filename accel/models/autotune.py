@@ -53,9 +53,6 @@ def profile(model: Model, settings: RunSettings, store: ProfileStore) -> Forward
 class Profile:
     """t(T) of an opened model, which may be measured after its first answers."""
 
-    comparison: PathComparison | None = None
-    """What goes on with the costs once they are measured."""
-
     def __init__(self, model: Model, settings: RunSettings, store: ProfileStore) -> None:
         self._model, self._settings, self._store = model, settings, store
         self._shares = settings.may_share and isinstance(model, Threaded) and model.can_share
@@ -81,7 +78,7 @@ class Profile:
     @property
     def then(self) -> Later | None:
         """What measures after it: itself, where the machine was busy."""
-        return self.comparison if self.is_known or self.comparison is not None else self
+        return None if self.is_known else self
 
     def measure(self) -> ForwardCosts:
         """The costs, measured now; those of a busy machine where it is busy again."""
@@ -110,8 +107,6 @@ class Profile:
         if self.is_known or self._may_store:
             self._store.put(self._key, costs.to_json())
         _share_as_measured(self._model, costs)
-        if self.comparison is not None:
-            self.comparison.own = costs
         return costs
 
     def _measure(self, _costs: ForwardCosts | None) -> ForwardCosts:
@@ -136,12 +131,6 @@ class Later(Protocol):
 
     def go_on(self, interrupted: Callable[[], bool]) -> ForwardCosts | None:
         """The costs once they are known; None where something came before, or none are found."""
-
-
-class PathComparison(Later, Protocol):
-    """What compares a model with another execution path by its ``own`` costs."""
-
-    own: ForwardCosts
 
 
 class _Interrupted(Exception):

@@ -19,15 +19,16 @@ def open_backend(
 
     On a CPU our own forward computes what it knows: in int8 where ``dtype`` is auto, a GGUF file's
     weights as they are stored, or exactly, in fp32. ``backend`` auto has llama.cpp compute the GGUF
-    files that we do not, or not as fast. With ``measures_later`` costs that take seconds to measure
-    are left to ``Backend.later``. The network is used only with ``download``. Raises ModelNotFound,
-    BrokenModel, UnsupportedModel, OutOfMemory or InvalidRequest.
+    files that we do not, and others where its library has a GPU. With ``measures_later`` costs
+    that take seconds to measure are left to ``Backend.later``. The network is used only with
+    ``download``. Raises ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or
+    InvalidRequest.
     """
     options = part_of(options, ModelOptions)
     options.check()
     about = model_file(find_model_path(options.path or None, download=download))
     about.check(options.backend)
-    asked = (opener(about, options, measures_later) for opener in OPENERS)
+    asked = (opener(about, options, measures_later=measures_later) for opener in OPENERS)
     found = next(opened for opened in asked if opened is not None)
     if found.model.kv_type != options.kv_type:
         found.model.notices += (
@@ -37,7 +38,9 @@ def open_backend(
     return found
 
 
-def _by_llama_cpp(about: ModelFile, options: ModelOptions, measures_later: bool) -> Backend | None:
+def _by_llama_cpp(
+    about: ModelFile, options: ModelOptions, *, measures_later: bool
+) -> Backend | None:
     if not isinstance(about, GgufModel) or options.backend == "own" or not is_installed():
         return None
     from accel.models.llama_cpp.opening import open_asked
@@ -45,19 +48,7 @@ def _by_llama_cpp(about: ModelFile, options: ModelOptions, measures_later: bool)
     return open_asked(about, options, measures_later=measures_later)
 
 
-def _by_own_forward(
-    about: ModelFile, options: ModelOptions, measures_later: bool
-) -> Backend | None:
-    own = open_own(about, options, measures_later=measures_later)
-    may_compare = options.backend == "auto" and options.dtype == "auto" and is_installed()
-    if own is None or not may_compare or not isinstance(about, GgufModel):
-        return own
-    from accel.models.llama_cpp.opening import faster_of
-
-    return faster_of(own, about, options, measures_later=measures_later)
-
-
-def _by_torch(about: ModelFile, options: ModelOptions, _measures_later: bool) -> Backend | None:
+def _by_torch(about: ModelFile, options: ModelOptions, *, measures_later: bool) -> Backend | None:
     if isinstance(about, GgufModel):
         raise InvalidRequest(
             f"{about.path} is a GGUF file, which is computed on the CPU or by llama.cpp; give "
@@ -74,4 +65,4 @@ def _by_torch(about: ModelFile, options: ModelOptions, _measures_later: bool) ->
     return open_by_torch(about, options)
 
 
-OPENERS = _by_llama_cpp, _by_own_forward, _by_torch
+OPENERS = _by_llama_cpp, open_own, _by_torch

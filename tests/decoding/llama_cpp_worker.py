@@ -14,19 +14,6 @@ from accel.models.llama_cpp.tree_context import LEAVES, TreeContext
 TESTED = sys.executable, str(Path(__file__)), "--"
 FREES_REJECTED = *TESTED, "--free-rejected-rows"
 
-_SILENT = """
-import os, pathlib, sys, time
-began = pathlib.Path(sys.argv[1])
-began.with_suffix(".new").write_text(str(os.getpid()))
-os.replace(began.with_suffix(".new"), began)
-time.sleep(600)
-"""
-
-
-def silent_worker(began: Path) -> tuple[str, ...]:
-    """The command of one that writes its number to a file and never answers."""
-    return sys.executable, "-c", _SILENT, str(began)
-
 
 class TestedWorker(worker.Worker):
     """See the module."""

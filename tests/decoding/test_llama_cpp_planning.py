@@ -8,28 +8,30 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import conformance
 import numpy as np
-import psutil
 import pytest
-from llama_cpp_worker import silent_worker
 from quantised_by_llama_cpp import recurrent, saved
 from tiny_models import Oracle
 
 from accel.decoding.engine import Engine
 from accel.decoding.request import GenerationRequest
 from accel.drafting.base import DraftRequest
-from accel.errors import Interrupted, UnsupportedModel
+from accel.errors import UnsupportedModel
 from accel.files.model_options import ModelOptions
 from accel.models.base import BatchKind
 from accel.models.costs.forward_costs import ForwardCosts
-from accel.models.costs.profile_store import ProfileStore
-from accel.models.costs.typical_rate import typical_rate
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS
-from accel.models.llama_cpp import opening, process, row_costs
-from accel.models.llama_cpp.library_files import LibraryFile, has_package
+from accel.models.llama_cpp import opening, row_costs
+from accel.models.llama_cpp.library_files import (
+    VARIABLE,
+    has_gpu_library,
+    has_package,
+    library_names,
+)
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.probe import kind_of
 from accel.models.model_file import GgufModel, model_file
@@ -205,145 +207,19 @@ def test_a_model_whose_state_runs_over_the_text_is_computed_plainly(tmp_path: Pa
     assert written(engine, Oracle(plain)).tokens.tolist() == plain.tolist()
 
 
-@pytest.mark.parametrize("is_left_for_later", [False, True])
-@pytest.mark.parametrize(("theirs_ms", "is_faster"), [(1.0, True), (50.0, False)])
-def test_the_faster_computes_where_both_can(
-    theirs_ms: float,
-    is_faster: bool,
-    is_left_for_later: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Theirs:
-        closed = False
-
-        def close(self) -> None:
-            self.closed = True
-
-    opened: list[Theirs] = []
-
-    def open_theirs(*_: Any) -> Any:
-        opened.append(Theirs())
-        costs = ForwardCosts([256], [8], np.array([[theirs_ms * 1e-3]]))
-        return opening.Opened(opened[-1], costs, store, 1)  # type: ignore[arg-type]
-
-    file = tmp_path / "m.gguf"
-    file.write_bytes(b"GGUF")
-    monkeypatch.setattr(opening, "COMPARED_BYTES", 0)
-    monkeypatch.setattr(opening, "find_library", lambda: LibraryFile(file, "a test"))
-    monkeypatch.setattr(opening, "open_by_llama_cpp", open_theirs)
-    own = ForwardCosts([256], [1, 8, 32], np.array([[8e-3, 10e-3, 20e-3]]))
-    store, options = ProfileStore("m"), ModelOptions(threads=1)
-    if is_left_for_later:
-        later = opening.open_where_faster(file, own, store, options, measures_later=True)
-        assert isinstance(later, opening.LaterComparison)
-        later.go_on(lambda: True)
-        assert not opened
-        for _ in range(2):
-            later.go_on(lambda: False)
-        opened.pop()
-        assert not opened
-    for _ in range(2):
-        found = opening.open_where_faster(file, own, store, options)
-        assert (found is not None) == is_faster
-    # What was slower is not opened again.
-    assert len(opened) == (2 if is_faster else int(not is_left_for_later))
-    assert all(each.closed != is_faster for each in opened)
-
-
-def test_a_request_ends_a_comparison_whatever_the_library_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its process says that it has begun, and never answers."""
-    began, kept = tmp_path / "began", list[bool]()
-    monkeypatch.setattr(process, "COMMAND", silent_worker(began))
-    monkeypatch.setattr(process, "is_installed", lambda: True)
-    (tmp_path / "m.gguf").write_bytes(b"GGUF")
-    own = ForwardCosts([256], [1], np.array([[8e-3]]))
-    later = opening.LaterComparison(tmp_path / "m.gguf", own, ModelOptions(threads=1), kept.append)
-    later.go_on(began.exists)
-    with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(int(began.read_text())).wait(60)
-    began.unlink()
-    # It begins again when nothing came for a while.
-    later.go_on(iter([False, False, True]).__next__)
-    assert not began.exists()
-    later.go_on(began.exists)
-    assert began.exists()
-    assert not kept
-
-
-@installed
-def test_a_comparison_that_is_ended_at_any_moment_leaves_nothing_wrong(tmp_path: Path) -> None:
-    file, options = saved(tmp_path / "m.gguf"), ModelOptions(threads=1)
-
-    class Ended(process.WorkerProcess):
-        left = 0
-
-        def call(self, name: str, *arguments: object) -> Any:
-            if not self.left:
-                self.abandon()
-            self.left -= 1
-            return super().call(name, *arguments)
-
-    for calls in (0, 1, 2, 4, 8, 16):
-        worker = Ended(file, options)
-        worker.left = calls
-        with pytest.raises(Interrupted):
-            opening.open_by_llama_cpp(file, options, worker)
-        with pytest.raises(Interrupted):
-            worker.start()
-    opened = opening.open_by_llama_cpp(file, options)
-    assert opened.model.capability.kind == BatchKind.TREE
-
-
-def test_the_rate_is_that_of_the_best_width() -> None:
-    flat = ForwardCosts([256], [1, 32], np.array([[10e-3, 10e-3]]))
-    steep = ForwardCosts([256], [1, 32], np.array([[10e-3, 320e-3]]))
-    assert typical_rate(flat) > 4 * typical_rate(steep) > 0
-
-
-OURS = {
-    "AVX-512": {1: 5.6, 4: 7.5, 8: 10.2, 16: 16.4, 32: 26.8, 64: 50.4},
-    "AVX2": {1: 9.5, 4: 12.5, 8: 16, 16: 28, 32: 50, 64: 93},
-    "four fast cores of Arm": {1: 7, 4: 8, 8: 11, 16: 18, 32: 33, 64: 62},
-}
-"""Milliseconds of forwards of processors by rows; those of Arm are made up."""
-GPUS = {
-    "rows cost nothing": ({1: 2, 4: 2.1, 8: 2.2, 12: 2.3, 16: 2.4, 32: 2.6}, "faster"),
-    "quick, and rows cost": ({1: 2, 4: 4, 8: 5, 12: 5.5, 16: 6, 32: 8}, "faster"),
-    "faster by one row alone": ({1: 5, 4: 16, 8: 30, 12: 32, 16: 33, 32: 40}, "slower"),
-    "each row is a forward": ({1: 5, 4: 20, 8: 40, 12: 60, 16: 80, 32: 160}, "slower"),
-    "slower by one row, trees are free": ({1: 10, 4: 10.2, 8: 10.3, 16: 10.5, 32: 11}, "faster"),
-    "plain alone": ({1: 5}, "slower"),
-}
-"""The same of GPUs, as vectors and matrices are computed by other kernels, and what they are."""
-
-
-@pytest.mark.parametrize("gpu", GPUS)
-@pytest.mark.parametrize("processor", OURS)
-def test_what_a_drafted_text_takes_decides_and_not_one_row(gpu: str, processor: str) -> None:
-    """A GPU that writes a token sooner, and a tree later, loses: drafts lose or tie there."""
-    costs, said = GPUS[gpu]
-
-    def rate(milliseconds: dict[int, float]) -> float:
-        seconds = 1e-3 * np.array([[*milliseconds.values()]])
-        return typical_rate(ForwardCosts([256], [*milliseconds], seconds))
-
-    assert (rate(costs) > rate(OURS[processor])) == (said == "faster")
-    if gpu == "faster by one row alone":
-        assert costs[1] < min(ours[1] for ours in OURS.values())
-
-
 @pytest.mark.parametrize(
-    ("level", "is_measured"),
-    [(name, name != "portable") for name in INSTRUCTION_SETS],
+    ("level", "has_gpu", "is_asked"),
+    [
+        *((name, False, name == "portable") for name in INSTRUCTION_SETS),
+        *((name, True, True) for name in INSTRUCTION_SETS),
+    ],
 )
-def test_where_products_are_quick_both_are_measured(
-    level: str, is_measured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_llama_cpp_is_asked_where_products_are_slow_or_it_has_a_gpu(
+    level: str, has_gpu: bool, is_asked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On Arm as on x86."""
     monkeypatch.setattr("accel.models.cpu.quantised.instruction_sets.chosen", lambda: level)
+    monkeypatch.setattr(opening, "has_gpu_library", lambda: has_gpu)
     asked: list[Path] = []
 
     def open_theirs(path: Path, *_: Any, **__: Any) -> Any:
@@ -355,4 +231,43 @@ def test_where_products_are_quick_both_are_measured(
     assert isinstance(about, GgufModel)
     with contextlib.suppress(UnsupportedModel):
         assert opening.open_asked(about, ModelOptions()) is None
-    assert bool(asked) != is_measured
+    assert bool(asked) == is_asked
+    if level != "portable":
+        assert opening.open_asked(about, ModelOptions(gpu_layers=0)) is None
+
+
+@pytest.mark.parametrize("is_on_gpu", [False, True])
+def test_a_library_whose_gpu_is_missing_leaves_a_file_to_us(
+    is_on_gpu: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = SimpleNamespace(
+        model=SimpleNamespace(is_on_gpu=is_on_gpu, close=lambda: closed.append(True)),
+        backend=lambda _about: "theirs",
+    )
+    closed: list[bool] = []
+    monkeypatch.setattr("accel.models.cpu.quantised.instruction_sets.chosen", lambda: "avx2")
+    monkeypatch.setattr(opening, "has_gpu_library", lambda: True)
+    monkeypatch.setattr(opening, "open_by_llama_cpp", lambda *_, **__: opened)
+    about = model_file(saved(tmp_path / "m.gguf"))
+    assert isinstance(about, GgufModel)
+    assert opening.open_asked(about, ModelOptions()) == ("theirs" if is_on_gpu else None)
+    assert closed == ([] if is_on_gpu else [True])
+
+
+@pytest.mark.parametrize(
+    ("name", "is_gpu"),
+    [
+        ("libggml-cuda.so", True),
+        ("libggml-metal.dylib", True),
+        ("ggml-vulkan.dll", True),
+        ("libggml-cpu-haswell.so", False),
+        ("libggml-base.so", False),
+    ],
+)
+def test_a_library_for_a_gpu_is_known_by_its_file(
+    name: str, is_gpu: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    for file in (*library_names(), name):
+        (tmp_path / file).write_bytes(b"")
+    assert has_gpu_library() == is_gpu

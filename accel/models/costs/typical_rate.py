@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import sqrt
-
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.step_overheads import DRAFTED_STEP_S, STEP_S
 
@@ -19,14 +17,3 @@ def tokens_per_s(costs: ForwardCosts, tokens: float, rows: int) -> float:
     """Where a forward of ``rows`` yields so many tokens."""
     seconds = costs.by_rows(costs.contexts[0], max(rows, *costs.rows))
     return tokens / (float(seconds[rows]) + (DRAFTED_STEP_S if rows > 1 else STEP_S))
-
-
-def typical_rate(costs: ForwardCosts) -> float:
-    """Tokens a second with the best batch sizes, in the geometric mean of completions and edits.
-    costs: of any numbers of rows."""
-    most = max(costs.rows)
-    completions, edits = (
-        max(tokens_per_s(costs, tokens, rows) for rows, tokens in typical.items() if rows <= most)
-        for typical in TYPICAL_TOKENS.values()
-    )
-    return sqrt(completions * edits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def library_names() -> tuple[str, ...]:
     return ("libllama.dylib",) if is_macos() else ("libllama.so", "libllama.so.0")
 
 
+_GPU_LIBRARY = re.compile(r"ggml-(cuda|hip|metal|vulkan|sycl|opencl|musa|cann)\b")
 _BREW = "/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"
 
 
@@ -38,6 +40,17 @@ class LibraryFile:
 def is_installed() -> bool:
     """Whether some library is here, sound or not."""
     return bool(os.environ.get(VARIABLE)) or find_library() is not None
+
+
+def has_gpu_library() -> bool:
+    """Return whether a library for a GPU lies beside that of llama.cpp. Raises
+    FileNotFoundError."""
+    library = find_library()
+    if library is None:
+        return False
+    folder = library.path.resolve().parent
+    names = (file.name for each in (folder, folder.parent / "bin") for file in each.glob("*ggml-*"))
+    return any(_GPU_LIBRARY.search(name) for name in names)
 
 
 def has_package() -> bool:

@@ -25,23 +25,22 @@ from accel.models.llama_cpp.tree_context import LEAVES
 class LlamaCppModel(Model):
     """A model in a worker's process."""
 
-    def __init__(
-        self, path: Path, options: ModelOptions, worker: WorkerProcess | None = None
-    ) -> None:
-        """``worker``: of this file and these options, where somebody else may end it. Raises
-        UnsupportedModel or OutOfMemory."""
+    def __init__(self, path: Path, options: ModelOptions) -> None:
+        """Load the file at ``path``. Raises UnsupportedModel or OutOfMemory."""
         if options.kv_type == "int8" and options.flash_attention == "off":
             raise UnsupportedModel(
                 "llama.cpp keeps values in int8 with flash attention alone",
                 "set redraft.model.flashAttention to auto, or redraft.model.kvType to f16",
             )
-        self._worker = worker or WorkerProcess(path, options)
+        self._worker = WorkerProcess(path, options)
         about = self._worker.start()
         self.vocabulary_size = about["vocabulary"]
         self.max_positions = about["positions"]
         self.end_tokens = frozenset(about["ends"])
         self.kv_type = options.kv_type
         self.computed_by = described(about, options)
+        self.is_on_gpu = bool(about["gpus"]) and about["gpu_layers"] > 0
+        """Whether a GPU computes some of its layers."""
         self.system: str = about["system"]
         """What the library says of itself and of the processor."""
         self.dtype = "gguf"

@@ -1,37 +1,27 @@
-"""Open a GGUF file by llama.cpp: probe it, measure it, and choose how many rows a forward has."""
+"""GGUF files opened by llama.cpp, probed and measured."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from threading import Thread
 
 from accel.errors import AccelError
 from accel.files.model_options import ModelOptions
-from accel.models.autotune import Profile, can_be_stored
+from accel.models.autotune import can_be_stored
 from accel.models.backend import Backend
 from accel.models.base import BatchKind
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
-from accel.models.costs.typical_rate import typical_rate
 from accel.models.cpu.quantised.instruction_sets import is_fast
 from accel.models.fingerprint import fingerprint
-from accel.models.llama_cpp.library_files import find_library
+from accel.models.llama_cpp.library_files import has_gpu_library
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.probe import kind_of
-from accel.models.llama_cpp.process import WorkerProcess
 from accel.models.llama_cpp.row_costs import RowCosts
 from accel.models.model_file import GgufModel
-from operating_system.machine import cores, free_bytes
-
-COMPARED_BYTES = 32 << 20
-"""Of a smaller file a forward is so short that handing it to another process takes longer."""
-POLL_S = 0.005
-MOST_QUIET_S = 15.0
+from operating_system.machine import cores
 
 
 class LaterCosts:
@@ -74,53 +64,39 @@ class Opened:
 def open_asked(
     about: GgufModel, options: ModelOptions, *, measures_later: bool = False
 ) -> Backend | None:
-    """A model that llama.cpp is asked to compute, or where it is left to us, one that our own
-    forward does not know or has no quick products for. None for others. Raises UnsupportedModel or
-    OutOfMemory."""
-    is_left_to_us = options.backend == "auto"
-    if is_left_to_us and (options.dtype != "auto" or (is_fast() and about.is_known)):
-        return None
-    given = _for_llama_cpp(options)
+    """Return a model that llama.cpp computes: one that ``options`` leave to it, or by ``backend``
+    auto one that our own forward has no quick products for or that a GPU computes. None for others.
+    Raises UnsupportedModel or OutOfMemory."""
+    given = replace(options, path="", threads=options.threads or cores())
+    given = replace(given, gpu_layers=0) if options.device == "cpu" else given
+    if options.backend == "auto":
+        if options.dtype != "auto":
+            return None
+        if is_fast() and about.is_known:
+            return _opened_on_gpu(about, given, measures_later=measures_later)
     return open_by_llama_cpp(about.path, given, measures_later=measures_later).backend(about)
 
 
-def faster_of(
-    own: Backend, about: GgufModel, options: ModelOptions, *, measures_later: bool = False
-) -> Backend:
-    """llama.cpp's form of a model where that is expected to write faster than our ``own``, which is
-    stored; where it is not known it is found out now, or else by ``own.later``."""
-    given = _for_llama_cpp(options)
-    found = open_where_faster(
-        about.path, own.costs, own.store, given, measures_later=measures_later
-    )
-    if isinstance(found, Opened):
-        return found.backend(about)
-    if isinstance(own.later, Profile):
-        own.later.comparison = found
-    else:
-        own.later = found
-    return own
+def _opened_on_gpu(
+    about: GgufModel, options: ModelOptions, *, measures_later: bool
+) -> Backend | None:
+    """Return a model of which a GPU computes layers; None where no GPU can."""
+    try:
+        if options.gpu_layers == 0 or not has_gpu_library():
+            return None
+        opened = open_by_llama_cpp(about.path, options, measures_later=measures_later)
+    except (AccelError, OSError):
+        return None
+    if opened.model.is_on_gpu:
+        return opened.backend(about)
+    opened.model.close()
+    return None
 
 
-def _for_llama_cpp(options: ModelOptions) -> ModelOptions:
-    given = replace(options, path="", threads=options.threads or cores())
-    return replace(given, gpu_layers=0) if options.device == "cpu" else given
-
-
-def open_by_llama_cpp(
-    path: Path,
-    options: ModelOptions,
-    worker: WorkerProcess | None = None,
-    *,
-    measures_later: bool = False,
-) -> Opened:
-    """Open a GGUF file. What forwards cost is measured where it is not known, with
-    ``measures_later`` after the first answers, and nothing is drafted until then. ``worker``: see
-    ``LlamaCppModel``.
-
-    Raises UnsupportedModel or OutOfMemory.
-    """
-    model = LlamaCppModel(path, options, worker)
+def open_by_llama_cpp(path: Path, options: ModelOptions, *, measures_later: bool = False) -> Opened:
+    """Open a GGUF file. Unknown costs of forwards are measured, with ``measures_later`` after the
+    first answers, and nothing is drafted until then. Raises UnsupportedModel or OutOfMemory."""
+    model = LlamaCppModel(path, options)
     # What forwards cost, and which rows they take, goes by all of that.
     model.fingerprint = fingerprint(path, f"{model.system} {model.computed_by}")
     store = ProfileStore(model.fingerprint)
@@ -141,96 +117,6 @@ def open_by_llama_cpp(
             save_costs(costs)
     model.measured = str(costs)
     return Opened(model, costs, store, options.threads, later)
-
-
-class LaterComparison:
-    """Whether llama.cpp writes faster than our own forward, found out after the first answers, for
-    the next start. A request that comes meanwhile ends it; it begins again later."""
-
-    then = None
-
-    def __init__(
-        self, path: Path, own: ForwardCosts, options: ModelOptions, save: Callable[[bool], None]
-    ) -> None:
-        """``own``: costs of our own forward; ``save`` is given the answer."""
-        self._path, self.own, self._options, self._save = path, own, options, save
-        self._quiet_s = 0.0
-        """For so long nothing comes before it begins."""
-        self._is_finished = False
-
-    def go_on(self, interrupted: Callable[[], bool]) -> None:
-        """Compare them, unless something comes. Raises AccelError where llama.cpp cannot."""
-        if self._is_finished or not self._is_quiet(interrupted):
-            return
-        if free_bytes() < self._path.stat().st_size:
-            return
-        worker = WorkerProcess(self._path, self._options)
-        found: Future[ForwardCosts] = Future()
-        Thread(target=self._measure, args=(worker, found), daemon=True).start()
-        while not wait([found], POLL_S).done:
-            if interrupted():
-                worker.abandon()
-                self._quiet_s = min(2 * self._quiet_s + 1.0, MOST_QUIET_S)
-                return
-        self._is_finished = True
-        self._save(typical_rate(found.result()) > typical_rate(self.own))
-
-    def _is_quiet(self, interrupted: Callable[[], bool]) -> bool:
-        began = time.monotonic()
-        while not interrupted():
-            if time.monotonic() - began >= self._quiet_s:
-                return True
-            time.sleep(POLL_S)
-        return False
-
-    def _measure(self, worker: WorkerProcess, found: Future[ForwardCosts]) -> None:
-        try:
-            found.set_result(open_by_llama_cpp(self._path, self._options, worker).costs)
-        except Exception as error:
-            found.set_exception(error)
-        finally:
-            worker.end()
-
-
-def open_where_faster(
-    path: Path,
-    own: ForwardCosts,
-    own_store: ProfileStore,
-    options: ModelOptions,
-    *,
-    measures_later: bool = False,
-) -> Opened | LaterComparison | None:
-    """``open_by_llama_cpp`` where that is expected to write faster than our own forward, with its
-    costs ``own``; None where it is not, or cannot be. The answer is stored in ``own_store``; where
-    it is not known, it is found out now, or else later."""
-    try:
-        place = find_library()
-        size = path.stat().st_size
-        if place is None or size < COMPARED_BYTES:
-            return None
-        key = f"llama.cpp is faster/{options}/{place.path}/{place.path.stat().st_mtime_ns}"
-        known = own_store.get(key)
-        # Both hold the model for a while.
-        if known is False or (known is None and free_bytes() < 2 * size):
-            return None
-        save = partial(_save_answer, own_store, key, options.threads)
-        if known is None and measures_later:
-            return LaterComparison(path, own, options, save)
-        opened = open_by_llama_cpp(path, options)
-    except (AccelError, OSError):
-        return None
-    is_faster = bool(known) or typical_rate(opened.costs) > typical_rate(own)
-    if known is None:
-        save(is_faster)
-    if is_faster:
-        return opened
-    opened.model.close()
-    return None
-
-
-def _save_answer(own_store: ProfileStore, key: str, threads: int, is_faster: bool) -> None:
-    if can_be_stored(threads):
-        own_store.put(key, is_faster)
 
 
 def _save_measured(

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import threading
 from collections import deque
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from accel.errors import BackendDied, Interrupted, OutOfMemory, UnsupportedModel
+from accel.errors import BackendDied, OutOfMemory, UnsupportedModel
 from accel.files.model_options import ModelOptions
 from accel.models.llama_cpp.library_files import INSTALL, is_installed, other_library
 from accel.models.llama_cpp.worker import frame_of, read_frame, write_frame
@@ -52,28 +51,23 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 class WorkerProcess:
-    """Calls into the worker of one model. Used by one thread at a time, but for ``abandon``."""
+    """Calls into the worker of one model. Used by one thread at a time."""
 
     def __init__(self, path: Path, options: ModelOptions) -> None:
         self._arguments = str(path), options
         self._process: subprocess.Popen[bytes] | None = None
         self.generation = 0
         """Counts the processes that ended: their caches are gone."""
-        self._guard = threading.Lock()
-        self._is_abandoned = False
         self._over: deque[int] = deque()
         """Lines of text that nobody holds any more."""
 
     def start(self) -> dict[str, Any]:
-        """Load the model, in a new process where none runs; what ``Worker.about`` says. Raises
-        UnsupportedModel, or Interrupted where it is abandoned."""
+        """Load the model in a new process; return what ``Worker.about`` says. Raises
+        UnsupportedModel."""
         if not is_installed():
             raise UnsupportedModel("llama.cpp is not installed", INSTALL)
         self.end()
-        with self._guard:
-            if self._is_abandoned:
-                raise Interrupted("llama.cpp is not needed any more")
-            self._process = _started()
+        self._process = _started()
         try:
             about: dict[str, Any] = self._exchange(("load", *self._arguments))
         except BackendDied as died:
@@ -83,7 +77,7 @@ class WorkerProcess:
         return about
 
     def call(self, name: str, *arguments: object) -> Any:
-        """The answer. Raises BackendDied, OutOfMemory, UnsupportedModel or Interrupted."""
+        """The answer. Raises BackendDied, OutOfMemory or UnsupportedModel."""
         if self._process is None:
             self.start()
         return self._exchange((name, *arguments))
@@ -114,8 +108,6 @@ class WorkerProcess:
         except (OSError, EOFError) as error:
             code = self._process.wait()
             self.end()
-            if self._is_abandoned:
-                raise Interrupted("llama.cpp is not needed any more") from error
             raise BackendDied(
                 f"llama.cpp ended with code {code}; it is started again with the next request"
             ) from error
@@ -131,18 +123,9 @@ class WorkerProcess:
             raise UnsupportedModel(message, other_library() if kind == "LibraryRefused" else "")
         raise BackendDied(message)
 
-    def abandon(self) -> None:
-        """End the process at once and for good. For other threads: a call that is under way, and
-        every later one, raises Interrupted."""
-        with self._guard:
-            self._is_abandoned = True
-            if self._process is not None:
-                self._process.kill()
-
     def end(self) -> None:
         """End the process, if one runs."""
-        with self._guard:
-            process, self._process = self._process, None
+        process, self._process = self._process, None
         if process is None:
             return
         self.generation += 1

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from small_model import SMALL_MODEL
 
@@ -21,7 +18,6 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "decoding"))
 
 from gguf_models import random_module, save_gguf
 
-from accel.models.cpu.quantised.instruction_sets import is_fast
 from lsp_server.commands.cli.main import main
 from lsp_server.engine.model_paths import check_model, files_state, tokenizer_of
 from lsp_server.engine.workspaces import text_tokenizer
@@ -37,7 +33,6 @@ COMPUTED: dict[str, Any] = {"hidden_size": 256, "intermediate_size": 512, "head_
 """Sizes of which the compiled forward has all parts."""
 
 ENGINE = "-m", "lsp_server.engine.process"
-BESIDE_SILENT_LIBRARY = Path(__file__).parents[1] / "engine_beside_silent_library.py"
 
 
 @pytest.fixture(autouse=True)
@@ -186,31 +181,6 @@ def test_the_engine_process_of_a_file_never_loads_torch(
     assert process.ask("edit", edit)["event"] == "result"
     assert "numba" in process.libraries() or "llvmlite" in process.libraries()
     assert "torch" not in process.libraries()
-
-
-@pytest.mark.skipif(not is_fast(), reason="our own forward computes no such file here")
-def test_a_request_does_not_wait_while_llama_cpp_is_compared(
-    tmp_path: Path, processes: list[EngineProcess], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The library would load for ever: every answer comes before it has."""
-    library, began = tmp_path / "libllama.so", tmp_path / "began"
-    library.write_bytes(b"")
-    monkeypatch.setenv("REDRAFT_LLAMA_LIB", str(library))
-    path = save_gguf(tmp_path / "m.gguf", random_module("qwen2", **COMPUTED), "Q8_0")
-    program = str(BESIDE_SILENT_LIBRARY), str(began)
-    process = EngineProcess(path, program=program)
-    processes.append(process)
-    assert process.state()["state"] == "ready"
-    job = CompletionJob("", "a.py", "def total(prices):\n    return ", "\n", max_tokens=4)
-    assert process.ask("complete", job)["result"]["tokens"] > 0
-    deadline = time.monotonic() + 60
-    while not began.exists():
-        assert time.monotonic() < deadline, "it was never compared"
-        time.sleep(0.01)
-    compared = psutil.Process(int(began.read_text()))
-    assert process.ask("complete", replace(job, prefix="x = "))["result"]["tokens"] > 0
-    with contextlib.suppress(psutil.NoSuchProcess):
-        compared.wait(60)
 
 
 @pytest.mark.long
