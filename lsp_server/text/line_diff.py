@@ -1,5 +1,5 @@
-"""Which lines of two texts are the same: as ``difflib`` says where that is quick, and in n log n
-steps where lines repeat so often that it would take seconds."""
+"""A diff by lines: that of ``difflib`` where it is quick, and one of n log n steps for texts whose
+lines repeat so often that ``difflib`` would take seconds."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ Opcode = tuple[Kind, int, int, int, int]
 
 
 def opcodes(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
-    """What turns the old lines into the new ones, as ``SequenceMatcher.get_opcodes`` has it."""
+    """Return the opcodes that turn the old lines into the new ones, in the form of
+    ``SequenceMatcher.get_opcodes``."""
     if _pairs(old, new) <= MOST_PAIRS:
         return difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    found: list[Opcode] = []
-    at, to = 0, 0
+    changes: list[Opcode] = []
+    line, to = 0, 0
     for start, new_start in [*_same(old, new, 0, len(old), 0, len(new)), (len(old), len(new))]:
-        if at < start or to < new_start:
-            gone, came = at < start, to < new_start
+        if line < start or to < new_start:
+            gone, came = line < start, to < new_start
             kind: Kind = "replace" if gone and came else "delete" if gone else "insert"
-            found.append((kind, at, start, to, new_start))
+            changes.append((kind, line, start, to, new_start))
         if start < len(old):
-            if found and found[-1][0] == "equal":
-                found[-1] = ("equal", found[-1][1], start + 1, found[-1][3], new_start + 1)
+            if changes and changes[-1][0] == "equal":
+                changes[-1] = ("equal", changes[-1][1], start + 1, changes[-1][3], new_start + 1)
             else:
-                found.append(("equal", start, start + 1, new_start, new_start + 1))
-        at, to = start + 1, new_start + 1
-    return found
+                changes.append(("equal", start, start + 1, new_start, new_start + 1))
+        line, to = start + 1, new_start + 1
+    return changes
 
 
 def _pairs(old: Sequence[str], new: Sequence[str]) -> int:
@@ -81,8 +82,8 @@ def _between(
         return
     if _pairs(old[start:end], new[new_start:new_end]) <= MOST_PAIRS:
         matcher = difflib.SequenceMatcher(None, old[start:end], new[new_start:new_end], False)
-        for at, to, size in matcher.get_matching_blocks():
-            yield from ((start + at + n, new_start + to + n) for n in range(size))
+        for line, to, size in matcher.get_matching_blocks():
+            yield from ((start + line + n, new_start + to + n) for n in range(size))
         return
     anchors = (
         _longest_rise(_paired(old, new, start, end, new_start, new_end))
@@ -91,46 +92,46 @@ def _between(
     )
     if not anchors:
         if end - start == new_end - new_start:
-            places = zip(range(start, end), range(new_start, new_end), strict=True)
-            yield from ((at, to) for at, to in places if old[at] == new[to])
+            pairs = zip(range(start, end), range(new_start, new_end), strict=True)
+            yield from ((line, to) for line, to in pairs if old[line] == new[to])
         return
-    for at, to in anchors:
-        yield from _same(old, new, start, at, new_start, to, depth + 1)
-        yield at, to
-        start, new_start = at + 1, to + 1
+    for line, to in anchors:
+        yield from _same(old, new, start, line, new_start, to, depth + 1)
+        yield line, to
+        start, new_start = line + 1, to + 1
     yield from _same(old, new, start, end, new_start, new_end, depth + 1)
 
 
 def _paired(
     old: Sequence[str], new: Sequence[str], start: int, end: int, new_start: int, new_end: int
 ) -> list[tuple[int, int]]:
-    places: dict[str, list[int]] = defaultdict(list)
+    positions: dict[str, list[int]] = defaultdict(list)
     others: dict[str, list[int]] = defaultdict(list)
-    for at in range(start, end):
-        places[old[at]].append(at)
+    for old_line in range(start, end):
+        positions[old[old_line]].append(old_line)
     for to in range(new_start, new_end):
         others[new[to]].append(to)
     return sorted(
         pair
-        for line, found in places.items()
-        if len(found) == len(others.get(line, ()))
-        for pair in zip(found, others[line], strict=True)
+        for line, lines in positions.items()
+        if len(lines) == len(others.get(line, ()))
+        for pair in zip(lines, others[line], strict=True)
     )
 
 
 def _longest_rise(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The most of pairs in order by their first that are so by their second, too."""
+    """Return the most of pairs in order by their first that are so by their second, too."""
     ends: list[int] = []
     last: list[int] = []
     before: list[int] = []
     for number, (_, to) in enumerate(pairs):
-        place = bisect_left(ends, to)
-        before.append(last[place - 1] if place else -1)
-        ends[place : place + 1] = [to]
-        last[place : place + 1] = [number]
-    found = []
+        length = bisect_left(ends, to)
+        before.append(last[length - 1] if length else -1)
+        ends[length : length + 1] = [to]
+        last[length : length + 1] = [number]
+    chain = []
     number = last[-1] if last else -1
     while number >= 0:
-        found.append(pairs[number])
+        chain.append(pairs[number])
         number = before[number]
-    return found[::-1]
+    return chain[::-1]

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def allowed_file() -> Path:
-    """Where their names are kept."""
+    """Return where their names are kept."""
     return state_folder() / "allowed-files.json"
 
 
@@ -50,7 +50,7 @@ class AllowedFiles:
 
 
 def _name(uri: str) -> str:
-    """A file by its path; what is no file on this disk by its URI."""
+    """Return a file by its path; what is no file on this disk by its URI."""
     path = to_fs_path(uri) if uri.startswith("file:") else None
     return os.path.normpath(path) if path else uri
 

@@ -54,7 +54,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def with_line_feeds(text: str) -> str:
-    """A text whose lines all end in a line feed, as models and parsers read them."""
+    """Return a text whose lines all end in a line feed, as models and parsers read them."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -66,31 +66,31 @@ def line_end(line: str) -> str:
 
 
 def column_of(line: str, units: int, encoding: Encoding) -> int:
-    """Code points of ``line`` before ``units`` code units; inside a character: its start. Beyond
-    the line's end, the end (specification: "defaults back to the line length")."""
+    """Return code points of ``line`` before ``units`` code units; inside a character: its start.
+    Beyond the line's end, the end (specification: "defaults back to the line length")."""
     length = len(line) - len(line_end(line))
     if units <= 0:
         return 0
     if encoding == "utf-32" or line.isascii():
         return min(units, length)
-    seen = 0
+    counted = 0
     for column in range(length):
         width = unit_width(line[column], encoding)
-        if seen + width > units:
+        if counted + width > units:
             return column
-        seen += width
+        counted += width
     return length
 
 
 def units_of(line: str, column: int, encoding: Encoding) -> int:
-    """Code units of the first ``column`` code points of ``line``."""
+    """Return code units of the first ``column`` code points of ``line``."""
     if encoding == "utf-32" or line.isascii():
         return column
     return sum(unit_width(character, encoding) for character in line[:column])
 
 
 def unit_width(character: str, encoding: Encoding) -> int:
-    """Code units of one character."""
+    """Return code units of one character."""
     code = ord(character)
     if encoding == "utf-16":
         return 2 if code > 0xFFFF else 1
@@ -137,7 +137,7 @@ class Document:
         return DocumentVersion(self.uri, self.language, self.version, self.text)
 
     def position(self, line: int, units: int, encoding: Encoding) -> Position:
-        """An LSP position as ours. Outside the document: the nearest position in it."""
+        """Return an LSP position as ours. Outside the document: the nearest position in it."""
         if line < 0:
             return Position(0, 0)
         if line >= len(self.lines):
@@ -145,15 +145,15 @@ class Document:
         return Position(line, column_of(self.lines[line], units, encoding))
 
     def end(self) -> Position:
-        """The position after the last character."""
+        """Return the position after the last character."""
         return Position(len(self.lines) - 1, len(self.lines[-1]))
 
     def offset(self, position: Position) -> int:
-        """Code points before ``position``."""
+        """Return code points before ``position``."""
         return self._start_of(position.line) + position.column
 
     def position_at(self, offset: int) -> Position:
-        """The position ``offset`` code points after the start."""
+        """Return the position ``offset`` code points after the start."""
         starts = self._starts
         if starts[-1] <= offset:
             self._start_of(len(self.lines))
@@ -161,15 +161,15 @@ class Document:
         return Position(line, min(offset - starts[line], len(self.lines[line])))
 
     def _start_of(self, line: int) -> int:
-        """Code points before a line, or before the end."""
-        known = len(self._starts) - 1
-        if line > known:
-            lengths = map(len, islice(self.lines, known, line))
+        """Return code points before a line, or before the end."""
+        last_line = len(self._starts) - 1
+        if line > last_line:
+            lengths = map(len, islice(self.lines, last_line, line))
             self._starts.extend(islice(accumulate(lengths, initial=self._starts[-1]), 1, None))
         return self._starts[line]
 
     def between(self, start: Position, end: Position) -> str:
-        """The text from ``start`` to ``end``."""
+        """Return the text from ``start`` to ``end``."""
         if start.line == end.line:
             return self.lines[start.line][start.column : end.column]
         return "".join(
@@ -185,7 +185,7 @@ class Document:
         return position.line, units_of(self.lines[position.line], position.column, encoding)
 
     def replace_all(self, text: str) -> TextEdit[Position]:
-        """The client sent the full text."""
+        """Return the client sent the full text."""
         edit = TextEdit(Position(0, 0), self.end(), text)
         self.text = _join_surrogates(text)
         del self._starts[1:]
@@ -234,8 +234,8 @@ class Document:
         end: tuple[int, int],
         encoding: Encoding,
     ) -> tuple[str, str]:
-        """What stays before and after the range on its first and last line. A UTF-16 client may cut
-        a surrogate pair in two; the halves then stay as lone surrogates."""
+        """Return the text before and after the range on its first and last line. A UTF-16 client may
+        cut a surrogate pair in two; the halves then stay as lone surrogates."""
         head_line, tail_line = self.lines[first.line], self.lines[last.line]
         if encoding != "utf-16" or (head_line.isascii() and tail_line.isascii()):
             return head_line[: first.column], tail_line[last.column :]
@@ -246,11 +246,11 @@ class Document:
         return _join_surrogates(head), _join_surrogates(tail)
 
 
-def _clamped(wanted: tuple[int, int], found: Position, line_units: str) -> int:
-    """UTF-16 column of ``wanted`` on its line, clamped as ``found`` was."""
-    if wanted[0] != found.line:
-        return 0 if wanted[0] < found.line else len(line_units)
-    return max(0, min(wanted[1], len(line_units) - len(line_end(line_units))))
+def _clamped(requested: tuple[int, int], nearest: Position, line_units: str) -> int:
+    """UTF-16 column of ``requested`` on its line, clamped as ``nearest`` was."""
+    if requested[0] != nearest.line:
+        return 0 if requested[0] < nearest.line else len(line_units)
+    return max(0, min(requested[1], len(line_units) - len(line_end(line_units))))
 
 
 @dataclass(slots=True)
@@ -290,18 +290,18 @@ class Documents:
             document.is_open = False
 
     def get(self, uri: str) -> Document:
-        """The open document. Raises UnknownDocument: files are never read in its place."""
+        """Return the open document. Raises UnknownDocument: files are never read in its place."""
         document = self._open.get(uri)
         if document is None:
             raise UnknownDocument(f"{uri} is not open; send textDocument/didOpen first")
         return document
 
     def find(self, uri: str) -> Document | None:
-        """The open document, if it is open."""
+        """Return the open document, if it is open."""
         return self._open.get(uri)
 
     def notebook_of(self, cell: str) -> Notebook | None:
-        """The notebook that ``cell`` belongs to."""
+        """Return the notebook that ``cell`` belongs to."""
         for notebook in self.notebooks.values():
             if cell in notebook.cells:
                 return notebook

@@ -24,21 +24,22 @@ class IgnoredPaths:
         self._stamps: dict[str, tuple[int, ...] | None] = {}
         self._next_check = 0.0
 
-    def reason(self, place: DocumentLocation, exclude: list[str]) -> str:
-        """Why a path is left out; empty when it counts. ``exclude``: the user's own patterns."""
-        if not place.folder:
+    def reason(self, location: DocumentLocation, exclude: list[str]) -> str:
+        """Return why a path is left out; empty when it counts. ``exclude``: the user's own
+        patterns."""
+        if not location.folder:
             return ""
         patterns = "\n".join(exclude)
         self._check_ignore_files(time.monotonic())
-        key = place.folder, place.path, patterns
+        key = location.folder, location.path, patterns
         if key not in self._known:
-            rules = self._rules.get((place.folder, patterns))
+            rules = self._rules.get((location.folder, patterns))
             if rules is None:
-                rules = FileRules(Path(place.folder), patterns=patterns)
-                self._rules[place.folder, patterns] = rules
-            for file in _ignore_files(place.folder, place.path):
+                rules = FileRules(Path(location.folder), patterns=patterns)
+                self._rules[location.folder, patterns] = rules
+            for file in _ignore_files(location.folder, location.path):
                 self._stamps.setdefault(file, file_state(file))
-            self._known[key] = rules.ignored(place.path)
+            self._known[key] = rules.ignored(location.path)
         return self._known[key]
 
     def _check_ignore_files(self, now: float) -> None:
@@ -58,7 +59,7 @@ class IgnoredPaths:
 
 def _ignore_files(folder: str, path: str) -> Iterator[str]:
     yield os.path.join(folder, ".git", "info", "exclude")
-    parts = path.split("/")
-    for depth in range(len(parts)):
+    folders = path.split("/")
+    for depth in range(len(folders)):
         for name in IGNORE_FILES:
-            yield os.path.join(folder, *parts[:depth], name)
+            yield os.path.join(folder, *folders[:depth], name)

@@ -8,20 +8,20 @@ import re
 _HIDDEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 
 
-def first_hidden(text: str, known: str) -> int | None:
-    """Index of the first hidden character that does not occur in ``known``."""
+def first_hidden(text: str, shown_before: str) -> int | None:
+    """Index of the first hidden character that does not occur in ``shown_before``."""
     if text.isascii():
         return None
-    for found in _HIDDEN.finditer(text):
-        if found.group() not in known:
-            return found.start()
+    for match in _HIDDEN.finditer(text):
+        if match.group() not in shown_before:
+            return match.start()
     return None
 
 
 def hidden_warning(old: str, new: str) -> str:
-    """A line for the user when ``new`` adds hidden characters; empty otherwise."""
-    place = first_hidden(new, old)
-    if place is None:
+    """Return a line for the user when ``new`` adds hidden characters; empty otherwise."""
+    offset = first_hidden(new, old)
+    if offset is None:
         return ""
-    line = new.count("\n", 0, place) + 1
-    return f"line {line} of the new text holds the hidden character U+{ord(new[place]):04X}"
+    line = new.count("\n", 0, offset) + 1
+    return f"line {line} of the new text holds the hidden character U+{ord(new[offset]):04X}"

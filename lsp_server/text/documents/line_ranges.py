@@ -9,7 +9,7 @@ from lsp_server.text.documents.document import line_end, split_lines
 
 
 def offsets_of_lines(text: str, lines: str, what: str) -> tuple[int, int]:
-    """Code points of whole lines ``A:B`` or of line ``A``, without the end of the last one.
+    """Return code points of whole lines ``A:B`` or of line ``A``, without the end of the last one.
     ``what``: the text, in words. Raises RedraftError."""
     first_text, _, last_text = lines.partition(":")
     try:

@@ -26,7 +26,7 @@ AROUND_CHARACTERS = 1_500
 
 @dataclass(slots=True)
 class _Verdict:
-    """What is known of one document; the text's reason is None where it must be looked at."""
+    """The findings about one document; a text's reason is None until the text is searched."""
 
     document: Document
     path_reason: str
@@ -48,12 +48,12 @@ class SecretDocuments:
         self._verdicts: dict[str, _Verdict] = {}
 
     def withheld_reason(self, document: Document) -> str:
-        """Why a document is held back; empty when it is not, or when the user allows it."""
+        """Return why a document is held back; empty when it is not, or when the user allows it."""
         reason = self.secret_reason(document)
         return "" if reason and document.uri in self._allowed else reason
 
     def secret_reason(self, document: Document) -> str:
-        """Why a document seems to hold secrets, allowed or not; empty when it does not."""
+        """Return why a document seems to hold secrets, allowed or not; empty when it does not."""
         verdict = self._verdict_of(document)
         if verdict.path_reason:
             return verdict.path_reason
@@ -72,14 +72,14 @@ class SecretDocuments:
         # What was found may be gone by now, and what was typed may be a secret.
         while text is None or ((reason or verdict.is_doubtful) and text != document.text):
             text, reason, verdict.is_doubtful = document.text, "", False
-            for found in secret_content_by_parts(text):
-                reason = found
+            for secret in secret_content_by_parts(text):
+                reason = secret
                 await asyncio.sleep(0)
         verdict.text_reason, verdict.search = reason, None
         on_known(document)
 
     def is_known(self, document: Document) -> bool:
-        """Whether a document was looked at."""
+        """Return whether a document was looked at."""
         return self.secret_reason(document) != NOT_KNOWN
 
     def changed(self, document: Document, edit: TextEdit[Position]) -> None:
@@ -113,23 +113,24 @@ class SecretDocuments:
 
 
 def file_reason(path: Path, text: str) -> str:
-    """Why a file is held back; empty when it is not, or when the user allows it."""
+    """Return why a file is held back; empty when it is not, or when the user allows it."""
     document = Document(path.absolute().as_uri(), "", 0, text)
     return SecretDocuments(AllowedFiles(allowed_file())).withheld_reason(document)
 
 
 def may_hold_secrets(path: str, text: str) -> bool:
-    """Whether a text of a file seems to hold secrets, allowed or not."""
+    """Return whether a text of a file seems to hold secrets, allowed or not."""
     return bool(secret_path(path) or secret_content(text))
 
 
 def withheld_warning(reason: str) -> str:
-    """What the user is told of an edit in such a document."""
+    """Return the warning for an edit in a withheld document."""
     return f"the file is held back ({reason}); the model on this machine read the selection"
 
 
 def path_reason(uri: str) -> str:
-    """Why the paths in a URI, or what they lead to on this disk, say that secrets lie there."""
+    """Return why the paths in a URI, or what they lead to on this disk, say that secrets lie
+    there."""
     paths = paths_in(uri)
     for path in paths:
         if reason := secret_path(path):
@@ -152,13 +153,13 @@ def _text_around(document: Document, edit: TextEdit[Position]) -> str:
     first = min(edit.start.line, len(lines) - 1)
     last = min(first + edit.text.count("\n") + edit.text.count("\r") + 1, len(lines) - 1)
     before, after = lines[first][: edit.start.column], "".join(lines[first : last + 1])
-    place = len(before)
-    while first > 0 and place < AROUND_CHARACTERS:
+    offset = len(before)
+    while first > 0 and offset < AROUND_CHARACTERS:
         first -= 1
         after = lines[first] + after
-        place += len(lines[first])
-    end = place + len(edit.text)
+        offset += len(lines[first])
+    end = offset + len(edit.text)
     while last < len(lines) - 1 and len(after) - end < AROUND_CHARACTERS:
         last += 1
         after += lines[last]
-    return after[max(0, place - 2 * AROUND_CHARACTERS) : end + 2 * AROUND_CHARACTERS]
+    return after[max(0, offset - 2 * AROUND_CHARACTERS) : end + 2 * AROUND_CHARACTERS]

@@ -21,22 +21,22 @@ LONGEST_URI = 16_384
 
 
 def paths_in(uri: str) -> list[str]:
-    """Every path in a URI, decoded, with ``/`` between its parts. Each occurs once."""
-    found: dict[str, None] = {}
+    """Return every path in a URI, decoded, with ``/`` between its parts. Each occurs once."""
+    paths: dict[str, None] = {}
     waiting = [(uri[:LONGEST_URI], 0)]
     while waiting:
         text, decodings = waiting.pop()
-        for part in dict.fromkeys(_parts(text)):
-            decoded = unquote(part)
-            if decoded != part and decodings < MOST_ENCODINGS:
+        for piece in dict.fromkeys(_parts(text)):
+            decoded = unquote(piece)
+            if decoded != piece and decodings < MOST_ENCODINGS:
                 waiting.append((decoded, decodings + 1))
             else:
-                found.update(dict.fromkeys(_paths_of(part)))
-    return list(found)
+                paths.update(dict.fromkeys(_paths_of(piece)))
+    return list(paths)
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What comes before the query and the fragment, and everything in those."""
+    """Yield the URI before its query and fragment, and then each piece of these."""
     path, *rest = re.split(r"[?#]", text, maxsplit=1)
     if '"' not in path:
         yield path
@@ -64,21 +64,21 @@ def _strings_of(query: str) -> Iterator[str]:
             waiting += value
 
 
-def _paths_of(part: str) -> Iterator[str]:
-    """A part without its schemes and its authority, and what comes after colons in it."""
-    part = part.strip().replace("\\", "/")
-    while (scheme := _SCHEME.match(part)) is not None:
-        part = part[scheme.end() :]
-        if part.startswith("//"):
-            yield _normal(part)
-            part = "/" + part[2:].partition("/")[2]
-    if part.strip("/"):
-        yield _normal(part)
+def _paths_of(piece: str) -> Iterator[str]:
+    """Yield a part without its schemes and its authority, and what comes after colons in it."""
+    piece = piece.strip().replace("\\", "/")
+    while (scheme := _SCHEME.match(piece)) is not None:
+        piece = piece[scheme.end() :]
+        if piece.startswith("//"):
+            yield _normal(piece)
+            piece = "/" + piece[2:].partition("/")[2]
+    if piece.strip("/"):
+        yield _normal(piece)
     # A host, a revision or a drive may come before a path: HEAD:a/.env, ssh:host:/home/u/.netrc.
-    while ":" in part:
-        part = part.partition(":")[2]
-        if part.strip("/"):
-            yield _normal(part)
+    while ":" in piece:
+        piece = piece.partition(":")[2]
+        if piece.strip("/"):
+            yield _normal(piece)
 
 
 def _normal(path: str) -> str:

@@ -47,22 +47,22 @@ class Folders:
         return path
 
     def place(self, uri: str) -> DocumentLocation:
-        """Where a document is: in the innermost folder that holds it, whichever side of a link
-        the editor names."""
+        """Return where a document is: in the innermost folder that holds it, whichever side of a
+        link the editor names."""
         absolute = to_fs_path(uri.split("#", 1)[0]) or ""
         if not absolute or "\0" in absolute:
             return DocumentLocation("", uri.rsplit("/", 1)[-1].rsplit(":", 1)[-1], "")
         absolute = os.path.normpath(absolute)
-        found = _innermost({folder: folder for folder in self.paths}, absolute)
-        if found is None and self.paths:
-            found = _innermost(self._real, os.path.realpath(absolute))
-        if found is None:
+        innermost = _innermost({folder: folder for folder in self.paths}, absolute)
+        if innermost is None and self.paths:
+            innermost = _innermost(self._real, os.path.realpath(absolute))
+        if innermost is None:
             return DocumentLocation("", os.path.basename(absolute), absolute)
-        return DocumentLocation(*found, absolute)
+        return DocumentLocation(*innermost, absolute)
 
 
 def folder_path(uri: str) -> str | None:
-    """The folder on disk that a URI names, if it names one."""
+    """Return the folder on disk that a URI names, if it names one."""
     path = to_fs_path(uri)
     if not path or "\0" in path:
         return None
@@ -71,9 +71,9 @@ def folder_path(uri: str) -> str | None:
 
 
 def _innermost(folders: dict[str, str], path: str) -> tuple[str, str] | None:
-    """The folder (and the path in it, with slashes) that is the innermost around a path. The
+    """Return the folder (and the path in it, with slashes) that is the innermost around a path. The
     real paths of the folders are the values."""
-    around = [folder for folder, place in folders.items() if holds(place, path)]
+    around = [folder for folder, root in folders.items() if holds(root, path)]
     if not around:
         return None
     best = max(around, key=lambda folder: len(folders[folder]))

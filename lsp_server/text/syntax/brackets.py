@@ -29,32 +29,43 @@ class Bracket(NamedTuple):
 
 
 class Unpaired(NamedTuple):
-    """What is left of a text's brackets when the pairs are taken out: closing, then opening."""
+    """The brackets of a text that have no partner: closing ones, then opening ones."""
 
     closing: str
     opening: str
 
 
 def code_brackets(tree: SyntaxTree, pieces: list[RolePiece]) -> list[Bracket]:
-    """The brackets of a tree's text outside of ``pieces``, its comments, strings and prose."""
+    """Return the brackets of a tree's text outside of ``pieces``, its comments, strings and
+    prose."""
     if tree.grammar in _NO_PAIRS:
         return []
     sign = _BRACE if tree.grammar in _BRACES_ALONE else _BRACKET
-    found: list[Bracket] = []
-    place = 0
+    brackets: list[Bracket] = []
+    offset = 0
     for start, end in [*((piece.start, piece.end) for piece in pieces), (len(tree.text),) * 2]:
-        found += [Bracket(at.start(), at[0]) for at in sign.finditer(tree.text, place, start)]
-        place = end
+        brackets += [
+            Bracket(match.start(), match[0]) for match in sign.finditer(tree.text, offset, start)
+        ]
+        offset = end
     if tree.grammar == "bash":
-        return [one for one in found if not _is_case_pattern(tree.text, one, 0, len(tree.text))]
-    for start, end, language in tree.injections() if found else []:
+        return [
+            bracket
+            for bracket in brackets
+            if not _is_case_pattern(tree.text, bracket, 0, len(tree.text))
+        ]
+    for start, end, language in tree.injections() if brackets else []:
         grammar = grammar_of(language)
         if not grammar:
             # Nobody knows whether that is code.
-            found = [one for one in found if not start <= one.place < end]
+            brackets = [bracket for bracket in brackets if not start <= bracket.place < end]
         elif grammar == "bash":
-            found = [one for one in found if not _is_case_pattern(tree.text, one, start, end)]
-    return found
+            brackets = [
+                bracket
+                for bracket in brackets
+                if not _is_case_pattern(tree.text, bracket, start, end)
+            ]
+    return brackets
 
 
 def _is_case_pattern(text: str, bracket: Bracket, start: int, end: int) -> bool:

@@ -46,7 +46,8 @@ MOST_STEPS = 8
 
 
 def class_around(tree: SyntaxTree, node: Node) -> str:
-    """The name of the class whose member is declared at a node, or whose method is around it."""
+    """Return the name of the class whose member is declared at a node, or whose method is around
+    it."""
     outer = node.parent
     while outer is not None:
         receiver = outer.child_by_field_name("receiver")
@@ -62,12 +63,12 @@ def class_around(tree: SyntaxTree, node: Node) -> str:
 
 
 def is_class(node: Node) -> bool:
-    """Whether a node declares a class, an interface or a struct."""
+    """Return whether a node declares a class, an interface or a struct."""
     return _CLASS.search(node.type) is not None
 
 
 def class_named(text: str) -> str:
-    """The name of the class that a type is, without what may be around it."""
+    """Return the name of the class that a type is, without what may be around it."""
     text = _OPTIONAL.sub("", _BEFORE.sub("", text.strip().strip("'\""))).strip()
     wrapped = _WRAPPED.fullmatch(text)
     if wrapped:
@@ -78,7 +79,8 @@ def class_named(text: str) -> str:
 
 
 def element_of(text: str, *, is_loop: bool = False) -> str:
-    """The type of what is in a container; of a map that of its values, or of its keys in a loop."""
+    """Return the type of what is in a container; of a map that of its values, or of its keys in a
+    loop."""
     text = _OPTIONAL.sub("", _BEFORE.sub("", text.strip().strip("'\""))).strip()
     listed = (
         re.fullmatch(r"(.+)\[\]", text)
@@ -91,21 +93,21 @@ def element_of(text: str, *, is_loop: bool = False) -> str:
     generic = _GENERIC.fullmatch(text)
     if generic is None:
         return ""
-    parts = _arguments(generic[2])
-    if len(parts) > 1 and not _MAPS.search(generic[1]):
-        return parts[0] if parts[1] == "..." else ""
-    return parts[0] if is_loop else parts[-1]
+    arguments = _arguments(generic[2])
+    if len(arguments) > 1 and not _MAPS.search(generic[1]):
+        return arguments[0] if arguments[1] == "..." else ""
+    return arguments[0] if is_loop else arguments[-1]
 
 
 def _arguments(text: str) -> list[str]:
-    parts, depth = [""], 0
+    pieces, depth = [""], 0
     for character in text:
         depth += (character in "[<(") - (character in "]>)")
         if character == "," and not depth:
-            parts.append("")
+            pieces.append("")
         else:
-            parts[-1] += character
-    return [part.strip() for part in parts]
+            pieces[-1] += character
+    return [piece.strip() for piece in pieces]
 
 
 class ExpressionTypes:
@@ -117,18 +119,19 @@ class ExpressionTypes:
         self._known: dict[int, str] = {}
 
     def references(self, name: str) -> dict[int, Reference]:
-        """The places of a name, by their starts."""
+        """Return the places of a name, by their starts."""
         if name not in self._references:
-            found = references(self._tree, name)
-            self._references[name] = {one.start: one for one in found}
+            refs = references(self._tree, name)
+            self._references[name] = {reference.start: reference for reference in refs}
         return self._references[name]
 
     def class_of(self, node: Node | None) -> str:
-        """The name of an expression's class; empty where the text does not tell."""
+        """Return the name of an expression's class; empty where the text does not tell."""
         return class_named(self.of(node))
 
     def of(self, node: Node | None, steps: int = 0) -> str:
-        """The type of an expression, as it is written; empty where the text does not tell."""
+        """Return the type of an expression, as it is written; empty where the text does not
+        tell."""
         if node is None or steps > MOST_STEPS:
             return ""
         if node.id not in self._known:
@@ -143,10 +146,10 @@ class ExpressionTypes:
         if "identifier" in kind and node.child_count == 0:
             return self._of_variable(node, text, steps)
         if re.search(r"^(?:new|object_creation|composite|struct)_", kind):
-            made = next((one for field in ("constructor", "type", "name")
-                         if (one := node.child_by_field_name(field))), None)  # fmt: skip
+            constructor = next((child for field in ("constructor", "type", "name")
+                         if (child := node.child_by_field_name(field))), None)  # fmt: skip
             types = node.child_by_field_name("type_arguments")
-            return text_of(self._tree, made) + text_of(self._tree, types)
+            return text_of(self._tree, constructor) + text_of(self._tree, types)
         if "call" in kind or "invocation" in kind:
             return self._of_call(node, steps)
         if kind in _WITHOUT_DOT:
@@ -173,36 +176,49 @@ class ExpressionTypes:
         return self.of(node.named_children[-1], steps) if is_around and node.named_children else ""
 
     def _of_variable(self, node: Node, name: str, steps: int) -> str:
-        places = self.references(name)
-        here = places.get(self._tree.index(node.start_byte))
+        refs = self.references(name)
+        here = refs.get(self._tree.index(node.start_byte))
         if here is None or here.scope is None:
             return ""
         if here.use is NameUse.MEMBER:
             return self.of_member(class_around(self._tree, node), name, steps)
         types = {
             self._declared(declared, steps)
-            for one in places.values()
-            if one.declares and one.scope == here.scope and not one.is_foreign
-            and (declared := self._tree.node(one.start, one.end)) is not None
+            for reference in refs.values()
+            if reference.declares and reference.scope == here.scope and not reference.is_foreign
+            and (declared := self._tree.node(reference.start, reference.end)) is not None
         }  # fmt: skip
         return types.pop() if len(types) == 1 else ""
 
     def of_member(self, owner: str, name: str, steps: int = 0) -> str:
-        """The type of a field, or what a method returns."""
-        for one in self.references(name).values():
-            node = self._tree.node(one.start, one.end) if one.declares else None
-            if node is None or one.use is not NameUse.MEMBER:
+        """Return the type of a field, or what a method returns."""
+        for reference in self.references(name).values():
+            node = self._tree.node(reference.start, reference.end) if reference.declares else None
+            if node is None or reference.use is not NameUse.MEMBER:
                 continue
-            if class_around(self._tree, node) == owner and (found := self._declared(node, steps)):
-                return re.sub(r"^this$|\bSelf\b", owner, found)
+            if class_around(self._tree, node) == owner and (
+                type_name := self._declared(node, steps)
+            ):
+                return re.sub(r"^this$|\bSelf\b", owner, type_name)
         # A struct of Go that is embedded has the name of its type.
-        given = (self._tree.node(one.start, one.end) for one in self.references(name).values()
-                 if one.declares and self._tree.grammar == "go")  # fmt: skip
-        return name if any(at and at.parent and is_class(at.parent) for at in given) else ""
+        is_go = self._tree.grammar == "go"
+        declarations = (
+            self._tree.node(reference.start, reference.end)
+            for reference in self.references(name).values()
+            if is_go and reference.declares
+        )
+        return (
+            name
+            if any(
+                declaration and declaration.parent and is_class(declaration.parent)
+                for declaration in declarations
+            )
+            else ""
+        )
 
     def _of_call(self, node: Node, steps: int) -> str:
-        called = next((one for field in ("function", "name", "macro")
-                       if (one := node.child_by_field_name(field))), None)  # fmt: skip
+        called = next((child for field in ("function", "name", "macro")
+                       if (child := node.child_by_field_name(field))), None)  # fmt: skip
         if called is None:
             return ""
         text = text_of(self._tree, called)
@@ -210,15 +226,15 @@ class ExpressionTypes:
         before = _receiver(called if _receiver(called) is not None else node)
         path = called.child_by_field_name("path")
         arguments = node.child_by_field_name("arguments")
-        given = arguments.named_children if arguments is not None else []
+        arguments_given = arguments.named_children if arguments is not None else []
         if path is not None:
             owner = class_named(text_of(self._tree, path))
             owner = class_around(self._tree, node) if owner == "Self" else owner
-            made = self.of_member(owner, name, steps)
-            return made or (owner if name in ("new", "default") else "")
+            member_type = self.of_member(owner, name, steps)
+            return member_type or (owner if name in ("new", "default") else "")
         is_same = _SAME.fullmatch(name) is not None
-        if (is_same or _ELEMENT.fullmatch(name)) and (before or given):
-            held = self.of(before if before is not None else given[0], steps)
+        if (is_same or _ELEMENT.fullmatch(name)) and (before or arguments_given):
+            held = self.of(before if before is not None else arguments_given[0], steps)
             if is_same:
                 return held
             return element_of(held) or held if _GENERIC.fullmatch(held) or "[" in held else ""
@@ -227,22 +243,22 @@ class ExpressionTypes:
                 return f"list[{element_of(self.of(before, steps))}]"
             owner = class_named(self.of(before, steps))
             return self.of_member(owner, name, steps) if owner else ""
-        if name == "new" and given and self._tree.grammar == "go":
-            return text_of(self._tree, given[0])
+        if name == "new" and arguments_given and self._tree.grammar == "go":
+            return text_of(self._tree, arguments_given[0])
         here = self.references(name).get(self._tree.index(called.start_byte))
         scope = here.scope if here is not None else None
-        for place in self.references(name).values():
-            given_at = self._tree.node(place.start, place.end)
-            if not place.declares or place.scope != scope or given_at is None:
+        for reference in self.references(name).values():
+            given_at = self._tree.node(reference.start, reference.end)
+            if not reference.declares or reference.scope != scope or given_at is None:
                 continue
-            if place.is_foreign or (given_at.parent and _CLASS.search(given_at.parent.type)):
+            if reference.is_foreign or (given_at.parent and _CLASS.search(given_at.parent.type)):
                 return name if name[:1].isupper() else ""
             return self._declared(given_at, steps)
         return ""
 
     def _declared(self, node: Node, steps: int) -> str:
-        """The type that a declaration gives the name at a node."""
-        inner, outer, place = node, node.parent, 0
+        """Return the type that a declaration gives the name at a node."""
+        inner, outer, position = node, node.parent, 0
         for _ in range(6):
             if outer is None or _CLASS.search(outer.type):
                 return ""
@@ -261,7 +277,7 @@ class ExpressionTypes:
                 if annotation is not None and annotation != inner and text not in _UNKNOWN:
                     return _BEFORE.sub("", text)
             if re.search(r"pattern_list|^expression_list$|tuple_pattern", outer.type):
-                place = outer.named_children.index(inner)
+                position = outer.named_children.index(inner)
                 several = outer.named_child_count > 1
             else:
                 several = "list" in inner.type and inner.named_child_count > 1
@@ -270,8 +286,8 @@ class ExpressionTypes:
                 value = outer.children[-1]
             if value is not None and value != inner:
                 if _LOOPS.match(outer.type):
-                    return self._of_loop(value, place if several else -1, steps)
-                return self._assigned(value, place if several else -1, steps)
+                    return self._of_loop(value, position if several else -1, steps)
+                return self._assigned(value, position if several else -1, steps)
             if re.search(r"parameters$|^lambda_expression$|^arrow_function$", outer.type):
                 return self._of_lambda(outer, steps)
             if re.search(r"(?:statement|definition|declaration|function_item)$", outer.type):
@@ -280,7 +296,7 @@ class ExpressionTypes:
         return ""
 
     def _matched(self, pattern: Node, name: Node, steps: int) -> str:
-        """The type of what a pattern of Rust takes out: ``Ok(name)``."""
+        """Return the type of what a pattern of Rust takes out: ``Ok(name)``."""
         held = pattern.parent
         while held is not None and not held.type.startswith(("match_exp", "let_")):
             held = held.parent
@@ -290,20 +306,23 @@ class ExpressionTypes:
         return _arguments(generic[2])[0] if generic and pattern.named_child_count == 2 else ""
 
     def is_foreign(self, node: Node) -> bool:
-        """Whether an expression begins with a name that another file gives, or with a variable that
-        has its value from one."""
+        """Return whether an expression begins with a name that another file gives, or with a
+        variable that has its value from one."""
         for _ in range(3):
             while node.named_children and "literal" not in node.type:
                 node = node.named_children[0]
-            places = self.references(text_of(self._tree, node))
-            here = places.get(self._tree.index(node.start_byte))
-            given = [one for one in places.values()
-                     if one.declares and here is not None and one.scope == here.scope]  # fmt: skip
-            if not given or all(one.is_foreign for one in given):
+            refs = self.references(text_of(self._tree, node))
+            here = refs.get(self._tree.index(node.start_byte))
+            declarations = [
+                reference
+                for reference in refs.values()
+                if reference.declares and here is not None and reference.scope == here.scope
+            ]
+            if not declarations or all(reference.is_foreign for reference in declarations):
                 is_named = here is not None and self._tree.grammar not in ("go", "rust", "java")
-                return bool(given) or (is_named and self._tree.grammar != "csharp")
-            declared = self._tree.node(given[0].start, given[0].end)
-            outer = declared.parent if declared is not None and len(given) == 1 else None
+                return bool(declarations) or (is_named and self._tree.grammar != "csharp")
+            declared = self._tree.node(declarations[0].start, declarations[0].end)
+            outer = declared.parent if declared is not None and len(declarations) == 1 else None
             value = outer and (
                 outer.child_by_field_name("right") or outer.child_by_field_name("value")
             )
@@ -312,31 +331,32 @@ class ExpressionTypes:
             node = value
         return False
 
-    def _assigned(self, value: Node, place: int, steps: int) -> str:
-        if place >= 0 and "list" in value.type and value.named_child_count > 1:
-            return self.of(value.named_children[place], steps)
-        found = self.of(value, steps)
-        if found.startswith("("):
-            parts = _arguments(found[1:-1])
-            return parts[max(place, 0)] if place < len(parts) else ""
+    def _assigned(self, value: Node, index: int, steps: int) -> str:
+        if index >= 0 and "list" in value.type and value.named_child_count > 1:
+            return self.of(value.named_children[index], steps)
+        type_name = self.of(value, steps)
+        if type_name.startswith("("):
+            arguments = _arguments(type_name[1:-1])
+            return arguments[max(index, 0)] if index < len(arguments) else ""
         # What a map of Go holds comes with whether it holds it.
-        return found if place < 0 or (place == 0 and self._tree.grammar == "go") else ""
+        return type_name if index < 0 or (index == 0 and self._tree.grammar == "go") else ""
 
-    def _of_loop(self, value: Node, place: int, steps: int) -> str:
+    def _of_loop(self, value: Node, index: int, steps: int) -> str:
         called = text_of(self._tree, value.child_by_field_name("function"))
         arguments = value.child_by_field_name("arguments")
-        if called == "enumerate" and arguments is not None and place == 1:
+        if called == "enumerate" and arguments is not None and index == 1:
             return element_of(self.of(arguments.named_children[0], steps), is_loop=True)
-        if called.endswith(".items") and place >= 0:
+        if called.endswith(".items") and index >= 0:
             function = value.child_by_field_name("function")
             held = self.of(_receiver(function) if function is not None else None, steps)
-            return element_of(held, is_loop=place == 0)
+            return element_of(held, is_loop=index == 0)
         if self._tree.grammar == "go":
-            return element_of(self.of(value, steps)) if place == 1 else ""
-        return element_of(self.of(value, steps), is_loop=True) if place < 0 else ""
+            return element_of(self.of(value, steps)) if index == 1 else ""
+        return element_of(self.of(value, steps), is_loop=True) if index < 0 else ""
 
     def _of_lambda(self, parameters: Node, steps: int) -> str:
-        """The type of the parameter of a lambda that is called on the elements of a container."""
+        """Return the type of the parameter of a lambda that is called on the elements of a
+        container."""
         function = parameters.parent if parameters.type.endswith("parameters") else parameters
         outer = function.parent if function is not None else None
         for _ in range(2):
@@ -350,20 +370,20 @@ class ExpressionTypes:
 
 
 def _receiver(member: Node) -> Node | None:
-    """What comes before the dot of a member."""
+    """Return the expression before the dot of a member."""
     if member.type not in _WITHOUT_DOT:
         return None
-    return next((one for field in _OBJECTS if (one := member.child_by_field_name(field))), None)
+    return next((child for field in _OBJECTS if (child := member.child_by_field_name(field))), None)
 
 
 def _member(node: Node) -> Node | None:
-    """The name after the dot."""
+    """Return the name after the dot."""
     fields = ("attribute", "property", "field", "name")
-    return next((one for field in fields if (one := node.child_by_field_name(field))), None)
+    return next((child for field in fields if (child := node.child_by_field_name(field))), None)
 
 
 def receiver_of(name: Node) -> Node | None:
-    """What comes before the dot of the member that a name is; None without a dot."""
+    """Return the expression before the dot of the member ``node``; None without a dot."""
     outer = name.parent
     if outer is None or _member(outer) != name:
         return None

@@ -40,35 +40,35 @@ class Import:
 
 
 def imports_of(text: str, path: str) -> list[Import]:
-    """What ``text``, a file at ``path`` in its workspace, imports, in order."""
+    """Return the imports of ``text``, a file at ``path`` in its workspace, in order."""
     text = text[:SCANNED_CHARACTERS]
     ending = posixpath.splitext(path)[1].lower()
     folder = posixpath.dirname(path)
     if ending in (".py", ".pyi", ".ipynb", ""):
-        found = _python(text, folder)
+        names = _python(text, folder)
     elif ending in _SCRIPT_ENDINGS:
-        found = _script(text, folder)
+        names = _script(text, folder)
     elif ending == ".rs":
-        found = (
+        names = (
             Import((_join(folder, f"{name}.rs"), _join(folder, f"{name}/mod.rs")))
             for name in _MODULE.findall(text)
         )
     else:
-        found = (
+        names = (
             Import((_join(folder, name), name, _join("include", name), _join("src", name)))
             for name in _INCLUDE.findall(text)
         )
-    return [one for one, _ in zip(found, range(MOST_IMPORTS), strict=False)]
+    return [imported for imported, _ in zip(names, range(MOST_IMPORTS), strict=False)]
 
 
 def _python(text: str, folder: str) -> Iterator[Import]:
-    for found in _PYTHON.finditer(text):
-        if found["modules"]:
-            for module in found["modules"].split(","):
+    for match in _PYTHON.finditer(text):
+        if match["modules"]:
+            for module in match["modules"].split(","):
                 yield Import(tuple(python_paths(module.split()[0], folder)))
             continue
-        names = _names(found["several"] or found["names"] or "")
-        module = found["module"]
+        names = _names(match["several"] or match["names"] or "")
+        module = match["module"]
         # A name may itself be a module: `from package import module`.
         for name in names:
             inner = f"{module}{'' if module.endswith('.') else '.'}{name}"
@@ -78,14 +78,14 @@ def _python(text: str, folder: str) -> Iterator[Import]:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    parts = re.sub(r"#[^\n]*", "", text).split(",")
-    first = (part.split()[0] for part in parts if part.split())
+    items = re.sub(r"#[^\n]*", "", text).split(",")
+    first = (item.split()[0] for item in items if item.split())
     return tuple(name for name in first if name.isidentifier())
 
 
 def python_paths(module: str, folder: str) -> Iterator[str]:
-    """Where the file of a module may be, likeliest first; ``folder`` is that of the file which
-    imports it."""
+    """Yield where the file of a module may be, likeliest first; ``folder`` is that of the file
+    which imports it."""
     dots = len(module) - len(module.lstrip("."))
     inside = module.strip(".").replace(".", "/")
     if dots:
@@ -105,15 +105,15 @@ def python_paths(module: str, folder: str) -> Iterator[str]:
 
 
 def _script(text: str, folder: str) -> Iterator[Import]:
-    for found in _SCRIPT.finditer(text):
-        path = found["path"] or found["required"]
-        names = tuple(re.findall(r"\w+", found["names"] or ""))
+    for match in _SCRIPT.finditer(text):
+        path = match["path"] or match["required"]
+        names = tuple(re.findall(r"\w+", match["names"] or ""))
         yield Import(tuple(script_paths(path, folder)), names)
 
 
 def script_paths(path: str, folder: str) -> list[str]:
-    """Where the file of a module of JavaScript or TypeScript may be, likeliest first; ``folder``
-    is that of the file which imports it."""
+    """Return where the file of a module of JavaScript or TypeScript may be, likeliest first;
+    ``folder`` is that of the file which imports it."""
     base = _join(folder, path) if path.startswith(".") else _join("src", path.lstrip("@/~"))
     stem = re.sub(r"\.(?:js|jsx|mjs)$", "", base)
     paths = [base, *(stem + ending for ending in _SCRIPT_ENDINGS)]
@@ -121,5 +121,5 @@ def script_paths(path: str, folder: str) -> list[str]:
 
 
 def _join(folder: str, path: str) -> str:
-    """A path in the workspace; one that leaves it names no file."""
+    """Return a path in the workspace; one that leaves it names no file."""
     return posixpath.normpath(posixpath.join(folder, path))

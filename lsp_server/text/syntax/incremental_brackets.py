@@ -60,7 +60,8 @@ class IncrementalBrackets:
         return cls(grammar) if grammar else None
 
     def around(self, text: str, start: int, end: int) -> Around | None:
-        """The brackets of ``text`` around ``start`` to ``end``; None where it is too long."""
+        """Return the brackets of ``text`` around ``start`` to ``end``; None where it is too
+        long."""
         if len(text) > LONGEST_DOCUMENT:
             self._text, self._stretches = "", []
             return None
@@ -68,22 +69,22 @@ class IncrementalBrackets:
         before: list[str] = []
         inside: list[Bracket] = []
         after: list[str] = []
-        place = 0
+        offset = 0
         for stretch in self._stretches:
-            reach = place + len(stretch.text)
+            reach = offset + len(stretch.text)
             if reach <= start:
                 before += stretch.unpaired
-            elif place >= end:
+            elif offset >= end:
                 after += stretch.unpaired
             else:
-                for at, sign in stretch.brackets:
-                    if at + place < start:
+                for bracket_offset, sign in stretch.brackets:
+                    if bracket_offset + offset < start:
                         before.append(sign)
-                    elif at + place < end:
-                        inside.append(Bracket(at + place - start, sign))
+                    elif bracket_offset + offset < end:
+                        inside.append(Bracket(bracket_offset + offset - start, sign))
                     else:
                         after.append(sign)
-            place = reach
+            offset = reach
         return Around(
             unpaired(chain.from_iterable(before)).opening,
             inside,
@@ -113,64 +114,67 @@ class IncrementalBrackets:
         self._text = text
 
     def _renewed(self, text: str, old: list[Stretch]) -> list[Stretch]:
-        """The stretches of a changed part; those between two changes are taken over."""
-        found: list[Stretch] = []
+        """Return the stretches of a changed part; those between two changes are taken over."""
+        stretches: list[Stretch] = []
         done = 0
         for stretch in old if len(old) > 2 else []:
-            place = text.find(stretch.text, done)
-            if place >= 0:
-                found += _stretches(text[done:place], self._grammar)
-                found.append(stretch)
-                done = place + len(stretch.text)
-        return found + _stretches(text[done:], self._grammar)
+            offset = text.find(stretch.text, done)
+            if offset >= 0:
+                stretches += _stretches(text[done:offset], self._grammar)
+                stretches.append(stretch)
+                done = offset + len(stretch.text)
+        return stretches + _stretches(text[done:], self._grammar)
 
 
 def _stretches(text: str, grammar: str) -> list[Stretch]:
     """Divide a text where neither a comment, a string nor another language is torn."""
-    found: list[Stretch] = []
+    stretches: list[Stretch] = []
     size = LONGEST
     while text:
-        part = text[:size]
-        tree = SyntaxTree.parsed(part, grammar)
+        head = text[:size]
+        tree = SyntaxTree.parsed(head, grammar)
         pieces = tree.pieces()
         brackets = code_brackets(tree, pieces)
-        if len(part) < len(text) or len(text) > LONGEST:
-            whole = [(at.start, at.end) for at in pieces if at.role is not Role.TEXT]
-            whole += [(injection.start, injection.end) for injection in tree.injections()]
-            end = _place_to_divide(part[: _loose(part, pieces)], whole)
-            if end == 0 and len(part) < len(text) and size < LONGEST_PARSED:
+        if len(head) < len(text) or len(text) > LONGEST:
+            undivided = [
+                (piece.start, piece.end) for piece in pieces if piece.role is not Role.TEXT
+            ]
+            undivided += [(injection.start, injection.end) for injection in tree.injections()]
+            end = _place_to_divide(head[: _loose(head, pieces)], undivided)
+            if end == 0 and len(head) < len(text) and size < LONGEST_PARSED:
                 size *= 2
                 continue
         else:
             end = 0
-        end = end or len(part)
-        brackets = [one for one in brackets if one.place < end]
-        signs = (one.sign for one in brackets)
-        found.append(Stretch(part[:end], brackets, unpaired(signs)))
+        end = end or len(head)
+        brackets = [bracket for bracket in brackets if bracket.place < end]
+        signs = (bracket.sign for bracket in brackets)
+        stretches.append(Stretch(head[:end], brackets, unpaired(signs)))
         text = text[end:]
         size = LONGEST
-    return found
+    return stretches
 
 
 def _loose(text: str, pieces: list[RolePiece]) -> int:
-    """Where a string or comment begins that a part of a document does not end; else its end. The
-    parser takes what follows for code."""
-    place = 0
+    """Return where a string or comment begins that a part of a document does not end; else its end.
+    The parser takes what follows for code."""
+    offset = 0
     for start, end in [*((piece.start, piece.end) for piece in pieces), (len(text),) * 2]:
-        found = _BEGINS.search(text, place, start)
-        if found is not None:
-            return found.start()
-        place = end
+        match = _BEGINS.search(text, offset, start)
+        if match is not None:
+            return match.start()
+        offset = end
     return len(text)
 
 
-def _place_to_divide(text: str, whole: list[tuple[int, int]]) -> int:
-    """The line start with the least indentation that tears nothing of ``whole``; 0 for none."""
+def _place_to_divide(text: str, undivided: list[tuple[int, int]]) -> int:
+    """Return the line start with the least indentation that tears nothing of ``undivided``; 0 for
+    none."""
     best, least = 0, 1_000_000
-    for found in _LINE_START.finditer(text, USUAL // 2, len(text) - USUAL // 4):
-        place = found.start()
-        blanks = _BLANKS.match(text, place)
+    for match in _LINE_START.finditer(text, USUAL // 2, len(text) - USUAL // 4):
+        offset = match.start()
+        blanks = _BLANKS.match(text, offset)
         indentation = len(blanks[0]) if blanks else 0
-        if indentation <= least and not any(start < place < end for start, end in whole):
-            best, least = place, indentation
+        if indentation <= least and not any(start < offset < end for start, end in undivided):
+            best, least = offset, indentation
     return best

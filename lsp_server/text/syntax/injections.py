@@ -54,21 +54,21 @@ class Injection(NamedTuple):
 def injections(
     root: Node, grammar: str, offsets: Offsets, start: int = 0, end: int | None = None
 ) -> list[Injection]:
-    """The injections of a tree that touch a range of offsets, in order."""
+    """Return the injections of a tree that touch a range of offsets, in order."""
     if grammar not in _QUERIES:
         return []
     from tree_sitter import QueryCursor
 
     cursor = QueryCursor(_query(grammar))
     cursor.set_byte_range(offsets.byte(start), root.end_byte if end is None else offsets.byte(end))
-    found = []
+    regions = []
     for _, captures in cursor.matches(root):
         named = "text" if "text" in captures else next(iter(captures))
         language = _language(captures) if named == "text" else named
         for node in captures[named]:
-            at, to = offsets.index(node.start_byte), offsets.index(node.end_byte)
-            found.append(Injection(at, to, language))
-    return sorted(found)
+            first, last = offsets.index(node.start_byte), offsets.index(node.end_byte)
+            regions.append(Injection(first, last, language))
+    return sorted(regions)
 
 
 @lru_cache(maxsize=8)
@@ -81,11 +81,11 @@ def _query(grammar: str) -> Query:
 
 
 def _language(captures: dict[str, list[Node]]) -> str:
-    """The language id that the tag or the fence names."""
+    """Return the language id that the tag or the fence names."""
     for name, usual in (("script", "javascript"), ("style", "css")):
         if name in captures:
-            found = _LANGUAGE.search(_text(captures[name][0]))
-            language = (found[1] or found[2]) if found else usual
+            match = _LANGUAGE.search(_text(captures[name][0]))
+            language = (match[1] or match[2]) if match else usual
             return _SHORT.get(language, language)
     if "info" not in captures:
         return ""

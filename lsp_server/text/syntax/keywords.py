@@ -28,7 +28,8 @@ _ALSO_NAMES["typescript"] = _ALSO_NAMES["tsx"]
 
 
 def is_keyword(word: str, grammar: str) -> bool:
-    """Whether a word is reserved in the language of a grammar; never where no lexer knows it."""
+    """Return whether a word is reserved in the language of a grammar; never where no lexer knows
+    it."""
     if grammar == "python":
         return keyword.iskeyword(word)
     if word in _ALSO_NAMES.get(grammar, "").split():

@@ -1,5 +1,4 @@
-"""Which grammar reads a language: by the editor's language id (LSP 3.18), else by the file's
-ending."""
+"""The grammar of a language, by the editor's language id (LSP 3.18) or else by a file's suffix."""
 
 from __future__ import annotations
 
@@ -127,13 +126,14 @@ _NOT_FOR_FILES = {"comment", "doxygen", "jsdoc", "luadoc", "luap", "printf", "re
 
 
 def language_of_path(path: str) -> str:
-    """The language id of a file by its name; empty where the name does not tell."""
+    """Return the language id of a file by its name; empty where the name does not tell."""
     name = PurePosixPath(path.replace("\\", "/")).name.lower()
     return ID_OF_NAME.get(name) or ID_OF_ENDING.get(name.rpartition(".")[2], "")
 
 
 def grammar_of(language_id: str, path: str = "") -> str:
-    """The name of the grammar for a language id, else for a path; empty where there is none."""
+    """Return the name of the grammar for a language id, else for a path; empty where there is
+    none."""
     language_id = language_id.lower()
     grammar = GRAMMAR_OF_ID.get(language_id, language_id)
     if grammar and load_grammar(grammar) is not None:
@@ -145,7 +145,7 @@ def grammar_of(language_id: str, path: str = "") -> str:
 
 @lru_cache(maxsize=64)
 def load_grammar(name: str) -> Language | None:
-    """The grammar of that name; None where the library has none. Costs milliseconds once."""
+    """Return the grammar of that name; None where the library has none. Costs milliseconds once."""
     if not _NAME.fullmatch(name) or name in _NOT_FOR_FILES:
         return None
     from tree_sitter_language_pack import get_language

@@ -1,5 +1,5 @@
-"""Where a member of a class is meant, told by the types of what comes before the dot, and by those
-of the literals and calls that give fields their values."""
+"""Uses of a class's member, told by the types of the expressions before the dot, and by those of
+the literals and calls that give fields their values."""
 
 from __future__ import annotations
 
@@ -63,71 +63,73 @@ class Members:
         self._by_words = by_words
 
     def places(self, name: str, owner: str, *, is_argument: bool = False) -> MemberPlaces:
-        """The places of a member of the class ``owner``; a class and those that it inherits the
-        member from are one. is_argument: the class is in another file, where calls of it give the
-        member by its name."""
+        """Return the places of a member of the class ``owner``; a class and those that it inherits
+        the member from are one. is_argument: the class is in another file, where calls of it give
+        the member by its name."""
         references = self._types.references(name)
-        nodes = [self._tree.node(one.start, one.end) for one in references.values()]
+        nodes = [
+            self._tree.node(reference.start, reference.end) for reference in references.values()
+        ]
         declaring = {
             class_around(self._tree, node)
-            for one, node in zip(references.values(), nodes, strict=True)
-            if node is not None and self._gives(one, node)
+            for reference, node in zip(references.values(), nodes, strict=True)
+            if node is not None and self._gives(reference, node)
         }
         root = self._root(owner, declaring)
-        meant: list[Reference] = []
+        members: list[Reference] = []
         unclear = [*self._promised(references, owner)]
         roots: dict[str, str] = {}
-        for one, node in zip(references.values(), nodes, strict=True):
+        for reference, node in zip(references.values(), nodes, strict=True):
             if node is None:
                 continue
-            found = self._class(one, node, owner)
-            if is_argument and one.use is NameUse.KEY and self._called(node) == owner:
-                found = owner
-            if found is None:
-                unclear.append(one)
-            elif found:
-                if found not in roots:
-                    roots[found] = self._root(found, declaring)
-                if roots[found] == root:
-                    meant.append(self._as_member(one, node, name))
-        return MemberPlaces(owner, tuple(meant), tuple(unclear))
+            owner_class = self._class(reference, node, owner)
+            if is_argument and reference.use is NameUse.KEY and self._called(node) == owner:
+                owner_class = owner
+            if owner_class is None:
+                unclear.append(reference)
+            elif owner_class:
+                if owner_class not in roots:
+                    roots[owner_class] = self._root(owner_class, declaring)
+                if roots[owner_class] == root:
+                    members.append(self._as_member(reference, node, name))
+        return MemberPlaces(owner, tuple(members), tuple(unclear))
 
-    def _promised(self, places: Mapping[int, Reference], owner: str) -> Iterator[Reference]:
-        """Places that tie a member to another type: an interface of Go that wants it, a trait of
-        another file, a variant that is imported from its enum."""
-        for one in places.values():
-            node = self._tree.node(one.start, one.end)
+    def _promised(self, references: Mapping[int, Reference], owner: str) -> Iterator[Reference]:
+        """Yield places that tie a member to another type: an interface of Go that wants it, a trait
+        of another file, a variant that is imported from its enum."""
+        for reference in references.values():
+            node = self._tree.node(reference.start, reference.end)
             outer = node.parent if node is not None else None
             if node is None or outer is None or self._tree.grammar not in ("go", "rust"):
                 continue
             if outer.type == "method_elem" and class_around(self._tree, node) != owner:
-                yield one
+                yield reference
             while outer is not None and outer.type not in ("impl_item", "use_declaration"):
                 outer = outer.parent
             trait = text_of(self._tree, outer and outer.child_by_field_name("trait"))
-            if one.declares and trait and self._class_node(trait) is None:
-                yield one
+            if reference.declares and trait and self._class_node(trait) is None:
+                yield reference
         if self._tree.grammar == "rust" and re.search(rf"\buse\b[^;]*\b{owner}::", self._tree.text):
-            yield from list(places.values())[:1]
+            yield from list(references.values())[:1]
 
     def given(self, name: str, starts: Iterable[int]) -> Reference | None:
-        """The first of some places that gives a class a member of the name."""
-        for one in filter(None, map(self._types.references(name).get, sorted(starts))):
-            node = self._tree.node(one.start, one.end)
-            if node is not None and self._gives(one, node):
-                return replace(one, declares=True)
+        """Return the first of some places that gives a class a member of the name."""
+        for reference in filter(None, map(self._types.references(name).get, sorted(starts))):
+            node = self._tree.node(reference.start, reference.end)
+            if node is not None and self._gives(reference, node):
+                return replace(reference, declares=True)
         return None
 
-    def _gives(self, one: Reference, node: Node) -> bool:
-        """Whether a place declares a member: also ``this.name = …`` in a constructor, and a
+    def _gives(self, reference: Reference, node: Node) -> bool:
+        """Return whether a place declares a member: also ``this.name = …`` in a constructor, and a
         parameter of one that is a field."""
-        if one.use is NameUse.MEMBER and (one.declares or one.receiver != "this"):
-            return one.declares
+        if reference.use is NameUse.MEMBER and (reference.declares or reference.receiver != "this"):
+            return reference.declares
         outer = node.parent
         if self._tree.grammar not in _SCRIPTS or outer is None:
             return False
-        if one.use is NameUse.VARIABLE:
-            return one.declares and any("modifier" in each.type for each in outer.children)
+        if reference.use is NameUse.VARIABLE:
+            return reference.declares and any("modifier" in each.type for each in outer.children)
         assigned = outer.parent
         if assigned is None or assigned.child_by_field_name("left") != outer:
             return False
@@ -137,34 +139,36 @@ class Members:
         named = method.child_by_field_name("name") if method is not None else None
         return text_of(self._tree, named) == "constructor"
 
-    def _as_member(self, one: Reference, node: Node, name: str) -> Reference:
-        """A place as a rename of the member writes it: ``{ name }`` becomes ``{ new: name }``."""
-        if not _is_short(one, node, name):
-            return one
-        member = replace(one, use=NameUse.MEMBER, declares=False)
+    def _as_member(self, reference: Reference, node: Node, name: str) -> Reference:
+        """Return a place as a rename of the member writes it: ``{ name }`` becomes ``{ new: name
+        }``."""
+        if not _is_short(reference, node, name):
+            return reference
+        member = replace(reference, use=NameUse.MEMBER, declares=False)
         return replace(member, before="", after=f": {name}")
 
-    def _class(self, one: Reference, node: Node, owner: str) -> str | None:
-        """The class whose member a place is; empty where it is none, None where that is unclear."""
-        if one.use is NameUse.MEMBER:
+    def _class(self, reference: Reference, node: Node, owner: str) -> str | None:
+        """Return the class whose member a place is; empty where it is none, None where that is
+        unclear."""
+        if reference.use is NameUse.MEMBER:
             before = receiver_of(node)
             path = node.parent.child_by_field_name("path") if node.parent is not None else None
             is_in_macro = node.parent is not None and node.parent.type == "token_tree"
-            if before is None and one.receiver and is_in_macro:
+            if before is None and reference.receiver and is_in_macro:
                 dot = leaf_before(self._tree, node)
                 before = leaf_before(self._tree, dot) if dot is not None else None
                 far = leaf_before(self._tree, before) if before is not None else None
                 if text_of(self._tree, far) == ".":
                     return None
-            if (one.declares and before is None) or (before is None and path is None):
+            if (reference.declares and before is None) or (before is None and path is None):
                 return class_around(self._tree, node)
             return self._of_receiver(before or path, owner)
-        if one.use is NameUse.VARIABLE and self._gives(one, node):
+        if reference.use is NameUse.VARIABLE and self._gives(reference, node):
             return class_around(self._tree, node)
-        is_short = _is_short(one, node, text_of(self._tree, node))
-        if one.use is not NameUse.KEY and not is_short:
+        is_short = _is_short(reference, node, text_of(self._tree, node))
+        if reference.use is not NameUse.KEY and not is_short:
             return ""
-        return self._of_key(one, node, owner)
+        return self._of_key(reference, node, owner)
 
     def _of_receiver(self, before: Node | None, owner: str) -> str | None:
         assert before is not None
@@ -172,57 +176,67 @@ class Members:
         if text in ("Self", "super", "base") or text.startswith("super("):
             return class_around(self._tree, before)
         is_named = text == owner and not any(
-            one.declares and not one.is_foreign for one in self._types.references(text).values()
+            reference.declares and not reference.is_foreign
+            for reference in self._types.references(text).values()
         )
         if is_named or self._class_node(text) is not None:
             return text
         here = self._types.references(text).get(self._tree.index(before.start_byte))
         is_class = here is not None and here.scope is None and text[:1].isupper()
-        if found := self._types.class_of(before) or (text if is_class else ""):
-            return None if self._may_be_any(found) else found
+        if class_name := self._types.class_of(before) or (text if is_class else ""):
+            return None if self._may_be_any(class_name) else class_name
         if self._is_foreign(before, owner):
             return ""
         word = text.replace("_", "").lower()
-        known = (one for one, node in self._nodes.items() if node is not None and self._by_words)
-        return next((one for one in known if one.lower() == word), None)
+        references = (
+            reference
+            for reference, node in self._nodes.items()
+            if node is not None and self._by_words
+        )
+        return next((reference for reference in references if reference.lower() == word), None)
 
     def _may_be_any(self, name: str) -> bool:
-        """Whether a type does not tell the class: any, a type parameter, one of several."""
-        places = self._types.references(name).values() if name.isidentifier() else ()
-        nodes = [self._tree.node(one.start, one.end) for one in places if one.declares]
+        """Return whether a type does not tell the class: any, a type parameter, one of several."""
+        references = self._types.references(name).values() if name.isidentifier() else ()
+        nodes = [
+            self._tree.node(reference.start, reference.end)
+            for reference in references
+            if reference.declares
+        ]
         outer = {node.parent.type for node in nodes if node is not None and node.parent is not None}
         alias = self._class_node(name) if "type_alias_declaration" in outer else None
         is_either = alias is not None and "|" in text_of(self._tree, alias)
         return is_either or _ANY.fullmatch(name) is not None or "type_parameter" in outer
 
     def _is_foreign(self, before: Node, owner: str) -> bool:
-        """Whether something has a type that another file gives, or members that a class has not."""
+        """Return whether something has a type that another file gives, or members that a class has
+        not."""
         if _NO_CLASS.search(before.type):
             return True
         if self._types.is_foreign(before):
             return True
         name = text_of(self._tree, before)
-        places = self._types.references(name) if name.isidentifier() else {}
-        here = places.get(self._tree.index(before.start_byte))
+        references = self._types.references(name) if name.isidentifier() else {}
+        here = references.get(self._tree.index(before.start_byte))
         node = self._class_node(owner)
         if node is None or self._tree.grammar in _OUTSIDE or here is None:
             return False
         finder = _WORD_OF.get(self._tree.grammar, _WORD)
-        found = finder.findall(text_of(self._tree, node))
-        words = {one.split()[-1].lstrip("#") for one in found}
+        declarations = finder.findall(text_of(self._tree, node))
+        words = {declaration.split()[-1].lstrip("#") for declaration in declarations}
         scope = here.scope
         text = self._tree.text[scope.start : scope.end] if scope is not None else ""
         used = re.findall(rf"(?<![\w.]){re.escape(name)}\s*(?:\?\.|\.)\s*(\w+)", text)
-        return not set(used) <= words and not self._bases(owner, known=False)
+        return not set(used) <= words and not self._bases(owner, only_known=False)
 
     # Literals and calls
 
-    def _of_key(self, one: Reference, node: Node, owner: str) -> str | None:
-        """The class whose field gets a value by its name."""
+    def _of_key(self, reference: Reference, node: Node, owner: str) -> str | None:
+        """Return the class whose field gets a value by its name."""
         tree = self._tree
         if tree.grammar == "python":
-            if one.scope is not None:
-                return self._called(node) if one.scope.is_class else ""
+            if reference.scope is not None:
+                return self._called(node) if reference.scope.is_class else ""
             call = node.parent.parent.parent if node.parent and node.parent.parent else None
             called = call.child_by_field_name("function") if call is not None else None
             arguments = call.child_by_field_name("arguments") if call is not None else None
@@ -244,9 +258,9 @@ class Members:
             text = text_of(tree, named)
             return class_around(tree, literal) if text == "Self" else class_named(text)
         if literal.type in ("literal_value", "object", "object_pattern"):
-            found = class_named(self._expected(literal))
-            if found:
-                return found
+            class_name = class_named(self._expected(literal))
+            if class_name:
+                return class_name
             return None if self._may_be(literal, owner) else ""
         if literal.type == "initializer_expression" and literal.parent is not None:
             return class_named(text_of(tree, literal.parent.child_by_field_name("type")))
@@ -255,7 +269,7 @@ class Members:
         return ""
 
     def _called(self, key: Node) -> str:
-        """The name of what is called with an argument by its name."""
+        """Return the name of what is called with an argument by its name."""
         call: Node | None = key
         while call is not None and call.child_by_field_name("arguments") is None:
             call = call.parent
@@ -263,16 +277,18 @@ class Members:
         return text_of(self._tree, called).split(".")[-1]
 
     def _may_be(self, literal: Node, owner: str) -> bool:
-        """Whether a literal without a type may be one of a class: it has no other keys."""
+        """Return whether a literal without a type may be one of a class: it has no other keys."""
         node = self._class_node(owner)
         if node is None or re.search("class|enum", node.type):
             return self._tree.grammar == "go"
         words = set(re.findall(r"\w+", text_of(self._tree, node)))
-        keys = (one.child_by_field_name("key") or one for one in literal.named_children)
-        return all(text_of(self._tree, one) in words for one in keys if "comment" not in one.type)
+        keys = (child.child_by_field_name("key") or child for child in literal.named_children)
+        return all(
+            text_of(self._tree, child) in words for child in keys if "comment" not in child.type
+        )
 
     def _expected(self, node: Node, steps: int = 0) -> str:
-        """The type that is given where a literal is."""
+        """Return the type that is given where a literal is."""
         tree, outer = self._tree, node.parent
         if outer is None or steps > 6:
             return ""
@@ -312,10 +328,13 @@ class Members:
         return self._expected(outer, steps + 1) if "parenthesized" in outer.type else ""
 
     def _parameter(self, call: Node, number: int) -> str:
-        """The type of a parameter of the function that a call names, where the file has it."""
+        """Return the type of a parameter of the function that a call names, where the file has
+        it."""
         called = call.child_by_field_name("function")
         name = text_of(self._tree, called).split(".")[-1]
-        declared = [one for one in self._types.references(name).values() if one.declares]
+        declared = [
+            reference for reference in self._types.references(name).values() if reference.declares
+        ]
         node = self._tree.node(declared[0].start, declared[0].end) if len(declared) == 1 else None
         function = node.parent if node is not None else None
         value = function.child_by_field_name("value") if function is not None else None
@@ -328,40 +347,46 @@ class Members:
 
     def _class_node(self, name: str) -> Node | None:
         if name not in self._nodes:
-            places = self._types.references(name).values() if name.isidentifier() else ()
-            nodes = (self._tree.node(one.start, one.end) for one in places if one.declares)
+            references = self._types.references(name).values() if name.isidentifier() else ()
+            nodes = (
+                self._tree.node(reference.start, reference.end)
+                for reference in references
+                if reference.declares
+            )
             around = (node.parent for node in nodes if node is not None)
-            self._nodes[name] = next((one for one in around if one and is_class(one)), None)
+            self._nodes[name] = next(
+                (reference for reference in around if reference and is_class(reference)), None
+            )
         return self._nodes[name]
 
-    def _bases(self, name: str, *, known: bool = True) -> list[str]:
-        """The classes that one is derived from: those of the file, or the others."""
+    def _bases(self, name: str, *, only_known: bool = True) -> list[str]:
+        """Return the classes that one is derived from: those of the file, or the others."""
         node = self._class_node(name)
-        found = []
+        bases = []
         for child in node.children if node is not None else ():
             if _BASES.search(child.type):
-                found += re.findall(r"[^\W\d]\w*", text_of(self._tree, child))
+                bases += re.findall(r"[^\W\d]\w*", text_of(self._tree, child))
             elif child.type == "struct_type":
-                found += re.findall(r"^\s*\*?(\w+)\s*$", text_of(self._tree, child), re.MULTILINE)
+                bases += re.findall(r"^\s*\*?(\w+)\s*$", text_of(self._tree, child), re.MULTILINE)
             elif child.type == "intersection_type":
-                found += re.findall(r"\w+", re.sub(r"\{[^}]*\}", "", text_of(self._tree, child)))
-        found = [one for one in found if one not in ("extends", "implements", "object")]
-        return [one for one in found if (self._class_node(one) is not None) == known]
+                bases += re.findall(r"\w+", re.sub(r"\{[^}]*\}", "", text_of(self._tree, child)))
+        bases = [base for base in bases if base not in ("extends", "implements", "object")]
+        return [base for base in bases if (self._class_node(base) is not None) == only_known]
 
     def _root(self, name: str, declaring: set[str]) -> str:
-        """The first class of a line of descent that declares a member."""
-        root, left, seen = name if name in declaring else "", [name], {name}
-        while left:
-            for base in self._bases(left.pop(0)):
-                if base not in seen:
-                    seen.add(base)
-                    left.append(base)
+        """Return the first class of a line of descent that declares a member."""
+        root, waiting, visited = name if name in declaring else "", [name], {name}
+        while waiting:
+            for base in self._bases(waiting.pop(0)):
+                if base not in visited:
+                    visited.add(base)
+                    waiting.append(base)
                     root = base if base in declaring else root
         return root or f"{name}?"
 
 
-def _is_short(one: Reference, node: Node, name: str) -> bool:
-    """Whether a place is a key and a variable at once: ``{ name }``."""
-    return one.use is NameUse.VARIABLE and one.before == f"{name}: " and "shorthand" in (
-        node.type + (node.parent.type if node.parent is not None else "")
-    )  # fmt: skip
+def _is_short(reference: Reference, node: Node, name: str) -> bool:
+    """Return whether a place is a key and a variable at once: ``{ name }``."""
+    if reference.use is not NameUse.VARIABLE or reference.before != f"{name}: ":
+        return False
+    return "shorthand" in node.type + (node.parent.type if node.parent is not None else "")

@@ -1,5 +1,5 @@
-"""What a name is used for at a place of the text, told by the nodes around it, in any grammar but
-Python's: a variable, a member of something, a key, or a variable that is written once for both."""
+"""The use of a name in the text, told by the nodes around it, in any grammar but Python's: a
+variable, a member, a key, or a variable and key that are written once for both."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Span = tuple[int, int]
 
 
 class NameUse(Enum):
-    """What a name is at a place."""
+    """The role of one occurrence of a name."""
 
     VARIABLE = "variable"
     """What a scope gives: a variable, parameter, function or type."""
@@ -33,7 +33,7 @@ class NameUse(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """What is at a place, and how a new name is written there."""
+    """The use of one occurrence, and the form in which a new name is written in its stead."""
 
     use: NameUse
     declares: bool = False
@@ -70,18 +70,18 @@ class Reference:
 
     @property
     def span(self) -> Span:
-        """What a rename replaces."""
+        """Offsets of the text that a rename replaces."""
         return (
             self.first if self.first >= 0 else self.start,
             self.last if self.last >= 0 else self.end,
         )
 
     def written(self, new: str) -> str:
-        """What a rename puts there."""
+        """Return the text that a rename to ``new`` inserts."""
         return f"{self.before}{new}{self.after}"
 
     def moved(self, by: int) -> Reference:
-        """The same in a text that has so many characters more before it."""
+        """Return the reference in a text with ``by`` more characters before it."""
         scope = self.scope
         return replace(
             self,
@@ -149,7 +149,7 @@ _NAMED_FIRST = {
 
 
 def use_of(tree: SyntaxTree, node: Node, span: Span) -> Spelling:
-    """What the name at a place is used for; ``node`` is its leaf."""
+    """Return the use of the occurrence whose leaf is ``node``."""
     short = _short_form(tree, node, span)
     if short is not None:
         return short
@@ -168,23 +168,23 @@ def use_of(tree: SyntaxTree, node: Node, span: Span) -> Spelling:
 
 
 def leaf_before(tree: SyntaxTree, node: Node) -> Node | None:
-    """The token before a node."""
-    at = tree.index(node.start_byte) - 1
-    while at >= 0 and tree.text[at].isspace():
-        at -= 1
-    return tree.node(at, at + 1) if at >= 0 else None
+    """Return the token before a node."""
+    offset = tree.index(node.start_byte) - 1
+    while offset >= 0 and tree.text[offset].isspace():
+        offset -= 1
+    return tree.node(offset, offset + 1) if offset >= 0 else None
 
 
 def leaf_after(tree: SyntaxTree, node: Node) -> Node | None:
-    """The token after a node."""
-    at = tree.index(node.end_byte)
-    while at < len(tree.text) and tree.text[at].isspace():
-        at += 1
-    return tree.node(at, at + 1) if at < len(tree.text) else None
+    """Return the token after a node."""
+    offset = tree.index(node.end_byte)
+    while offset < len(tree.text) and tree.text[offset].isspace():
+        offset += 1
+    return tree.node(offset, offset + 1) if offset < len(tree.text) else None
 
 
 def text_of(tree: SyntaxTree, node: Node | None) -> str:
-    """What is at a node."""
+    """Return the text of ``node``."""
     if node is None:
         return ""
     return tree.text[tree.index(node.start_byte) : tree.index(node.end_byte)]
@@ -194,7 +194,7 @@ def text_of(tree: SyntaxTree, node: Node | None) -> str:
 
 
 def _short_form(tree: SyntaxTree, node: Node, span: Span) -> Spelling | None:
-    """How a name is written that is written once for two things; None where it is not."""
+    """Return how a name is written that is written once for two things; None where it is not."""
     name, kind, parent = tree.text[slice(*span)], node.type, node.parent
     outer = parent.type if parent is not None else ""
     if kind in ("shorthand_property_identifier", "shorthand_property_identifier_pattern"):
@@ -249,7 +249,7 @@ def _short_form(tree: SyntaxTree, node: Node, span: Span) -> Spelling | None:
 
 
 def _specified(node: Node, specifier: Node, name: str) -> Spelling:
-    """A name in the list of an import or export."""
+    """Return a name in the list of an import or export."""
     alias = specifier.child_by_field_name("alias")
     is_export = specifier.type == "export_specifier"
     around = specifier.parent.parent if specifier.parent is not None else None
@@ -290,7 +290,7 @@ def _is_behind_semicolon(node: Node) -> bool:
 
 
 def _imported(tree: SyntaxTree, node: Node) -> Spelling | None:
-    """A name that an import takes from somewhere, at the end of its path."""
+    """Return a name that an import takes from somewhere, at the end of its path."""
     outer = node.parent
     for _ in range(4):
         if outer is None or _IMPORTS.match(outer.type):
@@ -347,8 +347,8 @@ def _is_label_or_key(tree: SyntaxTree, node: Node, span: Span) -> bool:
 
 
 def _is_key_of_struct(element: Node, key: Node) -> bool:
-    """Whether a keyed element of Go is the field of a struct: the keys of maps and arrays are
-    expressions."""
+    """Return whether a keyed element of Go is the field of a struct: the keys of maps and arrays
+    are expressions."""
     if element.type != "keyed_element" or element.child_by_field_name("key") != key:
         return False
     literal = element.parent.parent if element.parent is not None else None
@@ -361,7 +361,7 @@ def _is_first_named(parent: Node, node: Node) -> bool:
 
 
 def _is_behind_dot(tree: SyntaxTree, node: Node) -> bool:
-    """Whether a name is looked up in what comes before it."""
+    """Return whether a name is looked up in what comes before it."""
     parent = node.parent
     outer = parent.type if parent is not None else ""
     if outer in ("extract_operator", "namespace_operator", "method_index_expression"):
@@ -384,7 +384,7 @@ def _is_behind_dot(tree: SyntaxTree, node: Node) -> bool:
 
 
 def _sign(tree: SyntaxTree, leaf: Node | None) -> str:
-    """What a token is; grammars name some of them."""
+    """Return the sign that a token is; grammars give some of them names."""
     return text_of(tree, leaf) if leaf is not None and leaf.child_count == 0 else ""
 
 
@@ -392,7 +392,7 @@ def _sign(tree: SyntaxTree, leaf: Node | None) -> str:
 
 
 def is_declared(node: Node) -> bool:
-    """Whether a name is the name of a declaration, or of a parameter."""
+    """Return whether a name is the name of a declaration, or of a parameter."""
     inner, parent = node, node.parent
     if parent is not None and parent.type == "method_definition" and _is_in_literal(parent):
         return False
@@ -408,7 +408,7 @@ def is_declared(node: Node) -> bool:
         if _PARAMETERS.search(kind):
             return "parameters" in kind or "params" in kind or _is_first_named(parent, inner)
         if kind in _NAMED_FIRST and parent.child_by_field_name("name") is None:
-            names = [one for one in parent.named_children if "identifier" in one.type]
+            names = [child for child in parent.named_children if "identifier" in child.type]
             return bool(names) and names[0] == inner
         if not _PATTERN.search(kind) or _is_no_part(parent, kind, inner):
             return False
@@ -421,7 +421,7 @@ def _is_in_literal(method: Node) -> bool:
 
 
 def _is_no_part(parent: Node, kind: str, inner: Node) -> bool:
-    """Whether what is in a pattern is no part of what it gives: a type, a key, a default."""
+    """Return whether what is in a pattern is no part of what it gives: a type, a key, a default."""
     if kind == "assignment_statement":
         return inner.type != "variable_list"
     fields = ["type", "right", "key", "default", "size"]
@@ -433,16 +433,16 @@ def _is_no_part(parent: Node, kind: str, inner: Node) -> bool:
 
 
 def _is_named(parent: Node, inner: Node) -> bool:
-    """Whether a part of a declaration is in one of the fields that give names."""
+    """Return whether a part of a declaration is in one of the fields that give names."""
     if parent.type == "variable_list":
         return False
     return any(inner in parent.children_by_field_name(field) for field in _NAMING)
 
 
 def _is_assignment(parent: Node, kind: str) -> bool:
-    """Whether what looks like a declaration names what is declared elsewhere."""
+    """Return whether what looks like a declaration names what is declared elsewhere."""
     if kind == "for_in_statement":
         return parent.child_by_field_name("kind") is None
     if kind == "range_clause":
-        return all(one.type != ":=" for one in parent.children)
+        return all(child.type != ":=" for child in parent.children)
     return kind.endswith("_specifier") and parent.child_by_field_name("body") is None

@@ -14,15 +14,15 @@ class Offsets:
     characters beyond U+FFFF take two units there; most texts have none."""
 
     def __init__(self, text: str) -> None:
-        self._astral = [] if text.isascii() else [at.start() for at in _ASTRAL.finditer(text)]
-        self._astral_units = [place + before for before, place in enumerate(self._astral)]
+        self._astral = [] if text.isascii() else [match.start() for match in _ASTRAL.finditer(text)]
+        self._astral_units = [offset + before for before, offset in enumerate(self._astral)]
 
     def byte(self, index: int) -> int:
-        """The byte at which the character ``index`` starts."""
+        """Return the byte at which the character ``index`` starts."""
         return 2 * (index + bisect_left(self._astral, index))
 
     def index(self, byte: int) -> int:
-        """The character that holds ``byte``."""
+        """Return the character that holds ``byte``."""
         if not self._astral:
             return byte // 2
         units = byte // 2
@@ -30,14 +30,14 @@ class Offsets:
 
 
 def encoded(text: str) -> bytes:
-    """A text as the parser reads it; halves of surrogate pairs pass, NUL is no end. A lone carriage
-    return, which many grammars do not know, ends a line."""
+    """Return a text as the parser reads it; halves of surrogate pairs pass, NUL is no end. A lone
+    carriage return, which many grammars do not know, ends a line."""
     if "\r" in text:
         text = _LONE_RETURN.sub("\n", text)
     return text.replace("\0", " ").encode("utf-16-le", "surrogatepass")
 
 
 def end_point(text: str) -> tuple[int, int]:
-    """Where a text ends as the parser counts: the row, and the bytes of that."""
+    """Return where a text ends as the parser counts: the row, and the bytes of that."""
     text = _LONE_RETURN.sub("\n", text) if "\r" in text else text
     return text.count("\n"), len(encoded(text[text.rfind("\n") + 1 :]))

@@ -19,7 +19,7 @@ SCANNED_CHARACTERS = 60_000
 
 
 def is_heading(line: str) -> bool:
-    """Whether a line begins a definition, or gives a constant its value."""
+    """Return whether a line begins a definition, or gives a constant its value."""
     return _HEADING.match(line) is not None
 
 
@@ -29,23 +29,23 @@ def outline(text: str, budget: int, names: Iterable[str] = ()) -> str:
     if len(text) <= budget:
         return text
     text = text[:SCANNED_CHARACTERS]
-    wanted = frozenset(names)
+    wanted_names = frozenset(names)
     lines: list[str] = []
     first: list[int] = []
     inside = -1
-    for found in _HEADING.finditer(text):
-        indent = len(found["indent"].expandtabs(8))
-        if (found["name"] or found["constant"]) in wanted:
+    for heading in _HEADING.finditer(text):
+        indent = len(heading["indent"].expandtabs(8))
+        if (heading["name"] or heading["constant"]) in wanted_names:
             inside = indent
             first.append(len(lines))
         elif inside >= 0 and indent > inside:
             first.append(len(lines))
         else:
             inside = -1
-        lines.append(found.group()[:LONGEST_LINE].rstrip())
+        lines.append(heading.group()[:LONGEST_LINE].rstrip())
     fitting: set[int] = set()
     chosen = frozenset(first)
-    for number in [*first, *(one for one in range(len(lines)) if one not in chosen)]:
+    for number in [*first, *(index for index in range(len(lines)) if index not in chosen)]:
         budget -= len(lines[number]) + 1
         if budget < 0:
             break

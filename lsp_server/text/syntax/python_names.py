@@ -31,7 +31,7 @@ _ASSIGNMENTS = {"assignment", "augmented_assignment", "for_statement", "for_in_c
 
 
 class Use(Enum):
-    """What a name does at a place."""
+    """The role of one occurrence of a name."""
 
     READ = "read"
     VARIABLE = "variable"
@@ -52,7 +52,7 @@ class Use(Enum):
 
     @property
     def binds(self) -> bool:
-        """Whether the place gives the name its meaning."""
+        """True if the place gives the name its meaning."""
         return self in _BINDING
 
 
@@ -75,29 +75,30 @@ class Occurrence:
 
 
 def occurrences(tree: SyntaxTree, name: str) -> list[Occurrence]:
-    """All places of a name in a Python text, in order, each with the binding that is meant."""
-    places: list[tuple[tuple[int, int], Node, Use, tuple[Scope, ...]]] = []
+    """Return all places of a name in a Python text, in order, each with the binding that is
+    meant."""
+    uses: list[tuple[tuple[int, int], Node, Use, tuple[Scope, ...]]] = []
     for span in tree.identifiers(name):
         node = tree.node(*span)
         if node is not None and node.type == "identifier":
             use = _use(node)
-            places.append((span, node, use, _scopes(tree, node, use)))
+            uses.append((span, node, use, _scopes(tree, node, use)))
     declared = {
         scopes[0]: node.parent.type == "global_statement"
-        for _, node, use, scopes in places
+        for _, node, use, scopes in uses
         if use is Use.DECLARATION and node.parent is not None
     }
     binding = {
-        _binding_scope(node, scopes) for _, node, use, scopes in places if use.binds
+        _binding_scope(node, scopes) for _, node, use, scopes in uses if use.binds
     } - declared.keys()
-    found = []
-    for span, node, use, scopes in places:
+    result = []
+    for span, node, use, scopes in uses:
         scope = None
         if use not in _NOT_OF_A_SCOPE:
             own = _binding_scope(node, scopes) if use.binds else scopes[0]
             scope = _meant(own, scopes, binding, declared)
-        found.append(Occurrence(*span, use, scopes, scope, node))
-    return found
+        result.append(Occurrence(*span, use, scopes, scope, node))
+    return result
 
 
 def _meant(
@@ -106,7 +107,7 @@ def _meant(
     binding: set[Scope],
     declared: dict[Scope, bool],
 ) -> Scope | None:
-    """The scope whose binding a name in the scope ``own`` refers to."""
+    """Return the scope whose binding a name in the scope ``own`` refers to."""
     chain = scopes[scopes.index(own) :]
     for number, scope in enumerate(chain):
         if scope in declared:
@@ -119,14 +120,15 @@ def _meant(
 
 
 def _binding_scope(node: Node, scopes: tuple[Scope, ...]) -> Scope:
-    """Where a binding takes place: what ``:=`` binds in a comprehension is bound around it."""
+    """Return where a binding takes place: what ``:=`` binds in a comprehension is bound around
+    it."""
     if node.parent is not None and node.parent.type == "named_expression":
         return next(scope for scope in scopes if scope.kind not in _COMPREHENSIONS)
     return scopes[0]
 
 
 def _use(node: Node) -> Use:
-    """What an identifier does, told by the nodes around it."""
+    """Return the role of an identifier, told by the nodes around it."""
     parent = node.parent
     if parent is None:
         return Use.READ
@@ -155,7 +157,7 @@ def _use(node: Node) -> Use:
 
 
 def _use_in_path(node: Node, path: Node) -> Use:
-    """A part of ``a.b.c``, as imports and patterns have it."""
+    """Return a part of ``a.b.c``, as imports and patterns have it."""
     outer, is_first = path.parent, path.child(0) == node
     if outer is None:
         return Use.READ
@@ -196,8 +198,8 @@ def _is_assigned(node: Node) -> bool:
 
 
 def _scopes(tree: SyntaxTree, node: Node, use: Use) -> tuple[Scope, ...]:
-    """The scopes around an identifier, innermost first."""
-    found = []
+    """Return the scopes around an identifier, innermost first."""
+    scopes = []
     inner: Node = node
     outer = node.parent
     while outer is not None:
@@ -207,17 +209,17 @@ def _scopes(tree: SyntaxTree, node: Node, use: Use) -> tuple[Scope, ...]:
             outer = inner.parent
             continue
         if _holds(outer, inner, use):
-            found.append(
+            scopes.append(
                 Scope(tree.index(outer.start_byte), tree.index(outer.end_byte), outer.type)
             )
         if use is Use.PARAMETER and outer.type in ("function_definition", "lambda"):
             use = Use.READ
         inner, outer = outer, outer.parent
-    return tuple(found)
+    return tuple(scopes)
 
 
 def _holds(outer: Node, inner: Node, use: Use) -> bool:
-    """Whether a child of a node lies in the scope that the node opens."""
+    """Return whether a child of a node lies in the scope that the node opens."""
     if outer.type == "module":
         return True
     if outer.type == "class_definition":
@@ -229,9 +231,11 @@ def _holds(outer: Node, inner: Node, use: Use) -> bool:
 
 
 def _is_first_iterable(clause: Node, node: Node) -> bool:
-    """Whether a node is what the first clause of a comprehension goes over."""
+    """Return whether a node is what the first clause of a comprehension goes over."""
     if clause.type != "for_in_clause" or clause.child_by_field_name("right") != node:
         return False
     comprehension = clause.parent
     assert comprehension is not None
-    return next(one for one in comprehension.children if one.type == "for_in_clause") == clause
+    return (
+        next(child for child in comprehension.children if child.type == "for_in_clause") == clause
+    )

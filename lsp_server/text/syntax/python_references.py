@@ -24,47 +24,51 @@ _NO_ANNOTATION = {"Literal", "Annotated"}
 
 
 def python_references(tree: SyntaxTree, name: str) -> list[Reference]:
-    """All places of a name of a Python text, in order."""
+    """Return all places of a name of a Python text, in order."""
     names = occurrences(tree, name)
     members = PythonMembers(tree, names)
-    found = [_reference(tree, one, members) for one in names]
-    found += _in_strings(tree, name, names)
-    found.sort(key=lambda one: one.start)
-    variables = {one.start: one.node for one in names if one.use is Use.VARIABLE}
-    return _by_block(tree, found, variables)
+    refs = [_reference(tree, occurrence, members) for occurrence in names]
+    refs += _in_strings(tree, name, names)
+    refs.sort(key=lambda occurrence: occurrence.start)
+    variables = {
+        occurrence.start: occurrence.node for occurrence in names if occurrence.use is Use.VARIABLE
+    }
+    return _by_block(tree, refs, variables)
 
 
-def _reference(tree: SyntaxTree, one: Occurrence, members: PythonMembers) -> Reference:
-    place = (one.start, one.end)
-    if one.use is Use.ATTRIBUTE:
-        owner = members.class_of(one)
-        declares = owner is not None and members.declares(one, owner)
+def _reference(tree: SyntaxTree, occurrence: Occurrence, members: PythonMembers) -> Reference:
+    span = (occurrence.start, occurrence.end)
+    if occurrence.use is Use.ATTRIBUTE:
+        owner = members.class_of(occurrence)
+        declares = owner is not None and members.declares(occurrence, owner)
         return Reference(
-            *(*place, NameUse.MEMBER, owner, declares), receiver=text_of(tree, receiver(one))
+            *(*span, NameUse.MEMBER, owner, declares), receiver=text_of(tree, receiver(occurrence))
         )
-    if one.use is Use.KEYWORD:
-        return Reference(*place, NameUse.KEY, members.called_with(one))
-    if one.use is Use.MODULE:
-        return Reference(*place, NameUse.KEY)
-    if one.scope is not None and one.scope.is_class:
-        return Reference(*place, NameUse.MEMBER, one.scope, one.use.binds)
-    if one.use is Use.IMPORT:
-        is_path = one.node.parent is not None and one.node.parent.child_count > 1
+    if occurrence.use is Use.KEYWORD:
+        return Reference(*span, NameUse.KEY, members.called_with(occurrence))
+    if occurrence.use is Use.MODULE:
+        return Reference(*span, NameUse.KEY)
+    if occurrence.scope is not None and occurrence.scope.is_class:
+        return Reference(*span, NameUse.MEMBER, occurrence.scope, occurrence.use.binds)
+    if occurrence.use is Use.IMPORT:
+        is_path = occurrence.node.parent is not None and occurrence.node.parent.child_count > 1
         if is_path:
-            return Reference(*place, NameUse.FOREIGN, one.scope, True, is_foreign=True)
-        name = tree.text[slice(*place)]
+            return Reference(*span, NameUse.FOREIGN, occurrence.scope, True, is_foreign=True)
+        name = tree.text[slice(*span)]
         return Reference(
-            *(*place, NameUse.VARIABLE, one.scope, True), is_foreign=True, before=f"{name} as "
+            *(*span, NameUse.VARIABLE, occurrence.scope, True),
+            is_foreign=True,
+            before=f"{name} as ",
         )
-    return Reference(*place, NameUse.VARIABLE, one.scope, one.use.binds)
+    return Reference(*span, NameUse.VARIABLE, occurrence.scope, occurrence.use.binds)
 
 
 # Members of classes
 
 
 class PythonMembers:
-    """What the attributes and the named arguments of one name belong to. What is asked for several
-    times is looked up once: a class may have thousands of methods."""
+    """The classes and functions that attributes and named arguments of one name belong to. Answers
+    are kept: a class may have thousands of methods."""
 
     def __init__(self, tree: SyntaxTree, names: list[Occurrence]) -> None:
         self._tree = tree
@@ -77,47 +81,47 @@ class PythonMembers:
         self._times: dict[tuple[Scope | None, str], int] = {}
         """How often a scope gives a name."""
 
-    def class_of(self, one: Occurrence) -> Scope | None:
-        """The class whose member an attribute is: by ``self`` or ``cls`` within the class, or by
-        the class's own name."""
-        return self._class_of_self(one) or self.class_by_name(one)
+    def class_of(self, occurrence: Occurrence) -> Scope | None:
+        """Return the class whose member an attribute is: by ``self`` or ``cls`` within the class,
+        or by the class's own name."""
+        return self._class_of_self(occurrence) or self.class_by_name(occurrence)
 
-    def declares(self, one: Occurrence, owner: Scope) -> bool:
-        """Whether an attribute is assigned in the class whose member it is."""
-        return _is_assigned_attribute(one.node) and self._class_of_self(one) == owner
+    def declares(self, occurrence: Occurrence, owner: Scope) -> bool:
+        """Return whether an attribute is assigned in the class whose member it is."""
+        return _is_assigned_attribute(occurrence.node) and self._class_of_self(occurrence) == owner
 
-    def _class_of_self(self, one: Occurrence) -> Scope | None:
-        before = receiver(one)
+    def _class_of_self(self, occurrence: Occurrence) -> Scope | None:
+        before = receiver(occurrence)
         if before is None:
             return None
         word = text_of(self._tree, before)
-        for number, scope in enumerate(one.scopes[:-1]):
-            outer = one.scopes[number + 1]
+        for number, scope in enumerate(occurrence.scopes[:-1]):
+            outer = occurrence.scopes[number + 1]
             is_method = scope.kind == "function_definition" and outer.is_class
             if is_method and self._first_parameter(scope) == word:
                 return outer
         return None
 
-    def class_by_name(self, one: Occurrence) -> Scope | None:
-        """The class that is named before the dot."""
-        before = receiver(one)
+    def class_by_name(self, occurrence: Occurrence) -> Scope | None:
+        """Return the class that is named before the dot."""
+        before = receiver(occurrence)
         if before is None:
             return None
         word = text_of(self._tree, before)
         if word not in self._class_names:
             return None
-        place = self._occurrences(word).get(self._tree.index(before.start_byte))
-        meant = place.scope if place is not None else None
-        if (word, meant) not in self._classes:
-            self._classes[word, meant] = self._class_named(word, meant)
-        return self._classes[word, meant]
+        class_use = self._occurrences(word).get(self._tree.index(before.start_byte))
+        scope = class_use.scope if class_use is not None else None
+        if (word, scope) not in self._classes:
+            self._classes[word, scope] = self._class_named(word, scope)
+        return self._classes[word, scope]
 
-    def _class_named(self, word: str, meant: Scope | None) -> Scope | None:
-        places = self._occurrences(word).values()
-        given = [at for at in places if at.use.binds and at.scope == meant]
-        if len(given) != 1 or given[0].use is not Use.DEFINITION:
+    def _class_named(self, word: str, scope: Scope | None) -> Scope | None:
+        uses = self._occurrences(word).values()
+        bindings = [use for use in uses if use.use.binds and use.scope == scope]
+        if len(bindings) != 1 or bindings[0].use is not Use.DEFINITION:
             return None
-        node = given[0].node.parent
+        node = bindings[0].node.parent
         assert node is not None
         if node.type != "class_definition":
             return None
@@ -135,14 +139,16 @@ class PythonMembers:
 
     def _occurrences(self, word: str) -> dict[int, Occurrence]:
         if word not in self._places:
-            self._places[word] = {at.start: at for at in occurrences(self._tree, word)}
+            self._places[word] = {
+                occurrence.start: occurrence for occurrence in occurrences(self._tree, word)
+            }
         return self._places[word]
 
     # Arguments that are given by name
 
     def called_with(self, argument: Occurrence) -> Scope | None:
-        """The function of this file whose argument a call names; for the fields of a data class
-        that class."""
+        """Return the function of this file whose argument a call names; for the fields of a data
+        class that class."""
         call: Node | None = argument.node
         while call is not None and call.type != "call":
             call = call.parent
@@ -153,65 +159,67 @@ class PythonMembers:
         if inner is None or inner.type != "identifier":
             return None
         word = text_of(self._tree, inner)
-        place = self._occurrences(word).get(self._tree.index(inner.start_byte))
-        if place is None:
+        occurrence = self._occurrences(word).get(self._tree.index(inner.start_byte))
+        if occurrence is None:
             return None
         if self._functions is None:
             self._functions = self._functions_by_name()
         for scope, definition in self._functions.get(word, ()):
-            if self.refers_to(place, definition):
+            if self.refers_to(occurrence, definition):
                 return scope
         return None
 
     def _functions_by_name(self) -> dict[str, list[tuple[Scope, Node]]]:
-        """What a call may name to give the name a value: functions with such a parameter, classes
-        with such a parameter of ``__init__`` or with such a field and no ``__init__``."""
-        found: dict[str, dict[Scope, Node]] = {}
-        for one in self._names:
-            scope = one.scope
+        """Definitions whose calls may pass the name as a keyword: functions with such a parameter,
+        classes with such a parameter of ``__init__`` or with such a field and no ``__init__``."""
+        functions: dict[str, dict[Scope, Node]] = {}
+        for occurrence in self._names:
+            scope = occurrence.scope
             if scope is None or not (
-                one.use is Use.PARAMETER or (one.use.binds and scope.is_class)
+                occurrence.use is Use.PARAMETER or (occurrence.use.binds and scope.is_class)
             ):
                 continue
             node = self._tree.node(scope.start, scope.end)
             name = self._name(node)
             if scope.is_class and "__init__" in self._tree.text[scope.start : scope.end]:
                 continue
-            if name == "__init__" and one.scopes[1:] and one.scopes[1].is_class:
-                node = self._tree.node(one.scopes[1].start, one.scopes[1].end)
+            if name == "__init__" and occurrence.scopes[1:] and occurrence.scopes[1].is_class:
+                node = self._tree.node(occurrence.scopes[1].start, occurrence.scopes[1].end)
                 name = self._name(node)
             if name and node is not None:
-                found.setdefault(name, {})[scope] = node
-        return {name: list(scopes.items()) for name, scopes in found.items()}
+                functions.setdefault(name, {})[scope] = node
+        return {name: list(scopes.items()) for name, scopes in functions.items()}
 
     def _name(self, definition: Node | None) -> str:
         name = definition.child_by_field_name("name") if definition is not None else None
         return text_of(self._tree, name)
 
-    def refers_to(self, place: Occurrence, definition: Node) -> bool:
-        """Whether a name means the function or class of a definition, or the method of the class
-        around; told by imports and scopes."""
+    def refers_to(self, occurrence: Occurrence, definition: Node) -> bool:
+        """Return whether a name means the function or class of a definition, or the method of the
+        class around; told by imports and scopes."""
         name = definition.child_by_field_name("name")
         assert name is not None
         word = text_of(self._tree, name)
-        found = self._occurrences(word)
-        defined = found[self._tree.index(name.start_byte)]
+        uses = self._occurrences(word)
+        defined = uses[self._tree.index(name.start_byte)]
         times = (defined.scope, word)
         if times not in self._times:
             self._times[times] = sum(
-                one.use.binds and one.scope == defined.scope for one in found.values()
+                use.use.binds and use.scope == defined.scope for use in uses.values()
             )
         if self._times[times] != 1:
             return False
         if defined.scopes[0].is_class:
-            return place.use is Use.ATTRIBUTE and self.class_of(place) == defined.scopes[0]
-        return place.use is not Use.ATTRIBUTE and place.scope == defined.scope
+            return (
+                occurrence.use is Use.ATTRIBUTE and self.class_of(occurrence) == defined.scopes[0]
+            )
+        return occurrence.use is not Use.ATTRIBUTE and occurrence.scope == defined.scope
 
 
-def receiver(one: Occurrence) -> Node | None:
-    """The name before the dot of an attribute."""
-    attribute = one.node.parent
-    if one.use is not Use.ATTRIBUTE or attribute is None:
+def receiver(occurrence: Occurrence) -> Node | None:
+    """Return the name before the dot of an attribute."""
+    attribute = occurrence.node.parent
+    if occurrence.use is not Use.ATTRIBUTE or attribute is None:
         return None
     before = attribute.child_by_field_name("object")
     return before if before is not None and before.type == "identifier" else None
@@ -232,34 +240,40 @@ def _is_assigned_attribute(node: Node) -> bool:
 
 
 def _by_block(
-    tree: SyntaxTree, found: list[Reference], variables: dict[int, Node]
+    tree: SyntaxTree, refs: list[Reference], variables: dict[int, Node]
 ) -> list[Reference]:
     """Of a variable that a ``for``, ``with`` or ``except`` gives and others give, too, the places
     in that block are a variable of their own."""
     blocks: dict[Scope, Scope] = {}
     bound: dict[Scope, list[int]] = {}
-    for one in found:
-        if not one.declares or one.scope is None or one.use is not NameUse.VARIABLE:
+    for reference in refs:
+        if (
+            not reference.declares
+            or reference.scope is None
+            or reference.use is not NameUse.VARIABLE
+        ):
             continue
-        bound.setdefault(one.scope, []).append(one.start)
-        block = _block_of(variables[one.start]) if one.start in variables else None
+        bound.setdefault(reference.scope, []).append(reference.start)
+        block = _block_of(variables[reference.start]) if reference.start in variables else None
         if block is not None:
             own = Scope(tree.index(block.start_byte), tree.index(block.end_byte), block.type)
-            blocks[own] = one.scope
-    starts = [one.start for one in found]
-    meant = list(found)
-    for own, scope in sorted(blocks.items(), key=lambda one: (one[0].start, -one[0].end)):
+            blocks[own] = reference.scope
+    starts = [reference.start for reference in refs]
+    chosen = list(refs)
+    for own, scope in sorted(
+        blocks.items(), key=lambda reference: (reference[0].start, -reference[0].end)
+    ):
         first, last = bound[scope][0], bound[scope][-1]
         if own.start <= first and last < own.end:
             continue
         for number in range(bisect_left(starts, own.start), bisect_left(starts, own.end)):
-            if found[number].scope == scope:
-                meant[number] = replace(found[number], scope=own)
-    return meant
+            if refs[number].scope == scope:
+                chosen[number] = replace(refs[number], scope=own)
+    return chosen
 
 
 def _block_of(variable: Node) -> Node | None:
-    """The ``for``, ``with`` or ``except`` that gives a variable."""
+    """Return the ``for``, ``with`` or ``except`` that gives a variable."""
     node: Node | None = variable
     while node is not None and node.type not in _BLOCKS:
         if node.type in ("block", "module", "assignment", "augmented_assignment", "for_in_clause"):
@@ -275,28 +289,32 @@ def _block_of(variable: Node) -> Node | None:
 
 
 def _in_strings(tree: SyntaxTree, name: str, names: list[Occurrence]) -> list[Reference]:
-    """Where a string holds the name of what the module gives to others, or of a type."""
-    scopes = {one.scope for one in names if one.use.binds and one.scope is not None}
-    known = {one.start for one in names}
-    found = []
-    for at in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", tree.text) if scopes else ():
-        node = tree.node(*at.span()) if at.start() not in known else None
+    """Return where a string holds the name of what the module gives to others, or of a type."""
+    scopes = {
+        occurrence.scope
+        for occurrence in names
+        if occurrence.use.binds and occurrence.scope is not None
+    }
+    code_starts = {occurrence.start for occurrence in names}
+    refs = []
+    for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", tree.text) if scopes else ():
+        node = tree.node(*match.span()) if match.start() not in code_starts else None
         string = node.parent if node is not None and node.type == "string_content" else None
         if node is None or string is None or string.type != "string":
             continue
         if _is_exported(tree, string) and text_of(tree, node) == name:
-            scope = next((one for one in scopes if one.kind == "module"), None)
+            scope = next((occurrence for occurrence in scopes if occurrence.kind == "module"), None)
         elif _is_annotation(tree, string) and len(scopes) == 1:
             (scope,) = scopes
         else:
             continue
-        if scope is not None and scope.start <= at.start() < scope.end:
-            found.append(Reference(*at.span(), NameUse.VARIABLE, scope))
-    return found
+        if scope is not None and scope.start <= match.start() < scope.end:
+            refs.append(Reference(*match.span(), NameUse.VARIABLE, scope))
+    return refs
 
 
 def _is_exported(tree: SyntaxTree, string: Node) -> bool:
-    """Whether a string is one of ``__all__``."""
+    """Return whether a string is one of ``__all__``."""
     node: Node | None = string.parent
     while node is not None and node.type in (
         *("list", "tuple", "expression_list", "argument_list", "binary_operator", "call"),

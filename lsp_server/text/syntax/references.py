@@ -47,10 +47,10 @@ _EXPRESSIONS = {"astro", "heex", "html", "svelte", "vue"}
 
 
 def references(tree: SyntaxTree, name: str) -> list[Reference]:
-    """All places of a name in code, in order."""
+    """Return all places of a name in code, in order."""
     if tree.grammar == "python":
         return python_references(tree, name)
-    found = []
+    result = []
     spans = tree.identifiers(name)
     for injection in tree.injections() if spans else ():
         inside = [span for span in spans if injection.start <= span[0] < injection.end]
@@ -58,44 +58,54 @@ def references(tree: SyntaxTree, name: str) -> list[Reference]:
             continue
         spans = [span for span in spans if span not in set(inside)]
         text = tree.text[injection.start : injection.end]
-        found += _within(SyntaxTree.of(text, injection.language), inside, injection.start, name)
-    return sorted([*found, *_own(tree, name, spans)], key=lambda one: one.start)
+        result += _within(SyntaxTree.of(text, injection.language), inside, injection.start, name)
+    return sorted([*result, *_own(tree, name, spans)], key=lambda reference: reference.start)
 
 
 def _within(tree: SyntaxTree | None, spans: list[Span], start: int, name: str) -> list[Reference]:
-    """The references of a text inside of another one."""
+    """Return the references of a text inside of another one."""
     if tree is None:
         return [Reference(*span, NameUse.VARIABLE) for span in spans]
-    return [one.moved(start) for one in references(tree, name)]
+    return [reference.moved(start) for reference in references(tree, name)]
 
 
-def same_meaning(tree: SyntaxTree, names: list[Reference], given: Iterable[int]) -> list[Reference]:
-    """The places that mean what is declared at the places ``given``, which were changed, in order;
-    none where none of them gives the name, or where the text does not tell."""
-    at = set(given)
-    changed = [one for one in names if one.start in at and one.declares and one.scope is not None]
-    if len({one.scope for one in changed}) != 1:
+def same_meaning(
+    tree: SyntaxTree, names: list[Reference], starts: Iterable[int]
+) -> list[Reference]:
+    """Return the places that mean what is declared at the places ``starts``, which were changed, in
+    order; none where none of them gives the name, or where the text does not tell."""
+    changed_starts = set(starts)
+    changed = [
+        reference
+        for reference in names
+        if reference.start in changed_starts and reference.declares and reference.scope is not None
+    ]
+    if len({reference.scope for reference in changed}) != 1:
         return []
     scope = changed[0].scope
     assert scope is not None
-    declared = [one for one in names if one.declares and one.scope == scope]
-    if declared[0].start not in at or any(one.is_foreign for one in changed):
+    declared = [reference for reference in names if reference.declares and reference.scope == scope]
+    if declared[0].start not in changed_starts or any(
+        reference.is_foreign for reference in changed
+    ):
         return []
     if not _may_declare_again(tree, declared) and len(declared) > len(changed):
         return []
-    meant = [one for one in names if one.scope == scope]
-    if any(one.use is NameUse.FOREIGN for one in names) or _is_hidden(tree, names, declared[0]):
+    same_scope = [reference for reference in names if reference.scope == scope]
+    if any(reference.use is NameUse.FOREIGN for reference in names) or _is_hidden(
+        tree, names, declared[0]
+    ):
         return []
-    return meant
+    return same_scope
 
 
 def _may_declare_again(tree: SyntaxTree, declared: list[Reference]) -> bool:
-    """Whether later declarations in the same scope are of the same variable."""
+    """Return whether later declarations in the same scope are of the same variable."""
     if tree.grammar == "python":
         return True
     if tree.grammar != "go":
         return False
-    kinds = [tree.node(one.start, one.end) for one in declared]
+    kinds = [tree.node(reference.start, reference.end) for reference in declared]
     return all(
         node is not None
         and node.parent is not None
@@ -106,24 +116,30 @@ def _may_declare_again(tree: SyntaxTree, declared: list[Reference]) -> bool:
 
 
 def _is_hidden(tree: SyntaxTree, names: list[Reference], declared: Reference) -> bool:
-    """Whether a place of the scope, or of one within it, is before what declares its name
+    """Return whether a place of the scope, or of one within it, is before what declares its name
     there, so that it may mean another one."""
     if tree.grammar == "python":
         return False
     scope = declared.scope
     assert scope is not None
     firsts: dict[Scope, int] = {}
-    for one in names:
-        if one.declares and one.scope is not None and one.use is NameUse.VARIABLE:
-            firsts.setdefault(one.scope, one.start)
-    others = {one for one in firsts if one != scope}
-    outer = any(one.start <= scope.start and scope.end <= one.end for one in others)
-    inner = {one for one in others if scope.start <= one.start and one.end <= scope.end}
+    for reference in names:
+        if reference.declares and reference.scope is not None and reference.use is NameUse.VARIABLE:
+            firsts.setdefault(reference.scope, reference.start)
+    others = {reference for reference in firsts if reference != scope}
+    outer = any(
+        reference.start <= scope.start and scope.end <= reference.end for reference in others
+    )
+    inner = {
+        reference
+        for reference in others
+        if scope.start <= reference.start and reference.end <= scope.end
+    }
     return any(
-        one.use is NameUse.VARIABLE
-        and one.scope in ({*inner, scope} if outer else inner)
-        and one.start < firsts.get(one.scope, 0)
-        for one in names
+        reference.use is NameUse.VARIABLE
+        and reference.scope in ({*inner, scope} if outer else inner)
+        and reference.start < firsts.get(reference.scope, 0)
+        for reference in names
     )
 
 
@@ -131,9 +147,9 @@ def _is_hidden(tree: SyntaxTree, names: list[Reference], declared: Reference) ->
 
 
 def _own(tree: SyntaxTree, name: str, spans: list[Span]) -> list[Reference]:
-    """The references of a text in its own language."""
+    """Return the references of a text in its own language."""
     root = Scope(0, len(tree.text), "module")
-    places: list[tuple[Span, Node, Spelling, tuple[Scope, ...]]] = []
+    uses: list[tuple[Span, Node, Spelling, tuple[Scope, ...]]] = []
     inner: list[Reference] = []
     finder = ScopeFinder(tree, blocks=True)
     for span in spans:
@@ -142,25 +158,26 @@ def _own(tree: SyntaxTree, name: str, spans: list[Span]) -> list[Reference]:
             continue
         if tree.grammar in _STYLES:
             is_variable = tree.text[span[0] - 1 : span[0]] in ("$", "@")
-            place = Spelling(NameUse.VARIABLE if is_variable else NameUse.KEY)
-            places.append((span, node, place, (root,)))
+            spelling = Spelling(NameUse.VARIABLE if is_variable else NameUse.KEY)
+            uses.append((span, node, spelling, (root,)))
         elif tree.grammar in _EXPRESSIONS and node.child_count == 0 and _is_unread(tree, node):
             inner += _of_expression(tree, node, span, name)
         else:
-            place = use_of(tree, node, span)
+            spelling = use_of(tree, node, span)
             scopes = (root, *finder.at(*span))
-            places.append((span, node, place, scopes))
+            uses.append((span, node, spelling, scopes))
     if tree.grammar == "rust":
-        places += _rust_formats(tree, name, root, finder)
+        uses += _rust_formats(tree, name, root, finder)
     if tree.grammar == "php" and any(tree.text[span[0] - 1] == "$" for span in spans):
         # A function or class of that name is another thing.
-        places = [
-            (span, node, place if tree.text[span[0] - 1] == "$" or place.use is not NameUse.VARIABLE
-             else Spelling(NameUse.KEY), scopes)
-            for span, node, place, scopes in places
+        key = Spelling(NameUse.KEY)
+        uses = [
+            (span, node, key if spelling.use is NameUse.VARIABLE and tree.text[span[0] - 1] != "$"
+             else spelling, scopes)
+            for span, node, spelling, scopes in uses
         ]  # fmt: skip
-    found = _resolved(tree, places)
-    return [*found, *inner]
+    result = _resolved(tree, uses)
+    return [*result, *inner]
 
 
 def _is_unread(tree: SyntaxTree, node: Node) -> bool:
@@ -172,31 +189,35 @@ def _is_unread(tree: SyntaxTree, node: Node) -> bool:
 def _of_expression(tree: SyntaxTree, node: Node, span: Span, name: str) -> list[Reference]:
     start = tree.index(node.start_byte)
     inner = SyntaxTree.parsed(text_of(tree, node), "typescript")
-    found = [one for one in references(inner, name) if one.start + start == span[0]]
-    return [one.moved(start) for one in found] or [Reference(*span, NameUse.VARIABLE)]
+    matching = [
+        reference for reference in references(inner, name) if reference.start + start == span[0]
+    ]
+    return [reference.moved(start) for reference in matching] or [
+        Reference(*span, NameUse.VARIABLE)
+    ]
 
 
 def _resolved(
-    tree: SyntaxTree, places: list[tuple[Span, Node, Spelling, tuple[Scope, ...]]]
+    tree: SyntaxTree, uses: list[tuple[Span, Node, Spelling, tuple[Scope, ...]]]
 ) -> list[Reference]:
     variables: set[Scope] = set()
     members: set[Scope] = set()
     classes = _Classes(tree)
-    for _, node, place, scopes in places:
-        if place.declares:
+    for _, node, spelling, scopes in uses:
+        if spelling.declares:
             scope = _declaring(tree, node, scopes)
-            if _declares_member(node, place, scope):
+            if _declares_member(node, spelling, scope):
                 members.add(scope)
                 classes.add(scope)
             else:
                 variables.add(scope)
-    functions = _Functions(tree, places)
-    found = []
-    for span, node, place, scopes in places:
-        use, own, receiver = place.use, None, None
-        if place.declares:
+    functions = _Functions(tree, uses)
+    result = []
+    for span, node, spelling, scopes in uses:
+        use, own, receiver = spelling.use, None, None
+        if spelling.declares:
             own = _declaring(tree, node, scopes)
-            is_member = _declares_member(node, place, own)
+            is_member = _declares_member(node, spelling, own)
         elif use is NameUse.VARIABLE and _is_method_call(tree, node):
             own, is_member = _meant(tree, scopes, set(), members)
             use = NameUse.MEMBER
@@ -206,26 +227,27 @@ def _resolved(
             is_member = False
         if is_member and own is not None:
             use, own = NameUse.MEMBER, classes.of(own)
-        elif place.use is NameUse.MEMBER:
+        elif spelling.use is NameUse.MEMBER:
             receiver, own = classes.owner(node, scopes)
         elif use is NameUse.KEY and tree.grammar not in _WITHOUT_NAMED:
             own = functions.with_argument(node, classes)
-        found.append(
+        result.append(
             Reference(
-                *(*span, use, own, place.declares),
-                is_foreign=place.use is NameUse.VARIABLE and _is_import(place),
+                *(*span, use, own, spelling.declares),
+                is_foreign=spelling.use is NameUse.VARIABLE and _is_import(spelling),
                 receiver=receiver,
-                first=place.start,
-                last=place.end,
-                before=place.before,
-                after=place.after,
+                first=spelling.start,
+                last=spelling.end,
+                before=spelling.before,
+                after=spelling.after,
             )
         )
-    return found
+    return result
 
 
 def _is_method_call(tree: SyntaxTree, node: Node) -> bool:
-    """Whether a name is called in a language whose methods and variables may have one name."""
+    """Return whether a name is called in a language whose methods and variables may have one
+    name."""
     parent = node.parent
     field = _METHOD_CALLS.get((tree.grammar, parent.type if parent is not None else ""))
     if parent is None or field is None or parent.child_by_field_name(field) != node:
@@ -233,12 +255,12 @@ def _is_method_call(tree: SyntaxTree, node: Node) -> bool:
     return parent.child_by_field_name("arguments") is not None
 
 
-def _is_import(place: Spelling) -> bool:
-    return place.before.endswith(" as ")
+def _is_import(spelling: Spelling) -> bool:
+    return spelling.before.endswith(" as ")
 
 
 def _declaring(tree: SyntaxTree, node: Node, scopes: tuple[Scope, ...]) -> Scope:
-    """The scope in which a declaration holds."""
+    """Return the scope in which a declaration holds."""
     outer = node.parent
     while outer is not None and outer.type.endswith(
         ("declarator", "pattern", "assignment_pattern")
@@ -247,21 +269,22 @@ def _declaring(tree: SyntaxTree, node: Node, scopes: tuple[Scope, ...]) -> Scope
     if tree.grammar in _SCRIPTS and outer is not None and outer.type == "variable_declaration":
         # ``var`` holds in the whole function.
         return next(
-            one for one in reversed(scopes) if "function" in one.kind or "method" in one.kind
-            or one.kind == "module"
-        )  # fmt: skip
+            scope
+            for scope in reversed(scopes)
+            if "function" in scope.kind or "method" in scope.kind or scope.kind == "module"
+        )
     return scopes[-1]
 
 
-def _declares_member(node: Node, place: Spelling, scope: Scope) -> bool:
-    if place.use is NameUse.MEMBER:
+def _declares_member(node: Node, spelling: Spelling, scope: Scope) -> bool:
+    if spelling.use is NameUse.MEMBER:
         return True
     parent = node.parent
     kinds = {node.type, parent.type if parent is not None else ""}
     if not scope.is_class or any("type_parameter" in kind for kind in kinds):
         return False
     if parent is not None and parent.type == "class_parameter":
-        words = [one.type for one in parent.children]
+        words = [child.type for child in parent.children]
         return "binding_pattern_kind" in words or "val" in words or "var" in words
     return True
 
@@ -269,7 +292,7 @@ def _declares_member(node: Node, place: Spelling, scope: Scope) -> bool:
 def _meant(
     tree: SyntaxTree, scopes: tuple[Scope, ...], variables: set[Scope], members: set[Scope]
 ) -> tuple[Scope | None, bool]:
-    """The scope that a name without a dot is looked up in, and whether it is a class."""
+    """Return the scope that a name without a dot is looked up in, and whether it is a class."""
     for scope in reversed(scopes):
         if scope in variables:
             return scope, False
@@ -291,11 +314,11 @@ class _Classes:
         self._first.setdefault(self._name(scope), scope)
 
     def of(self, scope: Scope) -> Scope:
-        """The class that stands for all of that name."""
+        """Return the class that stands for all of that name."""
         return self._first.get(self._name(scope), scope)
 
     def owner(self, node: Node, scopes: tuple[Scope, ...]) -> tuple[str | None, Scope | None]:
-        """What comes before the dot of a member, and the class whose member that is."""
+        """Return the expression before the dot of a member, and the class of that member."""
         tree = self._tree
         if tree.text[tree.index(node.start_byte)] == "@":
             return None, None
@@ -313,7 +336,7 @@ class _Classes:
         return receiver, self._first.get(receiver) if receiver.isidentifier() else None
 
     def _name_around(self, node: Node, scopes: tuple[Scope, ...]) -> str:
-        around = next((one for one in reversed(scopes) if one.is_class), None)
+        around = next((scope for scope in reversed(scopes) if scope.is_class), None)
         outer, in_script = node.parent, self._tree.grammar in _SCRIPTS
         while outer is not None and around is not None:
             start, end = self._tree.index(outer.start_byte), self._tree.index(outer.end_byte)
@@ -333,10 +356,12 @@ class _Classes:
         field = "type" if node.type == "impl_item" else "name"
         name = node.child_by_field_name(field)
         if name is None:
-            name = next((one for one in node.named_children if "identifier" in one.type), None)
+            name = next(
+                (child for child in node.named_children if "identifier" in child.type), None
+            )
         text = text_of(self._tree, name)
-        found = re.match(r"\w+", text)
-        return found.group() if found else f"{scope.start}"
+        match = re.match(r"\w+", text)
+        return match.group() if match else f"{scope.start}"
 
 
 _CALLED = re.compile(r"function|method|class_d|record_d")
@@ -347,17 +372,17 @@ class _Functions:
     """The functions and classes that have a parameter of the name."""
 
     def __init__(
-        self, tree: SyntaxTree, places: list[tuple[Span, Node, Spelling, tuple[Scope, ...]]]
+        self, tree: SyntaxTree, uses: list[tuple[Span, Node, Spelling, tuple[Scope, ...]]]
     ) -> None:
         self._tree = tree
         self._of_name: dict[str, list[Scope]] = {}
-        for _, node, place, scopes in places:
+        for _, node, spelling, scopes in uses:
             outer = node.parent
-            while outer is not None and "parameter" in outer.type and place.declares:
+            while outer is not None and "parameter" in outer.type and spelling.declares:
                 if outer.type.endswith("parameters"):
                     break
                 outer = outer.parent
-            name = self._named(outer) if place.declares and outer is not None else ""
+            name = self._named(outer) if spelling.declares and outer is not None else ""
             if name:
                 self._of_name.setdefault(name, []).append(scopes[-1])
 
@@ -371,12 +396,13 @@ class _Functions:
         if function is None or not _CALLED.search(function.type):
             return ""
         name = function.child_by_field_name("name") or next(
-            (one for one in function.named_children if one.type in _CALLED_NAMES), None
+            (child for child in function.named_children if child.type in _CALLED_NAMES), None
         )
         return text_of(self._tree, name)
 
     def with_argument(self, key: Node, classes: _Classes) -> Scope | None:
-        """The function whose parameter an argument names, where the file has one of its name."""
+        """Return the function whose parameter an argument names, where the file has one of its
+        name."""
         call: Node | None = key.parent
         for _ in range(6):
             if call is None or re.search(r"call(?!_suffix)|invocation|^selector$", call.type):
@@ -408,15 +434,15 @@ _FORMATS = re.compile(
 def _rust_formats(
     tree: SyntaxTree, name: str, root: Scope, finder: ScopeFinder
 ) -> list[tuple[Span, Node, Spelling, tuple[Scope, ...]]]:
-    """Where a format string of a macro takes a variable: ``"{name}"``, ``"{:name$}"``."""
-    found = []
+    """Return where a format string of a macro takes a variable: ``"{name}"``, ``"{:name$}"``."""
+    result = []
     word = re.compile(rf"(?<=\{{){re.escape(name)}(?=[:}}])|(?<=[:.<>^]){re.escape(name)}(?=\$)")
-    for at in word.finditer(tree.text):
-        node = tree.node(*at.span())
+    for match in word.finditer(tree.text):
+        node = tree.node(*match.span())
         string = node if node is None or node.type.endswith("_literal") else node.parent
         if node is None or string is None or "string_literal" not in string.type:
             continue
-        before = tree.text[tree.index(string.start_byte) : at.start()]
+        before = tree.text[tree.index(string.start_byte) : match.start()]
         opened = len(before) - len(before.rstrip("{"))
         arguments = string.parent
         is_doubled = before.endswith("{") and opened % 2 == 0
@@ -426,12 +452,12 @@ def _rust_formats(
         macro = text_of(tree, leaf_before(tree, sign)) if sign is not None else ""
         if not _FORMATS.fullmatch(macro):
             continue
-        given = [
-            one for one in arguments.named_children
-            if text_of(tree, one) == name and one.next_sibling is not None
-            and one.next_sibling.type == "="
+        values = [
+            argument for argument in arguments.named_children
+            if text_of(tree, argument) == name and argument.next_sibling is not None
+            and argument.next_sibling.type == "="
         ]  # fmt: skip
-        if not given:
-            scopes = (root, *finder.at(*at.span()))
-            found.append((at.span(), node, Spelling(NameUse.VARIABLE), scopes))
-    return found
+        if not values:
+            scopes = (root, *finder.at(*match.span()))
+            result.append((match.span(), node, Spelling(NameUse.VARIABLE), scopes))
+    return result

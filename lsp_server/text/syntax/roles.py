@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Role(Enum):
-    """What a piece of a text is for its language."""
+    """The role of a piece of text in its language."""
 
     COMMENT = "comment"
     STRING = "string"
@@ -88,7 +88,7 @@ _NOT_AS_NAMED = {"d": {"char", "string", "wchar", "dchar"}, "sql": {"char"}}
 
 
 def role_of_kind(grammar: str, kind: str) -> Role | None:
-    """The role of a named node type and of what it holds; None where it changes nothing."""
+    """Return the role of a named node type and of what it holds; None where it changes nothing."""
     if kind in _NOT_AS_NAMED.get(grammar, ()):
         return None
     if kind in _STRINGS.get(grammar, ()):
@@ -108,12 +108,12 @@ def role_of_kind(grammar: str, kind: str) -> Role | None:
 
 
 def has_names_in_strings(grammar: str) -> bool:
-    """Whether nodes inside of a string are to be looked at (:func:`is_name_in_string`)."""
+    """Return whether nodes inside of a string are to be looked at (:func:`is_name_in_string`)."""
     return grammar in _NAMES_IN_STRINGS
 
 
 def is_name_in_string(grammar: str, kind: str) -> bool:
-    """Whether a node inside of a string is code, though not marked as such."""
+    """Return whether a node inside of a string is code, though not marked as such."""
     if role_of_kind(grammar, kind) is not None or _RUNS_NOT.search(kind):
         return False
     return _NAME.search(kind) is not None
@@ -121,18 +121,19 @@ def is_name_in_string(grammar: str, kind: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def may_be_identifier(kind: str) -> bool:
-    """Whether a leaf of code of this named type may be a name, and not a number or keyword."""
+    """Return whether a leaf of code of this named type may be a name, and not a number or
+    keyword."""
     return _NO_IDENTIFIER.search(_snake(kind)) is None
 
 
 def is_quoted(text: str) -> bool:
-    """Whether a leaf is in quotes: some grammars tell strings from names by that alone."""
+    """Return whether a leaf is in quotes: some grammars tell strings from names by that alone."""
     return len(text) >= 2 and text[0] in "\"'`" and text[-1] == text[0]
 
 
 @lru_cache(maxsize=64)
 def role_query(grammar: str) -> Query:
-    """The question for all nodes of a grammar that have a role of their own: ``comment``,
+    """Return the question for all nodes of a grammar that have a role of their own: ``comment``,
     ``string``, ``text``, ``code`` (what runs inside of a string) and ``literal`` (a string where it
     is in quotes)."""
     from tree_sitter import Query
@@ -140,17 +141,17 @@ def role_query(grammar: str) -> Query:
     language = load_grammar(grammar)
     assert language is not None, f"no grammar {grammar}"
     patterns: list[str] = []
-    seen: set[str] = set()
+    kinds: set[str] = set()
     for number in range(language.node_kind_count):
         kind = language.node_kind_for_id(number)
-        if not kind or kind in seen or not language.node_kind_is_visible(number):
+        if not kind or kind in kinds or not language.node_kind_is_visible(number):
             continue
         if not language.node_kind_is_named(number):
             if len(kind) > 2 and is_quoted(kind) and kind.strip("\"'`"):
                 escaped = kind.replace("\\", "\\\\").replace('"', '\\"')
                 patterns.append(f'"{escaped}" @string')
             continue
-        seen.add(kind)
+        kinds.add(kind)
         role = role_of_kind(grammar, kind)
         if role is not None:
             patterns.append(f"({kind}) @{role.value}")

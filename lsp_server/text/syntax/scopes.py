@@ -69,7 +69,7 @@ class Scope:
 
     @property
     def is_class(self) -> bool:
-        """Whether what it declares are members."""
+        """True if what it declares are members."""
         return _CLASS.search(self.kind) is not None
 
 
@@ -81,15 +81,14 @@ class _Around(NamedTuple):
     named_until: int
     receiver: tuple[int, int]
 
-    def holds(self, place: int) -> bool:
-        """Whether a word lies in the scope."""
-        return place >= self.named_until or self.receiver[0] <= place < self.receiver[1]
+    def holds(self, offset: int) -> bool:
+        """Return whether a word lies in the scope."""
+        return offset >= self.named_until or self.receiver[0] <= offset < self.receiver[1]
 
 
 class ScopeFinder:
-    """Looks up the scopes around words of a text, the outermost first. The name of a function or
-    class belongs to what is around that. blocks: with blocks, loops and whatever else the language
-    has."""
+    """Finds the scopes around words of a text, the outermost first. The name of a function or class
+    belongs to the scope around the definition. blocks: blocks and loops count as scopes, too."""
 
     def __init__(self, tree: SyntaxTree, *, blocks: bool = False) -> None:
         self._tree = tree
@@ -99,12 +98,12 @@ class ScopeFinder:
         """By the node: many words have most of the nodes around them in common."""
 
     def at(self, start: int, end: int) -> tuple[Scope, ...]:
-        """The scopes around the word there."""
+        """Return the scopes around the word there."""
         node = self._tree.node(start, end)
         if node is None:
             return ()
-        place = self._tree.index(node.start_byte)
-        return tuple(one.scope for one in self._around(node) if one.holds(place))
+        offset = self._tree.index(node.start_byte)
+        return tuple(around.scope for around in self._around(node) if around.holds(offset))
 
     def _around(self, node: Node) -> tuple[_Around, ...]:
         path: list[Node] = []
@@ -112,15 +111,15 @@ class ScopeFinder:
         while outer is not None and outer.id not in self._known:
             path.append(outer)
             outer = outer.parent
-        found = self._known[outer.id] if outer is not None else ()
-        for one in reversed(path):
-            own = self._opened(one)
-            found = (*found, own) if own is not None else found
-            self._known[one.id] = found
-        return found
+        around = self._known[outer.id] if outer is not None else ()
+        for scope_node in reversed(path):
+            own = self._opened(scope_node)
+            around = (*around, own) if own is not None else around
+            self._known[scope_node.id] = around
+        return around
 
     def _opened(self, node: Node) -> _Around | None:
-        """The scope that a node opens."""
+        """Return the scope that a node opens."""
         if not node.is_named or (self._none is not None and self._none.search(node.type)):
             return None
         if node.type in self._also:
@@ -131,14 +130,14 @@ class ScopeFinder:
 
 
 def function_named(tree: SyntaxTree, name: str, start: int, end: int) -> Scope | None:
-    """The scope that bears a name between two offsets, the first of them."""
-    for at, to in tree.identifiers(name):
-        if not start <= at < end:
+    """Return the scope that bears a name between two offsets, the first of them."""
+    for name_start, name_end in tree.identifiers(name):
+        if not start <= name_start < end:
             continue
-        inner = tree.node(at, to)
+        inner = tree.node(name_start, name_end)
         while inner is not None:
             if inner.is_named and _is_scope(inner):
-                if not _Around(_span(tree, inner), *_own_name(tree, inner)).holds(at):
+                if not _Around(_span(tree, inner), *_own_name(tree, inner)).holds(name_start):
                     return _span(tree, inner)
                 break
             inner = inner.parent
@@ -156,8 +155,8 @@ def _is_scope(node: Node) -> bool:
 
 
 def _own_name(tree: SyntaxTree, scope: Node) -> tuple[int, tuple[int, int]]:
-    """Where a scope's own name ends, before anything that lies in it, and where its receiver is,
-    which does lie in it."""
+    """Return where a scope's own name ends, before anything that lies in it, and where its receiver
+    is, which does lie in it."""
     if scope.parent is None or _NO_NAME.search(scope.type):
         return -1, (0, 0)
     name = scope.child_by_field_name("name")
