@@ -234,8 +234,8 @@ class Document:
         end: tuple[int, int],
         encoding: Encoding,
     ) -> tuple[str, str]:
-        """Return the text before and after the range on its first and last line. A UTF-16 client may
-        cut a surrogate pair in two; the halves then stay as lone surrogates."""
+        """Return the text before and after the range on its first and last line. A UTF-16
+        client may cut a surrogate pair in two; the halves then stay as lone surrogates."""
         head_line, tail_line = self.lines[first.line], self.lines[last.line]
         if encoding != "utf-16" or (head_line.isascii() and tail_line.isascii()):
             return head_line[: first.column], tail_line[last.column :]
