@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from operating_system.system import is_windows
+from repo_index.git_settings import GitSettings
 from repo_index.ignore import IgnoreFile
 from repo_index.secret_paths import secret_path
 
@@ -82,9 +83,14 @@ class _Folder:
     own: tuple[IgnoreFile, ...] = ()
     git: tuple[IgnoreFile, ...] = ()
     repository: bool = False
-    """Whether this folder or one above it, within the workspace, is a repository."""
+    """Whether this folder or one above it is a repository."""
+    ignore_case: bool = False
+    """Whether its git ignores case."""
     reason: str = ""
     """Why the whole folder is left out."""
+
+
+_SETTINGS = "the settings"
 
 
 @dataclass
@@ -101,6 +107,8 @@ class FileRules:
         self.root = self.root.resolve()
         self._path = self.root.as_posix().rstrip("/")
         self.problem = ""
+        self.sources: set[Path] = set()
+        """Files of git's, besides ignore files, that decide."""
         self.case_insensitive = _ignores_case(self.root)
 
     def forget(self) -> None:
@@ -202,9 +210,9 @@ class FileRules:
                 rules = self._folder(folder)
                 if rules.reason:
                     return rules.reason
-            elif reason := _ignoring(rules, folder, folder=True):
+            elif reason := _ignoring(rules, f"{self._path}/{folder}", folder=True):
                 return reason
-        return _ignoring(rules, path, folder=False)
+        return _ignoring(rules, f"{self._path}/{path}", folder=False)
 
     def _spelt_so(self, folder: str, name: str) -> bool:
         try:
@@ -221,14 +229,17 @@ class FileRules:
     def _file_reason(self, rules: _Folder, path: str, status: os.stat_result) -> str:
         if not stat.S_ISREG(status.st_mode):
             return "not a regular file"
+        if path.rpartition("/")[2] == ".git":
+            return "where a repository lies"
         name = path.rsplit("/", 1)[-1].casefold()
-        if reason := secret_path(f"{self._path}/{path}"):
+        absolute = f"{self._path}/{path}"
+        if reason := secret_path(absolute):
             return reason
-        own = _decision(rules.own, path, folder=False)
+        own = _decision(rules.own, absolute, folder=False)
         if own is None or own[0]:
             if reason := own[1] if own else "":
                 return reason
-            ignored = _decision(rules.git, path, folder=False)
+            ignored = _decision(rules.git, absolute, folder=False)
             if ignored and ignored[0]:
                 return ignored[1]
             if name in _DATA_NAMES or any(ending in _DATA_ENDINGS for ending in _endings(name)):
@@ -245,42 +256,43 @@ class FileRules:
         return known
 
     def _top(self) -> _Folder:
-        """Rules at the root: with those of the repository that the workspace is a part of."""
-        top = _Folder(repository=_is_repository(self.root))
-        exclude = self.root / ".git" / "info" / "exclude"
-        git = [
-            IgnoreFile.parse(self.patterns, "the settings", ""),
-            IgnoreFile.read(exclude, exclude.name, ""),
-        ]
-        if not top.repository:
-            for parent in self.root.parents:
-                if _is_repository(parent):
-                    top.repository = True
-                    git += self._ignore_files_above(parent)
-                    break
-        git.append(IgnoreFile.read(self.root / ".gitignore", ".gitignore", ""))
-        own = IgnoreFile.read(self.root / ".redraftignore", ".redraftignore", "")
-        top.git = tuple(file for file in git if file)
-        top.own = (own,) if own else ()
-        return top
+        """Return the rules at the root: with those of the repository that the workspace is in."""
+        settings = IgnoreFile.parse(self.patterns.encode(), _SETTINGS, f"{self._path}/")
+        rules = _Folder(git=(settings,) if settings else ())
+        for folder in (self.root, *self.root.parents):
+            if _is_repository(folder):
+                rules = self._in_repository(rules, folder)
+                break
+        return self._with_files_of(rules, "")
 
-    def _ignore_files_above(self, repository: Path) -> list[IgnoreFile | None]:
-        """Ignore files between a repository's root and ours, with their patterns made ours. None
-        when they ignore the workspace itself: whoever opens it means it to count."""
-        found: list[IgnoreFile | None] = []
-        inside = self.root.relative_to(repository).parts
-        for depth in range(len(inside)):
-            folder = repository.joinpath(*inside[:depth])
-            file = IgnoreFile.read(folder / ".gitignore", str(folder / ".gitignore"), "")
-            if file is None:
-                continue
-            for end in range(depth + 1, len(inside) + 1):
-                ignored = file.decide("/".join(inside[depth:end]), folder=True)
-                if ignored and ignored[0]:
-                    return []
-            prefix = "/".join(inside[depth:]) + "/"
-            found.append(_Prefixed(file.origin, "", file.patterns, file.any_pattern, prefix))
-        return found
+    def _in_repository(self, rules: _Folder, top: Path) -> _Folder:
+        """Return the rules with what git reads for all of the repository at ``top`` and above our
+        root. Where these ignore the root itself, what says so is left out: it was opened."""
+        settings = GitSettings(top)
+        ignore_case = settings.ignore_case
+        files = settings.ignore_files()
+        self.sources |= settings.sources
+        inside = self.root.relative_to(top).parts if top in self.root.parents else ()
+        folders = [top.joinpath(*inside[:depth]) for depth in range(len(inside) + 1)]
+        files += [_git_file(folder, str(folder), ignore_case) for folder in folders[:-1]]
+        found = tuple(file for file in files if file)
+        opened = [folder.as_posix() for folder in folders[1:]]
+        decisions = [_decision(found, folder, folder=True) for folder in opened]
+        if any(decided and decided[0] for decided in decisions):
+            found = tuple(file.without_folders(opened) for file in found)
+        return _Folder(rules.own, (*rules.git, *found), True, ignore_case=ignore_case)
+
+    def _with_files_of(self, rules: _Folder, path: str) -> _Folder:
+        """Return the rules with the ignore files of a folder."""
+        folder = self.root / path
+        name = f"{path}/.redraftignore" if path else ".redraftignore"
+        own = IgnoreFile.read(folder / ".redraftignore", name, _base(folder))
+        git = _git_file(folder, path, rules.ignore_case)
+        return replace(
+            rules,
+            own=(*rules.own, own) if own else rules.own,
+            git=(*rules.git, git) if git else rules.git,
+        )
 
     def _below(self, path: str) -> _Folder:
         above, _, name = path.rpartition("/")
@@ -292,13 +304,11 @@ class FileRules:
         reason = self._folder_reason(parent, path, name, absolute, repository)
         if reason:
             return _Folder(reason=reason)
-        own = IgnoreFile.read(absolute / ".redraftignore", f"{path}/.redraftignore", path + "/")
-        git = IgnoreFile.read(absolute / ".gitignore", f"{path}/.gitignore", path + "/")
-        return _Folder(
-            (*parent.own, own) if own else parent.own,
-            (*parent.git, git) if git else parent.git,
-            parent.repository or repository,
-        )
+        if repository and not parent.repository:
+            # Git does not read what lies above a repository.
+            settings = tuple(file for file in parent.git if file.origin == _SETTINGS)
+            parent = self._in_repository(replace(parent, git=settings), absolute)
+        return self._with_files_of(parent, path)
 
     def _folder_reason(
         self, parent: _Folder, path: str, name: str, absolute: Path, repository: bool
@@ -317,10 +327,10 @@ class FileRules:
             return f"deeper than {self.limits.depth} folders"
         if reason := secret_path(f"{self._path}/{path}/"):
             return reason
-        own = _decision(parent.own, path, folder=True)
+        own = _decision(parent.own, absolute.as_posix(), folder=True)
         if own is not None:
             return own[1] if own[0] else ""
-        ignored = _decision(parent.git, path, folder=True)
+        ignored = _decision(parent.git, absolute.as_posix(), folder=True)
         if ignored and ignored[0]:
             return ignored[1]
         if name in _TOOL_FOLDERS:
@@ -338,18 +348,9 @@ class FileRules:
         return ""
 
 
-@dataclass(frozen=True)
-class _Prefixed(IgnoreFile):
-    """An ignore file of a folder above the workspace: our paths lie ``prefix`` below its own."""
-
-    prefix: str = ""
-
-    def decide(self, path: str, *, folder: bool) -> tuple[bool, str] | None:
-        return super().decide(self.prefix + path, folder=folder)
-
-
 def _decision(files: tuple[IgnoreFile, ...], path: str, *, folder: bool) -> tuple[bool, str] | None:
-    """What the nearest ignore file with a matching pattern says: ignored or not, and why."""
+    """Return what the nearest ignore file with a matching pattern says of an absolute path: ignored
+    or not, and why."""
     for file in reversed(files):
         decided = file.decide(path, folder=folder)
         if decided is not None:
@@ -358,9 +359,20 @@ def _decision(files: tuple[IgnoreFile, ...], path: str, *, folder: bool) -> tupl
 
 
 def _ignoring(rules: _Folder, path: str, *, folder: bool) -> str:
-    """What the ignore files say against a path."""
+    """Return what the ignore files say against an absolute path."""
     decided = _decision(rules.own, path, folder=folder) or _decision(rules.git, path, folder=folder)
     return decided[1] if decided and decided[0] else ""
+
+
+def _base(folder: Path) -> str:
+    return f"{folder.as_posix().rstrip('/')}/"
+
+
+def _git_file(folder: Path, shown: str, ignore_case: bool) -> IgnoreFile | None:
+    """Read the ignore file of a folder that messages name ``shown``. Git follows no link there."""
+    name = f"{shown}/.gitignore" if shown else ".gitignore"
+    file, base = folder / ".gitignore", _base(folder)
+    return IgnoreFile.read(file, name, base, ignore_case=ignore_case, link=False)
 
 
 def _endings(name: str) -> Iterator[str]:

@@ -1,68 +1,97 @@
-"""Ignore files, read as git reads them. Git itself is never run: it would run the repository's
-configuration."""
+"""Ignore files, read as git reads them."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pathspec import GitIgnoreSpec
+from repo_index.wildmatch import ignore_expression
 
 MAX_IGNORE_FILE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class IgnoreFile:
-    """The patterns of one ignore file. They apply below ``base`` (relative, ends in ``/``)."""
+    """The patterns of one ignore file. They apply below the folder ``base``, an absolute path that
+    ends in ``/``."""
 
     origin: str
     base: str
-    patterns: tuple[tuple[re.Pattern[str], bool, str], ...]
+    ignore_case: bool
+    patterns: tuple[tuple[re.Pattern[bytes], bool, str], ...]
     """Expression, whether it ignores (or takes back in), and the line as written."""
-    any_pattern: re.Pattern[str]
+    any_pattern: re.Pattern[bytes]
 
     @classmethod
-    def parse(cls, text: str, origin: str, base: str) -> IgnoreFile | None:
-        """None when the text holds no pattern. Lines that are no pattern are left out."""
-        patterns = []
-        for line in text.splitlines():
-            try:
-                parsed = GitIgnoreSpec.from_lines([line]).patterns
-            except ValueError:
-                continue
-            patterns += [
-                (pattern.regex, bool(pattern.include), line.strip())
-                for pattern in parsed
-                if pattern.regex is not None and pattern.include is not None
-            ]
+    def parse(
+        cls, content: bytes, origin: str, base: str, *, ignore_case: bool = False
+    ) -> IgnoreFile | None:
+        """Return the patterns of ``content``, or None when it holds none."""
+        lines = [
+            line.removesuffix(b"\r") for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        ]
+        parsed = [(ignore_expression(line, ignore_case=ignore_case), line) for line in lines]
+        patterns = tuple(
+            (re.compile(found[0], re.DOTALL), found[1], line.decode("utf-8", "replace").strip())
+            for found, line in parsed
+            if found is not None
+        )
         if not patterns:
             return None
-        either = "|".join(re.sub(r"\(\?P<\w+>", "(?:", regex.pattern) for regex, _, _ in patterns)
-        return cls(origin, base, tuple(patterns), re.compile(either))
+        either = b"|".join(expression.pattern for expression, _, _ in patterns)
+        return cls(origin, base, ignore_case, patterns, re.compile(either, re.DOTALL))
 
     @classmethod
-    def read(cls, path: Path, origin: str, base: str) -> IgnoreFile | None:
-        """None when there is no such regular file of a sensible size."""
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        try:
-            descriptor = os.open(path, flags)
-            with os.fdopen(descriptor, "rb") as file:
-                data = file.read(MAX_IGNORE_FILE_BYTES + 1)
-        except OSError:
-            return None
-        if len(data) > MAX_IGNORE_FILE_BYTES:
-            return None
-        return cls.parse(data.decode("utf-8-sig", "replace"), origin, base)
+    def read(
+        cls, path: Path, origin: str, base: str, *, ignore_case: bool = False, link: bool = True
+    ) -> IgnoreFile | None:
+        """Return the patterns of ``path``, or None when it holds none or cannot be read; ``link``
+        says whether it may be a symbolic link."""
+        content = read_small(path, link=link)
+        return cls.parse(content, origin, base, ignore_case=ignore_case) if content else None
 
     def decide(self, path: str, *, folder: bool) -> tuple[bool, str] | None:
-        """Whether a path is ignored, with the pattern that says so; None when nothing matches. The
-        last pattern that matches decides. ``path`` is relative to the workspace."""
-        inside = path[len(self.base) :] + ("/" if folder else "")
-        if not self.any_pattern.match(inside):
+        """Return whether the absolute ``path`` is ignored, with the pattern that says so; None when
+        nothing matches. The last pattern that matches decides."""
+        inside = self._inside(path, folder=folder)
+        if not self.any_pattern.fullmatch(inside):
             return None
-        for regex, ignored, line in reversed(self.patterns):
-            if regex.match(inside):
-                return ignored, line
+        for expression, ignores, line in reversed(self.patterns):
+            if expression.fullmatch(inside):
+                return ignores, line
         return None
+
+    def without_folders(self, folders: list[str]) -> IgnoreFile:
+        """Return the file without the patterns that match one of ``folders``."""
+        inside = [self._inside(folder, folder=True) for folder in folders]
+        remaining = [
+            pattern
+            for pattern in self.patterns
+            if not any(pattern[0].fullmatch(folder) for folder in inside)
+        ]
+        either = b"|".join(expression.pattern for expression, _, _ in remaining)
+        any_pattern = re.compile(either, re.DOTALL)
+        return replace(self, patterns=tuple(remaining), any_pattern=any_pattern)
+
+    def _inside(self, path: str, *, folder: bool) -> bytes:
+        """Return ``path`` as expressions see it; a path that is not below ``base`` matches none."""
+        if not path.startswith(self.base):
+            return b"\0\0"
+        inside = os.fsencode(path[len(self.base) :]) + (b"\0" if folder else b"")
+        return inside.lower() if self.ignore_case else inside
+
+
+def read_small(path: Path, *, link: bool = True) -> bytes | None:
+    """Return what a regular file of a sensible size holds; None when there is none. ``link`` says
+    whether it may be a symbolic link."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        if not link and path.is_symlink():
+            return None
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            content = file.read(MAX_IGNORE_FILE_BYTES + 1)
+    except OSError:
+        return None
+    return content if len(content) <= MAX_IGNORE_FILE_BYTES else None

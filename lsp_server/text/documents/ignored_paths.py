@@ -37,9 +37,10 @@ class IgnoredPaths:
             if rules is None:
                 rules = FileRules(Path(location.folder), patterns=patterns)
                 self._rules[location.folder, patterns] = rules
-            for file in _ignore_files(location.folder, location.path):
-                self._stamps.setdefault(file, file_state(file))
             self._known[key] = rules.ignored(location.path)
+            files = _ignore_files(location.folder, location.path)
+            for file in (*files, *map(str, rules.sources)):
+                self._stamps.setdefault(file, file_state(file))
         return self._known[key]
 
     def _check_ignore_files(self, now: float) -> None:
@@ -58,7 +59,6 @@ class IgnoredPaths:
 
 
 def _ignore_files(folder: str, path: str) -> Iterator[str]:
-    yield os.path.join(folder, ".git", "info", "exclude")
     folders = path.split("/")
     for depth in range(len(folders)):
         for name in IGNORE_FILES:
