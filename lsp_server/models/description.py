@@ -14,8 +14,6 @@ from lsp_server.tasks.apply.formats import apply_format
 
 _NEXT_EDITS = re.compile(r"zeta|sweep-next-edit|instinct", re.IGNORECASE)
 """They have the tokens to fill in the middle, and have forgotten how."""
-_OURS = re.compile(r"redraft-(?:smollm2|default)", re.IGNORECASE)
-"""They know both."""
 
 
 def describe(path: Path) -> ModelCard:
@@ -41,7 +39,7 @@ def _from_header(card: ModelCard, found: ModelFile) -> ModelCard:
         "fim": found.fills and not is_for_next_edits and not merges,
         "left": True,
         "edit": found.has_template and not merges,
-        "next-edit": is_for_next_edits or _OURS.search(found.title) is not None,
+        "next-edit": is_for_next_edits,
         "apply": merges,
     }
     return replace(

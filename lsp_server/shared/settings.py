@@ -165,8 +165,9 @@ class NextEditSettings:
     )
     format: str = option(
         "auto",
-        "In which format the model is asked for next edits: as its name and its vocabulary say "
-        "(auto), in this one, or not at all (none).",
+        "In which format the model is asked for next edits: as its name and its vocabulary say, "
+        "where most of what such models propose is right (auto), in this one, or not at all "
+        "(none). The default model is asked only in the format `redraft`.",
         choices=("auto", "none", *NEXT_EDIT_FORMATS),
     )
     gate: str = option(

@@ -19,6 +19,7 @@ from lsp_server.editor.next_edits.prompts import (
     holds_marks,
     prompt_pieces,
 )
+from lsp_server.editor.next_edits.protected_code import refused_change
 from lsp_server.editor.next_edits.removals import refused_removals
 from lsp_server.editor.next_edits.rules import does_not_parse, refusal
 from lsp_server.editor.next_edits.window_hunks import (
@@ -33,16 +34,16 @@ from lsp_server.shared.contract.jobs import EDIT, GenerateJob, JobResult, Span
 from lsp_server.shared.errors import EngineFailed, EngineUnavailable, ModelUnavailable
 from lsp_server.tasks.next_edits.formats import FORMATS, NextEditFormat
 from lsp_server.text.documents.document import Document, Position
+from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
 
 if TYPE_CHECKING:
     from lsp_server.engine.client import EngineClient
     from lsp_server.shared.settings import NextEditSettings
 
-THRESHOLDS = {"eager": 0.4, "balanced": 0.6, "quiet": 0.9, "off": 0.0}
-"""Joint probabilities by the value of ``redraft.nextEdits.gate``. From 0.4 to 0.78 at least half of
-what the default model gets exactly right is shown, and something in at most 5 % of the places where
-nothing should come."""
+THRESHOLDS = {"eager": 0.6, "balanced": 0.8, "quiet": 0.9, "off": 0.0}
+"""Joint probabilities by the value of ``redraft.nextEdits.gate``. A calibrated model is right about
+80 % of what it is sure of by 0.8."""
 MOST_MISREAD = 3
 """So many answers one after another that are no windows: the model is not asked so again."""
 ANSWER_S = 0.3
@@ -100,9 +101,20 @@ class WindowRequest:
 
     def refusal(self, hunk: TextEdit[int]) -> str:
         """Why a change of the window is not shown, in words; empty where it is."""
-        return refusal(
+        reason = refusal(
             *(self.window, hunk, self.recent, self.document), is_elsewhere=self.is_elsewhere
         )
+        tree = SyntaxTree.of(self.version_text, self.document.language, self.document.uri)
+        if reason or tree is None:
+            return reason
+        start, end = self.offset + hunk.start, self.offset + hunk.end
+        end = min(end, len(tree.text))
+        return refused_change(tree, TextEdit(min(start, end), end, hunk.text), self.recent)
+
+    @property
+    def offset(self) -> int:
+        """Code points of the document before the window."""
+        return sum(len(line) + 1 for line in self.version_text.split("\n")[: self.window.first])
 
     def refused_removals(self, hunks: Sequence[TextEdit[int]]) -> list[tuple[TextEdit[int], str]]:
         """Those of the changes together that take away what has to stay, and why."""
@@ -154,16 +166,20 @@ class NextEditModel:
     def format(self) -> NextEditFormat | None:
         """The format that the model is asked in; None where it is not asked."""
         engine = self._engine()
+        if engine is None or engine.status.state == "failed":
+            return None
+        wanted = self._wanted(engine)
+        if wanted not in engine.status.next_edit_formats:
+            return None
+        return None if self._is_misread(engine.status.model, wanted) else FORMATS[wanted]
+
+    def _wanted(self, engine: EngineClient) -> str:
+        """Return the name of the format by the settings; empty where the model is not asked."""
         wanted = self._settings().format
-        if engine is None or wanted == "none" or engine.status.state == "failed":
-            return None
         if wanted == "auto":
-            name = engine.status.next_edit_format
-        else:
-            name = wanted if wanted in engine.status.next_edit_formats else ""
-        if not name or self._is_misread(engine.status.model, name):
-            return None
-        return FORMATS[name]
+            wanted = engine.status.next_edit_format
+            return wanted if wanted and FORMATS[wanted].is_shown else ""
+        return "" if wanted == "none" else wanted
 
     @property
     def affordable_tokens(self) -> int:
@@ -182,13 +198,12 @@ class NextEditModel:
     @property
     def trouble(self) -> str:
         """What is wrong with the model or the format; empty for nothing."""
-        engine, wanted = self._engine(), self._settings().format
-        if engine is None or engine.status.state != "ready" or wanted == "none":
+        engine = self._engine()
+        if engine is None or engine.status.state != "ready" or not (name := self._wanted(engine)):
             return ""
-        if wanted != "auto" and wanted not in engine.status.next_edit_formats:
-            return f"the model's vocabulary lacks the tokens of the format {wanted}"
-        name = engine.status.next_edit_format if wanted == "auto" else wanted
-        if name and self._is_misread(engine.status.model, name):
+        if name not in engine.status.next_edit_formats:
+            return f"the model's vocabulary lacks the tokens of the format {name}"
+        if self._is_misread(engine.status.model, name):
             return (
                 f"the model does not answer in the format {name}; choose another with "
                 "redraft.nextEdits.format"
@@ -308,6 +323,4 @@ class NextEditModel:
         )
 
     def _problem(self, request: WindowRequest, hunks: list[TextEdit[int]]) -> str:
-        text = request.version_text
-        start = sum(map(len, text.split("\n")[: request.window.first])) + request.window.first
-        return does_not_parse(request.window, hunks, text, start)
+        return does_not_parse(request.window, hunks, request.version_text, request.offset)

@@ -112,6 +112,8 @@ class NextEditProvider:
         """Whether the last change led to it."""
         self.goes_on = False
         """Whether the last change took a next edit, or typed the beginning of one."""
+        self._took_settled = False
+        """Whether the last change took what syntax settled: a chain is followed by nothing."""
         self.shown = 0
         self.accepted = 0
         self.rejected = 0
@@ -154,6 +156,7 @@ class NextEditProvider:
         self._pending = [one for one in self._pending if not one.region.touched]
         self.goes_on = bool(taken) or any(one.is_typed for one in self._pending)
         self._is_news = self._is_news and self.goes_on
+        self._took_settled = bool(taken) and not any(one.is_of_model for one in taken)
         for one in self._pending:
             if one.is_typed and one.is_of_model and self.history.last is not None:
                 one.source = self.history.last
@@ -314,6 +317,8 @@ class NextEditProvider:
         """What the model is asked at a place; None where it is not, or was since the last edit."""
         fmt = self.model.format if self.model is not None else None
         if fmt is None or not self.history or not self._may_be_shown(document):
+            return None
+        if self._took_settled:
             return None
         known = [*self._answered, *(one.request for one in self._flight)]
         if any(one.holds(document, cursor) for one in known):

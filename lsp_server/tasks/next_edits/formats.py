@@ -72,6 +72,9 @@ class NextEditFormat:
     stops: tuple[str, ...] = ()
     writes_ahead: bool = False
     """The lines above the cursor are written ahead: the answer begins after them."""
+    is_shown: bool = True
+    """False where less than 80 % of what its models propose is right: the setting alone asks
+    them."""
     original_of_unfinished: bool = False
     """Where the cursor is in the last edit, ``original`` is the window before that, which is none
     of ``edits``: what a key changes comes late in the prompt. Else it is the window as it is."""
@@ -112,6 +115,7 @@ REDRAFT = replace(
     prompt=SWEEP_A.prompt.replace("<|file_sep|>", "<file_sep>"),
     edit=SWEEP_A.edit.replace("<|file_sep|>", "<file_sep>"),
     stops=("<file_sep>", "<|endoftext|>"),
+    is_shown=False,
     original_of_unfinished=True,
 )
 
@@ -120,6 +124,7 @@ REDRAFT_PIPED = replace(
     name="redraft-piped",
     title="the same with <|file_sep|>",
     models="",
+    is_shown=False,
     original_of_unfinished=True,
 )
 

@@ -95,7 +95,7 @@ def print_times(args: argparse.Namespace, steps: Sequence[CommitStep]) -> None:
         workspace.mkdir()
         settings = {
             "model": {"path": str(Path(args.model).resolve()), "threads": args.threads},
-            "nextEdits": {"gate": "off"},
+            "nextEdits": {"gate": "off", "format": args.formats},
             # It is built once, at the first start: that is no part of these times.
             "index": {"common": "none"},
         }

@@ -35,12 +35,12 @@ class Box:
 
     def show(self):
         print(self.width)
-        print("done")
+        print(self)
 """
 NOW = TEXT.replace("self, width)", "self, width, height)")
 """Behind the edit of the tests."""
 NEXT = NOW.replace("= width\n", "= width\n        self.height = height\n")
-MORE = NEXT.replace('print("done")', "print(self.height)")
+MORE = NEXT.replace("print(self)", "print(self.height)")
 
 
 class Setting:
@@ -51,7 +51,7 @@ class Setting:
         self.more: list[str] = []
         self.typist = Typist()
         self.provider = self.typist.provider
-        shown = NextEditSettings(**settings)
+        shown = NextEditSettings(**{"format": "redraft", **settings})
         engine = cast(EngineClient, self.engine)
         self.provider.model = NextEditModel("test", lambda: shown, lambda: engine)
         self.provider._on_more = self.more.append
@@ -113,7 +113,7 @@ def test_the_first_change_comes_before_the_answer_ends_and_the_others_behind_it(
         assert one.more == [one.document.uri]
         found = await one.provider.next_edits(one.document, one.cursor)
         assert found is not None
-        assert texts(found) == ["        self.height = height\n", "self.height"]
+        assert texts(found) == ["        self.height = height\n", ".height"]
         assert len(one.engine.asked) == 1
 
     in_setting(steps)
@@ -225,7 +225,7 @@ REFUSED = {
     "blanks": (NOW.replace("width\n\n", "width\n\n\n"), "end", "blanks alone"),
     "the edit taken back": (TEXT, "end", "takes back|deletes what was"),
     "half of it taken back": (NOW.replace(", height)", ")"), "end", "takes back|deletes what was"),
-    "no more syntax": (NOW.replace("= width\n", "= (width\n"), "end", "not parse"),
+    "no more syntax": (NOW.replace("= width\n", "= (width\n"), "end", "not parse|adds a name"),
     "a loop": (NOW.replace("= width\n", "= width\n" + 3 * "        x = 1\n"), "end", "repeats"),
     "words": ("I added the attribute for you.\n", "end", "little of the window"),
 }
@@ -415,12 +415,12 @@ def test_places_that_the_edit_touched_are_looked_at_when_nothing_comes_at_the_cu
         window = one.engine.asked[1].prediction
         assert "box = make(3)" in window
         assert "# make" not in window
-        await one.engine.write(window.replace("make(3)", "make(4)"))
+        await one.engine.write(window.replace("make(3)", "make(width=3)"))
         await one.engine.end()
         assert one.more == [document.uri]
         found = await one.provider.next_edits(document, one.cursor)
         assert found is not None
-        assert [(each.new_text, each.region.start.line) for each in found] == [("4", 85)]
+        assert [(each.new_text, each.region.start.line) for each in found] == [("width=", 85)]
 
     in_setting(steps)
 
@@ -481,5 +481,27 @@ def test_what_the_history_settles_is_proposed_without_asking_the_model() -> None
         assert found is not None
         assert texts(found) == ["total"]
         assert one.engine.asked == []
+
+    in_setting(steps)
+
+
+def test_a_chain_that_syntax_settled_is_followed_by_nothing_until_the_next_key() -> None:
+    async def steps(one: Setting) -> None:
+        one.document = one.typist.open("def add(a):\n    return a\n\n\nadd(1)\nadd(2)\n")
+        one.typist.now_s += 9
+        one.cursor = one.type(0, 7, "_up")
+        for _ in range(2):
+            found = await one.provider.next_edits(one.document, one.cursor)
+            assert found
+            one.typist.take(one.document, found[0])
+        assert one.document.text.count("add_up") == 3
+        one.typist.now_s += 3
+        assert await one.provider.next_edits(one.document, one.cursor) == []
+        assert one.engine.asked == []
+        one.cursor = one.type(1, 12, "b")
+        task = await one.ask()
+        assert len(one.engine.asked) == 1
+        await one.engine.end("cancelled")
+        await task
 
     in_setting(steps)
