@@ -17,13 +17,16 @@ _HOME_FOLDERS = (
     *(".config/fly", ".fly", ".kaggle", ".databricks", ".cargo/credentials", ".gem/credentials"),
     *(".m2/settings.xml", ".subversion/auth", ".putty", ".password-store", ".local/share/keyrings"),
     *(".config/git/credentials", ".pki", ".jupyter/jupyter_server_config.json", ".snowflake"),
+    *(".dbt", ".gradle/gradle.properties", ".config/msmtp", ".config/lftp", ".config/isyncrc"),
+    *(".config/aerc", ".config/neomutt", ".config/mutt", ".mutt", ".config/filezilla", ".vnc"),
+    *(".filezilla", ".snowsql", ".weechat", ".config/weechat", ".purple", ".chef", ".composer"),
     *(".huggingface", ".cache/huggingface/token", ".android", ".step", ".vault", ".wrangler"),
     *("library/keychains", "library/application support/gcloud", "appdata/roaming/gcloud"),
     *("appdata/roaming/gnupg", "appdata/roaming/github cli", "appdata/roaming/gh"),
     *("appdata/roaming/docker", "appdata/roaming/postgresql", "appdata/roaming/nuget/nuget.config"),
 )
 """Below a home, in small letters. A file may be listed by itself."""
-_SECRET_FOLDERS = frozenset({".ssh", ".gnupg"})
+_SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".env.d", ".envs"})
 """Held back wherever they lie."""
 _SYSTEM_FOLDERS = re.compile(
     r"/etc/(?:g?shadow-?$|ssl/private/|letsencrypt/(?:live|archive)/|wireguard/|sudoers|krb5\.keytab$"
@@ -35,18 +38,52 @@ _HOME = re.compile(
 )
 """Homes as systems name them, also those of another machine that an editor is connected to."""
 
-_NAMES = (
-    *(".env*", "*.env", ".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass"),
-    *(".htpasswd", ".git-credentials", ".my.cnf", ".mylogin.cnf", ".s3cfg", ".boto", ".dockercfg"),
-    *(".vault-token", ".vault_pass*", ".authinfo", ".smbcredentials", ".credentials", ".secrets"),
-    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.pem", "*.key", "*.p8", "*.p12", "*.pfx"),
-    *("*.jks", "*.keystore", "*.kdbx", "*.kdb", "*.ppk", "*.ovpn", "*.asc", "*.gpg", "*.tfstate"),
-    *("*.tfstate.*", "*.tfvars", "*.tfvars.json", "credentials", "secrets", "*.keytab", "*.agekey"),
-    *("service-account*.json", "service_account*.json", "client_secret*.json", "gcp-key*.json"),
-    *("kubeconfig", "*.kubeconfig", "master.key", ".*_history", "*sh_history", "htpasswd"),
-    *(".terraformrc", "terraform.rc", "ssh_host_*_key", "password.txt", "passwords.txt"),
-    *("*[_-]password.txt", "*[_-]token.txt", "*[_-]secret.txt", "passwords.csv", ".pip.conf"),
-    *("application_default_credentials.json", "pgpass.conf", "*.mobileprovision", "wallet.dat"),
+_CUSTOMS = """
+dotenv: .env* *.env *.env.* env.local env.*.local env.dev* env.prod* env.stag* env.private env.live
+Docker Compose, secrets: secrets/* .secrets/* secret/* credentials/* .credentials/*
+Cloudflare Workers, secrets: .dev.vars* .prod.vars*
+R, Startup: .renviron* renviron.site
+netrc(5), curl(1), wget(1): .netrc _netrc .curlrc .wgetrc
+npm, PyPI, pip, Bundler: .npmrc .pypirc .pip.conf pip.conf .bundle/config
+NuGet, Composer, Sentry: nuget.config auth.json .sentryclirc sentry.properties
+Android, signing: keystore.properties key.properties signing.properties *[_-]signing.properties
+rclone, s3cmd, boto, s3fs: rclone.conf .s3cfg .boto .passwd-s3fs
+msmtp, mbsync, fetchmail, getmail: .msmtprc msmtprc .mbsyncrc .isyncrc .fetchmailrc .getmailrc
+OfflineIMAP, mutt, esmtp: .offlineimaprc .muttrc .neomuttrc .esmtprc .authinfo
+lftp, FileZilla, WinSCP, SFTP: .lftprc .ftppass .ftpconfig sftp-config.json sftp.json winscp.ini
+FileZilla: sitemanager.xml recentservers.xml filezilla.xml
+Ansible, vault passwords: .vault*pass* vault[._-]pass* vaultpass* *[._-]vault[._-]pass* *.vault_pass
+Vault, Chef, Rails: .vault-token master.key encrypted_data_bag_secret database.yml
+Google, Firebase: *adminsdk*.json service-account*.json service_account*.json serviceaccount*.json
+Google: client_secret*.json gcp-key*.json application_default_credentials.json *[_-]credentials.json
+Azure Functions, ASP.NET: local.settings.json appsettings.production.json appsettings.staging.json
+Symfony, JetBrains, DBeaver: parameters.yml datasources.local.xml webservers.xml
+DBeaver: *credentials-config.json
+PostgreSQL, MySQL, ODBC: .pgpass pgpass.conf .pg_service.conf .my.cnf .mylogin.cnf .odbc.ini
+Oracle, dbt, LDAP: cwallet.sso profiles.yml ldap.secret .ldapvirc
+Git, CVS, Docker, Kubernetes: .git-credentials .cvspass .dockercfg .docker/config.json
+Kubernetes: kubeconfig *.kubeconfig .kube/config
+AWS, Maven, Packer: *.pkrvars.hcl .aws/credentials .m2/settings-security.xml
+Terraform: *.tfstate *.tfstate.* *.tfvars *.tfvars.json .terraformrc terraform.rc
+Apache, Samba: .htpasswd htpasswd .smbcredentials .smbpasswd smbpasswd
+OpenSSH, PuTTY: id_rsa* id_dsa* id_ecdsa* id_ed25519* ssh_host_*_key *.ppk
+X.509, Java, Apple: *.pem *.key *.p8 *.p12 *.pfx *.jks *.keystore *.mobileprovision
+KeePass, GnuPG, age, Kerberos: *.kdbx *.kdb *.asc *.gpg *.agekey *.keytab
+OpenVPN, WireGuard, Wi-Fi: *.ovpn wg[0-9].conf wpa_supplicant.conf *.nmconnection
+shells: .*_history *sh_history
+people: credentials secrets .credentials .secrets password.txt passwords.txt passwords.csv
+people: *[_-]password.txt *[_-]token.txt *[_-]secret.txt *api[_-]key.txt apikey.txt .*api_key .token
+people: wallet.dat
+"""
+"""Whose manual says that credentials lie there: names, or folders and what lies below them."""
+_BY_CUSTOM = [
+    (re.compile(translate(f"*/{pattern}" if "/" in pattern else pattern)), pattern, source)
+    for source, _, patterns in (line.partition(": ") for line in _CUSTOMS.strip().splitlines())
+    for pattern in patterns.split()
+]
+_ANY_NAME, _ANY_FOLDER = (
+    re.compile("|".join(row[0].pattern for row in _BY_CUSTOM if ("/" in row[1]) is folder))
+    for folder in (False, True)
 )
 _DATA = "yml yaml json json5 toml ini env txt properties xml conf cfg enc csv plist edn config db"
 _STORES = re.compile(
@@ -55,16 +92,18 @@ _STORES = re.compile(
 )
 """``secrets.prod.yml``; ``secrets.kt`` is a source file, and what it holds decides."""
 _INNOCENT_STORES = re.compile(r"\.(?:schema|example|sample|template|dist|d)\.|(?:^|/)templates?/")
-_ENDS_OF_PATHS = (
-    ".kube/config",
-    ".docker/config.json",
-    ".aws/credentials",
-    ".m2/settings-security.xml",
-)
 _HARMLESS_ENDINGS = (".example", ".sample", ".template", ".dist", ".tmpl", ".md", ".rst", ".pub")
 _HARMLESS_NAMES = re.compile(
-    r"(?:example|sample|template|dist|defaults?)[._-]?env|\.envoy.*|\.env[._-](?:example|sample|template|dist|tmpl|schema)[._-].*"
+    r"(?:example|sample|template|dist|defaults?)[._-]?env|\.envoy.*"
+    r"|.*\.env[._-](?:example|sample|template|dist|tmpl|schema)[._-].*"
 )
+_HARMLESS_IN_FOLDERS = re.compile(
+    r"(?:package(?:-lock)?|tsconfig[\w.-]*|project|plugin)\.json|(?:cargo|pyproject)\.toml|setup\.cfg"
+    r"|go\.(?:mod|sum)|makefile|dockerfile|rakefile|gemfile|build(?:\.bazel|\.gradle)?|pom\.xml"
+    r"|cmakelists\.txt|(?:kustomization|chart)\.ya?ml|\.sops\.ya?ml|\.git\w+|\.keep|\.editorconfig"
+    r"|(?:licen[cs]e|readme|changelog)[\w.-]*|.*\.(?:sh|bat|ps1|j2|erb|tpl|hbs|mustache)"
+)
+"""Files of a project whose folder is named as a store of secrets is."""
 _SOURCE = (
     "py pyi c h cc cpp cxx hpp rs go js mjs cjs jsx ts mts cts tsx java kt kts scala swift dart rb "
     "php lua cs fs vb ex exs erl hs ml mli clj cljs groovy jl nim zig pl pm r m mm vue svelte html "
@@ -73,8 +112,6 @@ _SOURCE = (
 _SOURCE_ENDINGS = tuple(f".{ending}" for ending in _SOURCE.split())
 _COPIES = re.compile(r"^\.?#|(?:~|#|\.(?:bak|old|orig|save|backup|copy|tmp|sw[a-p]))$")
 """What editors and people add to the name of a copy."""
-
-_ANY_NAME = re.compile("|".join(translate(pattern) for pattern in _NAMES))
 
 
 def secret_path(path: str) -> str:
@@ -128,8 +165,6 @@ def _own_homes(home: str) -> tuple[str, ...]:
 
 
 def _secret_name(path: str, name: str) -> str:
-    if path.endswith(_ENDS_OF_PATHS):
-        return f"secret: the name is {'/'.join(path.split('/')[-2:])}"
     copy = name
     while (shorter := _COPIES.sub("", copy)) != copy and shorter:
         copy = shorter
@@ -145,10 +180,14 @@ def _reason_of_name(path: str, name: str) -> str:
     if _STORES.fullmatch(name) and not _INNOCENT_STORES.search(path):
         return f"secret: the name is {name}"
     # A source file may have any name; what it holds decides.
-    if name.endswith(_SOURCE_ENDINGS) or not _ANY_NAME.match(name):
+    if name.endswith(_SOURCE_ENDINGS):
+        return ""
+    path = f"{path.rpartition('/')[0]}/{name}"
+    innocent = _INNOCENT_STORES.search(path) or _HARMLESS_IN_FOLDERS.fullmatch(name)
+    if not _ANY_NAME.match(name) and (innocent or not _ANY_FOLDER.match(path)):
         return ""
     return next(
-        f"secret: the name matches {pattern}"
-        for pattern in _NAMES
-        if re.match(translate(pattern), name)
+        f"secret: the name matches {pattern} ({source})"
+        for expression, pattern, source in _BY_CUSTOM
+        if expression.match(path if "/" in pattern else name)
     )

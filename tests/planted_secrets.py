@@ -34,6 +34,35 @@ SECRET_PATHS = [
     *("{work}/service-account-prod.json", "{work}/client_secret_1.json", "{work}/prod.tfvars"),
     *("{work}/terraform.tfstate", "{work}/kubeconfig", "{work}/.htpasswd", "{work}/master.key"),
     *("{work}/.secrets", "{work}/db_password.txt", "{work}/.vault_pass", "{work}/.env~"),
+    *("{work}/.dev.vars", "{work}/.dev.vars.production", "{work}/.Renviron", "{work}/env.local"),
+    *("{work}/env.production", "{work}/.env.d/postgresql", "{work}/.envs/.production/.django"),
+    *("{work}/app.env.local", "{work}/.bundle/config", "{work}/android/keystore.properties"),
+    *("{work}/android/key.properties", "{work}/.msmtprc", "{work}/.mbsyncrc", "{work}/.lftprc"),
+    *("{work}/auth.json", "{work}/rclone.conf", "{work}/vault-password", "{work}/.vault-password"),
+    *(
+        "{work}/vault_pass.txt",
+        "{work}/.vaultpass",
+        "{work}/prod.vault_pass",
+        "{work}/nuget.config",
+    ),
+    *(
+        "{work}/shop-firebase-adminsdk-a1-b2.json",
+        "{work}/secrets/db_password",
+        "{work}/NuGet.Config",
+    ),
+    *("{work}/secrets/prod/mail.txt", "{work}/.secrets/token", "{work}/local.settings.json"),
+    *(
+        "{work}/appsettings.Production.json",
+        "{work}/config/database.yml",
+        "{work}/.pg_service.conf",
+    ),
+    *("{work}/.sentryclirc", "{work}/wg0.conf", "{work}/build.pkrvars.hcl", "{work}/.fetchmailrc"),
+    *(
+        "{work}/.dev.vars~",
+        "{work}/rclone.conf.bak",
+        "{work}/..Renviron.swp",
+        "/home/ann/.dbt/a.yml",
+    ),
     *("{work}/.#secrets.yml", "{work}/home/.ssh/config", "{work}/x/../.env", "{work}/.env.swp"),
 ]
 
@@ -61,6 +90,13 @@ certs/README.md certs/generate.sh scripts/rotate_keys.sh src/auth/token.ts src/a
 src/auth/login.jsx .github/workflows/secrets.yml.md .gitignore .gitattributes .editorconfig
 .eslintrc.json .prettierrc .vscode/settings.json .devcontainer/devcontainer.json
 .circleci/config.yml .gitlab-ci.yml Makefile home/index.html users/admin.py src/users/root.ts
+auth.js auth.ts oauth.json .dev.vars.example env.example env.yaml src/env/local.ts
+rclone.conf.example secrets/.gitkeep secrets/Makefile secrets/fetch.sh secrets/kustomization.yaml
+secrets/package.json packages/secrets/src/index.ts charts/app/templates/secrets/mail.yaml
+secrets/db_password.example Renviron.R keystore.py nuget.exe.config vault-password.py vault.yml
+vault_password_client.py admin_sdk.json appsettings.json appsettings.Development.json
+database.yml.example database.yaml.md key.properties.template gradle.properties local.properties .yarnrc.yml .condarc
+.env.example.md prod.env.example .virtualenvs/a.cfg .envs.md bundle/config .bundle/plugin/index
 root/layout.tsx home/user/view.vue users/me/config.rb
 """
 
