@@ -95,7 +95,8 @@ rclone.conf.example secrets/.gitkeep secrets/Makefile secrets/fetch.sh secrets/k
 secrets/package.json packages/secrets/src/index.ts charts/app/templates/secrets/mail.yaml
 secrets/db_password.example Renviron.R keystore.py nuget.exe.config vault-password.py vault.yml
 vault_password_client.py admin_sdk.json appsettings.json appsettings.Development.json
-database.yml.example database.yaml.md key.properties.template gradle.properties local.properties .yarnrc.yml .condarc
+database.yml.example database.yaml.md key.properties.template
+gradle.properties local.properties .yarnrc.yml .condarc
 .env.example.md prod.env.example .virtualenvs/a.cfg .envs.md bundle/config .bundle/plugin/index
 root/layout.tsx home/user/view.vue users/me/config.rb
 """
