@@ -13,6 +13,7 @@ from accel.draft_tree import SOURCE_NAMES, Source, TokenArray
 from accel.drafting.base import Drafter, DraftRequest, LookingDrafter
 from accel.errors import InvalidRequest, PromptTooLong
 from accel.verification.confidence import Confidence
+from accel.verification.grammar import Grammar
 from accel.verification.logprobs import Logprob
 from accel.verification.sampling import Sampling
 from accel.verification.verify_tree import Relaxed
@@ -48,6 +49,8 @@ class GenerationRequest:
     relaxed: Relaxed | None = None
     """Which tokens of a draft model are accepted beside the likeliest. Lossy, for greedy decoding
     only; none by default. ``verification.entropy`` has EfficientEdit's rule."""
+    grammar: Grammar | None = None
+    """What the text has to be; any text by default."""
     logprobs: int | None = None
     """Say how likely each token was, and so many of the likeliest instead of it; None: do not."""
     confidences: bool = False

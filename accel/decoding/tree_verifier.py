@@ -44,7 +44,7 @@ class TreeVerifier:
         self._runner, self._tokenizer, self._costs = runner, tokenizer, costs
         self._request = request
         self._output, self._statistics = output, statistics
-        self._takes_likeliest = request.sampling.plain_greedy
+        self._takes_likeliest = request.sampling.plain_greedy and request.grammar is None
         self._looking = request.looking
         self.forward_s, self.all_rows = 0.0, 0
         """What the last forward took, and its rows, others' among them."""
@@ -139,5 +139,7 @@ class TreeVerifier:
             masked = np.full_like(logits, -np.inf)
             masked[allowed] = logits[allowed]
             logits = masked
+        if self._request.grammar is not None:
+            logits = self._request.grammar.masked(logits, output.tokens, above)
         scores = self._processor.scores(logits, output.tokens, above)
         return choose(scores, sampling, len(output.tokens) + len(above))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from accel.draft_tree import TokenArray
@@ -43,24 +44,34 @@ def rendered_question(tokenizer: Tokenizer, question: str) -> Pieces:
 
 def conversation_tokens(
     tokenizer: Tokenizer,
-    messages: Sequence[tuple[str, str]],
+    messages: Sequence[tuple[str, str] | Mapping[str, object]],
     variables: Mapping[str, object] | None = None,
+    tools: Sequence[object] = (),
+    *,
+    thinks: bool = True,
 ) -> TokenArray:
-    """Messages by role and text, and the beginning of the assistant's answer. int32 [n].
-    ``variables``: what the template may use besides the names of tokens, as ``enable_thinking``.
-    Nothing in a message acts as a control token. Raises UnsupportedPrompt without a template, or
-    for roles that it does not take."""
+    """Return the tokens of ``messages``, see ``template.render``, and of the beginning of the
+    assistant's answer. int32 [n]. ``variables``: what the template may use besides the names of
+    tokens, as ``enable_thinking``; ``tools``: functions that the model may call; ``thinks``: the
+    model may think before it answers. Nothing in a message acts as a control token. Raises
+    UnsupportedPrompt without a template, or for roles that it does not take."""
     if tokenizer.chat_template is None:
         raise UnsupportedPrompt("the model has no chat template; use an instruct model for chats")
-    values = {**tokenizer.template_variables, **(variables or {})}
+    off = {} if thinks else switched_off(tokenizer.chat_template)
+    values = {**tokenizer.template_variables, **off, **(variables or {})}
     try:
-        pieces = render(tokenizer.chat_template, messages, values)
+        pieces = render(tokenizer.chat_template, messages, values, tools)
     except TemplateFailed as error:
         raise UnsupportedPrompt(
             f"the model's chat template does not take this conversation ({error}); let user and "
             "assistant take turns"
         ) from error
-    return _encoded(tokenizer, pieces)
+    return _encoded(tokenizer, pieces if thinks else (*pieces, (answer_opening(pieces), False)))
+
+
+def takes_tools(template: str | None) -> bool:
+    """Return if a chat template says of functions that the model may call."""
+    return template is not None and re.search(r"\btools\b", template) is not None
 
 
 def _encoded(tokenizer: Tokenizer, pieces: Pieces) -> TokenArray:

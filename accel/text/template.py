@@ -31,17 +31,32 @@ class TemplateFailed(Exception):
 
 
 def render(
-    template: str, messages: Sequence[tuple[str, str]], variables: Mapping[str, object]
+    template: str,
+    messages: Sequence[tuple[str, str] | Mapping[str, object]],
+    variables: Mapping[str, object],
+    tools: Sequence[object] = (),
 ) -> Pieces:
-    """Messages by role and content in a template, and the beginning of the answer.
+    """Return ``messages`` in ``template``, and the beginning of the answer. A message is its role
+    and content, or an object with these and what templates know besides, ``tool_calls`` for
+    example.
 
-    ``variables``: what the template may use besides. The template sees the messages as they are,
-    and may trim, split and count them, but not leave one out. Raises TemplateFailed.
+    ``variables``: what the template may use besides; ``tools``: functions that the model may call.
+    The template sees the messages as they are, and may trim, split and count them, but not leave
+    one out. Raises TemplateFailed.
     """
     if len(template) > MOST_TEMPLATE:
         raise TemplateFailed("it is too long")
+    listed = [
+        {"role": each[0], "content": each[1]} if isinstance(each, tuple) else dict(each)
+        for each in messages
+    ]
     request = json.dumps(
-        {"template": template, "messages": list(messages), "variables": dict(variables)}
+        {
+            "template": template,
+            "messages": listed,
+            "variables": dict(variables),
+            "tools": list(tools),
+        }
     )
     # What tells the time is rendered anew.
     return _answer(request) if "strftime_now" in template else _cached_answer(request)

@@ -22,30 +22,40 @@ MOST_TEXT = 1 << 18
 _KNOWN_ROLES = ("system", "developer", "user", "assistant", "tool", "function", "ipython")
 
 
-def _message(number: int, role: str, content: str) -> dict[str, str]:
+def _marked(value: Any, number: int) -> Any:
+    """Return ``value`` with all its texts marked as those of the message ``number``."""
+    if isinstance(value, str):
+        return of_message(value, number)
+    if isinstance(value, list):
+        return [_marked(each, number) for each in value]
+    if isinstance(value, dict):
+        return {of_message(name, number): _marked(each, number) for name, each in value.items()}
+    return value
+
+
+def _message(number: int, message: dict[str, Any]) -> dict[str, Any]:
     # Templates make control tokens of roles.
-    return {
-        "role": role if role in _KNOWN_ROLES else of_message(role, number),
-        "content": of_message(content, number),
-    }
+    known = {"role": message["role"]} if message["role"] in _KNOWN_ROLES else {}
+    return {name: _marked(value, number) for name, value in message.items()} | known
 
 
-def _leaves_out(messages: list[tuple[str, str]], text: str) -> bool:
-    """Whether nothing of a message is in what was rendered, but for thinking of long ago."""
+def _leaves_out(messages: list[dict[str, Any]], text: str) -> bool:
+    """Return if nothing of a message is in ``text``, but for thinking of long ago."""
     return any(
-        content.rpartition("</think>")[2].strip() and not is_shown(number, text)
-        for number, (_, content) in enumerate(messages)
+        message["content"].rpartition("</think>")[2].strip() and not is_shown(number, text)
+        for number, message in enumerate(messages)
     )
 
 
 def _render(environment: TemplateEnvironment, request: dict[str, Any]) -> dict[str, Any]:
-    messages = [_message(number, *each) for number, each in enumerate(request["messages"])]
-    most = MOST_TEXT + sum(len(content) for _, content in request["messages"])
+    messages = [_message(number, each) for number, each in enumerate(request["messages"])]
+    tools = _marked(request["tools"], len(messages)) or None
+    most = MOST_TEXT + len(json.dumps([request["messages"], request["tools"]]))
     try:
         text = environment.from_string(request["template"]).render(
             messages=messages,
             add_generation_prompt=True,
-            tools=None,
+            tools=tools,
             documents=None,
             **request["variables"],
         )

@@ -88,6 +88,8 @@ class LoadedModel:
 
     def status(self, path: str) -> EngineStatus:
         """What is known of the model at ``path``."""
+        from accel.text.chat import takes_tools
+
         engine = self.engine
         return EngineStatus(
             state="ready",
@@ -97,6 +99,8 @@ class LoadedModel:
             tokenizer=engine.tokenizer.sha256,
             fills=engine.fills,
             max_tokens=engine.max_positions,
+            chats=engine.tokenizer.chat_template is not None,
+            takes_tools=takes_tools(engine.tokenizer.chat_template),
             notice=_notice(engine),
             **_next_edits(engine, path),
             compiling="" if self.edits_behind.is_over else "what drafts edits",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -62,6 +64,11 @@ def generation_task(
     request.max_tokens = min(job.max_tokens, left)
     request.stop_tokens |= frozenset(job.stop_tokens)
     request.stop_rule = _end(job)
+    if job.schema:
+        from accel.verification.grammar import Grammar
+
+        ends = engine.end_tokens | request.stop_tokens
+        request.grammar = Grammar(engine.tokenizer, ends, job.schema)
     request.logprobs, request.confidences = job.logprobs, job.likely
     if job.rewrites is not None and request.draft_request is not None:
         request.draft_request.rewrites = tuple((old, new) for old, new in job.rewrites)
@@ -101,7 +108,11 @@ def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) ->
     else:
         if job.messages is not None:
             tokens = conversation_tokens(
-                tokenizer, [(role, replace_surrogates(text)) for role, text in job.messages]
+                tokenizer,
+                _whole_characters(_as_objects(job.messages)),
+                job.template_values,
+                _whole_characters(job.tools),
+                thinks=job.thinks,
             )
         elif job.pieces is not None:
             pieces = [(replace_surrogates(text), is_users) for text, is_users in job.pieces]
@@ -124,6 +135,30 @@ def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) ->
     return prompt
 
 
+def _as_objects(messages: Sequence[Any]) -> list[dict[str, Any]]:
+    return [
+        each if isinstance(each, dict) else {"role": each[0], "content": each[1]}
+        for each in messages
+    ]
+
+
+def _texts_of(job: GenerateJob) -> list[str]:
+    """Return the texts of the messages of ``job``, and what it says of tools."""
+    further = [json.dumps(job.tools)] if job.tools else []
+    return [str(each["content"]) for each in _as_objects(job.messages or ())] + further
+
+
+def _whole_characters(value: Any) -> Any:
+    """Return JSON without lone surrogates in its texts."""
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, list):
+        return [_whole_characters(each) for each in value]
+    if isinstance(value, dict):
+        return {replace_surrogates(name): _whole_characters(each) for name, each in value.items()}
+    return value
+
+
 def _check_length(engine: Engine, job: GenerateJob) -> None:
     """Raise PromptTooLong for a prompt that is far too long, before it is cut into tokens."""
     from accel.errors import PromptTooLong
@@ -131,7 +166,7 @@ def _check_length(engine: Engine, job: GenerateJob) -> None:
 
     most, least = engine.max_positions, len(job.tokens or ())
     if job.suffix is None and least <= most:
-        texts = [text for _, text in job.messages or ()] + [text for text, _ in job.pieces or ()]
+        texts = _texts_of(job) + [text for text, _ in job.pieces or ()]
         texts = [replace_surrogates(text) for text in (job.text or "", *texts)]
         least = tokens_beyond(engine.tokenizer, texts, most)
     if least > most:
@@ -144,7 +179,7 @@ def _check_length(engine: Engine, job: GenerateJob) -> None:
 def characters_of(job: GenerateJob) -> int:
     """How much text has to be cut into tokens for a job, about."""
     texts = [job.text or "", job.suffix or "", job.prediction]
-    texts += [text for _, text in job.messages or ()] + [text for text, _ in job.pieces or ()]
+    texts += _texts_of(job) + [text for text, _ in job.pieces or ()]
     texts += [one.text for one in job.snippets]
     return sum(map(len, texts)) + 4 * len(job.tokens or ()) + 64 * len(job.logit_bias)
 

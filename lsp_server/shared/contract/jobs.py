@@ -138,8 +138,17 @@ class GenerateJob(_WritingJob):
     """Of the file that ``text`` is of."""
     text: str | None = None
     tokens: list[int] | None = None
-    messages: list[tuple[str, str]] | None = None
-    """Roles and texts."""
+    messages: list[tuple[str, str]] | list[dict[str, Any]] | None = None
+    """Roles and texts, or objects as chat templates read them: ``role``, ``content``,
+    ``tool_calls`` …"""
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    """With ``messages``: functions that the model may call, as OpenAI describes them."""
+    template_values: dict[str, Any] = field(default_factory=dict)
+    """With ``messages``: further variables of the chat template."""
+    thinks: bool = True
+    """With ``messages``: the model may think before it answers."""
+    schema: str = ""
+    """JSON schema that the text has to fit; empty: none."""
     pieces: list[tuple[str, bool]] | None = None
     """Texts one after another, each with whether it is of the user: in the others the names of
     control tokens stand for them."""

@@ -36,6 +36,10 @@ class EngineStatus:
     """Whether it reads the text after the cursor."""
     max_tokens: int = _of_model(0)
     """Tokens that it reads and writes at most; 0 until that is known."""
+    chats: bool = _of_model(True)
+    """It has a chat template."""
+    takes_tools: bool = _of_model(False)
+    """Its chat template says of functions that it may call."""
     prompt_seconds: tuple[float, ...] = _of_model(())
     """See ``PromptLength``."""
     notice: str = ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lsp_server.shared.contract.jobs import JobResult, Span
+from lsp_server.shared.contract.jobs import GenerateJob, JobResult, Span
+from lsp_server.team.http_server.tool_calls import BEGIN, ToolCall, calls_in
 
 
 @dataclass(slots=True)
@@ -14,16 +15,21 @@ class AnswerPiece:
 
     text: str = ""
     tokens: list[Span] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    """Functions that are to be called, once the answer has ended."""
+
+    def __bool__(self) -> bool:
+        return bool(self.text or self.tokens or self.calls)
 
 
 class AnswerText:
     """Takes spans as they are generated and gives them on when they are certain."""
 
-    def __init__(self, stops: Sequence[str], whole_lines: bool = False) -> None:
-        """``stops``: texts before which the answer ends; ``whole_lines``: it may end before any
-        line end."""
-        self._stops = stops
-        self._whole_lines = whole_lines
+    def __init__(self, job: GenerateJob) -> None:
+        self._tools = job.tools
+        # The text of a call is not told, so it ends the text that is certain as a stop text does.
+        self._stops = [*job.stop, *([BEGIN] if job.tools else [])]
+        self._whole_lines = job.max_seconds > 0 or job.min_indent > 0
         self._text = ""
         self._sent = 0
         self._waiting: list[tuple[int, Span]] = []
@@ -39,10 +45,12 @@ class AnswerText:
 
     def end(self, result: JobResult) -> AnswerPiece:
         """What is left to be told of the whole answer."""
-        self._text = result.text
+        self._text, calls = calls_in(result.text, self._tools) if self._tools else (result.text, [])
         if result.stopped_by != "stop":
             self._waiting = [(min(end, len(self._text)), span) for end, span in self._waiting]
-        return self._tell(len(self._text))
+        piece = self._tell(len(self._text))
+        piece.calls = calls
+        return piece
 
     def _tell(self, end: int) -> AnswerPiece:
         end = max(end, self._sent)
@@ -62,7 +70,8 @@ class AnswerText:
             found = text.find(stop, max(self._sent - len(stop), 0))
             certain = len(text) - _overlap(text, stop) if found < 0 else found
             most = min(most, certain)
-        return most
+        # Blanks before a call go with it.
+        return len(text[:most].rstrip()) if self._tools else most
 
 
 def _overlap(text: str, stop: str) -> int:

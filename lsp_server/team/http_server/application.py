@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -31,7 +32,9 @@ from lsp_server.team.http_server.keys import Keys
 from lsp_server.team.http_server.limits import RequestLimits, UsageByKey
 from lsp_server.team.http_server.metrics import Metered, Metrics
 from lsp_server.team.http_server.model_names import model_routes
+from lsp_server.team.http_server.ollama import ollama_routes
 from lsp_server.team.http_server.openai_completions import completion_routes
+from lsp_server.team.http_server.responses import responses_routes
 from lsp_server.team.http_server.served_engine import until_loaded
 
 
@@ -70,37 +73,42 @@ def app(
                 await repositories.close()
             await engine.close()
 
-    inner = Starlette(
-        routes=[
-            Route(HEALTH, health, methods=["GET"]),
-            *EditorRoutes(engine, limits, repositories).routes,
-            *completion_routes(engine, limits),
-            *chat_routes(engine, limits),
-            *apply_routes(engine, limits),
-            *infill_routes(engine, limits),
-            *model_routes(engine),
-            *more_routes,
-        ],
-        exception_handlers={
-            RequestRefused: _error_response,
-            HTTPException: _error_response,
-            ClientDisconnect: _error_response,
-            ClientLeft: _error_response,
-            Exception: _error_response,
-        },
-        lifespan=lifespan,
-    )
+    routes = [
+        Route(HEALTH, health, methods=["GET"]),
+        *EditorRoutes(engine, limits, repositories).routes,
+        *completion_routes(engine, limits),
+        *chat_routes(engine, limits),
+        *responses_routes(engine, limits),
+        *apply_routes(engine, limits),
+        *infill_routes(engine, limits),
+        *model_routes(engine),
+        *ollama_routes(engine, limits),
+        *more_routes,
+    ]
+    answered = (RequestRefused, HTTPException, ClientDisconnect, ClientLeft, Exception)
+    respond = partial(_error_response, ", ".join(_named(routes)))
+    handlers: dict[Any, Any] = dict.fromkeys(answered, respond)
+    inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
     guarded = Guard(inner, keys, UsageByKey(limits), host_names)
     return guarded if metrics is None else Metered(guarded, metrics)
 
 
-def _error_response(_request: Request, error: Exception) -> Response:
-    if isinstance(error, HTTPException):
-        if error.status_code == 405:
-            return RequestRefused(405, "this path has another method", "wrong_method").response
-        return not_found("there is nothing at this path").response
-    if isinstance(error, ClientDisconnect):
-        return RequestRefused(400, "the request broke off", "broken_off").response
+def _named(routes: Sequence[BaseRoute]) -> Iterator[str]:
+    """Yield the routes for clients of other APIs, as a person reads them."""
+    for route in routes:
+        if isinstance(route, Route) and not route.path.startswith("/redraft/"):
+            yield f"{'POST' if 'POST' in (route.methods or ()) else 'GET'} {route.path}"
+
+
+def _error_response(routes: str, request: Request, error: Exception) -> Response:
     if isinstance(error, ClientLeft):
         return NoAnswer()
-    return refusal_of(error).response
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        refused = RequestRefused(405, "this path has another method", "wrong_method")
+    elif isinstance(error, HTTPException):
+        refused = not_found(f"there is nothing at this path; there is {routes}")
+    elif isinstance(error, ClientDisconnect):
+        refused = RequestRefused(400, "the request broke off", "broken_off")
+    else:
+        refused = refusal_of(error)
+    return refused.response_at(request.scope["path"])

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -26,7 +27,7 @@ from lsp_server.tasks.apply.merge import AmbiguousSnippet
 from lsp_server.tasks.apply.updates import apply_text
 from lsp_server.team.http_server.bodies import read_json
 from lsp_server.team.http_server.errors import RequestRefused, invalid
-from lsp_server.team.http_server.fields import Fields
+from lsp_server.team.http_server.fields import Flag, read_fields
 from lsp_server.team.http_server.generation import data, owned
 from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.metrics import note_result
@@ -63,6 +64,39 @@ class Applied:
     results: tuple[JobResult, ...] = ()
 
 
+class ApplyFields(msgspec.Struct, forbid_unknown_fields=True):
+    initial_code: str | None = None
+    initialCode: str | None = None
+    edit_snippet: str | None = None
+    editSnippet: str | None = None
+    instruction: str | None = None
+    instructions: str | None = None
+    language: str = ""
+    stream: Flag = False
+    model: bool | str = True
+    """Its name, or false if none is to be asked."""
+
+    @property
+    def asked(self) -> ApplyRequest:
+        """What is asked for. Raises RequestRefused."""
+        return ApplyRequest(
+            self._spelt("initial_code", "initialCode"),
+            self._spelt("edit_snippet", "editSnippet"),
+            self._spelt("instruction", "instructions", ""),
+            self.language or None,
+            self.model is not False,
+        )
+
+    def _spelt(self, name: str, other: str, default: str | None = None) -> str:
+        """Return a text by one of two names. Raises RequestRefused for two values, or none."""
+        texts = {text for text in (getattr(self, name), getattr(self, other)) if text is not None}
+        if len(texts) > 1:
+            raise invalid(f"{name} and {other} differ; send one of them")
+        if not texts and default is None:
+            raise invalid(f"{name} is missing")
+        return texts.pop() if texts else default or ""
+
+
 class SnippetRefused(RequestRefused):
     """A snippet fits several places of its file, or none: 422 with the places."""
 
@@ -78,9 +112,8 @@ class SnippetRefused(RequestRefused):
 
 def apply_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
     async def apply(request: Request) -> Response:
-        fields = Fields(await read_json(request, limits.body_bytes))
-        asked, stream = _asked(fields), fields.flag("stream")
-        fields.end()
+        fields = read_fields(ApplyFields, await read_json(request, limits.body_bytes))
+        asked, stream = fields.asked, bool(fields.stream)
         applied = await apply_for(engine, asked, request)
         answer = {
             "merged_code": applied.text,
@@ -95,9 +128,10 @@ def apply_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRou
     return [Route(path, apply, methods=["POST"]) for path in ("/v1/apply", "/v1/code/apply")]
 
 
-def message_of(messages: Sequence[tuple[str, str]]) -> ApplyRequest | None:
-    """What a chat asks for that is nothing but a file and a snippet; None for any other chat."""
-    asked = [text for role, text in messages if role != "system"]
+def message_of(messages: Sequence[Any]) -> ApplyRequest | None:
+    """Return what a chat asks for that is nothing but a file and a snippet; None for any other
+    chat."""
+    asked = [each["content"] for each in messages if each["role"] != "system"]
     found = _MESSAGE.fullmatch(asked[0]) if len(asked) == 1 else None
     if found is None or len(_BORDER.findall(asked[0])) != 1:
         return None
@@ -130,26 +164,3 @@ async def apply_for(engine: EngineInterface, asked: ApplyRequest, request: Reque
             raise SnippetRefused(error) from None
         return Applied(text, "model", (result,))
     return Applied(merge.text, merge.how)
-
-
-def _asked(fields: Fields) -> ApplyRequest:
-    instruction = _spelt(fields, "instruction", "instructions", "")
-    model = fields.take("model", True)
-    if not isinstance(model, bool | str):
-        raise invalid("model is a name, or false where none is to be asked")
-    return ApplyRequest(
-        _spelt(fields, "initial_code", "initialCode"),
-        _spelt(fields, "edit_snippet", "editSnippet"),
-        instruction,
-        fields.text("language", "") or None,
-        model is not False,
-    )
-
-
-def _spelt(fields: Fields, name: str, other: str, default: str | None = None) -> str:
-    """A text by one of two names. Raises RequestRefused where it has two values, or none."""
-    if fields.has(name) and fields.has(other) and fields.take(name) != fields.take(other):
-        raise invalid(f"{name} and {other} differ; send one of them")
-    used = other if fields.has(other) and not fields.has(name) else name
-    fields.take(other)
-    return fields.text(used) if default is None else fields.text(used, default)

@@ -2,36 +2,128 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.routing import BaseRoute
 
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import GenerateJob, JobResult, Span, unchanged
+from lsp_server.team.http_server.answer_text import AnswerPiece
 from lsp_server.team.http_server.apply import apply_for, message_of
 from lsp_server.team.http_server.errors import invalid
-from lsp_server.team.http_server.fields import Fields
-from lsp_server.team.http_server.generation_fields import (
-    generate_job,
-    text_content,
-    wanted_logprobs,
-)
+from lsp_server.team.http_server.generation_fields import Content, GenerationFields, text_of
 from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.logprobs import chat_logprobs
 from lsp_server.team.http_server.openai_events import OpenAiEvents, openai_route
+from lsp_server.team.http_server.tool_calls import spelt
 
 DEFAULT_TOKENS = 4096
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
-MOST_MESSAGES = 256
+MOST_MESSAGES = 4096
+NO_TOOLS = {"x-redraft-tools": "left out: the model's chat template has no tools"}
+
+
+class Function(msgspec.Struct):
+    name: str
+    arguments: str | dict[str, Any] | None = None
+
+
+class MessageCall(msgspec.Struct):
+    function: Function
+    id: str | None = None
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """The call as chat templates read it: with arguments as an object, where they are one."""
+        arguments: Any = self.function.arguments or {}
+        if isinstance(arguments, str):
+            with suppress(ValueError):
+                arguments = json.loads(arguments)
+        function = {"name": self.function.name, "arguments": arguments}
+        return {"id": self.id or "", "type": "function", "function": function}
+
+
+class Message(msgspec.Struct):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Content | None = None
+    tool_calls: list[MessageCall] | None = None
+    tool_call_id: str | None = None
+    name: str | None = None
+    reasoning_content: str | None = None
+    function_call: Any = None
+    prefix: Any = None
+    audio: Any = None
+
+    def as_json(self, takes_tools: bool) -> dict[str, Any]:
+        """Return the message as chat templates read it; one of or about a tool in words, unless the
+        model ``takes_tools``. Raises RequestRefused."""
+        for name in ("function_call", "prefix", "audio"):
+            if getattr(self, name):
+                raise invalid(f"messages.{name} is not supported; leave it out")
+        text = text_of(self.content, "messages.content")
+        calls = [call.as_json for call in self.tool_calls or ()]
+        if not takes_tools:
+            text = "\n".join(filter(None, [text, *map(spelt, calls)]))
+            if self.role != "tool":
+                return {"role": ROLES[self.role], "content": text}
+            return {"role": "user", "content": f"The answer of the tool {self.name or ''}:\n{text}"}
+        more = {"tool_calls": calls or None, "tool_call_id": self.tool_call_id}
+        more |= {"name": self.name, "reasoning_content": self.reasoning_content}
+        message = {"role": ROLES.get(self.role, "tool"), "content": text}
+        return message | {name: value for name, value in more.items() if value is not None}
+
+
+class ChatFields(GenerationFields, kw_only=True):
+    messages: Annotated[list[Message], Meta(min_length=1, max_length=MOST_MESSAGES)]
+    tools: list[dict[str, Any]] = []
+    tool_choice: Any = "auto"
+    chat_template_kwargs: dict[str, Any] = {}
+    reasoning_effort: str = ""
+    enable_thinking: bool | None = None
+    think: bool | str | None = None
+
+    def chat_job(self, engine: EngineInterface) -> GenerateJob:
+        """Return the job of the request. Raises RequestRefused."""
+        if self.tool_choice not in ("none", "auto"):
+            raise invalid('tool_choice is not supported but for "auto" and "none"; leave it out')
+        takes_tools = engine.status.takes_tools
+        thinks = [
+            self.enable_thinking,
+            self.think,
+            self.chat_template_kwargs.get("enable_thinking"),
+        ]
+        # In a chat 0 and 1 are truth values, as numbers of likeliest tokens go by another name.
+        likeliest = self.likeliest or (0 if self.logprobs is True else None)
+        values = {"reasoning_effort": self.reasoning_effort} if self.reasoning_effort else {}
+        return replace(
+            self.job(DEFAULT_TOKENS),
+            messages=[message.as_json(takes_tools) for message in self.messages],
+            tools=self.tools if takes_tools and self.tool_choice == "auto" else [],
+            template_values={**values, **self.chat_template_kwargs},
+            thinks=False not in thinks and self.reasoning_effort != "none",
+            logprobs=likeliest,
+        )
+
+    def headers(self, job: GenerateJob) -> dict[str, str]:
+        return NO_TOOLS if self.tools and self.tool_choice == "auto" and not job.tools else {}
 
 
 def chat_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
-    """The second path is that of clients whose base is ``/v1/apply``, as Relace has it."""
+    """Return the routes of chats. The second path is for clients whose base is ``/v1/apply``, as
+    Relace has it."""
+
+    def jobs(fields: ChatFields) -> list[GenerateJob]:
+        return [fields.chat_job(engine)]
+
     return [
-        openai_route(path, engine, limits, _jobs, ChatEvents, _applied)
+        openai_route(path, engine, limits, ChatFields, jobs, ChatEvents, _applied)
         for path in ("/v1/chat/completions", "/v1/apply/chat/completions")
     ]
 
@@ -39,7 +131,7 @@ def chat_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRout
 async def _applied(
     engine: EngineInterface, jobs: list[GenerateJob], request: Request
 ) -> JobResult | None:
-    """The answer to a chat that is nothing but a file and a snippet; None for any other."""
+    """Return the answer to a chat that is nothing but a file and a snippet; None for any other."""
     asked = message_of(jobs[0].messages or []) if len(jobs) == 1 else None
     if asked is None:
         return None
@@ -59,37 +151,26 @@ class ChatEvents(OpenAiEvents):
         super().__init__(model, jobs, choices, cost)
         self._with_role: set[int] = set()
 
-    def shown_piece(self, index: int, text: str) -> dict[str, Any]:
-        """The first one of a choice says whose message it is."""
-        role = {} if index in self._with_role else {"role": "assistant"}
+    def shown_piece(self, index: int, piece: AnswerPiece) -> dict[str, Any]:
+        """Return the delta of ``piece``; the first of a choice says whose message it is."""
+        delta: dict[str, Any] = {} if index in self._with_role else {"role": "assistant"}
         self._with_role.add(index)
-        return {"delta": {**role, "content": text}}
+        if piece.text or not piece.calls:
+            delta["content"] = piece.text
+        if piece.calls:
+            numbered = enumerate(piece.calls)
+            delta["tool_calls"] = [{"index": number, **call.as_json} for number, call in numbered]
+        return {"delta": delta}
 
     def shown_end(self) -> dict[str, Any]:
         return {"delta": {}}
 
-    def shown_whole(self, text: str) -> dict[str, Any]:
-        return {"message": {"role": "assistant", "content": text, "refusal": None}}
+    def shown_whole(self, piece: AnswerPiece) -> dict[str, Any]:
+        text = piece.text if piece.text or not piece.calls else None
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+        if piece.calls:
+            message["tool_calls"] = [call.as_json for call in piece.calls]
+        return {"message": message}
 
     def logprobs(self, index: int, tokens: list[Span]) -> dict[str, Any]:
         return chat_logprobs(tokens)
-
-
-def _jobs(fields: Fields) -> list[GenerateJob]:
-    job = generate_job(fields, DEFAULT_TOKENS)
-    messages = fields.objects("messages", MOST_MESSAGES)
-    if not messages:
-        raise invalid("messages must have an entry")
-    # In a chat 0 and 1 are truth values, as it is asked for by one.
-    logprobs = wanted_logprobs(fields) or (0 if fields.take("logprobs") is True else None)
-    return [replace(job, messages=[_message(one) for one in messages], logprobs=logprobs)]
-
-
-def _message(fields: Fields) -> tuple[str, str]:
-    role = ROLES.get(fields.text("role"))
-    if role is None:
-        raise invalid(f"a role must be one of {', '.join(ROLES)}")
-    for name in ("tool_calls", "function_call", "prefix", "audio"):
-        if fields.take(name):
-            raise invalid(f"messages.{name} is not supported; leave it out")
-    return role, text_content(fields.take("content"), "messages.content")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
 
 from lsp_server.shared.contract.codec import Unreadable, read
 from lsp_server.shared.contract.jobs import (
@@ -15,7 +18,6 @@ from lsp_server.shared.contract.jobs import (
     EditJob,
 )
 from lsp_server.team.http_server.errors import RequestRefused, invalid
-from lsp_server.team.http_server.fields import Fields
 
 MOST_ACCEPTED_CHARACTERS = 1 << 16
 """Of a suggestion that was taken, and of what came before it: it is encoded between forwards."""
@@ -23,21 +25,32 @@ PRIORITIES = COMPLETION, EDIT, PREFETCH, PREFILL
 Job = TypeVar("Job", CompletionJob, EditJob, CompletionJob | EditJob, AcceptedText)
 
 
-def editor_job(kind: type[CompletionJob | EditJob], fields: Fields) -> CompletionJob | EditJob:
-    """A job. Raises RequestRefused."""
-    return _read(kind, fields, "job")
+class EditorFields(msgspec.Struct, forbid_unknown_fields=True):
+    """Of all routes. Jobs are read by the codec that wrote them."""
+
+    protocol: int = 0
+    job: Any = None
+    taken: Any = None
+    operation: Literal["complete", "edit"] | None = None
+    urgency: Annotated[int, Meta(ge=PRIORITIES[0], le=PRIORITIES[-1])] | None = None
 
 
-def accepted_text(fields: Fields) -> AcceptedText:
-    """A suggestion that a user took. Raises RequestRefused."""
-    taken = _read(AcceptedText, fields, "taken")
+def editor_job(
+    kind: type[CompletionJob | EditJob], fields: EditorFields
+) -> CompletionJob | EditJob:
+    """Return the job in ``fields``. Raises RequestRefused."""
+    return _read(kind, fields.job, "job")
+
+
+def accepted_text(fields: EditorFields) -> AcceptedText:
+    """Return a suggestion that a user took. Raises RequestRefused."""
+    taken = _read(AcceptedText, fields.taken, "taken")
     if len(taken.before) + len(taken.text) > MOST_ACCEPTED_CHARACTERS:
         raise invalid(f"before and text may have at most {MOST_ACCEPTED_CHARACTERS} characters")
     return taken
 
 
-def _read(kind: type[Job], fields: Fields, name: str) -> Job:
-    values = fields.take(name)
+def _read(kind: type[Job], values: Any, name: str) -> Job:
     if isinstance(values, dict):
         if "owner" in values:
             raise invalid(f"{name}.owner: the key says whose it is")

@@ -21,9 +21,9 @@ from lsp_server.shared.contract.jobs import (
 )
 from lsp_server.shared.contract.server_routes import PROTOCOL
 from lsp_server.team.http_server.bodies import read_json
-from lsp_server.team.http_server.editor_jobs import PRIORITIES, accepted_text, editor_job
+from lsp_server.team.http_server.editor_jobs import EditorFields, accepted_text, editor_job
 from lsp_server.team.http_server.errors import invalid, not_found
-from lsp_server.team.http_server.fields import Fields
+from lsp_server.team.http_server.fields import read_fields
 from lsp_server.team.http_server.generation_fields import fair_priority
 from lsp_server.team.http_server.limits import PATIENCE_S, RequestLimits
 from lsp_server.team.http_server.model_names import model_name
@@ -83,12 +83,11 @@ class EditorRoutes:
     async def prefill(self, request: Request) -> Response:
         """Compute the prompt of what may be asked next."""
         fields = await self._body(request)
-        operation, priority = fields.text("operation"), _priority(fields, PREFILL)
-        if operation not in ("complete", "edit"):
+        operation, priority = fields.operation, _priority(fields, PREFILL)
+        if operation is None:
             raise invalid("operation must be complete or edit")
         kind = CompletionJob if operation == "complete" else EditJob
         job = self._owned(editor_job(kind, fields), request)
-        fields.end()
         job = replace(job, connection=request.scope["connection"])
         await answered([self._engine.prefill(job, job.owner, priority)], request.receive)
         return JSONResponse({})
@@ -97,7 +96,6 @@ class EditorRoutes:
         """A user took a suggestion: later drafts of the same key may come from it."""
         fields = await self._body(request)
         taken = self._owned(accepted_text(fields), request)
-        fields.end()
         self._engine.tell(taken)
         return JSONResponse({})
 
@@ -105,15 +103,14 @@ class EditorRoutes:
         fields = await self._body(request)
         wanted_priority = _priority(fields, COMPLETION)
         job = self._owned(editor_job(kind, fields), request)
-        fields.end()
         priority = fair_priority(wanted_priority, job.max_tokens)
         job = replace(job, patience_s=PATIENCE_S, connection=request.scope["connection"])
         begin = partial(self._engine.ask, job, job.owner, priority=priority)
         return StreamedCalls([begin], Events())
 
-    async def _body(self, request: Request) -> Fields:
-        fields = Fields(await read_json(request, self._limits.body_bytes))
-        if fields.whole("protocol", 0, 0, 1 << 30) != PROTOCOL:
+    async def _body(self, request: Request) -> EditorFields:
+        fields = read_fields(EditorFields, await read_json(request, self._limits.body_bytes))
+        if fields.protocol != PROTOCOL:
             raise invalid(f"this server speaks protocol {PROTOCOL}")
         return fields
 
@@ -128,5 +125,5 @@ class EditorRoutes:
         return replace(job, owner=holder, workspace=known)
 
 
-def _priority(fields: Fields, usual: int) -> int:
-    return fields.whole("urgency", usual, PRIORITIES[0], PRIORITIES[-1])
+def _priority(fields: EditorFields, usual: int) -> int:
+    return usual if fields.urgency is None else fields.urgency

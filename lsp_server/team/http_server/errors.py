@@ -66,15 +66,15 @@ class RequestRefused(Exception):
             }
         }
 
-    @property
-    def response(self) -> Response:
-        """The answer."""
+    def response_at(self, path: str) -> Response:
+        """Return the answer; Ollama's routes have errors as texts."""
         headers = {"cache-control": "no-store"}
         if self.retry_after_s is not None:
             headers["retry-after"] = str(self.retry_after_s)
         if self.status == 401:
             headers["www-authenticate"] = "Bearer"
-        return JSONResponse(self.body, self.status, headers)
+        body = {"error": self.message} if path.startswith("/api/") else self.body
+        return JSONResponse(body, self.status, headers)
 
 
 def invalid(message: str) -> RequestRefused:

@@ -1,101 +1,107 @@
-"""Checks the values of a request: unknown names, wrong types and wild numbers are refused."""
+"""Bodies of requests as typed objects: wrong types and wild numbers are refused, and so are unknown
+fields that would change what is written."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, TypeVar
+import re
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Meta
 
 from lsp_server.team.http_server.errors import invalid
 
-T = TypeVar("T", str, bool, int, float)
+Body = TypeVar("Body", bound=msgspec.Struct)
+Flag: TypeAlias = bool | Literal[0, 1]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 30)]
 
-_WORDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
-_REQUIRED: Any = object()
-
-
-class Fields:
-    """A JSON object whose values are taken one by one."""
-
-    def __init__(self, values: dict[str, Any], where: str = "") -> None:
-        """``where``: what the object is, for messages."""
-        self._values = values
-        self._where = f"{where}." if where else ""
-        self._taken: set[str] = set()
-
-    def text(self, name: str, default: str = _REQUIRED) -> str:
-        """A text. Raises RequestRefused, as all of these do."""
-        return self._of(str, name, default)
-
-    def flag(self, name: str, default: bool = False) -> bool:
-        """A truth value; 0 and 1 are some, too."""
-        value = self.take(name, default)
-        if isinstance(value, int | float) and value in (0, 1):
-            return bool(value)
-        return self._of(bool, name, default)
-
-    def whole(self, name: str, default: int, low: int, high: int) -> int:
-        """A whole number between two others. 16.0 is one."""
-        value = self._of(int, name, default)
-        if not low <= value <= high:
-            raise invalid(f"{self._where}{name} is a whole number from {low} to {high}")
-        return value
-
-    def number(self, name: str, default: float, low: float, high: float) -> float:
-        """A number between two others."""
-        value = self._of(float, name, default)
-        if not (math.isfinite(value) and low <= value <= high):
-            raise invalid(f"{self._where}{name} is a number from {low:g} to {high:g}")
-        return value
-
-    def take(self, name: str, default: Any = None) -> Any:
-        """A value of any type; null counts as none."""
-        self._taken.add(name)
-        value = self._values.get(name)
-        return default if value is None else value
-
-    def has(self, name: str) -> bool:
-        """Whether there is a value that is not null."""
-        return self._values.get(name) is not None
-
-    def objects(self, name: str, most: int) -> list[Fields]:
-        """A list of so many objects at most."""
-        values = self.take(name, [])
-        if isinstance(values, list) and len(values) > most:
-            raise invalid(f"{self._where}{name} may have at most {most} entries")
-        if not (isinstance(values, list) and all(isinstance(one, dict) for one in values)):
-            raise invalid(f"{self._where}{name} is a list of objects")
-        return [Fields(one, f"{self._where}{name}") for one in values]
-
-    def object(self, name: str) -> Fields:
-        """An object."""
-        value = self.take(name)
-        if not isinstance(value, dict):
-            raise invalid(f"{self._where}{name} is an object")
-        return Fields(value, f"{self._where}{name}")
-
-    def left(self) -> list[str]:
-        """Names of values that nobody has taken."""
-        return sorted(set(self._values) - self._taken)
-
-    def end(self) -> None:
-        """All was taken: whatever else is there is refused."""
-        if left := self.left():
-            raise invalid(f"{self._where}{left[0][:60]} is not known here")
-
-    def _of(self, kind: type[T], name: str, default: T) -> T:
-        value = self.take(name, default)
-        if value is _REQUIRED:
-            raise invalid(f"{self._where}{name} is missing")
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if kind is float and is_number:
-            return kind(_bounded(value))
-        if kind is int and isinstance(value, float) and value.is_integer():
-            return kind(value)
-        if not isinstance(value, kind) or (kind is int and not is_number):
-            raise invalid(f"{self._where}{name} is {_WORDS[kind]}")
-        return value
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+_ONE = re.compile(
+    "typical_p|typ_p|typical|tfs_z|tfs|guidance_scale|length_penalty|encoder_repetition_penalty"
+    "|rep_pen|num_beams|min_keep"
+)
+"""Fields of which 1 changes nothing."""
+_CHANGES = re.compile(
+    r"grammar|schema|regex|guided|structured|structural|constrain|mirostat|typical|penal|bias|sampl"
+    r"|beam|^dry_|^xtc_|temp_|temperature|cutoff|guidance|^bans?_|_bans?$|banned|bad_words"
+    r"|allowed_token|suppress|logits_|logit_|repeat|repetition|^stop|_stop|^force_|eos|^lora"
+    r"|control_vector|nsigma|n_sigma|^min_|^max_(new_|length)|^truncat|^top_a$|^tfs|^typ_p$|^rep_pen"
+    r"|^(echo|audio|images?|image_data|multimodal_data|modalities|prompt_embeds|prompt_logprobs|ebnf"
+    r"|return_full_text|decoder_input_details|functions|function_call|web_search_options|plugins"
+    r"|chat_template|continue_final_message|documents|transforms|system|template|context|raw|options"
+    r"|format|json|dynatemp_range|smoothing_factor|adaptive_target|negative_prompt|early_stopping"
+    r"|num_beams|do_sample|watermark|adapter_id|vllm_xargs|custom_params|return_tokens_as_token_ids"
+    r"|suffix|n|tools|tool_choice|best_of|n_cmpl|previous_response_id)$"
+)
+"""Names that say, of fields of any server, that they change what is written. Sources: references of
+OpenAI's API, llama.cpp, vLLM, SGLang, Text Generation Inference, text-generation-webui, Mistral."""
+_HARMLESS = re.compile(
+    r"dry_(base|allowed_length|sequence_breakers|penalty_last_n)|xtc_threshold|mirostat_(tau|eta)"
+    r"|dynatemp_exponent|guided_(decoding_backend|whitespace_pattern)|grammar_(lazy|triggers)"
+    r"|sampling_params_version|post_sampling_probs"
+)
+"""They say how something is done that is not asked for."""
 
 
-def _bounded(value: float) -> float:
-    """Whole numbers in JSON may be larger than any float."""
-    return math.inf if isinstance(value, int) and abs(value) > 1 << 64 else value
+def read_fields(kind: type[Body], values: dict[str, Any]) -> Body:
+    """Return ``values`` as ``kind``; a null counts as a field that was not sent, and 16.0 as 16.
+    Raises RequestRefused."""
+    sent = {name: _whole(value) for name, value in values.items() if value is not None}
+    try:
+        fields = msgspec.convert(sent, kind)
+    except msgspec.ValidationError as error:
+        raise invalid(_in_words(str(error))) from None
+    except UnicodeEncodeError:
+        raise invalid("a name, or a text in place of a number, has half a character") from None
+    _refuse_unknown(kind, sent)
+    return fields
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _in_words(message: str) -> str:
+    """Return msgspec's message as one of ours: ``max_tokens is a whole number, not a text``."""
+    what, _, path = message.partition(" - at `$")
+    path = path.strip("`.").replace("[...]", "")
+    if (named := re.search(r"(missing|unknown).*field `(.*)`$", what)) is not None:
+        name = ".".join(filter(None, (path, named[2][:60])))
+        return f"{name} is {'missing' if named[1] == 'missing' else 'not known here'}"
+    expected, _, got = what.removeprefix("Expected ").partition(", got ")
+    if expected == what:
+        return f"{path}: {what}"
+    return f"{path} is {_types(expected)}" + (f", not {_types(got)}" if got else "")
+
+
+def _types(text: str) -> str:
+    def words(found: re.Match[str]) -> str:
+        names = [name for name in found[1].split(" | ") if name != "null"]
+        return " or ".join(_WORDS.get(name, name) for name in names or ["null"])
+
+    return re.sub(r"`([^`]*)`", words, text)
+
+
+def _refuse_unknown(kind: type[msgspec.Struct], values: dict[str, Any]) -> None:
+    """Raise RequestRefused if ``values`` has a field that ``kind`` lacks and that would change what
+    is written."""
+    for name in sorted(values.keys() - set(kind.__struct_fields__)):
+        if _changes(name, values[name]):
+            raise invalid(f"{name[:60]} is not supported; leave it out")
+
+
+def _changes(name: str, value: Any) -> bool:
+    """Return if a field of this ``name`` changes what is written by this ``value``."""
+    if value in ("", [], {}, ["text"], "none", "auto") or value is False:
+        return False
+    is_number = type(value) in (int, float)
+    if is_number and (value in (0, -1) or (value == 1 and _ONE.fullmatch(name))):
+        return False
+    return bool(_CHANGES.search(name.lower())) and not _HARMLESS.fullmatch(name)

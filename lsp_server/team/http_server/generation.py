@@ -35,14 +35,13 @@ class GenerationEvents(Events):
 
     def __init__(self, kind: str, model: str, jobs: Sequence[GenerateJob]) -> None:
         """``kind``: how ids begin."""
+        super().__init__()
         self.head: dict[str, Any] = {
             "id": f"{kind}-{secrets.token_hex(12)}",
             "created": int(time.time()),
             "model": model,
         }
-        self._texts = [
-            AnswerText(job.stop, job.max_seconds > 0 or job.min_indent > 0) for job in jobs
-        ]
+        self._texts = [AnswerText(job) for job in jobs]
 
     @abstractmethod
     def piece(self, index: int, piece: AnswerPiece) -> bytes:
@@ -63,12 +62,12 @@ class GenerationEvents(Events):
     def spans(self, index: int, spans: list[Span]) -> bytes:
         """New text, as far as it is certain."""
         piece = self._texts[index].add(spans)
-        return self.piece(index, piece) if piece.text or piece.tokens else b""
+        return self.piece(index, piece) if piece else b""
 
     def result(self, index: int, result: JobResult) -> bytes:
         """The last piece, and the end."""
         piece = self._texts[index].end(result)
-        last = self.piece(index, piece) if piece.text or piece.tokens else b""
+        last = self.piece(index, piece) if piece else b""
         return last + self.end(index, result)
 
     def error(self, refused: RequestRefused) -> bytes:
@@ -90,7 +89,7 @@ def generation_response(
     if stream:
         return StreamedCalls([partial(_begin, engine, job) for job in jobs], events)
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
         """Wait for the engine and answer in one piece. Raises RequestRefused or ClientLeft."""
         spans: list[list[Span]] = [[] for _ in jobs]
         calls = [_begin(engine, job, own.extend) for job, own in zip(jobs, spans, strict=True)]
@@ -99,9 +98,10 @@ def generation_response(
         for index, (job, own, result) in enumerate(zip(jobs, spans, results, strict=True)):
             note_result(scope, result)
             choices.append(events.choice(index, _piece(job, own, result), result))
-        await JSONResponse(events.whole(choices, results))(scope, receive, send)
+        answer = JSONResponse(events.whole(choices, results), headers=events.headers)
+        await answer(scope, receive, send)
 
-    return answer
+    return respond
 
 
 def _begin(engine: EngineInterface, job: GenerateJob, on_spans: OnSpans) -> Call:
@@ -109,10 +109,10 @@ def _begin(engine: EngineInterface, job: GenerateJob, on_spans: OnSpans) -> Call
 
 
 def _piece(job: GenerateJob, spans: list[Span], result: JobResult) -> AnswerPiece:
-    text = AnswerText(job.stop)
+    text = AnswerText(job)
     first = text.add(spans) if job.logprobs is not None else AnswerPiece()
     rest = text.end(result)
-    return AnswerPiece(result.text, [*first.tokens, *rest.tokens])
+    return AnswerPiece(first.text + rest.text, [*first.tokens, *rest.tokens], rest.calls)
 
 
 def owned(job: WritingJob, request: Request) -> WritingJob:

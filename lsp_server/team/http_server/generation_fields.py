@@ -1,14 +1,15 @@
-"""Fields of a generation that all routes share.
-
-``known_fields`` says what of the other fields is refused.
-"""
+"""Fields of a generation that all routes share."""
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
 
 from accel.verification.sampling import Sampling
 from lsp_server.shared.contract.jobs import (
@@ -19,75 +20,217 @@ from lsp_server.shared.contract.jobs import (
     MOST_TOKENS,
     GenerateJob,
 )
-from lsp_server.team.http_server.errors import RequestRefused, invalid
-from lsp_server.team.http_server.fields import Fields
+from lsp_server.team.http_server.errors import invalid
+from lsp_server.team.http_server.fields import Count, Flag
 
-MOST_STOPS = 64
-MOST_STOP_CHARACTERS = 1024
 MOST_LOGPROBS = 20
 SHORT_TOKENS = 256
 """Longer answers are as urgent as edits: others go between."""
-
-SAMPLERS = (
-    *("penalties", "dry", "top_n_sigma", "top_k", "typ_p", "typical_p", "top_p", "min_p", "xtc"),
-    *("temperature", "infill"),
-)
-"""llama.cpp's. Those that are not done have fields of their own, which are refused."""
 WHOLE_CONTEXT = 1 << 30
 """More tokens than any context has."""
 MOST_JOBS = 128
 """Of a request: its prompts, times the answers to each."""
 LLAMA_CPP_LAST_TOKENS = 64
 """How far back ``repeat_penalty`` looks where the request does not say."""
-MOST_BIAS = 10_000.0
-MOST_BIASES = 1 << 16
+
+Limit: TypeAlias = Annotated[int, Meta(ge=-2, le=1 << 30)]
+Share: TypeAlias = Annotated[float, Meta(ge=0.0, le=1.0)]
+Penalty: TypeAlias = Annotated[float, Meta(ge=-100.0, le=100.0)]
+Factor: TypeAlias = Annotated[float, Meta(ge=1e-3, le=100.0)]
+Choices: TypeAlias = Annotated[int, Meta(ge=1, le=MOST_JOBS)]
+Likeliest: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_LOGPROBS)]
+Token: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 31)]
+Named: TypeAlias = int | Annotated[str, Meta(min_length=1)]
+Bias: TypeAlias = bool | Annotated[float, Meta(ge=-1e4, le=1e4)]
+Stop: TypeAlias = Annotated[str, Meta(max_length=1024)]
+Sampler: TypeAlias = Literal[
+    "penalties",
+    "dry",
+    "top_n_sigma",
+    "top_k",
+    "typ_p",
+    "typical_p",
+    "top_p",
+    "min_p",
+    "xtc",
+    "temperature",
+    "infill",
+]
+"""llama.cpp's. Those that are not done have fields of their own, which are refused."""
+Content: TypeAlias = str | list[str | dict[str, Any]]
+TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+"""Kinds of parts that are texts, and the fields that hold these."""
 
 
-def generate_job(fields: Fields, max_tokens: int) -> GenerateJob:
-    """How to generate, without the prompt. ``max_tokens``: where the request names none. Raises
-    RequestRefused."""
-    return GenerateJob(
-        max_tokens=_limit(fields, max_tokens),
-        max_seconds=fields.whole("t_max_predict_ms", 0, 0, 1 << 30) / 1000,
-        min_indent=fields.whole("n_indent", 0, 0, 1 << 16),
-        sampling=_sampling(fields),
-        logit_bias=_logit_bias(fields),
-        stop=stop_texts(fields),
-        stop_tokens=_stop_tokens(fields),
-        ignore_end=fields.flag("ignore_eos"),
-        prediction=_prediction(fields),
-    )
+class Prediction(msgspec.Struct, frozen=True):
+    type: Literal["content"]
+    content: Content
 
 
-def _sampling(fields: Fields) -> Sampling:
-    temperature = fields.number("temperature", 0.0, 0.0, 2.0)
-    repetition_penalty, last_tokens = _repetition(fields)
-    sampling = Sampling(
-        temperature,
-        top_k=max(fields.whole("top_k", 0, -1, 1 << 30), 0),
-        top_p=max(fields.number("top_p", 1.0, 0.0, 1.0), LEAST_TOP_P),
-        min_p=fields.number("min_p", 0.0, 0.0, 1.0),
-        repetition_penalty=repetition_penalty,
-        presence_penalty=fields.number("presence_penalty", 0.0, -100.0, 100.0),
-        frequency_penalty=fields.number("frequency_penalty", 0.0, -100.0, 100.0),
-        last_tokens=last_tokens,
-        seed=_seed(fields, temperature),
-    )
-    return replace(sampling, **_left_out_samplers(fields))
+class StreamOptions(msgspec.Struct, frozen=True):
+    include_usage: bool | None = False
 
 
-def choices_of(fields: Fields) -> int:
-    """How many answers are asked for to each prompt."""
-    name = "n" if fields.has("n") else "n_cmpl"
-    count = fields.whole(name, 1, 1, MOST_JOBS)
-    if fields.whole("best_of", count, 1, MOST_JOBS) != count:
-        raise invalid("best_of has to equal n; ask for n answers with logprobs, and choose")
-    return count
+class GenerationFields(msgspec.Struct, kw_only=True):
+    """How to generate, by the names of OpenAI, llama.cpp and vLLM."""
+
+    max_completion_tokens: Limit | None = None
+    max_tokens: Limit | None = None
+    n_predict: Limit | None = None
+    """Tokens at most; 0: the prompt alone, below 0: as many as there is room for."""
+    t_max_predict_ms: Count = 0
+    n_indent: Annotated[int, Meta(ge=0, le=1 << 16)] = 0
+    temperature: Annotated[float, Meta(ge=0.0, le=2.0)] = 0.0
+    top_k: Annotated[int, Meta(ge=-1, le=1 << 30)] = 0
+    top_p: Share = 1.0
+    min_p: Share = 0.0
+    presence_penalty: Penalty = 0.0
+    frequency_penalty: Penalty = 0.0
+    repetition_penalty: Factor = 1.0
+    repeat_penalty: Factor = 1.0
+    repeat_last_n: Annotated[int, Meta(ge=-1, le=1 << 30)] | None = None
+    seed: int = -1
+    random_seed: int = -1
+    samplers: list[Sampler] | None = None
+    logit_bias: (
+        Annotated[dict[str, Bias], Meta(max_length=1 << 16)]
+        | Annotated[list[tuple[Named, Bias]], Meta(max_length=1 << 16)]
+    ) = []
+    stop: str | Annotated[list[Stop], Meta(max_length=64)] = []
+    stop_token_ids: Token | list[Token] = []
+    ignore_eos: Flag = False
+    prediction: Prediction | None = None
+    n: Choices | None = None
+    n_cmpl: Choices | None = None
+    best_of: Choices | None = None
+    stream: Flag = False
+    stream_options: StreamOptions = StreamOptions()
+    logprobs: bool | Likeliest = False
+    top_logprobs: Likeliest = 0
+    response_format: dict[str, Any] = {}
+    json_schema: dict[str, Any] = {}
+
+    def job(self, usual_tokens: int) -> GenerateJob:
+        """Return how to generate, without the prompt; ``usual_tokens`` at most if the request has
+        no limit. Raises RequestRefused."""
+        limits = self.max_completion_tokens, self.max_tokens, self.n_predict
+        limit = next((limit for limit in limits if limit is not None), usual_tokens)
+        tokens = self.stop_token_ids
+        stops = [self.stop] if isinstance(self.stop, str) else self.stop
+        return GenerateJob(
+            max_tokens=MOST_TOKENS if limit < 0 else min(limit, MOST_TOKENS),
+            max_seconds=self.t_max_predict_ms / 1000,
+            min_indent=self.n_indent,
+            sampling=self._sampling(),
+            logit_bias=self._biases(),
+            stop=[stop for stop in stops if stop],
+            stop_tokens=tokens if isinstance(tokens, list) else [tokens],
+            ignore_end=bool(self.ignore_eos),
+            prediction=text_of(self.prediction.content, "prediction.content")
+            if self.prediction
+            else "",
+            schema=self._schema(),
+        )
+
+    def _sampling(self) -> Sampling:
+        penalty, last_tokens = self._repetition()
+        seed = self.seed if self.seed != -1 else self.random_seed
+        if abs(seed) > MOST_SEED:
+            raise invalid(f"seed is a whole number from -{MOST_SEED} to {MOST_SEED}")
+        if seed == -1:
+            seed = secrets.randbits(62) if self.temperature else 0
+        sampling = Sampling(
+            self.temperature,
+            top_k=max(self.top_k, 0),
+            top_p=max(self.top_p, LEAST_TOP_P),
+            min_p=self.min_p,
+            repetition_penalty=penalty,
+            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty,
+            last_tokens=last_tokens,
+            seed=seed,
+        )
+        if self.samplers is None:
+            return sampling
+        # llama.cpp's list says which of the rules count.
+        neutral: dict[str, Any] = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
+        unused = {name: neutral[name] for name in neutral if name not in self.samplers}
+        if "penalties" not in self.samplers:
+            unused |= {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
+        return replace(sampling, **unused)
+
+    def _repetition(self) -> tuple[float, int | None]:
+        """Return the repetition penalty, and how many of the last tokens penalties look at: as vLLM
+        and transformers have it all of them for ``repetition_penalty``, as llama.cpp has it
+        ``repeat_last_n`` for ``repeat_penalty``."""
+        by_vllm, by_llama_cpp, last = (
+            self.repetition_penalty,
+            self.repeat_penalty,
+            self.repeat_last_n,
+        )
+        if by_vllm != 1 and by_llama_cpp not in (1, by_vllm):
+            raise invalid("repetition_penalty and repeat_penalty differ; send one of them")
+        window: int | None = None
+        if last is not None:
+            window = last if last >= 0 else WHOLE_CONTEXT
+        elif by_llama_cpp != 1 and by_vllm == 1:
+            window = LLAMA_CPP_LAST_TOKENS
+        return by_llama_cpp if by_vllm == 1 else by_vllm, window
+
+    def _biases(self) -> list[tuple[int | str, float | None]]:
+        """Return what is added to scores of tokens, by OpenAI's object of token ids, or llama.cpp's
+        pairs of a token id or a text and a number, or false for what is never written."""
+        pairs: Any = self.logit_bias
+        if isinstance(pairs, dict):
+            pairs = [(int(name) if _is_id(name) else name, bias) for name, bias in pairs.items()]
+        if any(bias is True for _, bias in pairs):
+            raise invalid("logit_bias has a number, or false, for each token")
+        return [(named, None if bias is False else float(bias)) for named, bias in pairs]
+
+    def _schema(self) -> str:
+        """Return the JSON schema that the answer has to fit as text; empty for any text."""
+        kind = self.response_format.get("type", "text")
+        if kind == "json_schema":
+            named = self.response_format.get("json_schema")
+            schema = named.get("schema", {"type": "object"}) if isinstance(named, dict) else None
+            schema = self.response_format.get("schema") if schema is None else schema
+        elif kind == "json_object":
+            schema = self.response_format.get("schema") or {"type": "object"}
+        elif kind == "text":
+            schema = self.json_schema or {}
+        else:
+            raise invalid('response_format.type is "text", "json_object" or "json_schema"')
+        if not isinstance(schema, dict):
+            raise invalid("response_format.json_schema.schema is an object")
+        return json.dumps(schema) if schema or kind != "text" else ""
+
+    def headers(self, job: GenerateJob) -> dict[str, str]:
+        """Return headers of the answer, which say what of the request is not in ``job``."""
+        return {}
+
+    @property
+    def choices(self) -> int:
+        """How many answers are asked for to each prompt. Raises RequestRefused."""
+        count = self.n or self.n_cmpl or 1
+        if self.best_of not in (None, count):
+            raise invalid("best_of has to equal n; ask for n answers with logprobs, and choose")
+        return count
+
+    @property
+    def likeliest(self) -> int | None:
+        """How many of the likeliest tokens are told at each position; None: nothing is. A number,
+        as OpenAI's completions have it, or true with ``top_logprobs``, as its chats do."""
+        if not isinstance(self.logprobs, bool):
+            return max(self.logprobs, self.top_logprobs)
+        if self.top_logprobs and not self.logprobs:
+            raise invalid("top_logprobs goes with logprobs, which is true then")
+        return self.top_logprobs if self.logprobs else None
 
 
 def batch_of(jobs: Sequence[GenerateJob], choices: int) -> list[GenerateJob]:
-    """The jobs that write so many answers to each of some. Those to one prompt are drawn by seeds
-    one after another, so that each is what a request of its own with that seed is answered."""
+    """Return jobs that write ``choices`` answers to each of ``jobs``. Those to one prompt are drawn
+    by seeds one after another, so that each is what a request of its own with that seed is
+    answered."""
     if len(jobs) * choices > MOST_JOBS:
         raise invalid(f"n answers to each prompt are at most {MOST_JOBS}; send several requests")
     batch = secrets.token_hex(8) if len(jobs) * choices > 1 else ""
@@ -102,161 +245,33 @@ def _of_choice(sampling: Sampling, choice: int) -> Sampling:
     return replace(sampling, seed=(sampling.seed + choice) % (MOST_SEED + 1))
 
 
-def _left_out_samplers(fields: Fields) -> dict[str, Any]:
-    """llama.cpp's ``samplers`` says which of the rules count; the values of those that do not."""
-    names = fields.take("samplers")
-    if names is None:
-        return {}
-    if not (isinstance(names, list) and all(name in SAMPLERS for name in names)):
-        raise invalid(f"samplers must be a list of {', '.join(sorted(SAMPLERS))}")
-    without = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
-    left_out: dict[str, Any] = {name: without[name] for name in without if name not in names}
-    if "penalties" not in names:
-        left_out |= {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
-    return left_out
-
-
-def _limit(fields: Fields, usual: int) -> int:
-    """How many tokens are written at most; below 0: as many as the model has room for."""
-    names = "max_completion_tokens", "max_tokens", "n_predict"
-    given = [fields.whole(name, usual, -2, 1 << 30) for name in names if fields.has(name)]
-    limit = given[0] if given else usual
-    return MOST_TOKENS if limit < 0 else min(limit, MOST_TOKENS)
-
-
-def _seed(fields: Fields, temperature: float) -> int:
-    """-1 and none: another text every time."""
-    name = "seed" if fields.has("seed") else "random_seed"
-    seed = fields.whole(name, -1, -MOST_SEED, MOST_SEED)
-    if seed != -1:
-        return seed
-    return secrets.randbits(62) if temperature else 0
-
-
-def _repetition(fields: Fields) -> tuple[float, int | None]:
-    """The repetition penalty, and how many of the last tokens penalties look at: as vLLM and
-    transformers have it all of them for ``repetition_penalty``, as llama.cpp has it
-    ``repeat_last_n`` for ``repeat_penalty``."""
-    by_vllm = fields.number("repetition_penalty", 1.0, 1e-3, 100.0)
-    by_llama_cpp = fields.number("repeat_penalty", 1.0, 1e-3, 100.0)
-    last_tokens = fields.whole("repeat_last_n", -1, -1, 1 << 30)
-    window = last_tokens if last_tokens >= 0 else None
-    if by_vllm != 1 and by_llama_cpp not in (1, by_vllm):
-        raise invalid("repetition_penalty and repeat_penalty differ; send one of them")
-    if by_llama_cpp != 1 and by_vllm == 1 and not fields.has("repeat_last_n"):
-        window = LLAMA_CPP_LAST_TOKENS
-    if fields.has("repeat_last_n") and last_tokens < 0:
-        window = WHOLE_CONTEXT
-    return by_llama_cpp if by_vllm == 1 else by_vllm, window
-
-
-def _logit_bias(fields: Fields) -> list[tuple[int | str, float | None]]:
-    """OpenAI's object of token ids and numbers, or llama.cpp's list of pairs of a token id or a
-    text and a number, or false for what is never written."""
-    value = fields.take("logit_bias", {})
-    if isinstance(value, dict):
-        value = [[int(name) if _is_id(name) else name, bias] for name, bias in value.items()]
-    if not isinstance(value, list) or len(value) > MOST_BIASES:
-        raise _no_bias()
-    return [_bias(pair) for pair in value]
-
-
-def _bias(pair: Any) -> tuple[int | str, float | None]:
-    if not (isinstance(pair, list) and len(pair) == 2):
-        raise _no_bias()
-    named, bias = pair
-    if type(named) is not int and not (isinstance(named, str) and named):
-        raise _no_bias()
-    if bias is False:
-        return named, None
-    if type(bias) not in (int, float) or not -MOST_BIAS <= bias <= MOST_BIAS:
-        raise _no_bias()
-    return named, float(bias)
-
-
 def _is_id(name: str) -> bool:
     return name.isascii() and name.isdigit() and len(name) < 10
 
 
-def _no_bias() -> RequestRefused:
-    return invalid(
-        f"logit_bias has a number from {-MOST_BIAS:g} to {MOST_BIAS:g}, or false, for each token: "
-        'as {"TOKEN": NUMBER} or as [[TOKEN, NUMBER]]'
-    )
-
-
-def _stop_tokens(fields: Fields) -> list[int]:
-    value = fields.take("stop_token_ids", [])
-    tokens = value if isinstance(value, list) else [value]
-    if not all(type(token) is int and 0 <= token < 1 << 31 for token in tokens):
-        raise invalid("stop_token_ids must be a list of token ids")
-    return tokens
-
-
 def priority_of(job: GenerateJob) -> int:
-    """Short answers are for somebody who types; several at once are not."""
+    """Return how urgent ``job`` is: short answers are for a person who types; several at once are
+    not."""
     return EDIT if job.batch else fair_priority(COMPLETION, job.max_tokens)
 
 
 def fair_priority(priority: int, max_tokens: int) -> int:
-    """What is as urgent as a completion has to be as short: others wait until it ends."""
+    """Return ``priority``, lowered for a long answer: others would wait until it ends."""
     return priority if max_tokens <= SHORT_TOKENS else max(priority, EDIT)
 
 
-def wanted_logprobs(fields: Fields) -> int | None:
-    """How many of the likeliest tokens are told at each position; None: nothing is. A number, as
-    OpenAI's completions have it, or true with ``top_logprobs``, as its chats do."""
-    value = fields.take("logprobs", False)
-    most = fields.whole("top_logprobs", 0, 0, MOST_LOGPROBS)
-    if isinstance(value, bool):
-        if most and not value:
-            raise invalid("top_logprobs goes with logprobs, which is true then")
-        return most if value else None
-    return max(fields.whole("logprobs", 0, 0, MOST_LOGPROBS), most)
+def text_of(content: Content | None, where: str) -> str:
+    """Return a text, or the texts of all parts; nothing is an empty text. Raises RequestRefused."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "".join(_part(part, where) for part in content)
 
 
-def stop_texts(fields: Fields) -> list[str]:
-    """A text, or a list of texts."""
-    value = fields.take("stop", [])
-    stops = [value] if isinstance(value, str) else value
-    if not (isinstance(stops, list) and all(isinstance(stop, str) for stop in stops)):
-        raise invalid("stop must be a text or a list of texts")
-    if len(stops) > MOST_STOPS or any(len(stop) > MOST_STOP_CHARACTERS for stop in stops):
-        raise invalid(
-            f"stop may have at most {MOST_STOPS} texts of {MOST_STOP_CHARACTERS} characters"
-        )
-    return [stop for stop in stops if stop]
-
-
-TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
-"""Kinds of parts that are texts, and where these are."""
-
-
-def text_content(value: Any, where: str) -> str:
-    """A text, or a list of parts of which each is a text; nothing is an empty text."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list):
-        raise invalid(f"{where} is a text or a list of parts")
-    return "".join(_text_of(part, where) for part in value)
-
-
-def _text_of(part: Any, where: str) -> str:
+def _part(part: str | dict[str, Any], where: str) -> str:
     if isinstance(part, str):
         return part
-    kind = part.get("type") if isinstance(part, dict) else None
+    kind = part.get("type")
     text = part.get(TEXT_PARTS[kind]) if isinstance(kind, str) and kind in TEXT_PARTS else None
     if not isinstance(text, str):
         raise invalid(f"{where} has text alone: the model reads nothing else")
     return text
-
-
-def _prediction(fields: Fields) -> str:
-    value = fields.take("prediction")
-    if value is None:
-        return ""
-    if not isinstance(value, dict) or value.get("type") != "content":
-        raise invalid('prediction is {"type": "content", "content": …}')
-    return text_content(value.get("content"), "prediction.content")

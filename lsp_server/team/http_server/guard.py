@@ -14,6 +14,8 @@ from lsp_server.team.http_server.keys import MOST_KEY_CHARACTERS, Keys
 from lsp_server.team.http_server.limits import UsageByKey
 
 _SLASHES = re.compile("/{2,}")
+_WITHOUT_VERSION = re.compile("/((chat/)?completions|responses|apply|models(/.*)?)")
+"""Paths that are asked where the address of a client lacks ``/v1``."""
 HEALTH = "/health"
 """The one path that needs no key."""
 
@@ -42,18 +44,22 @@ class Guard:
             scope["connection"] = "{}:{}".format(*(scope.get("client") or ("", 0)))
             self._check_origin(headers)
             # An address that ends in a slash makes clients ask for //v1.
-            scope["path"] = _SLASHES.sub("/", scope["path"]).rstrip("/") or "/"
+            path = _SLASHES.sub("/", scope["path"]).rstrip("/") or "/"
+            scope["path"] = f"/v1{path}" if _WITHOUT_VERSION.fullmatch(path) else path
             with self._usage.request(holder):
                 await self._inner(scope, receive, send)
         except RequestRefused as refused:
-            await refused.response(scope, receive, send)
+            await refused.response_at(scope["path"])(scope, receive, send)
 
     def _holder(self, headers: Headers) -> str:
         given = headers.getlist("authorization")
+        if not given:
+            # As Anthropic's clients and some gateways send it.
+            given = [f"Bearer {key}" for key in headers.getlist("x-api-key")]
         kind, _, key = given[0].strip().partition(" ") if len(given) == 1 else ("", "", "")
         key = key.strip()
         if kind.lower() != "bearer" or not 0 < len(key) <= MOST_KEY_CHARACTERS:
-            raise _no_key("a key is needed: Authorization: Bearer KEY")
+            raise _no_key("a key is needed: Authorization: Bearer KEY, or x-api-key: KEY")
         holder = self._keys.holder(key)
         if holder is None:
             raise _no_key("this key is unknown")

@@ -5,52 +5,87 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from lsp_server.shared.contract.engine import EngineInterface
-from lsp_server.shared.contract.jobs import ContextSnippet, GenerateJob, JobResult
+from lsp_server.shared.contract.jobs import MOST_TOKENS, ContextSnippet, GenerateJob, JobResult
 from lsp_server.team.http_server.answer_text import AnswerPiece
 from lsp_server.team.http_server.bodies import read_json
-from lsp_server.team.http_server.errors import invalid
-from lsp_server.team.http_server.fields import Fields
+from lsp_server.team.http_server.fields import Count, read_fields
 from lsp_server.team.http_server.generation import (
     GenerationEvents,
     data,
     generation_response,
     owned,
 )
-from lsp_server.team.http_server.generation_fields import batch_of, choices_of, generate_job
-from lsp_server.team.http_server.known_fields import refuse_the_rest
+from lsp_server.team.http_server.generation_fields import GenerationFields, batch_of
 from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.model_names import model_name
 from lsp_server.team.http_server.streaming import answered
 
-MOST_FILES = 1000
-"""Of which there may be text in a request."""
 DEFAULT_TOKENS = 128
 _STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "cancelled": "limit"}
 
 
 def infill_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
-    async def infill(request: Request) -> ASGIApp:
-        fields = Fields(await read_json(request, limits.body_bytes))
-        job = owned(_job(fields), request)
-        jobs = batch_of([job], choices_of(fields))
-        events = InfillEvents(model_name(engine), jobs, _response_fields(fields))
-        stream = fields.flag("stream")
-        refuse_the_rest(fields)
-        if job.max_tokens == 0:
-            await answered([engine.prefill(job, job.owner)], request.receive)
-            nothing = JobResult("", [], 0, 0, 0.0, 0.0, {}, "length")
-            return JSONResponse(events.choice(0, AnswerPiece(), nothing))
-        return generation_response(engine, jobs, events, stream)
+    def route(path: str, kind: type[PromptFields]) -> Route:
+        async def write(request: Request) -> ASGIApp:
+            body = await read_json(request, limits.body_bytes)
+            fields = read_fields(kind, body)
+            job = owned(fields.prompt_job(), request)
+            jobs = batch_of([job], fields.choices)
+            events = InfillEvents(model_name(engine), jobs, fields.response_fields)
+            if job.max_tokens == 0:
+                await answered([engine.prefill(job, job.owner)], request.receive)
+                nothing = JobResult("", [], 0, 0, 0.0, 0.0, {}, "length")
+                return JSONResponse(events.choice(0, AnswerPiece(), nothing))
+            return generation_response(engine, jobs, events, bool(fields.stream))
 
-    return [Route("/infill", infill, methods=["POST"])]
+        return Route(path, write, methods=["POST"])
+
+    return [route("/infill", InfillFields), route("/completion", PromptFields)]
+
+
+class PromptFields(GenerationFields, kw_only=True):
+    """Of ``/completion``, llama.cpp's own."""
+
+    prompt: str
+    response_fields: Annotated[list[str], Meta(max_length=100)] = []
+
+    def prompt_job(self) -> GenerateJob:
+        """Return the job of the request."""
+        return replace(self.job(MOST_TOKENS), text=self.prompt)
+
+
+class Extra(msgspec.Struct):
+    text: str
+    filename: str | None = ""
+
+
+class InfillFields(PromptFields, kw_only=True):
+    input_prefix: str = ""
+    prompt: str = ""
+    """The text between ``input_prefix`` and the cursor."""
+    input_suffix: str = ""
+    input_extra: Annotated[list[Extra], Meta(max_length=1000)] = []
+    t_max_prompt_ms: Count = 0
+
+    def prompt_job(self) -> GenerateJob:
+        extra = [ContextSnippet(each.filename or "", each.text) for each in self.input_extra]
+        return replace(
+            self.job(DEFAULT_TOKENS),
+            text=self.input_prefix + self.prompt,
+            suffix=self.input_suffix,
+            snippets=extra,
+            prompt_seconds=self.t_max_prompt_ms / 1000,
+        )
 
 
 class InfillEvents(GenerationEvents):
@@ -91,31 +126,6 @@ class InfillEvents(GenerationEvents):
             return answer
         found = {name: _nested(answer, name) for name in self._response_fields}
         return {name: value for name, value in found.items() if value is not None}
-
-
-def _job(fields: Fields) -> GenerateJob:
-    job = generate_job(fields, DEFAULT_TOKENS)
-    prompt = fields.take("prompt", "")
-    if not isinstance(prompt, str):
-        raise invalid("prompt is the text between input_prefix and the cursor")
-    return replace(
-        job,
-        text=fields.text("input_prefix", "") + prompt,
-        suffix=fields.text("input_suffix", ""),
-        snippets=[_snippet(one) for one in fields.objects("input_extra", MOST_FILES)],
-        prompt_seconds=fields.whole("t_max_prompt_ms", 0, 0, 1 << 30) / 1000,
-    )
-
-
-def _snippet(fields: Fields) -> ContextSnippet:
-    return ContextSnippet(fields.text("filename", ""), fields.text("text"))
-
-
-def _response_fields(fields: Fields) -> list[str]:
-    names = fields.take("response_fields", [])
-    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise invalid("response_fields must be a list of names")
-    return names[:100]
 
 
 def _nested(answer: dict[str, Any], name: str) -> Any:

@@ -19,7 +19,7 @@ from lsp_server.shared.contract.jobs import JobResult
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-_ROUTES = ("/v1/", "/redraft/v1/", "/infill", "/health")
+_ROUTES = ("/v1/", "/redraft/v1/", "/api/", "/infill", "/completion", "/props", "/health")
 _ROUTE_PART = re.compile(r"[a-z_]+|v1")
 _LEFT = 499
 """The status of requests whose client left before there was an answer."""

@@ -1,4 +1,5 @@
-"""``GET /v1/models`` and ``GET /v1/models/ID``, and what the model is called."""
+"""``GET /v1/models``, ``GET /v1/models/ID`` and llama.cpp's ``GET /props``, and what the model is
+called."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from lsp_server.shared.contract.engine import EngineInterface
+from lsp_server.shared.version import VERSION
 from lsp_server.team.http_server.errors import RequestRefused
 
 _HUB_FOLDER = "models--"
@@ -60,7 +62,16 @@ def model_routes(engine: EngineInterface) -> list[BaseRoute]:
             raise RequestRefused(404, "there is no model of this name", "model_not_found")
         return JSONResponse({**described(), "id": name})
 
+    async def props(_request: Request) -> Response:
+        status = engine.status
+        settings = {"n_ctx": status.max_tokens, "params": {}}
+        told = {"default_generation_settings": settings, "total_slots": status.places}
+        modalities = {"vision": False, "audio": False}
+        told |= {"model_path": model_name(engine), "chat_template": "", "modalities": modalities}
+        return JSONResponse({**told, "build_info": f"redraft {VERSION}"})
+
     return [
+        Route("/props", props, methods=["GET"]),
         Route("/v1/models", models, methods=["GET"]),
         Route("/v1/models/{name:path}", model, methods=["GET"]),
     ]

@@ -10,9 +10,9 @@ from starlette.routing import BaseRoute
 
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import GenerateJob, Span
+from lsp_server.team.http_server.answer_text import AnswerPiece
 from lsp_server.team.http_server.errors import invalid
-from lsp_server.team.http_server.fields import Fields
-from lsp_server.team.http_server.generation_fields import generate_job, wanted_logprobs
+from lsp_server.team.http_server.generation_fields import GenerationFields
 from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.logprobs import CompletionLogprobs
 from lsp_server.team.http_server.openai_events import OpenAiEvents, openai_route
@@ -21,7 +21,9 @@ DEFAULT_TOKENS = 256
 
 
 def completion_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
-    return [openai_route("/v1/completions", engine, limits, _jobs, CompletionEvents)]
+    return [
+        openai_route("/v1/completions", engine, limits, CompletionFields, _jobs, CompletionEvents)
+    ]
 
 
 class CompletionEvents(OpenAiEvents):
@@ -34,25 +36,29 @@ class CompletionEvents(OpenAiEvents):
         super().__init__(model, jobs, choices, cost)
         self._logprobs = [CompletionLogprobs() for _ in jobs]
 
-    def shown_piece(self, index: int, text: str) -> dict[str, Any]:
-        return {"text": text}
+    def shown_piece(self, index: int, piece: AnswerPiece) -> dict[str, Any]:
+        return {"text": piece.text}
 
     def shown_end(self) -> dict[str, Any]:
         return {"text": ""}
 
-    def shown_whole(self, text: str) -> dict[str, Any]:
-        return {"text": text}
+    def shown_whole(self, piece: AnswerPiece) -> dict[str, Any]:
+        return {"text": piece.text}
 
     def logprobs(self, index: int, tokens: list[Span]) -> dict[str, Any]:
         """How likely tokens were, and where in the text of their choice they are."""
         return self._logprobs[index].of(tokens)
 
 
-def _jobs(fields: Fields) -> list[GenerateJob]:
-    job = generate_job(fields, DEFAULT_TOKENS)
-    suffix = fields.text("suffix", "")
-    job = replace(job, suffix=suffix or None, logprobs=wanted_logprobs(fields))
-    prompts = _prompts(fields.take("prompt"))
+class CompletionFields(GenerationFields, kw_only=True):
+    prompt: str | list[str | int | list[int]]
+    suffix: str = ""
+
+
+def _jobs(fields: CompletionFields) -> list[GenerateJob]:
+    suffix = fields.suffix
+    job = replace(fields.job(DEFAULT_TOKENS), suffix=suffix or None, logprobs=fields.likeliest)
+    prompts = _prompts(fields.prompt)
     if suffix and not all(isinstance(prompt, str) for prompt in prompts):
         raise invalid("suffix needs a prompt that is a text")
     return [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -18,20 +18,20 @@ from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import GenerateJob, JobResult, Span
 from lsp_server.team.http_server.answer_text import AnswerPiece
 from lsp_server.team.http_server.bodies import read_json
-from lsp_server.team.http_server.fields import Fields
+from lsp_server.team.http_server.fields import read_fields
 from lsp_server.team.http_server.generation import (
     GenerationEvents,
     data,
     generation_response,
     owned,
 )
-from lsp_server.team.http_server.generation_fields import batch_of, choices_of
-from lsp_server.team.http_server.known_fields import refuse_the_rest
+from lsp_server.team.http_server.generation_fields import GenerationFields, batch_of
 from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.model_names import model_name
 from lsp_server.team.http_server.streaming import EVENT_HEADERS
 from lsp_server.team.http_server.usage import finish_reason, usage
 
+Fields = TypeVar("Fields", bound=GenerationFields)
 DONE = b"data: [DONE]\n\n"
 KnownAnswer = Callable[[EngineInterface, list[GenerateJob], Request], Awaitable[JobResult | None]]
 
@@ -51,30 +51,33 @@ class OpenAiEvents(GenerationEvents):
         super().__init__(self.id_prefix, model, jobs)
         self._choices, self._tells_usage = choices, cost
         self._tells_logprobs = jobs[0].logprobs is not None
+        self._calls: set[int] = set()
+        """Answers that call functions."""
 
     @abstractmethod
-    def shown_piece(self, index: int, text: str) -> dict[str, Any]:
-        """A piece of the text, in the choice of a chunk."""
+    def shown_piece(self, index: int, piece: AnswerPiece) -> dict[str, Any]:
+        """Return a piece of the answer, as the choice of a chunk has it."""
 
     @abstractmethod
     def shown_end(self) -> dict[str, Any]:
         """No text, in the choice of the last chunk."""
 
     @abstractmethod
-    def shown_whole(self, text: str) -> dict[str, Any]:
-        """The text, in the choice of an answer in one."""
+    def shown_whole(self, piece: AnswerPiece) -> dict[str, Any]:
+        """Return the whole answer, as a choice has it."""
 
     @abstractmethod
     def logprobs(self, index: int, tokens: list[Span]) -> dict[str, Any]:
         """How likely tokens were."""
 
     def piece(self, index: int, piece: AnswerPiece) -> bytes:
-        shown = self.shown_piece(index, piece.text)
+        self._calls |= {index} if piece.calls else set()
+        shown = self.shown_piece(index, piece)
         return self._chunk([self._choice(index, shown, piece, None)])
 
     def end(self, index: int, result: JobResult) -> bytes:
         """Why a text ended."""
-        shown, reason = self.shown_end(), finish_reason(result)
+        shown, reason = self.shown_end(), finish_reason(result, index in self._calls)
         return self._chunk([self._choice(index, shown, AnswerPiece(), reason)])
 
     def close(self, results: Sequence[JobResult]) -> bytes:
@@ -83,7 +86,8 @@ class OpenAiEvents(GenerationEvents):
         return cost + DONE
 
     def choice(self, index: int, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
-        return self._choice(index, self.shown_whole(piece.text), piece, finish_reason(result))
+        reason = finish_reason(result, bool(piece.calls))
+        return self._choice(index, self.shown_whole(piece), piece, reason)
 
     def whole(
         self, choices: Sequence[dict[str, Any]], results: Sequence[JobResult]
@@ -113,28 +117,26 @@ def openai_route(
     path: str,
     engine: EngineInterface,
     limits: RequestLimits,
+    kind: type[Fields],
     jobs_of: Callable[[Fields], list[GenerateJob]],
-    events_of: type[OpenAiEvents],
+    events_of: Callable[..., OpenAiEvents],
     known: KnownAnswer | None = None,
 ) -> Route:
-    """A route that answers in one, or streams. ``jobs_of``: a job for each prompt; ``known``: says
-    what the answer is where that is not left to the model."""
+    """Return a route that answers in one, or streams. ``kind``: a body's fields; ``jobs_of``: a job
+    for each prompt; ``known``: says what the answer is where that is not left to the model."""
 
     async def generate(request: Request) -> ASGIApp:
-        fields = Fields(await read_json(request, limits.body_bytes))
-        prompts, choices = jobs_of(fields), choices_of(fields)
+        body = await read_json(request, limits.body_bytes)
+        fields = read_fields(kind, body)
+        prompts, choices = jobs_of(fields), fields.choices
         jobs = [owned(job, request) for job in batch_of(prompts, choices)]
-        stream = fields.flag("stream")
-        events = events_of(model_name(engine), jobs, choices, stream and _include_usage(fields))
-        refuse_the_rest(fields)
+        stream = bool(fields.stream)
+        tells_usage = stream and fields.stream_options.include_usage is True
+        events = events_of(model_name(engine), jobs, choices, tells_usage)
+        events.headers |= fields.headers(jobs[0])
         answer = await known(engine, jobs, request) if known is not None else None
         if answer is not None:
             return events.at_once(answer, stream)
         return generation_response(engine, jobs, events, stream, len(prompts))
 
     return Route(path, generate, methods=["POST"])
-
-
-def _include_usage(fields: Fields) -> bool:
-    options = fields.take("stream_options", {})
-    return isinstance(options, dict) and options.get("include_usage") is True

@@ -22,8 +22,6 @@ EVENT_HEADERS = {
     "x-accel-buffering": "no",
 }
 
-_HEAD = [(name.encode(), value.encode()) for name, value in EVENT_HEADERS.items()]
-
 Begin = Callable[[OnSpans], Call]
 """Starts a request to the engine."""
 
@@ -32,7 +30,11 @@ class Events:
     """How the progress and the end of a request are written. This is the editor's form."""
 
     fails_by_status = False
-    """Whether a request that fails before anything came is answered with an HTTP status."""
+    """A request that fails before anything came is answered with an HTTP status."""
+
+    def __init__(self) -> None:
+        self.headers: dict[str, str] = {}
+        """Further headers of the response, or other values."""
 
     def close(self, results: Sequence[Any]) -> bytes:
         """What comes after the end of the last request; in the order in which they were asked."""
@@ -103,7 +105,9 @@ class StreamedCalls:
         if not self._started:
             # With the first news: on Ray every message by itself costs as much as a forward.
             self._started = True
-            await send({"type": "http.response.start", "status": 200, "headers": _HEAD})
+            named = {**EVENT_HEADERS, **self._events.headers}
+            head = [(name.encode(), value.encode()) for name, value in named.items()]
+            await send({"type": "http.response.start", "status": 200, "headers": head})
         await send({"type": "http.response.body", "body": data, "more_body": not is_last})
 
 

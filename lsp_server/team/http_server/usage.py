@@ -31,6 +31,8 @@ def usage(results: Sequence[JobResult], choices: int = 1) -> dict[str, Any]:
     }
 
 
-def finish_reason(result: JobResult) -> str:
-    """Why an answer ended."""
+def finish_reason(result: JobResult, calls: bool = False) -> str:
+    """Return why an answer ended; ``calls``: it calls functions."""
+    if calls:
+        return "tool_calls"
     return "length" if result.stopped_by in ("length", "cancelled") else "stop"

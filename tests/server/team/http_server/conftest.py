@@ -11,6 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+pytest.importorskip("msgspec", reason="the extra server is not installed")
 pytest.importorskip("starlette", reason="the extra server is not installed")
 pytest.importorskip("uvicorn", reason="the extra server is not installed")
 

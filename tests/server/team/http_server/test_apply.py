@@ -82,7 +82,7 @@ def test_a_refusal_has_the_places(server: Served, asked_model: Any) -> None:
         ({"instruction": ["a"]}, "instruction is a text"),
         ({"instruction": "a", "instructions": "b"}, "instruction and instructions differ"),
         ({"language": 3}, "language is a text"),
-        ({"model": 1}, "model is a name"),
+        ({"model": 1}, "model is true or false or a text"),
         ({"stream": "yes"}, "stream is true or false"),
         ({"temperature": 0.5}, "temperature is not known here"),
         ({"wanted": True}, "wanted is not known here"),

@@ -155,8 +155,8 @@ def test_a_client_that_leaves_ends_all_choices(server: Served) -> None:
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"n": 0}, "n is a whole number from 1 to 128"),
-        ({"n": 129}, "n is a whole number from 1 to 128"),
+        ({"n": 0}, "n is a whole number"),
+        ({"n": 129}, "n is a whole number"),
         ({"n": True}, "n is a whole number"),
         ({"n": 65, "prompt": ["x", "y"]}, "at most 128"),
         ({"best_of": 2}, "best_of has to equal n"),

@@ -104,8 +104,7 @@ def test_what_cannot_be_is_refused(
 
 
 def test_every_field_of_a_job_can_be_sent() -> None:
-    from lsp_server.team.http_server.editor_jobs import accepted_text, editor_job
-    from lsp_server.team.http_server.fields import Fields
+    from lsp_server.team.http_server.editor_jobs import EditorFields, accepted_text, editor_job
 
     kinds: tuple[tuple[type[Any], dict[str, Any]], ...] = (
         (CompletionJob, COMPLETION),
@@ -116,6 +115,6 @@ def test_every_field_of_a_job_can_be_sent() -> None:
         whole = {**{field.name: getattr(kind(**values), field.name) for field in fields(kind)}}
         del whole["owner"]
         if kind is AcceptedText:
-            assert accepted_text(Fields({"taken": whole})) == kind(**values)
+            assert accepted_text(EditorFields(taken=whole)) == kind(**values)
         else:
-            assert editor_job(kind, Fields({"job": whole})) == kind(**values)
+            assert editor_job(kind, EditorFields(job=whole)) == kind(**values)

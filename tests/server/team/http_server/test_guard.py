@@ -63,7 +63,8 @@ def test_health_needs_no_key_and_tells_nothing(server: Served) -> None:
         {"authorization": KEY},
         {"authorization": "Bearer"},
         {"authorization": "Bearer " + "x" * 5000},
-        {"x-api-key": KEY},
+        {"x-api-key": KEY[:-1]},
+        {"authorization": "Bearer wrong", "x-api-key": KEY},
         {"cookie": f"key={KEY}"},
     ],
 )
