@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> int:
                 write_json(args.json, {"refused": str(error), "places": to_json(error.readings)})
             raise
         merge = by_model
-    place = args.file.resolve()
-    diff = unified_diff(text, merge.text, str(place.relative_to(workspace_of(place))))
+    target = args.file.resolve()
+    diff = unified_diff(text, merge.text, str(target.relative_to(workspace_of(target))))
     is_written = args.write and merge.text != text
     if is_written:
         replace_text(args.file, text, merge.text)
@@ -78,8 +78,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _by_model(args: argparse.Namespace, merge: ModelMerge) -> Merge | None:
-    """What the model makes of a snippet that was refused; None where none is asked, or its answer
-    does not count."""
+    """Return the model's merge of a refused snippet; None without a model, or if its answer is
+    invalid."""
     from accel.errors import AccelError
 
     model = args.model or used_models(Settings(), read_choices()).edits.path

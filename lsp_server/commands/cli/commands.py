@@ -84,7 +84,8 @@ COMMANDS: dict[str, Command] = {
 
 
 def _choose(argv: Sequence[str], level: dict[str, Command]) -> tuple[list[str], Command | None]:
-    """The words that name a command at the start of ``argv``, and the command if they are whole."""
+    """Return the words that name a command at the start of ``argv``, and the command if they are
+    whole."""
     words: list[str] = []
     command = None
     for word in argv:
@@ -132,8 +133,7 @@ def _without_torch(error: ModuleNotFoundError, command: str) -> int:
 
 
 def _chosen_model() -> str | None:
-    """What the user chose with ``redraft models use``, where benches and training are told no
-    model."""
+    """Return the model that the user chose with ``redraft models use``, the default of benches."""
     from lsp_server.models.choices import read_choices
 
     return read_choices().completion or None

@@ -52,23 +52,23 @@ def run(args: argparse.Namespace) -> int:
     console = terminal(stderr=True)
     service = EngineService(EngineOptions(path=args.model or "", **model_options(args)))
     try:
-        with console.status("loading the model and the index") as shown:
-            service.load(shown.update)
+        with console.status("loading the model and the index") as progress:
+            service.load(progress.update)
             service.indexes.build(str(workspace))
         result = service.write(job)
-        known = service.status()
+        status = service.status()
     finally:
         service.close()
     if args.json:
         write_json(args.json, report(result))
     else:
         _show(console, result)
-        show_notes(console, ["" if known.fills else NO_FILLING, known.notice])
+        show_notes(console, ["" if status.fills else NO_FILLING, status.notice])
     return 0
 
 
 def report(result: JobResult) -> dict[str, Any]:
-    """The JSON form of a result."""
+    """Return the JSON form of a result."""
     return {
         "text": result.text,
         **cost_of(result),

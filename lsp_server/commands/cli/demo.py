@@ -83,9 +83,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def shown_model(console: Console, wanted: str) -> str:
-    """The path of the model to show. Raises RedraftError."""
-    if wanted != DEFAULT:
-        return wanted
+def shown_model(console: Console, model_name: str) -> str:
+    """Return the path of the model to show. Raises RedraftError."""
+    if model_name != DEFAULT:
+        return model_name
     with shown_progress(console) as report:
         return str(fetch_and_compile(find_offered(read_manifest(), DEFAULT), report))

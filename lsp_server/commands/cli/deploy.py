@@ -74,8 +74,8 @@ def run(args: argparse.Namespace) -> int:
     if bool(args.certificate) != bool(args.private_key):
         raise DeployError("--certificate and --private-key go together; give both")
     for name in ("certificate", "private_key"):
-        if given := getattr(args, name):
-            setattr(args, name, os.path.abspath(given))
+        if value := getattr(args, name):
+            setattr(args, name, os.path.abspath(value))
     if args.certificate and wants_haproxy():
         raise DeployError(
             "HAProxy, which RAY_SERVE_ENABLE_HA_PROXY asks for, speaks no https; unset that, or "
@@ -121,7 +121,7 @@ def _options(args: argparse.Namespace) -> DeployOptions:
         {
             "model": str(Path(model).resolve()),
             **model_options(args),
-            **{one.name: getattr(args, one.name) for one in _FIELDS},
+            **{field.name: getattr(args, field.name) for field in _FIELDS},
             "keys": str(Path(args.keys).resolve()),
             "names": ",".join(args.name),
             "data": str(Path(args.data).resolve()) if args.data else "",
@@ -168,7 +168,7 @@ def _deploy(args: argparse.Namespace, options: DeployOptions) -> int:
 
 
 def _check_free(host: str, port: int) -> None:
-    """Raises DeployError: of a port in use Ray tells after a minute, in a stack of calls."""
+    """Raise DeployError: of a port in use Ray tells after a minute, in a stack of calls."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()
@@ -177,7 +177,8 @@ def _check_free(host: str, port: int) -> None:
 
 
 def _url() -> str:
-    """Where the cluster listens. Its first deployment said that, and no later one changes it."""
+    """Return the address of the cluster. Its first deployment sets that, and no later one changes
+    it."""
     from ray.serve.context import _get_global_client
 
     listening = _get_global_client().http_config

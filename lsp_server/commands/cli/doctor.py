@@ -141,14 +141,15 @@ def _package(name: str) -> Finding:
 
 def _processor() -> Finding:
     level = level_here()
-    made = "which came with Redraft" if packed_code() is not None else "which is compiled here"
-    told = f"{cores()} cores; code for {level or 'this processor alone'}, {made}"
+    origin = "which came with Redraft" if packed_code() is not None else "which is compiled here"
+    summary = f"{cores()} cores; code for {level or 'this processor alone'}, {origin}"
     remedy = TRANSLATED if is_translated() else ""
-    return Finding("processor", f"{told}; it was tested {_where_tested(level)}", remedy)
+    return Finding("processor", f"{summary}; it was tested {_where_tested(level)}", remedy)
 
 
 def _where_tested(level: str | None) -> str:
-    """Where code for a level of instructions has run, beside what this machine is."""
+    """Return the machines on which code for a level of instructions was tested, unless this is
+    one."""
     if level in ARM_LEVELS:
         return "on emulated processors under Linux alone"
     if not is_linux():
@@ -188,8 +189,8 @@ def _torch() -> Finding:
     from accel.models import torch_extra
 
     if not torch_extra.is_installed():
-        found = f"not installed; for GPUs and other folders {torch_extra.INSTALL}"
-        return Finding("torch", found)
+        finding = f"not installed; for GPUs and other folders {torch_extra.INSTALL}"
+        return Finding("torch", finding)
     versions = [f"{name} {importlib.metadata.version(name)}" for name in torch_extra.PACKAGES]
     return Finding("torch", ", ".join(versions))
 
@@ -203,14 +204,14 @@ def _llama_cpp() -> Finding:
     from accel.models.llama_cpp.process import examine
 
     try:
-        about = examine()
+        examined = examine()
     except UnsupportedModel as error:
         return Finding("llama.cpp", error.cause, error.remedy)
-    devices = ", ".join(about["devices"]) or "none"
+    devices = ", ".join(examined["devices"]) or "none"
     return Finding(
         "llama.cpp",
-        f"{about['version']} of {about['source']} at {about['path']}, laid out as "
-        f"{about['layout']}; devices: {devices}",
+        f"{examined['version']} of {examined['source']} at {examined['path']}, laid out as "
+        f"{examined['layout']}; devices: {devices}",
     )
 
 
@@ -223,15 +224,15 @@ def _chosen() -> Finding:
         purposes["next edits"] = used.next_edits
     if not any(model.path for model in purposes.values()):
         return Finding("chosen model", "none", HOW_TO_CHOOSE)
-    names = {str(path): f"{one.name}, {path}" for one in known_models() for path in one.paths}
-    found = "; ".join(
+    names = {str(path): f"{card.name}, {path}" for card in known_models() for path in card.paths}
+    choices = "; ".join(
         f"{purpose}: {names.get(model.path, model.path) or 'none'}, {model.reason}"
         for purpose, model in purposes.items()
     )
     paths = [model.path for model in (*purposes.values(), used.drafts) if model.path]
     missing = [path for path in paths if not Path(path).exists()]
     remedy = f"{missing[0]} is not there; {ANOTHER_MODEL}" if missing else ""
-    return Finding("chosen model", f"{found} (in {choices_file()})", remedy)
+    return Finding("chosen model", f"{choices} (in {choices_file()})", remedy)
 
 
 def _server(url: str) -> Finding:
@@ -246,7 +247,7 @@ def _server(url: str) -> Finding:
     url = url or environment.get("url", "")
     if not url:
         running = (ask_daemon("status") or {}).get("engines", [])
-        used = next((one["server"] for one in running if one.get("server")), None)
+        used = next((daemon["server"] for daemon in running if daemon.get("server")), None)
         if used is None:
             return Finding("server", "none: the model is on this machine")
         if used["answers"] == "server":
@@ -254,10 +255,10 @@ def _server(url: str) -> Finding:
             return Finding("server", f"{used['url']} answers{drafted}")
         return Finding("server", f"{used['url']} does not answer", used["reason"])
     try:
-        found = asyncio.run(checked_server(url, environment.get("key", "")))
+        checked = asyncio.run(checked_server(url, environment.get("key", "")))
     except ModelUnavailable as error:
         return Finding("server", error.cause, error.remedy or "see whether it runs", True)
-    return Finding("server", found)
+    return Finding("server", checked)
 
 
 def _model(model: str | None, options: dict[str, Any]) -> Finding:
@@ -278,14 +279,14 @@ def _model(model: str | None, options: dict[str, Any]) -> Finding:
     how = f"{engine.formats}, {engine.execution_path}"
     if engine.model.computed_by:
         how = f"{engine.dtype}, computed by {engine.model.computed_by}"
-    parts = [f"{engine.name}, {how}"]
+    facts = [f"{engine.name}, {how}"]
     if engine.model.measured:
-        parts.append(f"forwards by rows: {engine.model.measured}")
-    return Finding("model", "; ".join([*parts, *filter(None, [engine.notice])]))
+        facts.append(f"forwards by rows: {engine.model.measured}")
+    return Finding("model", "; ".join([*facts, *filter(None, [engine.notice])]))
 
 
 def _formats(model: str | None) -> Finding:
-    """How the model is asked, and what is wrong with that."""
+    """Return a finding about the model's prompt formats and their problems."""
     from accel.text.format_check import format_problems, template_problems
     from accel.text.special_tokens import fim_format_of
     from lsp_server.engine.model_paths import tokenizer_of
@@ -303,5 +304,5 @@ def _formats(model: str | None) -> Finding:
     )
     edits = "edits by its chat template" if tokenizer.chat_template else "no chat template"
     problems = list(dict.fromkeys([*format_problems(tokenizer), *template_problems(tokenizer)]))
-    found = "; ".join([f"{filling}, {edits}", *problems])
-    return Finding("prompt formats", found, "take another file of this model" if problems else "")
+    summary = "; ".join([f"{filling}, {edits}", *problems])
+    return Finding("prompt formats", summary, "take another file of this model" if problems else "")

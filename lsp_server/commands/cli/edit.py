@@ -99,13 +99,17 @@ def run(args: argparse.Namespace) -> int:
         show_notes(console, [doubt_about_rename(renamed, where)])
     else:
         result = _generated(args, job, workspace, console)
-        about = job.language, job.instruction
+        language_and_instruction = job.language, job.instruction
         try:
             # What is written at once is not previewed.
-            new = checked_text(job.selection, result, *about, strict=args.write, around=text)
+            new = checked_text(
+                job.selection, result, *language_and_instruction, strict=args.write, around=text
+            )
         except EditRefused as error:
             raise EditRefused(_with_help(str(error), args.model)) from None
-        show_notes(console, [doubt_about(job.selection, new, *about, around=text)])
+        show_notes(
+            console, [doubt_about(job.selection, new, *language_and_instruction, around=text)]
+        )
         if new == job.selection:
             show_notes(console, [_with_help(UNCHANGED, args.model)])
     edited = text[:start] + new + text[end:]
@@ -131,8 +135,8 @@ def _generated(
         )
     )
     try:
-        with console.status("loading the model and the index") as shown:
-            service.load(shown.update)
+        with console.status("loading the model and the index") as progress:
+            service.load(progress.update)
             if job.workspace:
                 service.indexes.build(str(workspace))
         with console.status("editing"):
@@ -144,7 +148,7 @@ def _generated(
 
 
 def report(diff: str, text: str, result: JobResult, *, written: bool) -> dict[str, Any]:
-    """The JSON form of an edit."""
+    """Return the JSON form of an edit."""
     return {"diff": diff, "text": text, **cost_of(result), "written": written}
 
 
@@ -184,7 +188,7 @@ def _job(
 
 
 def _with_help(message: str, model: str) -> str:
-    """A message about a model's answer, and the model that would help."""
+    """Return a message about a model's answer, and the model that would help."""
     better = better_editor(model)
     return f"{message}. {better.advice}" if better is not None else message
 

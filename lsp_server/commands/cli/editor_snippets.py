@@ -64,5 +64,5 @@ SNIPPETS = (
 
 
 def snippets_here() -> list[EditorSnippet]:
-    """Those of the editors that are on PATH."""
+    """Return those of the editors that are on PATH."""
     return [snippet for snippet in SNIPPETS if shutil.which(snippet.command)]

@@ -56,23 +56,25 @@ def run(args: argparse.Namespace) -> int:
     try:
         indexer = Indexer.open(tree, store, tokenizer, workspace=str(folder))
     except StoreLocked:
-        known = Datastore.open(store, tokenizer.sha256).repository_files()
-        return _explain(args, tree, known) if args.explain else _show_indexed(args, store, known)
+        indexed = Datastore.open(store, tokenizer.sha256).repository_files()
+        return (
+            _explain(args, tree, indexed) if args.explain else _show_indexed(args, store, indexed)
+        )
     try:
         if args.explain:
-            known = Datastore.open(indexer.folder, tokenizer.sha256).repository_files()
-            return _explain(args, tree, known)
+            indexed = Datastore.open(indexer.folder, tokenizer.sha256).repository_files()
+            return _explain(args, tree, indexed)
         return _index(args, indexer)
     finally:
         indexer.close()
 
 
-def _show_indexed(args: argparse.Namespace, store: Path, known: dict[str, int]) -> int:
+def _show_indexed(args: argparse.Namespace, store: Path, indexed: dict[str, int]) -> int:
     """A running server holds the store, and follows every change: there is nothing to do."""
     document = {
         "folder": str(store),
-        "files": len(known),
-        "tokens": sum(known.values()),
+        "files": len(indexed),
+        "tokens": sum(indexed.values()),
         "kept_by_a_running_server": True,
     }
     if args.json:
@@ -83,8 +85,8 @@ def _show_indexed(args: argparse.Namespace, store: Path, known: dict[str, int]) 
     return 0
 
 
-def _explain(args: argparse.Namespace, tree: FolderTree, known: Container[str]) -> int:
-    lines = [explain(tree, _inside(tree.root, path), known) for path in args.explain]
+def _explain(args: argparse.Namespace, tree: FolderTree, indexed: Container[str]) -> int:
+    lines = [explain(tree, _inside(tree.root, path), indexed) for path in args.explain]
     if args.json:
         write_json(args.json, dict(zip(args.explain, lines, strict=True)))
     else:

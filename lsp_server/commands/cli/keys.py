@@ -43,10 +43,10 @@ def run(args: argparse.Namespace) -> int:
         say(key)
         say(f"redraft: only its hash is kept, in {file}", file=sys.stderr)
     elif args.action == "revoke":
-        left = [one for one in keys if one.holder != args.name]
-        if len(left) == len(keys):
+        others = [one for one in keys if one.holder != args.name]
+        if len(others) == len(keys):
             raise RedraftError(f"{args.name} has no key in {file}; see `redraft keys list`")
-        write_keys(file, left)
+        write_keys(file, others)
     else:
         for one in keys:
             say(one.holder)

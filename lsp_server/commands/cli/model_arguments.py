@@ -22,21 +22,21 @@ def add_field_arguments(
     parser: argparse.ArgumentParser, kind: type[Any], chosen: list[Field[Any]]
 ) -> None:
     """An option for each of some fields of a dataclass of options."""
-    for one in chosen:
-        choices = one.metadata["choices"]
+    for field in chosen:
+        choices = field.metadata["choices"]
         parser.add_argument(
-            f"--{one.name.replace('_', '-')}",
+            f"--{field.name.replace('_', '-')}",
             choices=choices or None,
-            default=one.default,
-            type=partial(_value, kind, one),
-            metavar=None if choices else one.name.rpartition("_")[2].upper(),
-            help=one.metadata["doc"].replace("`", "").replace("%", "%%"),
+            default=field.default,
+            type=partial(_value, kind, field),
+            metavar=None if choices else field.name.rpartition("_")[2].upper(),
+            help=field.metadata["doc"].replace("`", "").replace("%", "%%"),
         )
 
 
 def model_options(args: argparse.Namespace) -> dict[str, Any]:
     """By their names in ``ModelOptions``."""
-    return {one.name: getattr(args, one.name) for one in _FIELDS}
+    return {field.name: getattr(args, field.name) for field in _FIELDS}
 
 
 def _value(kind: type[Any], item: Field[Any], text: str) -> Any:

@@ -150,11 +150,11 @@ def _chosen_elsewhere(models: Sequence[ModelCard], choices: Choices) -> list[Mod
 
 
 def _about(model: ModelCard, chosen: dict[str, str], free: int) -> list[str]:
-    """Lines about a model. chosen: paths by purpose; free: bytes of memory."""
-    places = list(map(str, model.paths))
+    """Return lines about a model. chosen: paths by purpose; free: bytes of memory."""
+    paths = list(map(str, model.paths))
     if model.problem:
         return [f"cannot be opened: {model.problem}"]
-    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     lines = [
         f"{model.family}, {model.bits:g} bits a weight, {model.context_tokens} tokens of context, "
         f"in {model.source}{more}",
@@ -163,7 +163,7 @@ def _about(model: ModelCard, chosen: dict[str, str], free: int) -> list[str]:
     ]
     if model.passed_over:
         lines.append(f"not used: {model.passed_over}")
-    if purposes := [purpose for purpose, path in chosen.items() if path in places]:
+    if purposes := [purpose for purpose, path in chosen.items() if path in paths]:
         lines.append(f"chosen for {', '.join(purposes)}")
     if not model.fits(free):
         lines.append("too large for the memory that is free")
@@ -172,7 +172,7 @@ def _about(model: ModelCard, chosen: dict[str, str], free: int) -> list[str]:
 
 def _use(args: argparse.Namespace) -> int:
     console = terminal(soft_wrap=True)
-    path, shown = "", _WITHOUT[args.purpose]
+    path, label = "", _WITHOUT[args.purpose]
     if args.name == NONE and args.adapter is not None:
         raise RedraftError(f"{NONE} takes no adapter; name the model that it was trained on")
     if args.name != NONE:
@@ -184,9 +184,9 @@ def _use(args: argparse.Namespace) -> int:
         if args.adapter is not None:
             file = _with_adapter(Path(path), args.adapter, console)
             path, name = str(file), file.stem
-        shown = f"{name}, {path}"
+        label = f"{name}, {path}"
     write_choice(args.purpose, path)
-    console.print(in_one_line(f"{args.purpose}: {shown} (kept in {choices_file()})"))
+    console.print(in_one_line(f"{args.purpose}: {label} (kept in {choices_file()})"))
     status = ask_daemon("models")
     if status is not None:
         console.print(
@@ -196,8 +196,8 @@ def _use(args: argparse.Namespace) -> int:
 
 
 def _with_adapter(base: Path, adapter: Path, console: Console) -> Path:
-    """The model with an adapter, a file among those that were fetched. Raises RedraftError or
-    AccelError."""
+    """Return the model with an adapter, a file among those that were fetched. Raises RedraftError
+    or AccelError."""
     from accel.files.gguf.adapter import Adapter, add_adapter
     from accel.files.gguf.file import is_gguf
 
@@ -208,19 +208,20 @@ def _with_adapter(base: Path, adapter: Path, console: Console) -> Path:
         raise RedraftError(
             f"{adapter} was trained on another file than {base}; name the model that it is for"
         )
-    made = models_folder() / f"{base.stem}-{adapter.stem}.gguf"
-    made.parent.mkdir(parents=True, exist_ok=True)
+    merged = models_folder() / f"{base.stem}-{adapter.stem}.gguf"
+    merged.parent.mkdir(parents=True, exist_ok=True)
     size = base.stat().st_size
     with shown_progress(console) as report:
         add_adapter(
-            base, adapter, made, lambda share: report("adding it", round(share * size), size)
+            base, adapter, merged, lambda share: report("adding it", round(share * size), size)
         )
-    note_fetched(made, made.stem)
-    return made
+    note_fetched(merged, merged.stem)
+    return merged
 
 
 def _place_of(name: str) -> str:
-    """The file of a model that was fetched, where one of its names is given; else the name."""
+    """Return the file of a model that was fetched, where one of its names is given; else the
+    name."""
     with contextlib.suppress(RedraftError):
         file = models_folder() / find_offered(read_manifest(), name).file
         if file.is_file():
@@ -242,9 +243,9 @@ def _get(args: argparse.Namespace) -> int:
         console.print(in_one_line(offer_line(model, args.source)))
     if here is None and model.limits_use and not args.accept_licence:
         agree_to_licence(model, typed_answer)
-    shown = shown_progress(console) if args.progress == "bar" else progress_lines()
+    progress = shown_progress(console) if args.progress == "bar" else progress_lines()
     try:
-        with shown as report:
+        with progress as report:
             file = fetch_and_compile(model, report, args.source)
     except KeyboardInterrupt:
         console.print(f"\nstopped; `redraft models get {model.name}` goes on there")
@@ -257,7 +258,7 @@ def _get(args: argparse.Namespace) -> int:
 
 
 def _wanted(name: str, offered: list[OfferedModel]) -> OfferedModel:
-    """The model of a name, which may be one of the hub. Raises RedraftError."""
+    """Return the model of a name, which may be one of the hub. Raises RedraftError."""
     try:
         return find_offered(offered, name)
     except RedraftError:
@@ -267,7 +268,7 @@ def _wanted(name: str, offered: list[OfferedModel]) -> OfferedModel:
 
 
 def _about_offer(model: OfferedModel, free: int) -> list[str]:
-    """Lines about a model that can be fetched. free: bytes of memory."""
+    """Return lines about a model that can be fetched. free: bytes of memory."""
     size = f"{model.fetched_bytes / 1e9:.2f} GB" if model.nbytes else "size by the hub"
     terms = f" ({model.terms})" if model.terms else ""
     lines = [

@@ -1,4 +1,4 @@
-"""How commands print results: ``--json`` alone for stdout, ``--json PATH`` for a file."""
+"""Results of commands as JSON: ``--json`` alone for stdout, ``--json PATH`` for a file."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def show_notes(console: Console, notes: Iterable[str]) -> None:
-    """What a user should know of a result, a line for each that is not empty."""
+    """Print notes about a result, each on a line of its own; empty ones are skipped."""
     for note in filter(None, notes):
         console.print(f"note: {note}", style="yellow", highlight=False)
 
 
 def cost_of(result: JobResult) -> dict[str, Any]:
-    """What a text cost and where it came from, as JSON."""
+    """Return tokens, forwards, seconds and draft sources of a text as JSON."""
     names = ("tokens", "forwards", "seconds", "prefill_seconds", "sources", "stopped_by")
     return {name: getattr(result, name) for name in names}
 

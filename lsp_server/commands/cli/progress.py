@@ -47,8 +47,10 @@ def index_progress(console: Console, title: str) -> Iterator[Callable[[IndexProg
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(title, total=None, tokens=0)
 
-        def report(at: IndexProgress) -> None:
-            bar.update(task, completed=at.files, total=at.total or None, tokens=at.tokens)
+        def report(progress: IndexProgress) -> None:
+            bar.update(
+                task, completed=progress.files, total=progress.total or None, tokens=progress.tokens
+            )
 
         yield report
 
@@ -58,9 +60,10 @@ _BETWEEN_LINES_S = 0.2
 
 
 def offer_line(model: OfferedModel, source: Path | None = None) -> str:
-    """What is said of a model before it is fetched; ``source``: the file that is taken instead."""
-    made = f", which becomes {model.nbytes / 1e6:.0f} MB" if model.base else ""
-    size = f", {model.fetched_bytes / 1e6:,.0f} MB{made}" if model.nbytes else ""
+    """Return the line that describes a model before it is fetched; ``source``: a local file to take
+    instead of a download."""
+    result = f", which becomes {model.nbytes / 1e6:.0f} MB" if model.base else ""
+    size = f", {model.fetched_bytes / 1e6:,.0f} MB{result}" if model.nbytes else ""
     files = f" in {len(model.parts)} files" if len(model.parts) > 1 else ""
     purpose = f"; {model.purpose}" if model.purpose else ""
     return (
@@ -79,8 +82,8 @@ def agree_to_licence(model: OfferedModel, ask: Ask) -> None:
 
 
 def typed_answer(question: str, instead: str = "Give --accept-licence to agree") -> str:
-    """An answer at the terminal. Raises RedraftError where nobody can answer, with what to do
-    ``instead``."""
+    """Return an answer typed at the terminal. Raises RedraftError with the advice ``instead`` if
+    there is no terminal."""
     if not sys.stdin.isatty() and "REDRAFT_ASSUME_TERMINAL" not in os.environ:
         raise RedraftError(f"{question.split(' [', maxsplit=1)[0]} {instead}")
     try:

@@ -1,5 +1,5 @@
-"""What ``redraft doctor --report`` prints, to be attached to a question: no source text, no key, of
-paths and addresses no more than the name of a file.
+"""The report of ``redraft doctor --report``, to be attached to a question: no source text, no key,
+and of paths and addresses no more than the name of a file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OURS = ("accel.", "lsp_server.", "repo_index.")
 
 
 def report(findings: Iterable[str]) -> Iterator[str]:
-    """Its lines. findings: what ``redraft doctor`` found."""
+    """Yield its lines. findings: what ``redraft doctor`` found."""
     yield f"redraft {VERSION}, Python {platform.python_version()}, {platform.platform()}"
     yield from map(shortened, findings)
     yield from map(shortened, _daemon(ask_daemon("status")))
@@ -41,7 +41,7 @@ def report(findings: Iterable[str]) -> Iterator[str]:
 
 
 def shortened(text: str) -> str:
-    """A text with paths down to their last part, and addresses down to their scheme."""
+    """Return a text with paths down to their last part, and addresses down to their scheme."""
     return _PATH.sub(r"…/\1", _URL.sub(r"\1://…", text))
 
 
@@ -56,22 +56,23 @@ def _daemon(status: dict[str, Any] | None) -> Iterator[str]:
             f"{engine['requests']} requests, p50 {engine['latency_ms_p50']:.0f} ms, "
             f"p95 {engine['latency_ms_p95']:.0f} ms; {engine['message']}"
         )
-    for one in status["workspaces"]:
-        yield f"workspace: {one['state']}, {one['files']} files, {one['tokens']} tokens"
+    for workspace in status["workspaces"]:
+        size = f"{workspace['files']} files, {workspace['tokens']} tokens"
+        yield f"workspace: {workspace['state']}, {size}"
 
 
 def _of_log(path: Path) -> Iterator[str]:
-    """When something went wrong and where in our code. Messages are left out: they may quote."""
-    found, inside = [], False
+    """Return times and code positions of logged errors. Messages are left out: they may quote."""
+    entries, inside = [], False
     for line in path.read_text("utf-8", "replace").splitlines():
         if entry := _ENTRY.match(line):
-            found.append(f"{path.name}: {entry['when']} {entry['level']} {entry['logger']}")
+            entries.append(f"{path.name}: {entry['when']} {entry['level']} {entry['logger']}")
         elif (frame := _FRAME.match(line)) and (_ROOT / frame[1]).is_file():
-            found.append(f"  {frame[1]}:{frame[2]}")
+            entries.append(f"  {frame[1]}:{frame[2]}")
         elif inside and (raised := _RAISED.match(line)) and _is_exception(raised[1]):
-            found.append(f"  {raised[1]}")
+            entries.append(f"  {raised[1]}")
         inside = (inside and line.startswith(" ")) or line.startswith("Traceback ")
-    yield from found[-LINES_OF_A_LOG:]
+    yield from entries[-LINES_OF_A_LOG:]
 
 
 def _is_exception(name: str) -> bool:

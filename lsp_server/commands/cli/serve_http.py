@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def port(text: str) -> int:
-    """A port in words of the command line. Raises ArgumentTypeError."""
+    """Return a port in words of the command line. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdigit()) or int(text[:6]) > MOST_PORT:
         raise argparse.ArgumentTypeError(f"{text} is not a port; give 0 to {MOST_PORT}")
     return int(text)
@@ -75,7 +75,7 @@ def add_repository_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def repository_store(args: argparse.Namespace) -> RepositoryStore:
-    """The repositories that the options ask for. Raises OSError."""
+    """Return the repositories that the options ask for. Raises OSError."""
     from lsp_server.team.repositories.limits import RepositoryLimits
     from lsp_server.team.repositories.store import RepositoryStore
 
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     allow_many_files()
     stay_quick("serves a team")
     _warn_of_plain_http(args)
-    at = Listening(args.host, args.port, args.certificate, args.private_key)
+    listening = Listening(args.host, args.port, args.certificate, args.private_key)
     metrics = Metrics()
     # Nothing of it is kept on disk.
     options = EngineOptions(path=args.model, **model_options(args), disk_cache_megabytes=0)
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         metrics=metrics,
     )
     admin = admin_app(engine, metrics)
-    if serve(application, at, admin, admin_at):
+    if serve(application, listening, admin, admin_at):
         return 0
     raise RedraftError(engine.status.message or f"the server did not come up; see {log_folder()}")
 
@@ -153,7 +153,7 @@ def _progress() -> Callable[[EngineStatus], None]:
 
 
 def default_keys_file() -> Path:
-    """Where keys are when no file is named."""
+    """Return the file of keys that is used when none is named."""
     return state_folder() / "http-server.keys"
 
 

@@ -77,24 +77,24 @@ def run(args: argparse.Namespace) -> int:
     if not options:
         raise RedraftError(f"there is no model on this machine; {HOW_TO_CHOOSE}")
     wanted = best.name, best.path
-    found = (n for n, option in enumerate(options) if (option.name, option.path) == wanted)
-    place = next(found, 0)
+    matching = (n for n, option in enumerate(options) if (option.name, option.path) == wanted)
+    index = next(matching, 0)
     if not args.json:
-        _show(console, report["machine"], options, place, best, for_edits)
+        _show(console, report["machine"], options, index, best, for_edits)
     option: ModelCard | None = None
     if args.yes:
-        option = options[place]
+        option = options[index]
     elif not args.json and _can_answer():
-        option = _ask_option(options, place, _input)
+        option = _ask_option(options, index, _input)
     elif not args.json:
-        option = _obvious(options, place, read_choices().completion, console)
+        option = _obvious(options, index, read_choices().completion, console)
     trial = None
     if option is not None:
         path = _fetched(option, console, None if args.yes else _input)
         trial = None if args.no_trial else _tried(path, console)
         report["trial"] = trial and asdict(trial)
         _choose(path, console)
-        if for_edits is not None and option is options[place] and (args.yes or _can_answer()):
+        if for_edits is not None and option is options[index] and (args.yes or _can_answer()):
             _choose_for_edits(for_edits, [*models, *offered], console, None if args.yes else _input)
         report["chosen"] = models_document(models, read_choices(), offered)["chosen"]
     if args.json:
@@ -109,16 +109,16 @@ def _can_answer() -> bool:
 
 
 def _obvious(
-    options: Sequence[ModelCard], place: int, chosen: str, console: Console
+    options: Sequence[ModelCard], index: int, chosen: str, console: Console
 ) -> ModelCard | None:
-    """What is taken where nobody can answer: the model that is chosen already stays, else the
-    recommended one where it is here. Nothing is fetched unasked."""
+    """Return the model to take without a terminal: the chosen one stays, else the recommended one
+    if its file is here. Nothing is fetched unasked."""
     if chosen:
         console.print(f"\n{chosen} stays chosen.", soft_wrap=True, highlight=False)
-    elif options[place].paths:
-        return options[place]
+    elif options[index].paths:
+        return options[index]
     else:
-        console.print(f"\nNothing is chosen; `redraft setup --yes` fetches {options[place].name}.")
+        console.print(f"\nNothing is chosen; `redraft setup --yes` fetches {options[index].name}.")
     return None
 
 
@@ -130,7 +130,8 @@ def _input(question: str) -> str:
 
 
 def _is_for_this_machine(model: OfferedModel) -> bool:
-    """Whether a model that can be fetched is worth a line: ``redraft models get`` lists all."""
+    """Return True if a model that can be fetched suits this machine; ``redraft models get`` lists
+    all."""
     quick = model.speed is not None and model.speed.tokens_per_s >= FEWEST_TOKENS_OF_EDITS_PER_S
     does_one_thing = {"next-edit", "apply"}.intersection(model.does) and "fim" not in model.does
     return quick and not does_one_thing and model.fits()
@@ -146,7 +147,7 @@ def _show(
     console: Console,
     machine: dict[str, Any],
     options: Sequence[ModelCard],
-    place: int,
+    index: int,
     best: Recommendation,
     for_edits: Recommendation | None,
 ) -> None:
@@ -156,7 +157,7 @@ def _show(
         highlight=False,
     )
     for number, option in enumerate(options, 1):
-        mark = " (recommended)" if best.name and number == place + 1 else ""
+        mark = " (recommended)" if best.name and number == index + 1 else ""
         console.print(in_one_line(f"{number:3} {option.name}{mark}"), style="bold" if mark else "")
         for line in (*([] if option.paths else ["to be fetched"]), *model_facts(option)):
             console.print(in_one_line(f"    {line}"), style="dim", highlight=False)
@@ -167,17 +168,17 @@ def _show(
     console.print("All that can be fetched: redraft models get", style="dim", highlight=False)
 
 
-def _ask_option(options: Sequence[ModelCard], place: int, ask: Ask) -> ModelCard:
+def _ask_option(options: Sequence[ModelCard], index: int, ask: Ask) -> ModelCard:
     while True:
-        answer = ask(f"Which model shall answer? [{place + 1}] ") or str(place + 1)
+        answer = ask(f"Which model shall answer? [{index + 1}] ") or str(index + 1)
         if answer.isdecimal() and 1 <= int(answer) <= len(options):
             return options[int(answer) - 1]
         say(f"{answer} is none of 1 to {len(options)}.")
 
 
 def _fetched(option: ModelCard, console: Console, ask: Ask | None) -> str:
-    """The path of a model that may have to be fetched. Raises RedraftError where the user does not
-    want that."""
+    """Return the path of a model that may have to be fetched. Raises RedraftError where the user
+    does not want that."""
     if not isinstance(option, OfferedModel):
         return option.path
     if ask is not None:
@@ -194,7 +195,7 @@ def _fetched(option: ModelCard, console: Console, ask: Ask | None) -> str:
 def _choose_for_edits(
     best: Recommendation, models: Sequence[ModelCard], console: Console, ask: Ask | None
 ) -> None:
-    model = next(one for one in models if (one.name, one.path) == (best.name, best.path))
+    model = next(card for card in models if (card.name, card.path) == (best.name, best.path))
     if ask is not None:
         size = ""
         if isinstance(model, OfferedModel):
@@ -212,8 +213,8 @@ def _choose_for_edits(
 
 
 def _tried(path: str, console: Console) -> Trial:
-    with console.status("loading the model") as shown:
-        trial = try_model(path, shown.update)
+    with console.status("loading the model") as progress:
+        trial = try_model(path, progress.update)
     console.print(f"Tried: {trial.text.strip()!r} in {trial.seconds:.2f} s.")
     for problem in trial.problems:
         console.print(f"Take care: {problem}.", style="yellow")

@@ -10,7 +10,7 @@ from operating_system.files_inside import Replacement, read_inside
 
 
 def read_text(path: Path) -> str:
-    """The text of a file. Raises RedraftError where it cannot be read or is not UTF-8."""
+    """Return the text of a file. Raises RedraftError where it cannot be read or is not UTF-8."""
     try:
         return path.read_bytes().decode("utf-8")
     except OSError as error:
@@ -23,17 +23,17 @@ def replace_text(path: Path, before: str, after: str) -> None:
     """Have a file that read ``before`` read ``after``, in one step and with the permissions it has.
     A link's target is written where it lies in the same workspace. Raises RedraftError, and leaves
     the file alone, where that cannot be done or it reads otherwise by now."""
-    place, workspace = path.resolve(), workspace_of(path.absolute()).resolve()
-    if not place.is_relative_to(workspace):
+    resolved, workspace = path.resolve(), workspace_of(path.absolute()).resolve()
+    if not resolved.is_relative_to(workspace):
         raise RedraftError(
-            f"{path} leads to {place}, outside of {workspace}; name that file itself"
+            f"{path} leads to {resolved}, outside of {workspace}; name that file itself"
         )
     old, new = (text.encode("utf-8", "surrogateescape") for text in (before, after))
     try:
-        known = read_inside(place.parent, place.name, len(old) + 1)
-        if known.data != old:
+        content = read_inside(resolved.parent, resolved.name, len(old) + 1)
+        if content.data != old:
             raise RedraftError(f"{path} changed while it was edited; nothing written")
-        with closing(Replacement(place.parent, place.name, known, new)) as replacement:
+        with closing(Replacement(resolved.parent, resolved.name, content, new)) as replacement:
             replacement.commit()
     except OSError as error:
         raise RedraftError(
@@ -42,7 +42,8 @@ def replace_text(path: Path, before: str, after: str) -> None:
 
 
 def workspace_of(path: Path) -> Path:
-    """The repository that holds a file: the nearest folder with ``.git``, else its own folder."""
+    """Return the repository that holds a file: the nearest folder with ``.git``, else its own
+    folder."""
     for folder in path.parents:
         if (folder / ".git").exists():
             return folder

@@ -51,11 +51,15 @@ def _page(status: dict[str, Any], explain: bool = False) -> str:
         if workspace["message"]:
             lines.append(f"          {workspace['message']}")
         lines.append(f"          store {workspace['store']}, {workspace['bytes'] / 1e6:.1f} MB")
-    commons = {one["common"]: one["common_bytes"] for one in status["workspaces"] if one["common"]}
+    commons = {
+        workspace_status["common"]: workspace_status["common_bytes"]
+        for workspace_status in status["workspaces"]
+        if workspace_status["common"]
+    }
     for folder, size in commons.items():
         lines.append(f"common    store {folder}, {size / 1e6:.1f} MB")
-    for language, known in status["acceptance"].items():
-        percent, count = 100 * known["rate"], known["shown"]
+    for language, rates in status["acceptance"].items():
+        percent, count = 100 * rates["rate"], rates["shown"]
         lines.append(f"taken     {percent:.0f} % of {count:.0f} suggestions in {language}")
     lines += [f"held back {uri}: {reason}" for uri, reason in status["held_back"].items()]
     return "\n".join(lines)

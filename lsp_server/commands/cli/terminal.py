@@ -1,4 +1,4 @@
-"""How commands write to a terminal: nothing that somebody else wrote steers it."""
+"""Output to a terminal, without control characters from other people's texts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def write_result(text: str) -> None:
 
 
 def terminal(**options: Any) -> Console:
-    """A console of rich that shows every text as it is: no markup and no names of pictures in it,
-    and what would steer the terminal visibly. It takes a moment to be imported."""
+    """Return a console of rich that shows every text as it is: no markup and no names of pictures
+    in it, and what would steer the terminal visibly. It takes a moment to be imported."""
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 
@@ -27,7 +27,9 @@ def terminal(**options: Any) -> Console:
         def render(
             self, renderable: RenderableType, options: ConsoleOptions | None = None
         ) -> Iterable[Segment]:
-            for part in super().render(renderable, options):
-                yield part if part.control else Segment(printable(part.text), part.style)
+            for segment in super().render(renderable, options):
+                yield (
+                    segment if segment.control else Segment(printable(segment.text), segment.style)
+                )
 
     return _Terminal(markup=False, emoji=False, **options)

@@ -55,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
     daemons = running_daemons()
     folders = _folders()
     entries = _entries(folders, args.keep_models)
-    left = _left_alone(args.keep_models)
-    _show(entries, left, daemons)
+    remaining = _left_alone(args.keep_models)
+    _show(entries, remaining, daemons)
     if not args.dry_run and (args.yes or not (entries or daemons) or _agreed()):
         for path in daemons:
             stop_daemon(path)
@@ -67,49 +67,52 @@ def run(args: argparse.Namespace) -> int:
 
 def _folders() -> list[OwnFolder]:
     ours = own_folders()
-    known = {folder.path for folder in ours}
-    sockets = [OwnFolder(folder, ADDRESSES) for folder in runtime_folders() if folder not in known]
+    own_paths = {folder.path for folder in ours}
+    sockets = [
+        OwnFolder(folder, ADDRESSES) for folder in runtime_folders() if folder not in own_paths
+    ]
     return [*sockets, *ours]
 
 
 def _entries(folders: list[OwnFolder], keep_models: bool) -> list[Removable]:
-    """All that is to be removed."""
-    found = []
+    """Return all that is to be removed."""
+    entries = []
     for kind, path in own_entries(folders):
         if path != models_folder():
-            found.append(Removable(kind, path, _size(path)))
+            entries.append(Removable(kind, path, _size(path)))
         elif not keep_models:
-            found += [Removable(MODELS, file, _size(file)) for file in _fetched()]
-    return found
+            entries += [Removable(MODELS, file, _size(file)) for file in _fetched()]
+    return entries
 
 
 def _fetched() -> Iterator[Path]:
-    """What is ours in the folder of models: what was fetched and is as it came, and our notes."""
-    known, folder = fetched_models(), models_folder()
+    """Return our files in the folder of models: unchanged fetched ones, and our notes about
+    them."""
+    fetched, folder = fetched_models(), models_folder()
     for path in sorted(folder.iterdir()):
         lock = path.name.startswith(".") and path.suffix == ".lock"
-        if (path.name in known and not was_changed(path)) or path.name in BOOKKEEPING or lock:
+        if (path.name in fetched and not was_changed(path)) or path.name in BOOKKEEPING or lock:
             yield path
 
 
 def _left_alone(keep_models: bool) -> list[str]:
-    """What stays, and why."""
+    """Return the files that stay, each with the reason."""
     folder = models_folder()
     if not folder.is_dir():
         return []
     if keep_models:
         return [f"{_shown(folder)}, as you wish"]
-    ours, known = set(_fetched()), fetched_models()
+    ours, fetched = set(_fetched()), fetched_models()
     return [
         f"{_shown(path)}: "
-        + ("changed since it was fetched" if path.name in known else "not fetched by Redraft")
+        + ("changed since it was fetched" if path.name in fetched else "not fetched by Redraft")
         for path in sorted(folder.iterdir())
         if path not in ours
     ]
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder; links count as themselves."""
+    """Return bytes of a file, or of all files in a folder; links count as themselves."""
     files = [path]
     if path.is_dir() and not path.is_symlink():
         files = [Path(parent, name) for parent, _, names in os.walk(path) for name in names]
@@ -121,7 +124,7 @@ def _size(path: Path) -> int:
 
 
 def _show(
-    entries: Sequence[Removable], left: Sequence[str], daemons: dict[Path, dict[str, Any]]
+    entries: Sequence[Removable], remaining: Sequence[str], daemons: dict[Path, dict[str, Any]]
 ) -> None:
     for status in daemons.values():
         clients = status.get("clients", 0)
@@ -137,7 +140,7 @@ def _show(
         say(f"{_size_of(own):>10}  {kind}: {_places(own)}")
     if entries:
         say(f"{_size_of(entries):>10}  in all")
-    for line in left:
+    for line in remaining:
         say(f"Left alone: {line}")
     say("Left alone: the program itself. Remove the editor's extension or plugin, or run "
           "`pip uninstall redraft`, afterwards.")  # fmt: skip
@@ -148,7 +151,7 @@ def _size_of(entries: Sequence[Removable]) -> str:
 
 
 def _places(entries: Sequence[Removable]) -> str:
-    """Where entries lie, by folder."""
+    """Return the entries by their folder."""
     names: dict[Path, list[str]] = {}
     for entry in entries:
         names.setdefault(entry.path.parent, []).append(entry.path.name)
