@@ -13,7 +13,7 @@ KvType = Literal["f16", "int8"]
 """How keys and values are kept: in 16 bits, or as many as weights have where these are more, or in
 eight with scales."""
 FlashAttention = Literal["auto", "on", "off"]
-AdaptiveTokens = Literal["off", "auto"]
+AdaptiveTokens = Literal["off", "auto", "two-step"]
 Options = TypeVar("Options", bound="ModelOptions")
 
 
@@ -98,8 +98,8 @@ class ModelOptions:
         "auto",
         "How completions are drafted by a model that learnt adaptive tokens (SDSAT; a file "
         "`adaptive.safetensors` in its folder, or `NAME.adaptive.safetensors` beside `NAME.gguf`): "
-        "in the forward that verifies, beside what the workspace holds (auto), or not (off). The "
-        "text is the same.",
+        "in the forward that verifies, beside what the workspace holds (auto), in a forward of "
+        "their own, as the paper does (two-step), or not (off). The text is the same.",
         choices=get_args(AdaptiveTokens),
     )
 

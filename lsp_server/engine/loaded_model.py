@@ -136,5 +136,7 @@ def _notice(engine: Engine) -> str:
     from accel.text.format_check import format_problems
 
     problems = format_problems(engine.tokenizer)
+    if engine.adaptive_tokens == "two-step" and not engine.model.adaptive_tokens:
+        problems.append("it has no adaptive tokens: what the workspace holds drafts alone")
     told = [engine.notice, TRANSLATED if is_translated() else ""]
     return "; ".join([*problems, *filter(None, told)])

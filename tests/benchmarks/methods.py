@@ -195,7 +195,7 @@ def _self_speculative(setup: MethodSetup) -> MakeDrafter:
 
 def _sdsat(setup: MethodSetup) -> MakeDrafter:
     """The model's own adaptive tokens, as published: one forward drafts, the next verifies."""
-    from tests.benchmarks.published.sdsat import SdsatDrafter
+    from accel.drafting.sdsat import SdsatDrafter
 
     target = _target(setup, "sdsat")
     if not target.model.adaptive_tokens:

@@ -26,12 +26,12 @@ from accel.drafting.adaptive import (
     AdaptiveDrafter,
     likely_paths,
 )
+from accel.drafting.sdsat import SdsatDrafter
 from accel.files.adaptive_tokens import adaptive_file, save_adaptive_tokens
 from accel.models.batch import chain_batch
 from accel.models.cpu.llama import CompiledLlama
 from accel.text.tokenizer import Tokenizer
 from accel.verification.sampling import Sampling
-from tests.benchmarks.published.sdsat import SdsatDrafter
 
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
 ALIKE = np.array([5, 77, 9], np.int32)
@@ -100,9 +100,10 @@ def test_the_text_is_that_of_plain_decoding(engine: Engine, sampling: Sampling) 
     for seed in range(3):
         prompt = random_prompt(seed, 30)
         plain = run(engine, prompt, sampling=sampling, max_tokens=40, ignore_end=True)
-        engine.adaptive_tokens = "auto"
-        for use, drafter in (("auto", drafter_of(engine)), ("two-step", SdsatDrafter(engine))):
-            assert type(drafter) in (AdaptiveDrafter, SdsatDrafter)
+        for use, kind in (("auto", AdaptiveDrafter), ("two-step", SdsatDrafter)):
+            engine.adaptive_tokens = use
+            drafter = drafter_of(engine)
+            assert type(drafter) is kind
             found = run(
                 *(engine, prompt),
                 sampling=sampling, drafter=drafter, plan=use == "auto", max_tokens=40,

@@ -16,12 +16,12 @@ from transformers import (
 )
 
 from accel.draft_tree import DraftTree, Source
+from accel.drafting.sdsat import nucleus
 from accel.errors import InvalidRequest
 from accel.verification.choosing import choose, likely_enough
 from accel.verification.logits_processor import LogitsProcessor
 from accel.verification.sampling import Sampling
 from accel.verification.verify_tree import verify_tree
-from tests.benchmarks.published.sdsat import nucleus
 
 _MASK = (1 << 64) - 1
 

@@ -11,10 +11,10 @@ import torch
 from tiny_models import open_engine, random_prompt, run, save
 
 from accel.decoding.engine import Engine
+from accel.drafting.sdsat import SdsatDrafter, tree_of_rows
 from accel.errors import UnsupportedModel
 from accel.files.adaptive_tokens import adaptive_file, save_adaptive_tokens
 from accel.verification.sampling import Sampling
-from tests.benchmarks.published.sdsat import SdsatDrafter, tree_of_rows
 
 BACKENDS: dict[str, tuple[str, dict[str, Any]]] = {
     "compiled": ("llama", {}),

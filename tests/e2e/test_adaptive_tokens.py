@@ -59,7 +59,7 @@ def test_adaptive_tokens_draft_and_change_no_text(
     drafted: dict[str, int] = {}
     forwards: dict[str, int] = {}
     uri = (workspace / "stack.py").as_uri()
-    for use in ("off", "auto"):
+    for use in ("off", "auto", "two-step"):
         options = {"settings": {"model": {**settings, "adaptiveTokens": use}}}
         driver = connect(initializationOptions=options)
         driver.open(uri, TEXT)
@@ -83,4 +83,5 @@ def test_adaptive_tokens_draft_and_change_no_text(
     assert any(texts["off True"])
     assert set(map(tuple, texts.values())) == {tuple(texts["off True"])}
     assert drafted["off"] == 0
+    assert drafted["two-step"] > 0
     assert forwards["auto"] <= forwards["off"]

@@ -122,9 +122,9 @@ def _measure(
 def _decoders(
     args: argparse.Namespace, engine: Engine, sizes: list[int], sampling: Sampling
 ) -> dict[str, CompletionMethod]:
+    from accel.drafting.sdsat import SdsatDrafter
     from tests.benchmarks.completion.model import EngineDecoder
     from tests.benchmarks.methods import PLAIN, MakeDrafter
-    from tests.benchmarks.published.sdsat import SdsatDrafter
 
     def decoder(make: MakeDrafter) -> CompletionMethod:
         nodes = max(args.max_nodes, 1 + max(sizes))
