@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 from pathlib import Path
 
 from lsp_server.models.used import WRITTEN_MODEL
@@ -23,12 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve one client on standard input and output. Raises RedraftError."""
-    if importlib.util.find_spec("mcp") is None:
-        raise RedraftError("mcp needs another package; pip install 'redraft[mcp]'")
-    from lsp_server.editor.agents.agent_files import AgentFiles
+    folders = args.workspace or [Path.cwd()]
+    if missing := [folder for folder in folders if not folder.is_dir()]:
+        raise RedraftError(f"{missing[0]} is not a folder; give another with --workspace")
     from lsp_server.editor.agents.server import serve
     from lsp_server.shared.processes.log import start_log
 
     start_log("mcp")
-    serve(AgentFiles(args.workspace or [Path.cwd()]), args.model)
+    serve(folders, args.model)
     return 0

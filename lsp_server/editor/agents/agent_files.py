@@ -63,9 +63,6 @@ class AgentFiles:
     """The folders that agents may edit in."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        """Raises FileRefused for what is not a folder."""
-        if missing := [folder for folder in folders if not folder.is_dir()]:
-            raise FileRefused(f"{missing[0]} is not a folder; give another with --workspace")
         self.folders = [folder.resolve() for folder in folders]
         self._names = [Path(os.path.abspath(folder)) for folder in folders]
         self._ignored = IgnoredPaths()

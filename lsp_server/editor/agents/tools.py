@@ -287,3 +287,12 @@ def _line_of(part: str, text: str) -> int:
     """The number of the line where a part of a text begins, from 1; 0 where there is none."""
     at = text.find(part)
     return text.count("\n", 0, at) + 1 if part and at >= 0 else 0
+
+
+CALLS: dict[str, tuple[type[Any], Callable[..., Awaitable[dict[str, Any]]]]] = {
+    "apply_edit": (ApplyEdit, AgentTools.apply_edit),
+    "edit_file": (EditFile, AgentTools.edit_file),
+    "rename_symbol": (RenameSymbol, AgentTools.rename_symbol),
+    "find_similar": (FindSimilar, AgentTools.find_similar),
+}
+"""The tools by name, each with its arguments."""

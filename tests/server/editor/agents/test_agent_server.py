@@ -1,8 +1,10 @@
-"""The protocol, with the SDK's own client: versions before and since its change of July 2026."""
+"""The protocol, message by message: versions before and since its change of July 2026. A real
+process is asked by the SDK's own client in ``tests/e2e/test_agents.py``."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,35 +14,82 @@ from agent_workspace import EDGE, SHAPES, SNIPPET
 from daemon_stand_in import DaemonStandIn
 
 from lsp_server.editor.agents.agent_files import AgentFiles
+from lsp_server.editor.agents.server import LEGACY, MODERN, AgentServer
+from lsp_server.editor.agents.tools import AgentTools
 
-mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed")
-from mcp import Client, types  # noqa: E402
-
-from lsp_server.editor.agents.server import agent_server  # noqa: E402
-
-MODES = ["legacy", "auto"]
+MODES = ["legacy", "modern"]
+META = "io.modelcontextprotocol/"
 
 
-class Session:
+class Client:
     """A client with its roots, and the server."""
 
     def __init__(self, workspace: Path, mode: str, roots: list[Path] | None = None) -> None:
-        self.daemon = DaemonStandIn()
-        self.roots = roots
-        server = agent_server(AgentFiles([workspace]), self.daemon)  # type: ignore[arg-type]
-        told = {} if roots is None else {"list_roots_callback": self._listed}
-        self.client = Client(server, mode=mode, **told)
+        self.mode, self.roots = mode, roots
+        self.sent: list[dict[str, Any]] = []
+        self._answers: dict[Any, asyncio.Future[Any]] = {}
+        files = AgentFiles([workspace])
+        tools = AgentTools(files, DaemonStandIn())  # type: ignore[arg-type]
+        self.server = AgentServer(self._heard, lambda: (files, tools))
 
-    async def _listed(self, _context: Any) -> types.ListRootsResult:
-        assert self.roots is not None
-        return types.ListRootsResult(roots=[types.Root(uri=one.as_uri()) for one in self.roots])
+    @property
+    def _listed(self) -> dict[str, Any]:
+        return {"roots": [{"uri": root.as_uri()} for root in self.roots or ()]}
 
-    def run(self, work: Callable[[Client], Awaitable[Any]]) -> Any:
-        async def inside() -> Any:
-            async with self.client as client:
-                return await work(client)
+    def _heard(self, message: dict[str, Any]) -> None:
+        message = json.loads(json.dumps(message))
+        self.sent.append(message)
+        if message.get("method") == "roots/list":
+            self._send({"id": message["id"], "result": self._listed})
+        elif message.get("id") in self._answers:
+            self._answers[message["id"]].set_result(message)
 
-        return asyncio.run(inside())
+    def _send(self, message: dict[str, Any]) -> None:
+        self.server.receive(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    async def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """Return the answer to a request."""
+        number = len(self._answers)
+        self._answers[number] = asyncio.get_running_loop().create_future()
+        if self.mode == "modern":
+            capabilities = {} if self.roots is None else {"roots": {}}
+            told = {"protocolVersion": MODERN, "clientCapabilities": capabilities}
+            params["_meta"] = {f"{META}{name}": value for name, value in told.items()}
+        self._send({"id": number, "method": method, "params": params})
+        answer: dict[str, Any] = await asyncio.wait_for(self._answers[number], 60)
+        return answer
+
+    async def begin(self) -> None:
+        if self.mode == "legacy":
+            capabilities = {} if self.roots is None else {"roots": {"listChanged": True}}
+            asked = {"protocolVersion": LEGACY[0], "capabilities": capabilities}
+            answer = await self.ask("initialize", **asked)
+            assert answer["result"]["protocolVersion"] == LEGACY[0]
+            self._send({"method": "notifications/initialized"})
+        else:
+            answer = await self.ask("server/discover")
+            assert answer["result"]["supportedVersions"] == [MODERN]
+        assert answer["result"]["instructions"]
+
+    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        answer = (await self.ask("tools/call", name=name, arguments=arguments))["result"]
+        if self.mode == "modern" and self.roots is not None:
+            assert answer["resultType"] == "input_required"
+            assert answer["inputRequests"]["roots"]["method"] == "roots/list"
+            responses = {"roots": self._listed}
+            more = {"name": name, "arguments": arguments, "inputResponses": responses}
+            answer = (await self.ask("tools/call", **more))["result"]
+        assert self.mode == "legacy" or answer["resultType"] == "complete"
+        result: dict[str, Any] = answer
+        return result
+
+
+def run(client: Client, work: Callable[[Client], Awaitable[Any]]) -> Any:
+    async def inside() -> Any:
+        await client.begin()
+        return await work(client)
+
+    return asyncio.run(inside())
 
 
 def apply_arguments(**more: Any) -> dict[str, Any]:
@@ -49,35 +98,34 @@ def apply_arguments(**more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_tools_are_listed_with_what_they_may_do(workspace: Path, mode: str) -> None:
-    tools = Session(workspace, mode).run(lambda client: client.list_tools()).tools
-    by_name = {tool.name: tool for tool in tools}
+    answer = run(Client(workspace, mode), lambda client: client.ask("tools/list"))
+    by_name = {tool["name"]: tool for tool in answer["result"]["tools"]}
     assert set(by_name) == {"apply_edit", "edit_file", "rename_symbol", "find_similar"}
     for name, tool in by_name.items():
-        assert tool.description
-        assert tool.input_schema["additionalProperties"] is False
-        hints = tool.annotations
-        assert hints is not None
-        assert hints.read_only_hint == (name == "find_similar")
-        assert hints.open_world_hint is False
+        assert tool["description"]
+        assert tool["inputSchema"]["additionalProperties"] is False
+        hints = tool["annotations"]
+        assert hints["readOnlyHint"] == (name == "find_similar")
+        assert hints["openWorldHint"] is False
         if name != "find_similar":
-            assert hints.destructive_hint is True
-            assert hints.idempotent_hint == (name == "apply_edit")
-            assert {"preview", "hash"} <= set(tool.input_schema["properties"])
+            assert hints["destructiveHint"] is True
+            assert hints["idempotentHint"] == (name == "apply_edit")
+            assert {"preview", "hash"} <= set(tool["inputSchema"]["properties"])
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_edit_is_called(workspace: Path, mode: str) -> None:
     async def work(client: Client) -> Any:
-        preview = await client.call_tool("apply_edit", apply_arguments(preview=True))
-        known = preview.structured_content["hash"]
-        assert known in preview.content[0].text
+        preview = await client.call("apply_edit", **apply_arguments(preview=True))
+        known = preview["structuredContent"]["hash"]
+        assert known in preview["content"][0]["text"]
         assert (workspace / "shapes.py").read_text() == SHAPES
-        return await client.call_tool("apply_edit", apply_arguments(hash=known))
+        return await client.call("apply_edit", **apply_arguments(hash=known))
 
-    answer = Session(workspace, mode).run(work)
-    assert answer.is_error is False
-    assert answer.structured_content["written"] is True
-    assert "+    return width + height" in answer.content[0].text
+    answer = run(Client(workspace, mode), work)
+    assert answer["isError"] is False
+    assert answer["structuredContent"]["written"] is True
+    assert "+    return width + height" in answer["content"][0]["text"]
     assert (workspace / "shapes.py").read_text() == EDGE
 
 
@@ -96,45 +144,55 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_an_answer(workspace: Path, case: str) -> None:
     given, said = WRONG[case]
-    session = Session(workspace, "legacy")
-    answer = session.run(lambda client: client.call_tool("apply_edit", given))
-    assert answer.is_error is True
-    assert said in answer.content[0].text
-    assert answer.structured_content["refused"] == answer.content[0].text
+    client = Client(workspace, "legacy")
+    answer = run(client, lambda client: client.call("apply_edit", **given))
+    assert answer["isError"] is True
+    assert said in answer["content"][0]["text"]
+    assert answer["structuredContent"]["refused"] == answer["content"][0]["text"]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_unknown_tool_is_an_error(workspace: Path, mode: str) -> None:
+def test_what_is_no_request_of_the_protocol_is_an_error(workspace: Path, mode: str) -> None:
     async def work(client: Client) -> None:
-        with pytest.raises(mcp.MCPError, match="no tool delete_all"):
-            await client.call_tool("delete_all", {})
+        unknown = await client.ask("tools/call", name="delete_all", arguments={})
+        assert "no tool delete_all" in unknown["error"]["message"]
+        assert (await client.ask("resources/list"))["error"]["code"] == -32601
+        assert (await client.ask("ping"))["result"] == {}
+        client.server.receive(b"{")
+        client.server.receive(b"[]")
+        assert [told["error"]["code"] for told in client.sent[-2:]] == [-32700, -32600]
+        client.mode = "later"
+        later = await client.ask("tools/list", _meta={f"{META}protocolVersion": "2030-01-01"})
+        assert later["error"]["code"] == -32022
 
-    Session(workspace, mode).run(work)
+    run(Client(workspace, mode), work)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_roots_narrow_the_folders_and_may_change(workspace: Path, mode: str) -> None:
     (workspace / "sub").mkdir()
     (workspace / "sub" / "shapes.py").write_text(SHAPES)
-    session = Session(workspace, mode, [workspace / "sub"])
 
     async def work(client: Client) -> None:
-        refused = await client.call_tool("apply_edit", apply_arguments())
-        assert refused.is_error
-        assert "outside of the folders" in refused.content[0].text
-        inside = await client.call_tool("apply_edit", apply_arguments(path="sub/shapes.py"))
-        assert not inside.is_error, inside.content[0].text
-        session.roots = [workspace.parent]
-        if mode == "legacy":
-            await client.send_roots_list_changed()
-        answer = await client.call_tool("apply_edit", apply_arguments())
-        assert not answer.is_error, answer.content[0].text
-        session.roots = []
-        answer = await client.call_tool("apply_edit", apply_arguments())
-        assert answer.is_error
+        refused = await client.call("apply_edit", **apply_arguments())
+        assert refused["isError"]
+        assert "outside of the folders" in refused["content"][0]["text"]
+        inside = await client.call("apply_edit", **apply_arguments(path="sub/shapes.py"))
+        assert not inside["isError"], inside["content"][0]["text"]
+        client.roots = [workspace.parent]
+        answer = await client.call("apply_edit", **apply_arguments())
+        assert not answer["isError"], answer["content"][0]["text"]
 
-    session.run(work)
+    run(Client(workspace, mode, [workspace / "sub"]), work)
     assert (workspace / "shapes.py").read_text() == EDGE
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_roots_narrow_nothing(workspace: Path, mode: str) -> None:
+    """As the Inspector answers, in which no folder is open."""
+    client = Client(workspace, mode, [])
+    answer = run(client, lambda client: client.call("apply_edit", **apply_arguments()))
+    assert not answer["isError"], answer["content"][0]["text"]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -142,10 +200,25 @@ def test_two_at_once_are_both_answered(workspace: Path, mode: str) -> None:
     async def work(client: Client) -> list[Any]:
         rename = {"path": "shapes.py", "line": 1, "name": "area", "new_name": "surface"}
         return await asyncio.gather(
-            client.call_tool("apply_edit", apply_arguments()),
-            client.call_tool("rename_symbol", rename),
+            client.call("apply_edit", **apply_arguments()), client.call("rename_symbol", **rename)
         )
 
-    answers = Session(workspace, mode).run(work)
-    assert [answer.is_error for answer in answers] == [False, False]
+    answers = run(Client(workspace, mode), work)
+    assert [answer["isError"] for answer in answers] == [False, False]
     assert (workspace / "shapes.py").read_text() == EDGE.replace("area", "surface")
+
+
+def test_nothing_heavy_is_imported_before_the_first_call() -> None:
+    """Claude Code gives up a server that is silent for three seconds."""
+    import subprocess
+    import sys
+
+    heavy = "numpy numba lsprotocol pygls mcp pydantic httpx2 lsp_server.editor.agents.tools"
+    program = (
+        "import sys, lsp_server.editor.agents.server, lsp_server.commands.cli.mcp\n"
+        f"print([name for name in {heavy.split()} if name in sys.modules])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert found.stdout == "[]\n", found.stderr
