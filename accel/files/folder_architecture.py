@@ -1,4 +1,4 @@
-"""What the decoder in a folder is built like, as far as our own forward has such parts.
+"""Architectures of the decoders in folders, as far as our own forward has their parts.
 
 Read from ``config.json`` as versions 4 and 5 of transformers write it, and from the headers of the
 weights. Loads neither torch nor a compiler.
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,72 +16,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import ModelError
-from accel.files.end_tokens import named_ends
-from accel.files.folder_hybrid import (
-    KINDS,
-    RowOrders,
-    hybrid_shapes,
-    read_hybrid,
-    row_orders,
-    text_config,
-    text_name,
+from accel.files.decoder_tensors import (
+    EMBEDDING,
+    HEAD,
+    Architecture,
+    Family,
+    decoder_tensors,
 )
-from accel.files.gguf.block_types import SMALL_BLOCK
+from accel.files.end_tokens import named_ends
+from accel.files.folder_hybrid import KINDS, read_hybrid, text_config, text_name
 from accel.files.hybrid import Hybrid, turned_frequencies
 from accel.files.rope import rope_frequencies
 from accel.files.safetensors import WeightsEntry, read_header, shards_of
 
-EMBEDDING, HEAD, NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
 DTYPES = ("BF16", "F16", "F32")
 """Of weights that are read."""
 
 _FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
+_QUERIES = ".self_attn.q_proj.weight"
 LEFT_OVER = ".rotary_emb.inv_freq"
 """A buffer that old folders hold and nobody reads."""
 
 
-@dataclass(frozen=True, slots=True)
-class FolderArchitecture:
-    """Sizes and constants of a decoder, and where its weights lie."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderArchitecture(Architecture):
+    """A decoder's sizes and constants, and the places of its weights. In a hybrid norms of
+    attention and feed-forward are stored less one."""
 
-    layers: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    """Size of a head."""
-    vocabulary: int
-    positions: int
-    """Tokens of the longest text."""
-    eps: float
     frequencies: NDArray[np.float32]
     """Radians a position for each pair of a head's numbers, float32 [head_dim / 2]."""
     end_tokens: frozenset[int]
     tensors: dict[str, tuple[Path, WeightsEntry]]
     """By the names of transformers, the lm head among them also where it is the embedding."""
-    hybrid: Hybrid | None = None
-    """Layers of gated DeltaNet; norms other than theirs are stored less one."""
-    orders: RowOrders = field(default_factory=dict)
-
-    @property
-    def nbytes(self) -> int:
-        """Of the weights as they are stored."""
-        return sum(entry.end - entry.start for _, entry in self.tensors.values())
 
 
 def folder_architecture(folder: Path) -> FolderArchitecture | None:
-    """The decoder of a folder; None where it has something that only transformers knows: that reads
-    it, or says what is wrong with it."""
+    """Return the decoder of a folder; None where it has a part that only transformers knows: that
+    reads it, or says what is wrong with it."""
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))
-        if config["model_type"] in KINDS:
-            return _hybrid(folder, text_config(config))
-        tensors = _tensors(folder, config)
-        return _architecture(folder, config, tensors) if _is_known(folder, config) else None
+        is_hybrid = config["model_type"] in KINDS
+        config = text_config(config) if is_hybrid else config
+        if not (_is_known_hybrid(config) if is_hybrid else _is_known(config)):
+            return None
+        found = _architecture(folder, config, is_hybrid=is_hybrid)
+        return found if _is_whole(found) else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, ModelError):
         return None
 
 
-def _tensors(folder: Path, config: dict[str, Any]) -> dict[str, tuple[Path, WeightsEntry]]:
+def _tensors(
+    folder: Path, config: dict[str, Any], *, is_hybrid: bool
+) -> dict[str, tuple[Path, WeightsEntry]]:
     whole = folder / "model.safetensors"
     files = [whole]
     if not whole.exists():
@@ -90,19 +75,23 @@ def _tensors(folder: Path, config: dict[str, Any]) -> dict[str, tuple[Path, Weig
         listed = json.loads(index.read_text("utf-8"))["weight_map"]
         files = [folder / name for name in shards_of(index, listed)]
     found = {
-        name: (file, entry)
+        text_name(name) if is_hybrid else name: (file, entry)
         for file in files
         for name, entry in read_header(file).items()
         if not name.endswith(LEFT_OVER)
     }
+    found.pop("", None)
     if config.get("tie_word_embeddings", False):
         # Where both are there and differ, transformers ties them as little.
         found.setdefault(HEAD, found[EMBEDDING])
+    for name in list(found) if is_hybrid else ():
+        if name.endswith(_QUERIES):
+            found[name.replace(_QUERIES, ".self_attn.output_gate.weight")] = found[name]
     return found
 
 
-def _is_known(folder: Path, config: dict[str, Any]) -> bool:
-    """Whether what the configuration names is what our forward has."""
+def _is_known(config: dict[str, Any]) -> bool:
+    """Return whether our forward has all that the configuration names."""
     kind, positions = config["model_type"], config["max_position_embeddings"]
     windows = [config["sliding_window"]] if kind == "mistral" else []
     if config.get("use_sliding_window"):
@@ -117,121 +106,65 @@ def _is_known(folder: Path, config: dict[str, Any]) -> bool:
     )
 
 
-def _architecture(
-    folder: Path, config: dict[str, Any], tensors: dict[str, tuple[Path, WeightsEntry]]
-) -> FolderArchitecture | None:
-    """None where weights are missing, left over, of other sizes or in numbers that are not read."""
-    hidden_size, heads = config["hidden_size"], config["num_attention_heads"]
-    norms_heads = config["model_type"] == "qwen3"
-    head_dim = config.get("head_dim") or hidden_size // heads
-    if norms_heads:
-        (head_dim,) = tensors["model.layers.0.self_attn.q_norm.weight"][1].shape
-    found = FolderArchitecture(
-        layers=config["num_hidden_layers"],
-        heads=heads,
-        kv_heads=tensors["model.layers.0.self_attn.k_proj.weight"][1].shape[0] // head_dim,
-        head_dim=head_dim,
-        vocabulary=config["vocab_size"],
-        positions=config["max_position_embeddings"],
-        eps=config["rms_norm_eps"],
-        frequencies=_frequencies(config, head_dim),
-        end_tokens=_end_tokens(folder, config),
-        tensors=tensors,
-    )
-    shapes = dict(
-        weight_shapes(
-            found,
-            hidden_size,
-            config["intermediate_size"],
-            is_biased=config["model_type"] == "qwen2",
-            norms_heads=norms_heads,
-        )
-    )
-    is_whole = {name: entry.shape for name, (_, entry) in tensors.items()} == shapes
-    inputs = head_dim, hidden_size, config["intermediate_size"], heads * head_dim
+def _is_known_hybrid(config: dict[str, Any]) -> bool:
     return (
-        found
-        if is_whole
-        and found.kv_heads
-        and not heads % found.kv_heads
-        and not any(size % SMALL_BLOCK for size in inputs)
-        and all(entry.dtype in DTYPES for _, entry in tensors.values())
-        else None
-    )
-
-
-def weight_shapes(
-    found: FolderArchitecture, hidden_size: int, width: int, *, is_biased: bool, norms_heads: bool
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Every weight that such a decoder has. ``width``: of the feed-forward layers."""
-    queries, keys = found.heads * found.head_dim, found.kv_heads * found.head_dim
-    yield EMBEDDING, (found.vocabulary, hidden_size)
-    yield HEAD, (found.vocabulary, hidden_size)
-    yield NORM, (hidden_size,)
-    for layer in range(found.layers):
-        at = f"model.layers.{layer}"
-        yield f"{at}.input_layernorm.weight", (hidden_size,)
-        yield f"{at}.post_attention_layernorm.weight", (hidden_size,)
-        for name, rows in (("q", queries), ("k", keys), ("v", keys)):
-            yield f"{at}.self_attn.{name}_proj.weight", (rows, hidden_size)
-            if is_biased:
-                yield f"{at}.self_attn.{name}_proj.bias", (rows,)
-        yield f"{at}.self_attn.o_proj.weight", (hidden_size, queries)
-        yield f"{at}.mlp.gate_proj.weight", (width, hidden_size)
-        yield f"{at}.mlp.up_proj.weight", (width, hidden_size)
-        yield f"{at}.mlp.down_proj.weight", (hidden_size, width)
-        if norms_heads:
-            yield f"{at}.self_attn.q_norm.weight", (found.head_dim,)
-            yield f"{at}.self_attn.k_norm.weight", (found.head_dim,)
-
-
-def _hybrid(folder: Path, config: dict[str, Any]) -> FolderArchitecture | None:
-    """None as for others."""
-    stored = _tensors(folder, {})
-    tensors = {text_name(name): place for name, place in stored.items() if text_name(name)}
-    if config.get("tie_word_embeddings", False):
-        tensors.setdefault(HEAD, tensors[EMBEDDING])
-    hidden_size, heads, layers = (
-        config[key] for key in ("hidden_size", "num_attention_heads", "num_hidden_layers")
-    )
-    kv_heads = config["num_key_value_heads"]
-    head_dim = config.get("head_dim") or hidden_size // heads
-    hybrid = read_hybrid(config, head_dim)
-    for layer in set(range(layers)) - set(hybrid.layers):
-        attention = f"model.layers.{layer}.self_attn"
-        tensors[f"{attention}.output_gate.weight"] = tensors[f"{attention}.q_proj.weight"]
-    rope = config.get("rope_parameters") or {}
-    theta = rope.get("rope_theta", config.get("rope_theta", 10_000.0))
-    found = FolderArchitecture(
-        layers=layers,
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
-        vocabulary=config["vocab_size"],
-        positions=config["max_position_embeddings"],
-        eps=config["rms_norm_eps"],
-        frequencies=turned_frequencies(rope_frequencies(theta, hybrid.rotary_dim), head_dim),
-        end_tokens=_end_tokens(folder, config),
-        tensors=tensors,
-        hybrid=hybrid,
-        orders=row_orders(hybrid, layers, heads, kv_heads, head_dim),
-    )
-    sizes = hidden_size, config["intermediate_size"]
-    shapes = dict(hybrid_shapes(hybrid, layers, heads, kv_heads, head_dim, sizes))
-    shapes |= dict.fromkeys((EMBEDDING, HEAD), (found.vocabulary, hidden_size))
-    shapes[NORM] = (hidden_size,)
-    is_whole = {name: entry.shape for name, (_, entry) in tensors.items()} == shapes
-    inputs = *sizes, head_dim, hybrid.key_dim, hybrid.value_dim, hybrid.rotary_dim
-    is_known = (
-        is_whole
-        and config["hidden_act"] == "silu"
+        config["hidden_act"] == "silu"
         and not config.get("attention_bias")
         and "quantization_config" not in config
-        and not heads % kv_heads
-        and not any(size % SMALL_BLOCK for size in inputs)
-        and all(entry.dtype in DTYPES for _, entry in tensors.values())
     )
-    return found if is_known else None
+
+
+def _architecture(folder: Path, config: dict[str, Any], *, is_hybrid: bool) -> FolderArchitecture:
+    tensors, kind = _tensors(folder, config, is_hybrid=is_hybrid), config["model_type"]
+    hidden_size, heads = config["hidden_size"], config["num_attention_heads"]
+    head_dim = config.get("head_dim") or hidden_size // heads
+    if kind == "qwen3":
+        (head_dim,) = tensors["model.layers.0.self_attn.q_norm.weight"][1].shape
+    hybrid = read_hybrid(config, head_dim) if is_hybrid else None
+    return FolderArchitecture(
+        family=Family(
+            is_interleaved=False,
+            norms_heads=is_hybrid or kind == "qwen3",
+            is_hybrid=is_hybrid,
+            is_biased=kind == "qwen2",
+        ),
+        layers=config["num_hidden_layers"],
+        hidden_size=hidden_size,
+        intermediate_size=config["intermediate_size"],
+        heads=heads,
+        kv_heads=config.get("num_key_value_heads") or heads,
+        head_dim=head_dim,
+        vocabulary=config["vocab_size"],
+        positions=config["max_position_embeddings"],
+        eps=config["rms_norm_eps"],
+        attention_scale=head_dim**-0.5,
+        hybrid=hybrid,
+        frequencies=_hybrid_frequencies(config, head_dim, hybrid)
+        if hybrid
+        else _frequencies(config, head_dim),
+        end_tokens=_end_tokens(folder, config),
+        tensors=tensors,
+    )
+
+
+def _is_whole(found: FolderArchitecture) -> bool:
+    """Return whether no weight is missing, left over, of another size or in numbers that are not
+    read."""
+    stored = {name: entry.shape for name, (_, entry) in found.tensors.items()}
+    return (
+        stored == {part.name: part.folder_shape for part in decoder_tensors(found)}
+        and not found.heads % found.kv_heads
+        and not found.odd_size
+        and all(entry.dtype in DTYPES for _, entry in found.tensors.values())
+    )
+
+
+def _hybrid_frequencies(
+    config: dict[str, Any], head_dim: int, hybrid: Hybrid
+) -> NDArray[np.float32]:
+    rope = config.get("rope_parameters") or {}
+    theta = rope.get("rope_theta", config.get("rope_theta", 10_000.0))
+    return turned_frequencies(rope_frequencies(theta, hybrid.rotary_dim), head_dim)
 
 
 def _frequencies(config: dict[str, Any], head_dim: int) -> NDArray[np.float32]:

@@ -17,9 +17,10 @@ from threading import Lock
 from typing import Any
 
 from accel.errors import BrokenModel, UnsupportedModel
+from accel.files.decoder_tensors import Architecture
 from accel.files.folder_architecture import FolderArchitecture, folder_architecture
 from accel.files.folder_hybrid import PASSED_OVER, is_of, text_config
-from accel.files.gguf.architecture import ADVICE, HYBRIDS, Architecture, read_architecture
+from accel.files.gguf.architecture import ADVICE, HYBRIDS, read_architecture
 from accel.files.gguf.block_types import SMALL_BLOCK
 from accel.files.gguf.file import SETTLED_NS, GgufFile, is_gguf
 from accel.files.gguf.metadata import AGAIN, StringArray
@@ -41,9 +42,6 @@ MOST_OPEN = 2
 COMPUTED_AS_STORED = frozenset({"Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"})
 """Types of blocks that our forward on a CPU does not change; those of ``quantised.file_blocks``,
 which loads a compiler."""
-_UNBIASED = "self_attn.o_proj", "mlp.down_proj", "mlp.gate_proj", "mlp.up_proj"
-"""Matrices to which our forward adds nothing."""
-_FIRST = "model.layers.0"
 _LICENCE = re.compile(r"^license:\s*(\S+)", re.MULTILINE)
 _HEAD_OF_CARD = 4096
 """Characters of a model card among which its licence is."""
@@ -164,7 +162,10 @@ class GgufModel(ModelFile):
         """Looked at in whole, once. Raises UnsupportedModel for what our forward has not."""
         size = self.architecture.vocabulary
         assert self.weights
-        self._check_parts()
+        if odd := self.architecture.odd_size:
+            raise UnsupportedModel(
+                f"{self.path} has parts of size {odd}, no multiple of {SMALL_BLOCK}", ADVICE
+            )
         with GgufFile(self.path) as file:
             read_rope_frequencies(file, self.architecture)
         assert self.end_tokens is not None
@@ -173,21 +174,6 @@ class GgufModel(ModelFile):
         if count > size:
             raise BrokenModel(f"{self.path} has {count} tokens and the embeddings of {size}", AGAIN)
         return True
-
-    def _check_parts(self) -> None:
-        found = self.architecture
-        hybrid = found.hybrid
-        sizes = (
-            *(found.head_dim, found.hidden_size, found.intermediate_size),
-            found.heads * found.head_dim,
-            *((hybrid.key_dim, hybrid.value_dim, hybrid.rotary_dim) if hybrid else ()),
-        )
-        if odd := next((size for size in sizes if size % SMALL_BLOCK), 0):
-            raise UnsupportedModel(
-                f"{self.path} has parts of size {odd}, no multiple of {SMALL_BLOCK}", ADVICE
-            )
-        if biased := next((one for one in _UNBIASED if f"{_FIRST}.{one}.bias" in self.weights), ""):
-            raise UnsupportedModel(f"{self.path} adds a bias in {biased}", ADVICE)
 
     @property
     def is_known(self) -> bool:

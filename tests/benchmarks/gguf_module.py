@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-from accel.files.gguf.architecture import Architecture, read_architecture
+from accel.files.decoder_tensors import EMBEDDING, HEAD, Architecture
+from accel.files.gguf.architecture import read_architecture
 from accel.files.gguf.file import GgufFile, is_gguf
 from accel.files.gguf.rope_frequencies import RopeFrequencies, read_rope_frequencies
 from accel.files.gguf.vocabulary import read_vocabulary
-from accel.files.gguf.weights import EMBEDDING, HEAD, GgufWeights
+from accel.files.gguf.weights import GgufWeights
 from accel.files.rope import rope_table
 from accel.models.hf_loading import load_module
 

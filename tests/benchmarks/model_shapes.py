@@ -8,10 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from accel.errors import InvalidRequest
-from accel.files.folder_architecture import HEAD, FolderArchitecture, weight_shapes
+from accel.files.decoder_tensors import HEAD, Architecture, Family, decoder_tensors
 from accel.models.autotune import may_use_more
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.measuring import measure, share
@@ -93,20 +91,20 @@ def _write(folder: Path, kind: str, fields: dict[str, Any]) -> None:
     config = {"model_type": kind, "hidden_act": "silu", "rms_norm_eps": 1e-6, **fields}
     (folder / "config.json").write_text(json.dumps(config), "utf-8")
     heads = config["num_attention_heads"]
-    found = FolderArchitecture(
+    found = Architecture(
+        family=Family(is_interleaved=False, is_biased=kind == "qwen2"),
         layers=config["num_hidden_layers"],
+        hidden_size=config["hidden_size"],
+        intermediate_size=config["intermediate_size"],
         heads=heads,
         kv_heads=config["num_key_value_heads"],
         head_dim=config["hidden_size"] // heads,
         vocabulary=config["vocab_size"],
         positions=config["max_position_embeddings"],
         eps=config["rms_norm_eps"],
-        frequencies=np.empty(0, np.float32),
-        end_tokens=frozenset(),
-        tensors={},
+        attention_scale=1.0,
     )
-    sizes = config["hidden_size"], config["intermediate_size"]
-    shapes = dict(weight_shapes(found, *sizes, is_biased=kind == "qwen2", norms_heads=False))
+    shapes = {part.name: part.folder_shape for part in decoder_tensors(found)}
     if config["tie_word_embeddings"]:
         del shapes[HEAD]
     header, end = {}, 0

@@ -24,13 +24,14 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from accel.errors import BrokenModel, UnsupportedModel
+from accel.files.decoder_tensors import EMBEDDING, HEAD, DecoderTensor
 from accel.files.gguf.architecture import read_architecture
 from accel.files.gguf.dequantise import dequantise
 from accel.files.gguf.file import GgufFile
 from accel.files.gguf.metadata import StringArray
 from accel.files.gguf.quantise import q8_0
 from accel.files.gguf.vocabulary import EDIT_LINES_KEY
-from accel.files.gguf.weights import EMBEDDING, HEAD, GgufWeights, TensorSource
+from accel.files.gguf.weights import GgufWeights
 from accel.files.gguf.writing import NewTensor, entry, write_gguf
 from operating_system.files import replace_file
 
@@ -213,7 +214,7 @@ def _is_for_another(file: GgufFile, adapter: Adapter) -> UnsupportedModel:
 
 
 def _with_delta(
-    file: GgufFile, adapter: Adapter, source: TensorSource, projection: str, layer: int
+    file: GgufFile, adapter: Adapter, source: DecoderTensor, projection: str, layer: int
 ) -> NDArray[np.uint8]:
     values = dequantise(file.read(source.tensor), file.tensors[source.tensor].type)
     delta = adapter.delta(projection, layer)

@@ -1,12 +1,13 @@
-"""What the decoder in a GGUF file is built like, as far as our forward has such parts."""
+"""Architectures of the decoders in GGUF files, as far as our forward has their parts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from accel.errors import BrokenModel, UnsupportedModel
+from accel.files.decoder_tensors import Architecture, Family
 from accel.files.gguf.file import GgufFile
 from accel.files.gguf.header import shown
 from accel.files.gguf.metadata import AGAIN, Metadata
@@ -20,27 +21,12 @@ _MOST = 1 << 24
 """No size of a decoder is larger."""
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
-    """What models of one ``general.architecture`` have in common."""
-
-    is_interleaved: bool
-    """Whether RoPE pairs neighbouring rows of Q and K. Our forward pairs the first half of a head
-    with the second."""
-    norms_heads: bool = False
-    """Each head of Q and K has a norm of its own."""
-    is_scaled: bool = False
-    """Embedding, attention, what layers add and logits are multiplied by numbers of the file."""
-    is_hybrid: bool = False
-    """Most layers are gated DeltaNet."""
-
-
 FAMILIES = {
     "llama": Family(is_interleaved=True),
     "qwen2": Family(is_interleaved=False),
     "qwen3": Family(is_interleaved=False, norms_heads=True),
     "granite": Family(is_interleaved=True, is_scaled=True),
-    "qwen35": Family(is_interleaved=False, norms_heads=True, is_hybrid=True),
+    "qwen35": Family(is_interleaved=False, norms_heads=True, is_hybrid=True, is_biased=False),
 }
 """SmolLM and Mistral call themselves ``llama``."""
 HYBRIDS = frozenset(name for name, family in FAMILIES.items() if family.is_hybrid)
@@ -57,34 +43,6 @@ _FOREIGN = {
     _STATE: "is a hybrid with a recurrent state",
 }
 """Keys that say what our forward has not."""
-
-
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """Sizes and constants of a decoder."""
-
-    family: Family
-    layers: int
-    hidden_size: int
-    intermediate_size: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    """Size of a head."""
-    vocabulary: int
-    positions: int
-    """Tokens of the longest text."""
-    eps: float
-    attention_scale: float = 1.0
-    """Factor of the scores."""
-    added_scale: float = 1.0
-    """Factor of what attention and feed-forward add. A stream of states that begins with scaled
-    embeddings is kept divided by that scale: norms undo it, and embedding and head stay one."""
-    logit_scale: float = 1.0
-    """Factor of the logits."""
-    hybrid: Hybrid | None = None
-    passed_over: int = 0
-    """Layers after the decoder's, which guess several tokens and which our forward has not."""
 
 
 class _Keys:
@@ -137,6 +95,7 @@ def read_architecture(file: GgufFile) -> Architecture:
     if embedding is None:
         raise BrokenModel(f"{path} lacks token_embd.weight", AGAIN)
     hidden_size, heads = keys.integer("embedding_length"), keys.integer("attention.head_count")
+    head_dim = keys.integer("attention.key_length", max(hidden_size // heads, 1))
     found = Architecture(
         family=family,
         layers=keys.integer("block_count"),
@@ -144,12 +103,12 @@ def read_architecture(file: GgufFile) -> Architecture:
         intermediate_size=keys.integer("feed_forward_length"),
         heads=heads,
         kv_heads=keys.integer("attention.head_count_kv", heads),
-        head_dim=keys.integer("attention.key_length", max(hidden_size // heads, 1)),
+        head_dim=head_dim,
         vocabulary=embedding.shape[0],
         positions=keys.integer("context_length"),
         eps=keys.number("attention.layer_norm_rms_epsilon"),
+        attention_scale=head_dim**-0.5,
     )
-    found = replace(found, attention_scale=found.head_dim**-0.5)
     if family.is_hybrid:
         found = _with_hybrid(found, keys)
     _refuse_foreign(found, keys, path)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import BrokenModel, UnsupportedModel
-from accel.files.gguf.architecture import ADVICE, Architecture
+from accel.files.decoder_tensors import Architecture
+from accel.files.gguf.architecture import ADVICE
 from accel.files.gguf.dequantise import dequantise
 from accel.files.gguf.file import GgufFile
 from accel.files.gguf.header import shown

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.files.decoder_tensors import Architecture
 from accel.models.cpu.attention import Floats, Shape
-from accel.models.cpu.delta_net.shape import DeltaShape
+from accel.models.cpu.delta_net.shape import DeltaShape, delta_shape
 from accel.models.cpu.delta_net.weights import DeltaWeights
 from accel.models.cpu.layer_matrices import is_quantised
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
@@ -49,6 +50,30 @@ class Decoder:
     delta: DeltaWeights | None = None
     """Of a hybrid, the layers of gated DeltaNet."""
     delta_shape: DeltaShape | None = None
+
+
+def decoder_for(
+    found: Architecture,
+    weights: tuple[Weights, DeltaWeights | None],
+    dtype: str,
+    *,
+    cos_sin: Callable[[int], NDArray[np.float32]],
+    matrices: tuple[QuantisedMatrix, ...],
+    end_tokens: frozenset[int],
+) -> Decoder:
+    """Return the decoder of an architecture with its weights, see ``Decoder``."""
+    return Decoder(
+        shape=Shape(found.heads, found.kv_heads, found.head_dim, found.eps, found.attention_scale),
+        weights=weights[0],
+        vocabulary_size=found.vocabulary,
+        max_positions=found.positions,
+        dtype=dtype,
+        cos_sin=cos_sin,
+        matrices=matrices,
+        end_tokens=end_tokens,
+        delta=weights[1],
+        delta_shape=delta_shape(found.hybrid, found.eps),
+    )
 
 
 def with_adaptive_tokens(decoder: Decoder, embeddings: Floats) -> Decoder:

@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from accel.errors import BrokenModel
+from accel.files.decoder_tensors import EMBEDDING, HEAD
 from accel.files.gguf.dequantise import dequantise
 from accel.files.gguf.file import GgufFile
 from accel.files.gguf.metadata import AGAIN
 from accel.files.gguf.rope_frequencies import RopeFrequencies, read_rope_frequencies
-from accel.files.gguf.weights import EMBEDDING, HEAD, GgufWeights
+from accel.files.gguf.weights import GgufWeights
 from accel.files.hybrid import Hybrid
 from accel.files.rope import rope_table
-from accel.models.cpu.attention import Floats, Shape
+from accel.models.cpu.attention import Floats
 from accel.models.cpu.decoder import (
     DELTA_OUT,
     DOWN,
@@ -28,10 +29,10 @@ from accel.models.cpu.decoder import (
     OUTPUT_GATE,
     QKV,
     Decoder,
+    decoder_for,
     descriptors_of,
     weight_of,
 )
-from accel.models.cpu.delta_net.shape import delta_shape
 from accel.models.cpu.delta_net.weights import DeltaWeights
 from accel.models.cpu.kept_weights import KeptWeights
 from accel.models.cpu.layer_matrices import Matrices
@@ -155,24 +156,11 @@ class _Reader:
         rope: RopeFrequencies,
         matrices: tuple[QuantisedMatrix, ...] = (),
     ) -> Decoder:
-        found = self._found
-        return Decoder(
-            shape=Shape(
-                heads=found.heads,
-                kv_heads=found.kv_heads,
-                head_dim=found.head_dim,
-                eps=found.eps,
-                scaling=found.attention_scale,
-            ),
-            weights=weights[0],
-            vocabulary_size=found.vocabulary,
-            max_positions=found.positions,
-            dtype=dtype,
+        return decoder_for(
+            *(self._found, weights, dtype),
             cos_sin=lambda positions: rope_table(rope.frequencies, rope.scale, positions),
             matrices=matrices,
             end_tokens=self._about.end_tokens,
-            delta=weights[1],
-            delta_shape=delta_shape(found.hybrid, found.eps),
         )
 
     def _commonest_type(self) -> str:

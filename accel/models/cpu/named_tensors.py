@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.files.folder_architecture import EMBEDDING, HEAD, NORM
+from accel.files.decoder_tensors import EMBEDDING, HEAD, NORM
 from accel.files.hybrid import Hybrid
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.decoder import (
@@ -131,7 +131,6 @@ def _delta_weights(
     both = [of_own(f"in_proj_{part}.weight") for part in ("b", "a")]
     whole = np.concatenate([np.pad(part, [(0, 0), (0, missing), (0, 0)]) for part in both], 1)
     kernel = of_own("conv1d.weight").reshape(len(own), hybrid.channels, -1)
-    rate = of_own("A")
     return DeltaWeights(
         kinds=np.array(kinds, np.int64),
         output_gate=stacked(OUTPUT_GATE, attention),
@@ -139,7 +138,7 @@ def _delta_weights(
         out=stacked(DELTA_OUT, own),
         betas_gates=np.stack([packed(matrix) for matrix in whole]),
         kernel=np.ascontiguousarray(kernel.swapaxes(1, 2)),
-        rate=rate if rate.size else -np.exp(of_own("A_log")),
+        rate=of_own("A"),
         bias=of_own("dt_bias"),
         norm=of_own("norm.weight"),
     )

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import BrokenModel
-from accel.files.folder_architecture import EMBEDDING, HEAD, FolderArchitecture
+from accel.files.decoder_tensors import EMBEDDING, HEAD, decoder_tensors
+from accel.files.folder_architecture import FolderArchitecture
 from accel.files.rope import rope_table
 from accel.files.safetensors import AGAIN, first_byte
-from accel.models.cpu.attention import Floats, Shape
-from accel.models.cpu.decoder import Decoder
-from accel.models.cpu.delta_net.shape import delta_shape
+from accel.models.cpu.attention import Floats
+from accel.models.cpu.decoder import Decoder, decoder_for
 from accel.models.cpu.named_tensors import packed_weights, quantised_weights, widened
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.model_file import FolderModel
@@ -33,20 +33,14 @@ def read_decoder(about: FolderModel, dtype: str) -> Decoder:
     assert found is not None, "its caller asks first"
     tensors, matrices = _FolderTensors(found), tuple[QuantisedMatrix, ...]()
     if dtype == "int8":
-        (weights, delta), matrices = quantised_weights(tensors, tensors.refuse)
+        weights, matrices = quantised_weights(tensors, tensors.refuse)
     else:
-        weights, delta = packed_weights(tensors)
-    return Decoder(
-        shape=Shape(found.heads, found.kv_heads, found.head_dim, found.eps, found.head_dim**-0.5),
-        weights=weights,
-        vocabulary_size=found.vocabulary,
-        max_positions=found.positions,
-        dtype=dtype,
+        weights = packed_weights(tensors)
+    return decoder_for(
+        *(found, weights, dtype),
         cos_sin=lambda positions: rope_table(found.frequencies, 1.0, positions),
         matrices=matrices,
         end_tokens=found.end_tokens,
-        delta=delta,
-        delta_shape=delta_shape(found.hybrid, found.eps),
     )
 
 
@@ -55,6 +49,7 @@ class _FolderTensors:
 
     def __init__(self, found: FolderArchitecture) -> None:
         self._found, self.layers, self.hybrid = found, found.layers, found.hybrid
+        self._orders = {part.name: part.order for part in decoder_tensors(found)}
         self.is_tied = found.tensors[HEAD] == found.tensors[EMBEDDING]
         self._files = {
             file: np.memmap(file, np.uint8, "r", offset=first_byte(file))
@@ -67,13 +62,15 @@ class _FolderTensors:
     def numbers(self, name: str) -> NDArray[Any]:
         file, entry = self._found.tensors[name]
         stored = self._files[file][entry.start : entry.end].view(_TYPES[entry.dtype])
-        stored, order = stored.reshape(entry.shape), self._found.orders.get(name)
+        stored, order = stored.reshape(entry.shape), self._orders[name]
         return stored if order is None else stored[order]
 
     def values(self, name: str) -> Floats:
         found = widened(self.numbers(name))
         if not np.isfinite(found).all():
             self.refuse(name)
+        if name.endswith(".A"):
+            return -np.exp(found)
         is_centred = name.endswith("norm.weight") and not name.endswith("linear_attn.norm.weight")
         return found + np.float32(1) if self.hybrid and is_centred else found
 
