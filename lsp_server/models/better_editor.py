@@ -1,4 +1,4 @@
-"""Which model would make an edit by instruction that the one at hand did not."""
+"""The smallest model that would make an edit by instruction that the current one did not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class BetterEditor:
 
     @property
     def reason(self) -> str:
-        """What is known of it, in words: the figure, its size and its speed here."""
+        """A sentence with the model's published figure, its size and its speed here."""
         figure, speed = self.model.edit_figure, self.model.speed
         assert figure is not None
         assert speed is not None
@@ -43,24 +43,24 @@ class BetterEditor:
 
 
 def better_editor(current: str) -> BetterEditor | None:
-    """The model that is recommended where the one in a file called ``current`` failed; None where
-    nothing is known of that one, or no better one suits this machine."""
+    """Return the model that is recommended where the one in a file called ``current`` failed; None
+    where nothing is known of that one, or no better one suits this machine."""
     # NumPy measures speeds: the daemon holds none of it until it is asked.
     from lsp_server.models.speed import rated
 
-    known = {model.file: model for model in read_manifest()}
-    now = known.get(PurePath(current).name)
+    offered = {model.file: model for model in read_manifest()}
+    now = offered.get(PurePath(current).name)
     if now is None:
         return None
-    found = smallest_good([*map(rated, known.values())], _percent(now))
-    if found is None:
+    better = smallest_good([*map(rated, offered.values())], _percent(now))
+    if better is None:
         return None
-    return BetterEditor(found, (models_folder() / found.file).is_file())
+    return BetterEditor(better, (models_folder() / better.file).is_file())
 
 
 def smallest_good(models: Sequence[OfferedModel], current: float) -> OfferedModel | None:
-    """The smallest of those that edit well, fit into memory and are quick enough; where none does,
-    the best that does better than ``current`` percent."""
+    """Return the smallest of those that edit well, fit into memory and are quick enough; where none
+    does, the best that does better than ``current`` percent."""
     fitting = [
         model
         for model in models

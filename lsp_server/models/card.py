@@ -60,16 +60,16 @@ class ModelCard:
 
     @property
     def source(self) -> str:
-        """Where it is, or where it comes from, in words."""
+        """The file's location, or the address that it is fetched from, in words."""
         return self.store
 
     @property
     def has_open_licence(self) -> bool:
-        """Whether its licence forbids no use."""
+        """True if the licence forbids no use."""
         return self.licence.lower() in OPEN_LICENCES
 
     def fits(self, free: int | None = None, beside: int = 0) -> bool:
-        """Whether ``free`` bytes of memory, or what is free now, have room for it and ``beside``
-        bytes of another model. Where its bytes are not known, its parameters say about how many."""
+        """Return True if ``free`` bytes of memory (by default what is free now) hold the model and
+        ``beside`` bytes of another one. Unknown file sizes are estimated by the parameters."""
         nbytes = self.nbytes or round(self.parameters * self.bits / 8)
         return fits_in_memory(nbytes + beside, self.kv_bytes, free)

@@ -54,16 +54,17 @@ def _file_at(path: Path) -> object:
     return state.st_dev, state.st_ino
 
 
-def _joined(known: ModelCard, candidate: Candidate) -> ModelCard:
-    also = () if candidate.name in known.names else (candidate.name,)
+def _joined(card: ModelCard, candidate: Candidate) -> ModelCard:
+    also = () if candidate.name in card.names else (candidate.name,)
     real = os.path.realpath(candidate.path)
-    is_known = real in map(os.path.realpath, known.paths)
+    is_known = real in map(os.path.realpath, card.paths)
     paths = () if is_known else (candidate.path,)
-    return replace(known, paths=(*known.paths, *paths), also=(*known.also, *also))
+    return replace(card, paths=(*card.paths, *paths), also=(*card.also, *also))
 
 
 def _with_distinct_names(models: list[ModelCard]) -> list[ModelCard]:
-    """Models of one name are called by the folders that they lie in, too, as many as it takes."""
+    """Return models of one name are called by the folders that they lie in, too, as many as it
+    takes."""
     for depth in range(1, _MOST_FOLDERS + 1):
         count = Counter(model.name for model in models)
         models = [
@@ -75,16 +76,17 @@ def _with_distinct_names(models: list[ModelCard]) -> list[ModelCard]:
     return models
 
 
-def model_at(place: str) -> ModelCard:
-    """The model at a path, be it in a store or not. Raises RedraftError."""
-    return rated(describe(model_folder(os.path.abspath(os.path.expanduser(place)))))
+def model_at(path_text: str) -> ModelCard:
+    """Return the model at a path, be it in a store or not. Raises RedraftError."""
+    return rated(describe(model_folder(os.path.abspath(os.path.expanduser(path_text)))))
 
 
 def find_model(models: list[ModelCard], wanted: str) -> ModelCard:
-    """The model of this name or path, or the only one whose name holds it. Raises RedraftError."""
-    place = os.path.expanduser(wanted)
+    """Return the model of this name or path, or the only one whose name holds it. Raises
+    RedraftError."""
+    path = os.path.expanduser(wanted)
     for model in models:
-        if os.path.realpath(place) in map(os.path.realpath, model.paths):
+        if os.path.realpath(path) in map(os.path.realpath, model.paths):
             return model
     ends = f"/{wanted}"
     named = [model for model in models if wanted in model.names]
@@ -94,7 +96,7 @@ def find_model(models: list[ModelCard], wanted: str) -> ModelCard:
     if named:
         paths = ", ".join(str(model.paths[0]) for model in named)
         raise RedraftError(f"{len(named)} models here are called {wanted}; give a path of {paths}")
-    if os.path.exists(place) or place.startswith((os.sep, ".")) or place.endswith(".gguf"):
+    if os.path.exists(path) or path.startswith((os.sep, ".")) or path.endswith(".gguf"):
         return model_at(wanted)
     similar = [
         model for model in models if any(wanted.lower() in name.lower() for name in model.names)
@@ -117,7 +119,7 @@ class _CardCache:
         self._new: dict[str, Any] = {}
 
     def card(self, candidate: Candidate) -> ModelCard:
-        """What is kept of a model, or what its header says where that changed."""
+        """Return the stored card of a model, or a new one from its header if its files changed."""
         path = str(candidate.path)
         state = _state(candidate.path)
         cached = self._old.get(path)
@@ -145,7 +147,7 @@ class _CardCache:
 
 
 def _versions() -> list[Any]:
-    """What decides beside its files whether a model can be opened."""
+    """Return the versions that decide, beside a model's files, whether it can be opened."""
     from accel.models import torch_extra
     from accel.models.fingerprint import version_of
     from accel.models.llama_cpp.library_files import is_installed
@@ -156,4 +158,7 @@ def _versions() -> list[Any]:
 def _state(path: Path) -> list[list[Any]]:
     from accel.files.model_path import state_of
 
-    return [list(part) if isinstance(part, tuple) else [part] for part in state_of(path)]
+    return [
+        list(file_state) if isinstance(file_state, tuple) else [file_state]
+        for file_state in state_of(path)
+    ]

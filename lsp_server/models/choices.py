@@ -14,7 +14,7 @@ PURPOSES = ("completion", "edits", "next-edits", "drafts")
 
 
 def field_of(purpose: str) -> str:
-    """The name of a purpose in ``Choices`` and in its file."""
+    """Return the name of a purpose in ``Choices`` and in its file."""
     return purpose.replace("-", "_")
 
 
@@ -31,19 +31,19 @@ class Choices:
 
 
 def choices_file() -> Path:
-    """The file that holds the user's choices."""
+    """Return the file that holds the user's choices."""
     return config_folder() / "models.json"
 
 
 def read_choices() -> Choices:
-    """What the user chose; a damaged file counts as none."""
+    """Return the user's choices; a damaged file counts as none."""
     try:
         values = json.loads(choices_file().read_text("utf-8"))
         names = map(field_of, PURPOSES)
-        found = {name: values.get(name, "") for name in names}
+        chosen = {name: values.get(name, "") for name in names}
     except (OSError, ValueError, AttributeError):
         return Choices()
-    return Choices(**{name: path for name, path in found.items() if isinstance(path, str)})
+    return Choices(**{name: path for name, path in chosen.items() if isinstance(path, str)})
 
 
 def write_choice(purpose: str, path: str) -> None:

@@ -17,42 +17,43 @@ _NEXT_EDITS = re.compile(r"zeta|sweep-next-edit|instinct", re.IGNORECASE)
 
 
 def describe(path: Path) -> ModelCard:
-    """What is at ``path``: a GGUF file or a folder. What cannot be opened has a problem."""
+    """Return the card of the GGUF file or folder at ``path``. If it cannot be opened, the card says
+    why."""
     problem, name = "", path.stem if path.is_file() else path.name
     card = ModelCard(name=name, paths=(path,), store="path")
     try:
-        found = model_file(path)
+        opened = model_file(path)
         try:
-            found.check()
+            opened.check()
         except ModelError as error:
             problem = str(error)
-        return replace(_from_header(card, found), problem=problem)
+        return replace(_from_header(card, opened), problem=problem)
     except (ModelError, OSError, ValueError) as error:
         return replace(card, nbytes=_size(path), problem=problem or str(error))
 
 
-def _from_header(card: ModelCard, found: ModelFile) -> ModelCard:
-    parameters, nbytes = found.parameters, found.nbytes
-    merges = apply_format(found.title) is not None
-    is_for_next_edits = _NEXT_EDITS.search(found.title) is not None
+def _from_header(card: ModelCard, opened: ModelFile) -> ModelCard:
+    parameters, nbytes = opened.parameters, opened.nbytes
+    merges = apply_format(opened.title) is not None
+    is_for_next_edits = _NEXT_EDITS.search(opened.title) is not None
     does = {
-        "fim": found.fills and not is_for_next_edits and not merges,
+        "fim": opened.fills and not is_for_next_edits and not merges,
         "left": True,
-        "edit": found.has_template and not merges,
+        "edit": opened.has_template and not merges,
         "next-edit": is_for_next_edits,
         "apply": merges,
     }
     return replace(
         card,
-        family=found.family,
+        family=opened.family,
         parameters=parameters,
         bits=round(8 * nbytes / parameters, 1) if parameters else 0.0,
         nbytes=nbytes,
-        context_tokens=found.context_tokens,
-        licence=found.licence,
+        context_tokens=opened.context_tokens,
+        licence=opened.licence,
         does=tuple(name for name, can in does.items() if can),
-        kv_bytes=found.token_bytes("bf16", "f16"),
-        passed_over=found.passed_over,
+        kv_bytes=opened.token_bytes("bf16", "f16"),
+        passed_over=opened.passed_over,
     )
 
 

@@ -36,7 +36,8 @@ _NO_SPEED = {"first_text_s": None, "tokens_per_s": None, "measured": False}
 def models_document(
     models: Sequence[ModelCard], chosen: Choices, offered: Sequence[OfferedModel]
 ) -> dict[str, Any]:
-    """What is here, what can be fetched, what is recommended and what is chosen."""
+    """Return the models here, those that can be fetched, the recommended and the chosen ones, as
+    JSON."""
     missing, free = not_here(offered, models), free_bytes()
     for_edits = recommended_for_edits(models, missing)
     return {
@@ -49,13 +50,13 @@ def models_document(
 
 
 def not_here(offered: Sequence[OfferedModel], models: Sequence[ModelCard]) -> list[OfferedModel]:
-    """Those of the models that can be fetched that were not yet, with their speeds here."""
+    """Return those of the models that can be fetched that were not yet, with their speeds here."""
     names = {path.name for model in models for path in model.paths}
     return [rated(model) for model in offered if model.file not in names]
 
 
 def chosen_models(chosen: Choices) -> dict[str, str]:
-    """The chosen model of each purpose, empty for none."""
+    """Return the chosen model of each purpose, empty for none."""
     used = used_models(Settings(), chosen)
     return {
         "completion": used.completion.path,
@@ -66,17 +67,17 @@ def chosen_models(chosen: Choices) -> dict[str, str]:
 
 
 def card_json(card: ModelCard, free: int) -> dict[str, Any]:
-    """A card as editors and scripts read it. free: bytes of memory."""
-    shown = {name: to_json(getattr(card, name)) for name in _SHOWN}
+    """Return a card as editors and scripts read it. free: bytes of memory."""
+    members = {name: to_json(getattr(card, name)) for name in _SHOWN}
     speed = _NO_SPEED if card.speed is None else to_json(card.speed)
     # Editors know a model that is to be fetched by its `bytes`.
     if isinstance(card, OfferedModel):
-        shown |= {
+        members |= {
             "bytes": card.nbytes,
             "fetched_bytes": card.fetched_bytes,
             "file": card.file,
         }
-    return {**shown, "fits": card.fits(free), **speed}
+    return {**members, "fits": card.fits(free), **speed}
 
 
 def model_facts(card: ModelCard) -> tuple[str, str]:
@@ -85,7 +86,7 @@ def model_facts(card: ModelCard) -> tuple[str, str]:
     size = f"{nbytes / 1e9:.2f} GB" if nbytes >= 1e7 else f"{nbytes / 1e6:.2f} MB"
     facts = f"{size}, licence {card.licence or 'not named'}"
     if speed is not None:
-        about = "" if speed.measured else "about "
-        facts += f"; {about}{speed.tokens_per_s:.0f} tokens/s, "
+        approximately = "" if speed.measured else "about "
+        facts += f"; {approximately}{speed.tokens_per_s:.0f} tokens/s, "
         facts += f"first text after {speed.first_text_s:.1f} s"
     return facts, ", ".join(WORDS[word] for word in card.does)

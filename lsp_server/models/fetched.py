@@ -12,25 +12,26 @@ from operating_system.folders import cache_folder
 
 
 def models_folder() -> Path:
-    """Where fetched models are kept."""
+    """Return the folder of fetched models."""
     return cache_folder() / "models"
 
 
 def fetched_models() -> dict[str, dict[str, Any]]:
-    """What was fetched and is still here, by file name: ``{"name", "size", "changed"}``."""
+    """Return the fetched models whose files still exist, by file name: ``{"name", "size",
+    "changed"}``."""
     return {name: state for name, state in _read().items() if (models_folder() / name).is_file()}
 
 
 def note_fetched(file: Path, name: str) -> None:
     """A file came and was checked, or was made here."""
     state = file.stat()
-    known = _read()
-    known[file.name] = {"name": name, "size": state.st_size, "changed": state.st_mtime_ns}
-    _write(known)
+    entries = _read()
+    entries[file.name] = {"name": name, "size": state.st_size, "changed": state.st_mtime_ns}
+    _write(entries)
 
 
 def was_changed(file: Path) -> bool:
-    """Whether a fetched file is another one than came."""
+    """Return True if a fetched file differs from the download."""
     noted, state = fetched_models()[file.name], file.stat()
     return (state.st_size, state.st_mtime_ns) != (noted["size"], noted["changed"])
 
@@ -38,21 +39,21 @@ def was_changed(file: Path) -> bool:
 def remove_fetched(wanted: str) -> list[Path]:
     """Delete the files of a model by its name or that of a file; an empty name stands for the only
     one. Raises RedraftError."""
-    known = fetched_models()
+    entries = fetched_models()
     low = wanted.lower()
-    exact = {state["name"] for state in known.values() if state["name"].lower() == low}
+    exact = {state["name"] for state in entries.values() if state["name"].lower() == low}
     similar = {
-        state["name"] for file, state in known.items() if low in f"{file} {state['name']}".lower()
+        state["name"] for file, state in entries.items() if low in f"{file} {state['name']}".lower()
     }
     names = exact or similar
     if len(names) != 1:
-        listed = ", ".join(sorted({state["name"] for state in known.values()}))
+        listed = ", ".join(sorted({state["name"] for state in entries.values()}))
         raise RedraftError(
             f"{wanted or 'no name'} stands for {len(names)} models; fetched were: {listed}"
-            if known
+            if entries
             else "nothing was fetched by `redraft models get`, and only that is removed"
         )
-    files = [models_folder() / file for file, state in known.items() if state["name"] in names]
+    files = [models_folder() / file for file, state in entries.items() if state["name"] in names]
     for file in files:
         if was_changed(file):
             raise RedraftError(f"{file} was changed since it was fetched; remove it yourself")
@@ -69,15 +70,15 @@ def _list() -> Path:
 
 def _read() -> dict[str, dict[str, Any]]:
     try:
-        found = json.loads(_list().read_text("utf-8"))
+        entries = json.loads(_list().read_text("utf-8"))
         return {
             str(name): {key: state[key] for key in ("name", "size", "changed")}
-            for name, state in found.items()
+            for name, state in entries.items()
             if Path(name).name == name
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
 
-def _write(known: dict[str, dict[str, Any]]) -> None:
-    write_private(_list(), json.dumps(known, indent=2) + "\n")
+def _write(entries: dict[str, dict[str, Any]]) -> None:
+    write_private(_list(), json.dumps(entries, indent=2) + "\n")

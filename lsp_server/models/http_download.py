@@ -67,28 +67,32 @@ def download(
 
 
 def try_again(unfinished: Path | None) -> str:
-    """What to do about a download that broke off, by what there is of it."""
-    kept = _size(unfinished) if unfinished is not None else 0
-    return f"try again, it goes on after the {kept / 1e6:.1f} MB that came" if kept else "try again"
+    """Return advice about a download that broke off, by the bytes of it that are here."""
+    present = _size(unfinished) if unfinished is not None else 0
+    return (
+        f"try again, it goes on after the {present / 1e6:.1f} MB that came"
+        if present
+        else "try again"
+    )
 
 
 def _append(
     url: str, file: Path, report: Report, nbytes: int | None, headers: Mapping[str, str]
 ) -> None:
-    """What comes over one connection."""
+    """Append the bytes of one connection to the file."""
     from huggingface_hub.utils import (  # type: ignore[attr-defined]
         hf_raise_for_status,
         http_stream_backoff,
     )
 
     before = _size(file)
-    asked = {**headers, "range": f"bytes={before}-"} if before else dict(headers)
+    request_headers = {**headers, "range": f"bytes={before}-"} if before else dict(headers)
     # A compressed answer has no length, and does not go on in its middle.
-    asked["accept-encoding"] = "identity"
+    request_headers["accept-encoding"] = "identity"
     with http_stream_backoff(
         "GET",
         url,
-        headers=asked,
+        headers=request_headers,
         timeout=_TIMEOUT_S,
         retry_on_exceptions=(),
         retry_on_status_codes=_BUSY,
@@ -113,36 +117,38 @@ def _append(
 
 
 def _whole_length(headers: Mapping[str, str], start: int) -> int | None:
-    """Bytes of the file of which an answer has those from ``start`` on; None where it does not
-    say."""
+    """Return bytes of the file of which an answer has those from ``start`` on; None where it does
+    not say."""
     length = headers.get("content-length", "")
     return start + int(length) if length.isdecimal() and "content-encoding" not in headers else None
 
 
 def _check_answer(
-    headers: Mapping[str, str], start: int, whole: int | None, nbytes: int | None
+    headers: Mapping[str, str], start: int, total: int | None, nbytes: int | None
 ) -> None:
     """Raise RedraftError where an answer is not what was asked for."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    place = re.match(r"bytes (\d+)-", headers.get("content-range", ""))
-    if start and place is not None and int(place[1]) != start:
-        raise RedraftError(f"the server sends bytes from {place[1]} on, and {start} was asked for")
-    is_known = whole is not None and nbytes is not None
-    if whole != nbytes if is_known else kind.startswith(_PAGES):
-        sent = f"{whole} bytes" if whole is not None else "a page"
-        about = f" of {kind}" if kind else ""
-        wanted = f", where {nbytes} were expected" if nbytes is not None else ""
+    range_match = re.match(r"bytes (\d+)-", headers.get("content-range", ""))
+    if start and range_match is not None and int(range_match[1]) != start:
         raise RedraftError(
-            f"the server sends {sent}{about}{wanted}: a login page of this network may be in its "
-            "place; open any page in a browser, then try again"
+            f"the server sends bytes from {range_match[1]} on, and {start} was asked for"
+        )
+    is_known = total is not None and nbytes is not None
+    if total != nbytes if is_known else kind.startswith(_PAGES):
+        sent = f"{total} bytes" if total is not None else "a page"
+        type_text = f" of {kind}" if kind else ""
+        expected = f", where {nbytes} were expected" if nbytes is not None else ""
+        raise RedraftError(
+            f"the server sends {sent}{type_text}{expected}: a login page of this network may be in "
+            "its place; open any page in a browser, then try again"
         )
 
 
 def _write(target: IO[bytes], piece: bytes) -> None:
     """All of it, or OSError with as much as fits."""
-    left = memoryview(piece)
-    while left:
-        left = left[target.write(left) :]
+    remaining = memoryview(piece)
+    while remaining:
+        remaining = remaining[target.write(remaining) :]
 
 
 def _size(file: Path) -> int:

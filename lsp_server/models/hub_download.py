@@ -22,42 +22,44 @@ UNFINISHED = "weights.incomplete"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def download_from_hub(source: HubSource, part: Part, folder: Path, report: Report) -> Path:
-    """The file, in ``folder``, where an unfinished one stays for the next try. What the server says
-    of size and hash must be what is expected; the content is for the caller to check. Raises
-    RedraftError."""
+def download_from_hub(source: HubSource, piece: Part, folder: Path, report: Report) -> Path:
+    """Return the file, in ``folder``, where an unfinished one stays for the next try. What the
+    server says of size and hash must be what is expected; the content is for the caller to check.
+    Raises RedraftError."""
     file = folder / UNFINISHED
-    with hub_errors(source, part.path):
+    with hub_errors(source, piece.path):
         from huggingface_hub import get_token, hf_hub_url
 
-        url = hf_hub_url(source.repository, part.path, revision=source.revision)
+        url = hf_hub_url(source.repository, piece.path, revision=source.revision)
         token = get_token()
-        nbytes = size_in_hub(source, part)
+        nbytes = size_in_hub(source, piece)
     if file.is_file() and file.stat().st_size > nbytes:
         file.unlink()
     headers = {"authorization": f"Bearer {token}"} if token else None
-    with hub_errors(source, part.path, unfinished=file):
+    with hub_errors(source, piece.path, unfinished=file):
         download(url, file, report, nbytes=nbytes, headers=headers)
     return file
 
 
-def size_in_hub(source: HubSource, part: Part) -> int:
-    """Bytes of a file, by the hub's own record, which must agree with what was checked. Raises
-    RedraftError."""
-    with hub_errors(source, part.path):
+def size_in_hub(source: HubSource, piece: Part) -> int:
+    """Return bytes of a file, by the hub's own record, which must agree with what was checked.
+    Raises RedraftError."""
+    with hub_errors(source, piece.path):
         from huggingface_hub import get_hf_file_metadata, get_token, hf_hub_url
 
-        url = hf_hub_url(source.repository, part.path, revision=source.revision)
-        found = get_hf_file_metadata(url, token=get_token())
-    if found.size is not None and part.nbytes not in (0, found.size):
-        raise RedraftError(f"{source.shown} has {found.size} bytes, and {part.nbytes} were checked")
+        url = hf_hub_url(source.repository, piece.path, revision=source.revision)
+        metadata = get_hf_file_metadata(url, token=get_token())
+    if metadata.size is not None and piece.nbytes not in (0, metadata.size):
+        raise RedraftError(
+            f"{source.shown} has {metadata.size} bytes, and {piece.nbytes} were checked"
+        )
     # The entity tag of a large file is its sha256.
-    etag = found.etag
-    if etag is not None and _SHA256.fullmatch(etag) and etag != part.sha256:
+    etag = metadata.etag
+    if etag is not None and _SHA256.fullmatch(etag) and etag != piece.sha256:
         raise RedraftError(f"{source.shown} has another sha256 ({etag[:12]}…) than was checked")
-    nbytes = part.nbytes or found.size
+    nbytes = piece.nbytes or metadata.size
     if not nbytes:
-        raise RedraftError(f"{source.shown} does not say how large {part.file} is")
+        raise RedraftError(f"{source.shown} does not say how large {piece.file} is")
     return nbytes
 
 
@@ -97,18 +99,17 @@ def hub_errors(
 
 
 def _reason(error: Exception, unfinished: Path | None, remedy: str) -> str:
-    """Why a request failed, and what to do; ``remedy``: about proxy and certificates."""
-    said, again = first_line(error), try_again(unfinished)
+    """Return why a request failed and what to do about it; ``remedy``: about proxy and
+    certificates."""
+    message, again = first_line(error), try_again(unfinished)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk is full ({said}); free some space and {again}"
+        return f"the disk is full ({message}); free some space and {again}"
     status = getattr(getattr(error, "response", None), "status_code", 0)
     if status == 429:
         return "the server has had too many requests (429); try again later, or set HF_TOKEN"
     if status in (401, 403):
         return f"the server refuses ({status}); set HF_TOKEN to a token that may read it"
     if unfinished is not None:
-        return f"the download broke off ({said}); {again}"
-    return (
-        f"the server cannot be reached ({said}); {remedy or 'check the network and HF_ENDPOINT'}, "
-        "or give the file with --from"
-    )
+        return f"the download broke off ({message}); {again}"
+    advice = remedy or "check the network and HF_ENDPOINT"
+    return f"the server cannot be reached ({message}); {advice}, or give the file with --from"

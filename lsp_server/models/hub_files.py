@@ -47,62 +47,62 @@ class _Named:
     which: str
 
 
-def names_a_repository(wanted: str) -> bool:
-    """Whether a name is one of a file on Hugging Face."""
-    return _named(wanted) is not None
+def names_a_repository(name: str) -> bool:
+    """Return True if ``name`` names a file on Hugging Face."""
+    return _named(name) is not None
 
 
 def _named(wanted: str) -> _Named | None:
-    """What ``OWNER/NAME[:FILE or quantisation]`` names, ``OWNER/NAME/FILE``, or an address as a
-    browser shows it."""
-    place = wanted.strip()
-    is_address = _ADDRESS.match(place) is not None
-    place = _ADDRESS.sub("", place, count=1)
+    """Return the repository and file that ``OWNER/NAME[:FILE or quantisation]``,
+    ``OWNER/NAME/FILE`` or the address of a page names."""
+    address = wanted.strip()
+    is_address = _ADDRESS.match(address) is not None
+    address = _ADDRESS.sub("", address, count=1)
     mirror = urlsplit(os.environ.get("HF_ENDPOINT", "").strip()).netloc.lower()
-    host, _, inside = place.partition("/")
+    host, _, inside = address.partition("/")
     if host and host.lower() in (*_HOSTS, mirror):
-        is_address, place = True, inside
+        is_address, address = True, inside
     if is_address:
-        place = re.split(r"[?#]", place, maxsplit=1)[0]
-    found = _NAMED.fullmatch(place)
-    if found is None:
+        address = re.split(r"[?#]", address, maxsplit=1)[0]
+    match = _NAMED.fullmatch(address)
+    if match is None:
         return None
-    parts = {
-        name: unquote(part) if is_address else part for name, part in found.groupdict("").items()
+    fields = {
+        name: unquote(field) if is_address else field for name, field in match.groupdict("").items()
     }
-    which = (parts["inside"] or parts["file"]).strip("/") or parts["which"]
-    revision = "" if parts["revision"] == BRANCH else parts["revision"]
-    return _Named(parts["repository"], revision, "" if which.lower() == _LATEST else which)
+    which = (fields["inside"] or fields["file"]).strip("/") or fields["which"]
+    revision = "" if fields["revision"] == BRANCH else fields["revision"]
+    return _Named(fields["repository"], revision, "" if which.lower() == _LATEST else which)
 
 
-def find_in_hub(wanted: str) -> OfferedModel:
-    """The model that a name stands for, at the newest commit of its repository. Raises
+def find_in_hub(name: str) -> OfferedModel:
+    """Return the model that a name stands for, at the newest commit of its repository. Raises
     RedraftError."""
-    named = _named(wanted)
-    assert named is not None, wanted
+    named = _named(name)
+    assert named is not None, name
     repository = named.repository
     with hub_errors(HubSource(repository, named.revision or BRANCH, "")):
         from huggingface_hub import HfApi
 
-        found = HfApi().model_info(repository, revision=named.revision or None, files_metadata=True)
-    models, missing = _models(found.siblings or [])
+        info = HfApi().model_info(repository, revision=named.revision or None, files_metadata=True)
+    models, missing = _models(info.siblings or [])
     if not models and not missing:
         raise RedraftError(
             f"{repository} has no GGUF file; look for a repository whose name ends in -GGUF"
         )
     path = _chosen(models, missing, named.which, repository)
-    parts = models[path]
+    files = models[path]
     # What two folders call alike is told apart by the folder.
-    alike = sum(each.rpartition("/")[2] == parts[0].file for each in models)
-    inside = path if alike > 1 else parts[0].file
+    alike = sum(each.rpartition("/")[2] == files[0].file for each in models)
+    inside = path if alike > 1 else files[0].file
     return OfferedModel(
         name=f"{repository}:{inside.removesuffix('.gguf')}",
-        file=parts[0].file,
-        nbytes=sum(part.nbytes for part in parts),
-        sha256=parts[0].sha256,
-        licence=_licence(found),
-        origin=HubSource(repository, str(found.sha or BRANCH), path),
-        split=parts,
+        file=files[0].file,
+        nbytes=sum(file.nbytes for file in files),
+        sha256=files[0].sha256,
+        licence=_licence(info),
+        origin=HubSource(repository, str(info.sha or BRANCH), path),
+        split=files,
         purpose="not checked by Redraft: its hash is what the hub says of it",
     )
 
@@ -110,21 +110,21 @@ def find_in_hub(wanted: str) -> OfferedModel:
 def _models(
     siblings: Sequence[Any],
 ) -> tuple[dict[str, tuple[Part, ...]], dict[str, str]]:
-    """The GGUF files of a repository by the path of the first, each with all its parts; and of
-    those that are not whole the first part that the repository lacks."""
+    """Return the GGUF files of a repository by the path of the first, each with all its parts; and
+    of those that are not whole the first part that the repository lacks."""
     by_path = {
-        str(one.rfilename): one
-        for one in siblings
-        if str(one.rfilename).lower().endswith(".gguf")
-        and not is_beside_a_model(str(one.rfilename).rpartition("/")[2])
-        and not _NO_NAME.search(str(one.rfilename))
+        str(sibling.rfilename): sibling
+        for sibling in siblings
+        if str(sibling.rfilename).lower().endswith(".gguf")
+        and not is_beside_a_model(str(sibling.rfilename).rpartition("/")[2])
+        and not _NO_NAME.search(str(sibling.rfilename))
     }
-    whole: dict[str, tuple[Part, ...]] = {}
+    complete: dict[str, tuple[Part, ...]] = {}
     missing: dict[str, str] = {}
     for path in sorted(by_path):
         folder, slash, name = path.rpartition("/")
         try:
-            names = [part.name for part in parts_of(Path(name))]
+            names = [piece.name for piece in parts_of(Path(name))]
         except BrokenModel:
             continue
         paths = [f"{folder}{slash}{each}" for each in names]
@@ -132,8 +132,8 @@ def _models(
         if lacked:
             missing[paths[0]] = lacked[0]
         else:
-            whole[paths[0]] = tuple(_part(by_path[each], each) for each in paths)
-    return whole, missing
+            complete[paths[0]] = tuple(_part(by_path[each], each) for each in paths)
+    return complete, missing
 
 
 def _part(sibling: Any, path: str) -> Part:
@@ -145,10 +145,10 @@ def _part(sibling: Any, path: str) -> Part:
 def _chosen(
     models: dict[str, tuple[Part, ...]], missing: dict[str, str], which: str, repository: str
 ) -> str:
-    """The path that is meant: a file's, a part of its name, or a quantisation; the usual one where
-    nothing is said. Raises RedraftError."""
+    """Return the path that is meant: a file's, a part of its name, or a quantisation; the usual one
+    where nothing is said. Raises RedraftError."""
     for words in [which] if which else [*USUAL, ""]:
-        named = [path for path, parts in models.items() if words in [part.path for part in parts]]
+        named = [path for path, files in models.items() if words in [file.path for file in files]]
         fits = named or [path for path in models if _is_meant(path, words)]
         if len(fits) == 1:
             path = fits[0]
@@ -161,7 +161,7 @@ def _chosen(
             raise RedraftError(f"{lacked[0]} is missing in its repository; take another file")
         why = f"nothing of it is called {which}" if which else "it has several files"
         raise _unclear(list(models), repository, why)
-    if not all(part.sha256 for part in models[path]):
+    if not all(file.sha256 for file in models[path]):
         raise RedraftError(
             f"the hub has no hash of {path} in {repository}, so nothing can check it; take another"
         )
@@ -177,13 +177,13 @@ def _is_meant(path: str, words: str) -> bool:
 
 
 def _unclear(paths: Sequence[str], repository: str, why: str) -> RedraftError:
-    shown = ", ".join(paths[:20]) + (", …" if len(paths) > 20 else "")
-    return RedraftError(f"{why}; give one of {repository}: {shown}")
+    listed = ", ".join(paths[:20]) + (", …" if len(paths) > 20 else "")
+    return RedraftError(f"{why}; give one of {repository}: {listed}")
 
 
-def _licence(found: Any) -> str:
-    card = found.card_data.to_dict() if found.card_data is not None else {}
-    tagged = [tag[8:] for tag in found.tags or [] if str(tag).startswith("license:")]
+def _licence(info: Any) -> str:
+    card = info.card_data.to_dict() if info.card_data is not None else {}
+    tagged = [tag[8:] for tag in info.tags or [] if str(tag).startswith("license:")]
     named = card.get("license_name") if card.get("license") in (None, "other") else None
     licence = named or card.get("license") or (tagged[0] if tagged else "")
     return str(licence[0] if isinstance(licence, list) else licence) or "not named"

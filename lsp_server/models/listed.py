@@ -13,7 +13,7 @@ _LONGEST_S = 60.0
 
 
 async def listed_models() -> dict[str, Any]:
-    """What ``redraft models --json`` prints. Raises RedraftError."""
+    """Return the document that ``redraft models --json`` prints. Raises RedraftError."""
     process = await asyncio.create_subprocess_exec(
         *python_command("lsp_server", "models", "--json"),
         stdin=asyncio.subprocess.DEVNULL,
@@ -27,5 +27,5 @@ async def listed_models() -> dict[str, Any]:
         raise RedraftError(f"the models were not listed in {_LONGEST_S:.0f} s") from None
     if process.returncode:
         raise RedraftError(f"the models cannot be listed: {complaints.decode().strip()[-300:]}")
-    found: dict[str, Any] = json.loads(printed)
-    return found
+    document: dict[str, Any] = json.loads(printed)
+    return document

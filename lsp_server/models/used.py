@@ -24,13 +24,13 @@ class UsedModel:
 
     @property
     def reason(self) -> str:
-        """Who decided, in words."""
+        """The source of the decision, in words."""
         return {CHOICE: f"chosen with `{CHOICE}`", NOTHING: NOTHING}.get(
             self.because, f"as the setting {self.because} says"
         )
 
     def note(self, purpose: str) -> str:
-        """What the user should know of it; empty for nothing."""
+        """Return a sentence about the model for the user; may be empty."""
         if not self.passed:
             return ""
         return f"{purpose}: the setting {self.because} goes before {self.passed} of `{CHOICE}`"
@@ -47,7 +47,7 @@ class UsedModels:
 
     @property
     def notes(self) -> list[str]:
-        """Where an editor's setting goes before a choice of the user."""
+        """Notes on editor settings that override a choice of the user."""
         notes = (
             self.completion.note("suggestions"),
             self.edits.note("edits"),
@@ -57,7 +57,7 @@ class UsedModels:
         return [note for note in notes if note]
 
     def put_into(self, settings: Settings) -> Settings:
-        """Settings that name these models."""
+        """Return settings that name these models."""
         completion = replace(settings.completion, model=self.completion.path)
         edit = replace(settings.edit, model=self.edits.path, draft_model=self.drafts.path)
         next_edits = replace(settings.next_edits, model=self.next_edits.path)
@@ -65,15 +65,15 @@ class UsedModels:
 
 
 def used_models(settings: Settings, choices: Choices) -> UsedModels:
-    """An editor's setting for a purpose comes first, then its ``redraft.model.path``, then what the
-    user chose for the purpose; edits and next edits are made by the model of suggestions
+    """Return an editor's setting for a purpose comes first, then its ``redraft.model.path``, then
+    what the user chose for the purpose; edits and next edits are made by the model of suggestions
     otherwise."""
-    whole = ("redraft.model.path", settings.model.path)
+    setting = ("redraft.model.path", settings.model.path)
     completion = _used(
-        [("redraft.completion.model", settings.completion.model), whole], choices.completion
+        [("redraft.completion.model", settings.completion.model), setting], choices.completion
     )
     edits = _used(
-        [("redraft.edit.model", settings.edit.model), whole], choices.edits or choices.completion
+        [("redraft.edit.model", settings.edit.model), setting], choices.edits or choices.completion
     )
     own = [("redraft.nextEdits.model", settings.next_edits.model)]
     # Few models know next edits: a choice for them goes before a model that is named for all.
@@ -86,8 +86,8 @@ def used_models(settings: Settings, choices: Choices) -> UsedModels:
 
 
 def command_model(written: str | None) -> str:
-    """The model of suggestions on the command line: what was written there, else what the user
-    chose; empty for none."""
+    """Return the model of suggestions on the command line: what was written there, else what the
+    user chose; empty for none."""
     return written or used_models(Settings(), read_choices()).completion.path
 
 

@@ -1,1 +1,1 @@
-"""What every process uses: the contract, settings, errors, child processes, user files."""
+"""Things that every process uses: the contract, settings, errors, child processes, user files."""

@@ -24,7 +24,7 @@ class DaemonUnavailable(RedraftError):
 
 
 class UnsafeSocketFolder(RedraftError):
-    """The folder of the daemon's socket could be written by somebody else."""
+    """Another user could write to the folder of the daemon's socket."""
 
 
 class NoUserFolder(RedraftError):
@@ -61,7 +61,7 @@ class MemoryTaken(ModelUnavailable):
 
 
 class EngineBusy(RedraftError):
-    """A request has waited for its turn as long as whoever sent it wants to."""
+    """A request waited for its turn as long as its sender allows."""
 
 
 class EngineFailed(RedraftError):

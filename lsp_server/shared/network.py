@@ -25,32 +25,31 @@ def use_certificates() -> None:
 
 
 def network_settings() -> tuple[str, str]:
-    """Which proxies and certificates count here, and what is wrong with them; empty for nothing."""
+    """Return the proxies and certificates in use, and their problems; empty without either."""
     proxies = [
         f"{kind} by {without_password(url)}"
         for kind, url in sorted(getproxies().items())
         if kind != "no"
     ]
     certificates = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR") or ""
-    found = f"{', '.join(proxies) or 'no proxy'}; certificates of {certificates or 'the system'}"
+    summary = f"{', '.join(proxies) or 'no proxy'}; certificates of {certificates or 'the system'}"
     missing = certificates and not os.access(certificates, os.R_OK)
-    return found, f"{certificates} cannot be read; correct SSL_CERT_FILE" if missing else ""
+    return summary, f"{certificates} cannot be read; correct SSL_CERT_FILE" if missing else ""
 
 
 def network_remedy(error: BaseException, url: str) -> str:
-    """What to do about a request that failed on its way to ``url``; empty where nothing is known
-    but the error."""
-    said, certificates = str(error), os.environ.get("SSL_CERT_FILE", "")
-    if certificates and (not os.access(certificates, os.R_OK) or "X509" in said):
+    """Return advice about a request to ``url`` that failed with ``error``; empty without any."""
+    message, certificates = str(error), os.environ.get("SSL_CERT_FILE", "")
+    if certificates and (not os.access(certificates, os.R_OK) or "X509" in message):
         return f"SSL_CERT_FILE names {certificates}, which holds no certificates; correct it"
-    if "CERTIFICATE_VERIFY_FAILED" in said:
+    if "CERTIFICATE_VERIFY_FAILED" in message:
         if certificates:
             return f"add the certificate of its authority to {certificates} (SSL_CERT_FILE)"
         return "set SSL_CERT_FILE to the file with your company's certificates"
     proxy = _proxy_of(url)
     if not proxy:
         return ""
-    if "407" in said:
+    if "407" in message:
         return f"the proxy {proxy} asks for a name and a password: {_variable(url)}=http://NAME:PASSWORD@HOST:PORT"
     if proxy.startswith("socks"):
         return f"{proxy} is not spoken to; name an HTTP proxy in {_variable(url)}"
@@ -59,21 +58,21 @@ def network_remedy(error: BaseException, url: str) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says at first; its kind where it says nothing."""
+    """Return the first line of an error's message, or its type if it has none."""
     lines = str(error).splitlines()
     return lines[0] if lines else type(error).__name__
 
 
 def without_password(url: str) -> str:
-    """An address as a message may show it."""
+    """Return an address as a message may show it."""
     return re.sub(r"//[^/?#]*@", "//", url, count=1)
 
 
 def _proxy_of(url: str) -> str:
-    """The proxy through which an address is reached, as it may be shown; empty for none."""
-    parts, proxies = urlsplit(url), getproxies()
-    named = proxies.get(parts.scheme) or proxies.get("all", "")
-    if not named or proxy_bypass(parts.netloc):
+    """Return the proxy through which an address is reached, as it may be shown; empty for none."""
+    address, proxies = urlsplit(url), getproxies()
+    named = proxies.get(address.scheme) or proxies.get("all", "")
+    if not named or proxy_bypass(address.netloc):
         return ""
     return without_password(named if "://" in named else f"http://{named}")
 
@@ -81,4 +80,4 @@ def _proxy_of(url: str) -> str:
 def _variable(url: str) -> str:
     name = f"{urlsplit(url).scheme}_proxy".upper()
     names = (name.lower(), name, "all_proxy", "ALL_PROXY")
-    return next((one for one in names if os.environ.get(one)), name)
+    return next((spelling for spelling in names if os.environ.get(spelling)), name)

@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, as a terminal may show it.
+"""Other people's text in a form that a terminal may show.
 
 Names of files, what is in a model's header or on its page, and what a server answers may hold
 characters that steer a terminal, or turn the order of those around them.
@@ -20,13 +20,13 @@ _LAID_OUT = {code: seen for code, seen in _ALL.items() if code not in (0x09, 0x0
 
 
 def printable(text: str) -> str:
-    """A text whose lines and tabs stay; another control character is seen as its picture (``␛``)
-    or as ``�``. A line may end as on Windows."""
-    return "\r\n".join(part.translate(_LAID_OUT) for part in text.split("\r\n"))
+    """Return a text whose lines and tabs stay; another control character is seen as its picture
+    (``␛``) or as ``�``. A line may end as on Windows."""
+    return "\r\n".join(line.translate(_LAID_OUT) for line in text.split("\r\n"))
 
 
 def in_one_line(text: str) -> str:
-    """A name or a message: no character of it begins another line."""
+    """Return a name or a message: no character of it begins another line."""
     return text.translate(_ALL)
 
 

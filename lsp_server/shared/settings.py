@@ -18,7 +18,7 @@ from operating_system.file_systems import holds
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings(EngineSettings):
-    """Which model runs and how. A change starts another engine process."""
+    """The model and how it is computed. A change starts another engine process."""
 
     memory_megabytes: int = option(
         0,
@@ -139,13 +139,14 @@ class EditSettings:
 
     @property
     def likeliest(self) -> int:
-        """How many of the likeliest tokens may be taken of a draft model; 0: the model's own."""
+        """The number of likeliest tokens that a draft model's token may be among; 0: the model's
+        own default."""
         return self.entropy_k if self.verification == "entropy" else 0
 
 
 @dataclass(frozen=True, slots=True)
 class NextEditSettings:
-    """What follows from the edits that the user just made."""
+    """Suggestions of edits that follow from the user's last ones."""
 
     enabled: bool = option(
         True,
@@ -181,7 +182,7 @@ class NextEditSettings:
 
 @dataclass(frozen=True, slots=True)
 class ScreenSettings:
-    """When anything is shown while one types, suggestion or next edit."""
+    """The moments at which suggestions and next edits appear."""
 
     idle_ms: int = option(
         0,
@@ -218,7 +219,7 @@ class IndexSettings:
 
 @dataclass(frozen=True, slots=True)
 class ContextSettings:
-    """What the model is told about other files."""
+    """The parts of other files that the model reads."""
 
     cross_file: bool = option(True, "Put text of other files before the text at the cursor.")
     tokens: int = option(
@@ -303,12 +304,12 @@ class Read:
 
 
 def read_settings(values: Any) -> Read:
-    """Settings from a client's JSON; problems never raise."""
+    """Return settings from a client's JSON; problems never raise."""
     if values is None:
         return Read(Settings(), [])
-    found: list[Problem] = []
-    settings = read_with_problems(Settings, values, "redraft", found) or Settings()
-    return Read(settings, [*map(_sentence, found)])
+    problems: list[Problem] = []
+    settings = read_with_problems(Settings, values, "redraft", problems) or Settings()
+    return Read(settings, [*map(_sentence, problems)])
 
 
 def _sentence(problem: Problem) -> str:
@@ -317,8 +318,8 @@ def _sentence(problem: Problem) -> str:
 
 
 def merged(started_with: Any, later: Any) -> Any:
-    """Settings that came later over those that the editor was started with: a section that says
-    something of one setting, or nothing, leaves the others as they were."""
+    """Return settings that came later over those that the editor was started with: a section that
+    says something of one setting, or nothing, leaves the others as they were."""
     if not isinstance(started_with, dict) or not isinstance(later, dict):
         return started_with if later is None else later
     both = {name: merged(started_with.get(name), value) for name, value in later.items()}
@@ -326,33 +327,33 @@ def merged(started_with: Any, later: Any) -> Any:
 
 
 def with_own_server(values: Any, started_with: Any, environment: dict[str, str]) -> Any:
-    """A client's settings in which the section ``server`` is the user's own: what the editor was
-    ``started_with``, else the ``environment``'s. What comes later is an editor's answer for a
+    """Return a client's settings in which the section ``server`` is the user's own: what the editor
+    was ``started_with``, else the ``environment``'s. What comes later is an editor's answer for a
     workspace, too, into which many put what is in a file of it."""
     if values is not None and not isinstance(values, dict):
         return values
     own = started_with.get("server") if isinstance(started_with, dict) else None
     if own is not None and not isinstance(own, dict):
         return {**(values or {}), "server": own}
-    given = {name: value for name, value in (own or {}).items() if value}
-    server = {**environment, **given}
+    own_values = {name: value for name, value in (own or {}).items() if value}
+    server = {**environment, **own_values}
     others = {name: value for name, value in (values or {}).items() if name != "server"}
     return {**others, "server": server} if server else others
 
 
 def language_enabled(settings: Settings, language: str) -> bool:
-    """Whether suggestions are on for a language id."""
+    """Return True if suggestions are on for a language id."""
     return settings.languages.get(language, settings.languages.get("*", True))
 
 
 def folder_enabled(settings: Settings, path: str) -> bool:
-    """Whether the innermost folder of ``folders`` that holds ``path`` is switched on."""
+    """Return True if the innermost folder of ``folders`` that holds ``path`` is switched on."""
     best, enabled = -1, True
     for folder, on in settings.folders.items():
         # On Windows they may be parted by either slash.
-        place = os.path.normpath(folder)
-        if holds(place, os.path.normpath(path)) and len(place) > best:
-            best, enabled = len(place), on
+        normal = os.path.normpath(folder)
+        if holds(normal, os.path.normpath(path)) and len(normal) > best:
+            best, enabled = len(normal), on
     return enabled
 
 

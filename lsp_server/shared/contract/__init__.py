@@ -1,1 +1,1 @@
-"""What processes tell each other about an engine: its options, its status, jobs and results."""
+"""Messages between processes about an engine: its options, its status, jobs and results."""

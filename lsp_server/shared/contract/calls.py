@@ -32,7 +32,7 @@ class Call:
     """When it was cancelled."""
 
     async def result(self) -> Any:
-        """The future's result; whoever stops waiting for it cancels the request."""
+        """Return the future's result; a caller that stops waiting cancels the request."""
         try:
             return await asyncio.shield(self.future)
         except asyncio.CancelledError:
@@ -62,7 +62,8 @@ class Calls:
     def begin(
         self, priority: int, on_spans: OnSpans | None, cancel: Callable[[Call], None]
     ) -> Call:
-        """A new call; ``cancel`` is asked to stop it, the first time while it is under way."""
+        """Return a new call; ``cancel`` is asked to stop it, the first time while it is under
+        way."""
         call_id = next(self._ids)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         call = Call(call_id, priority, future, on_spans, lambda: self._cancel(call, cancel))
@@ -79,7 +80,7 @@ class Calls:
             cancel(call)
 
     def find(self, call_id: int) -> Call | None:
-        """The call of this id while it is under way."""
+        """Return the call of this id while it is under way."""
         return self._calls.get(call_id)
 
     def finish(
@@ -137,7 +138,7 @@ class Calls:
 
     @property
     def counts(self) -> dict[str, Any]:
-        """What ``redraft status`` shows."""
+        """The counts that ``redraft status`` shows."""
         return {
             "queue": self.queue_length,
             "stopping": self.stopping,
@@ -148,7 +149,7 @@ class Calls:
 
 
 def percentile_ms(seconds: Sequence[float], percent: int) -> float:
-    """A percentile in milliseconds, 0 of nothing."""
+    """Return a percentile in milliseconds, 0 of nothing."""
     values = list(seconds)
     if len(values) < 2:
         return values[0] * 1000 if values else 0.0

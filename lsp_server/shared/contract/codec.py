@@ -40,21 +40,21 @@ class _Unfit(Exception):
 
 
 def to_json(value: Any) -> Any:
-    """A dataclass, or whatever holds such, as JSON."""
+    """Return a dataclass, or a container of dataclasses, as JSON."""
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, list | tuple):
-        return [to_json(one) for one in value]
+        return [to_json(item) for item in value]
     if isinstance(value, dict):
-        return {name: to_json(one) for name, one in value.items()}
+        return {name: to_json(item) for name, item in value.items()}
     kind: Any = type(value)
     written = {}
     for name, left_out in _written(kind):
-        one = getattr(value, name)
-        if one is not None or not left_out:
-            written[name] = one if isinstance(one, _PLAIN) else to_json(one)
+        item = getattr(value, name)
+        if item is not None or not left_out:
+            written[name] = item if isinstance(item, _PLAIN) else to_json(item)
     return written
 
 
@@ -65,46 +65,50 @@ def read(
     *,
     unknown: Literal["refused", "ignored"] = "refused",
 ) -> Kind:
-    """A dataclass from JSON. Raises Unreadable."""
+    """Return a dataclass from JSON. Raises Unreadable."""
     problems: list[Problem] = []
-    found = read_with_problems(kind, values, where, problems)
+    instance = read_with_problems(kind, values, where, problems)
     if unknown == "ignored":
-        problems = [one for one in problems if not one.is_unknown]
-    if problems or found is None:
+        problems = [problem for problem in problems if not problem.is_unknown]
+    if problems or instance is None:
         raise Unreadable("; ".join(map(str, problems)))
-    return found
+    return instance
 
 
 def read_with_problems(
     kind: type[Kind], values: Any, where: str, problems: list[Problem]
 ) -> Kind | None:
-    """A dataclass from JSON, with the defaults in place of what does not fit; None where a field
-    without one is missing. ``problems`` is given what was wrong."""
+    """Return a dataclass from JSON, with the defaults in place of what does not fit; None where a
+    field without one is missing. ``problems`` is given what was wrong."""
     if not isinstance(values, dict):
         problems.append(Problem(where, f"expected an object, got {_short(values)}"))
         return None
     plan: Any = kind
     members, chosen = _members(plan), {}
     for name, value in values.items():
-        place = f"{where}.{name}" if where else str(name)
+        path = f"{where}.{name}" if where else str(name)
         member = members.get(name)
         if member is None:
-            problems.append(Problem(place, "unknown", is_unknown=True))
+            problems.append(Problem(path, "unknown", is_unknown=True))
         elif value is not None:
             try:
-                chosen[member.name] = member.fit(value, place, problems)
+                chosen[member.name] = member.fit(value, path, problems)
             except _Unfit as error:
-                got = "something else" if member.is_secret else _short(value)
-                problems.append(Problem(place, f"{error}, got {got}"))
-    missing = [one for one in members.values() if one.is_required and one.name not in chosen]
-    for name in dict.fromkeys(one.name for one in missing):
+                actual = "something else" if member.is_secret else _short(value)
+                problems.append(Problem(path, f"{error}, got {actual}"))
+    missing = [
+        member_of
+        for member_of in members.values()
+        if member_of.is_required and member_of.name not in chosen
+    ]
+    for name in dict.fromkeys(member_of.name for member_of in missing):
         problems.append(Problem(f"{where}.{name}" if where else name, "is missing"))
     return None if missing else kind(**chosen)
 
 
 def camel_case(name: str) -> str:
     """``max_tokens`` as ``maxTokens``."""
-    return re.sub(r"_([a-z])", lambda found: found.group(1).upper(), name)
+    return re.sub(r"_([a-z])", lambda match: match.group(1).upper(), name)
 
 
 Reader = Callable[[Any, str, list[Problem]], Any]
@@ -137,20 +141,20 @@ class _Member:
 
 @cache
 def _members(kind: Any) -> dict[str, _Member]:
-    """The fields of a dataclass by their names, and by these in camelCase."""
+    """Return the fields of a dataclass by their names, and by these in camelCase."""
     hints = get_type_hints(kind)
-    found: dict[str, _Member] = {}
+    members: dict[str, _Member] = {}
     nothing = dataclasses.MISSING
     for item in dataclasses.fields(kind):
         required = item.default is nothing and item.default_factory is nothing
         member = _Member(item.name, _reader(hints[item.name])[0], item.metadata, required)
-        found[item.name] = found[camel_case(item.name)] = member
-    return found
+        members[item.name] = members[camel_case(item.name)] = member
+    return members
 
 
 @cache
 def _written(kind: Any) -> tuple[tuple[str, bool], ...]:
-    """Names of the fields, and whether each is left out where it is None."""
+    """Return names of the fields, and whether each is left out where it is None."""
     return tuple((item.name, item.default is None) for item in dataclasses.fields(kind))
 
 
@@ -160,7 +164,7 @@ def _reader(hint: Any) -> tuple[Reader, str]:
     if dataclasses.is_dataclass(hint):
         return _object_reader(cast("type[Any]", hint)), "an object"
     if origin in (Union, types.UnionType):
-        readers = [_reader(one) for one in inner if one is not type(None)]
+        readers = [_reader(option) for option in inner if option is not type(None)]
         words = " or ".join(word for _, word in readers)
         may_be_none = type(None) in inner
         return _first_of([reader for reader, _ in readers], words, may_be_none), words
@@ -169,7 +173,7 @@ def _reader(hint: Any) -> tuple[Reader, str]:
         return _checked(lambda value: value in inner, words), words
     if origin in (list, tuple):
         return _sequence_reader(
-            origin, [_reader(one)[0] for one in inner if one is not ...]
+            origin, [_reader(option)[0] for option in inner if option is not ...]
         ), "a list"
     if origin is dict:
         return _dict_reader(_reader(inner[1])[0]), "an object"
@@ -223,9 +227,9 @@ def _first_of(readers: list[Reader], words: str, may_be_none: bool) -> Reader:
     def reader(value: Any, where: str, problems: list[Problem]) -> Any:
         if value is None and may_be_none:
             return None
-        for one in readers:
+        for read_option in readers:
             try:
-                return one(value, where, problems)
+                return read_option(value, where, problems)
             except _Unfit:
                 continue
         raise _Unfit(f"expected {words}")
@@ -243,7 +247,9 @@ def _sequence_reader(make: type[Any], readers: list[Reader]) -> Reader:
         each = readers if length else readers * len(value)
         try:
             pairs = enumerate(zip(each, value, strict=True))
-            return make(one(item, f"{where}[{at}]", problems) for at, (one, item) in pairs)
+            return make(
+                read_item(item, f"{where}[{index}]", problems) for index, (read_item, item) in pairs
+            )
         except _Unfit:
             raise _Unfit("expected a list") from None
 
@@ -255,7 +261,7 @@ def _dict_reader(inner: Reader) -> Reader:
         if not isinstance(value, dict):
             raise _Unfit("expected an object")
         try:
-            return {name: inner(one, f"{where}.{name}", problems) for name, one in value.items()}
+            return {name: inner(item, f"{where}.{name}", problems) for name, item in value.items()}
         except _Unfit:
             raise _Unfit("expected an object") from None
 

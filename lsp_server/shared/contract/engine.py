@@ -1,4 +1,4 @@
-"""What is asked of an engine, wherever its model runs."""
+"""The interface of an engine, wherever its model runs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class EngineInterface(Protocol):
 
     @property
     def status(self) -> EngineStatus:
-        """What is known of it now."""
+        """The engine's last reported status."""
 
     @property
     def refused(self) -> str:
-        """Why requests have no chance just now; empty when they have one."""
+        """The reason why requests are refused now; empty if they are not."""
 
     def ask(
         self, job: AnyJob, client: str, on_spans: OnSpans | None = None, priority: int = COMPLETION

@@ -1,4 +1,4 @@
-"""What is asked of an engine, and what it gets back."""
+"""Jobs of an engine, and their results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _OfDocument:
 
     @property
     def scope(self) -> str:
-        """What shares caches and earlier outputs: the owner's work in one workspace."""
+        """The owner and workspace whose jobs share caches and earlier outputs."""
         return scope_of(self.owner, self.workspace)
 
 
@@ -64,7 +64,7 @@ class _WritingJob(_OfDocument):
 
     @property
     def batch(self) -> str:
-        """What the jobs of one request call it, see ``GenerateJob``."""
+        """The name that all jobs of one request share, see ``GenerateJob``."""
         return ""
 
 
@@ -198,7 +198,8 @@ JOBS: dict[str, type[AnyJob]] = {
 
 
 def job_of(frame: dict[str, Any]) -> AnyJob:
-    """The job in a frame that asks for it. Raises KeyError for an unknown kind, Unreadable."""
+    """Return the job in a frame that asks for it. Raises KeyError for an unknown kind,
+    Unreadable."""
     return read(JOBS[frame["kind"]], frame["job"])
 
 
@@ -217,8 +218,8 @@ class AcceptedText(_OfDocument):
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """How likely a token was: its bytes, its log probability in nats, and the likeliest tokens in
-    its position as bytes and log probabilities."""
+    """The log probability of a token: its bytes, the value in nats, and the likeliest tokens of its
+    position as bytes and values."""
 
     token: list[int]
     logprob: float
@@ -270,16 +271,16 @@ class JobResult:
 
 
 def scope_of(owner: str, workspace: str) -> str:
-    """A workspace alone where there is one user."""
+    """Return a workspace alone where there is one user."""
     return f"{owner}\0{workspace}" if owner else workspace
 
 
 def is_scope_of(scope: str, workspace: str) -> bool:
-    """Whether somebody's work in a workspace has this scope."""
+    """Return True if ``scope`` is that of a user's work in ``workspace``."""
     return scope == workspace or scope.endswith(f"\0{workspace}")
 
 
 def unchanged(text: str) -> JobResult:
-    """Text that no model wrote, as a result that cost nothing."""
+    """Return text that no model wrote, as a result that cost nothing."""
     spans = [Span(text, "original")]
     return JobResult(text, spans, 0, 0, 0.0, 0.0, {}, "end")

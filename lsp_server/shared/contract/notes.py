@@ -1,4 +1,4 @@
-"""What an engine is told of workspaces and documents. Nothing is answered."""
+"""Notes to an engine about workspaces and documents. They have no answer."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ _KINDS: dict[str, type[Note]] = {
 
 
 def note_frame(note: Note) -> dict[str, Any]:
-    """A note as a frame."""
+    """Return a note as a frame."""
     return {"op": note.operation, **to_json(note)}
 
 
 def note_of(frame: dict[str, Any]) -> Note:
-    """The note in a frame. Raises KeyError for an unknown one, Unreadable."""
+    """Return the note in a frame. Raises KeyError for an unknown one, Unreadable."""
     values = {name: value for name, value in frame.items() if name != "op"}
     return read(_KINDS[frame["op"]], values)

@@ -1,4 +1,4 @@
-"""What an engine is started with: one dataclass, from the settings and the command line to the
+"""The options that start an engine: one dataclass, from the settings and the command line to the
 process, here or on another machine."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from accel.files.model_options import ModelOptions, option
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings(ModelOptions):
-    """What the section ``redraft.model`` says of an engine."""
+    """The engine's part of the section ``redraft.model``."""
 
     disk_cache_megabytes: int = option(
         512,
@@ -24,7 +24,7 @@ class EngineSettings(ModelOptions):
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions(EngineSettings):
-    """What tells one engine from another. Windows that ask for the same share it."""
+    """The options that distinguish engines. Windows with equal options share one."""
 
     draft_model: str = ""
     """A smaller model of the same tokenizer, which drafts new text of edits; empty: none."""
@@ -33,5 +33,5 @@ class EngineOptions(EngineSettings):
 
     @property
     def models(self) -> list[str]:
-        """What is loaded: the model, and the draft model where there is one."""
+        """The paths of the model and, if there is one, of the draft model."""
         return [self.path, *([self.draft_model] if self.draft_model else [])]

@@ -1,5 +1,5 @@
-"""How long the prompt of a completion may be: as long as the machine computes in the time that a
-user gives the first suggestion of a file."""
+"""The longest prompt of a completion: as long as the machine can compute in the time that a user
+allows for the first suggestion of a file."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ class PromptLength:
     def measured(
         cls, seconds_of: Callable[[int, int], float], chunk: int, most: int
     ) -> PromptLength:
-        """``seconds_of``: those of a forward of so many rows after so many tokens; ``chunk``: rows
-        that a prompt is computed in at once; ``most``: tokens that the model takes."""
+        """Return the lengths by measured costs. ``seconds_of``: seconds of a forward of some rows
+        after some tokens; ``chunk``: rows of a prompt that are computed at once; ``most``: tokens
+        that the model takes."""
         steps = range(0, min(most, MOST_TOKENS) - STEP + 1, STEP)
         share = STEP / chunk
-        return cls(tuple(accumulate(share * seconds_of(chunk, place) for place in steps)))
+        return cls(tuple(accumulate(share * seconds_of(chunk, length) for length in steps)))
 
     def tokens(self, seconds: float) -> int:
-        """The longest prompt that is computed in so many seconds, never less than
-        :data:`FEWEST_TOKENS` where the model takes those."""
+        """Return the longest prompt that takes at most ``seconds``, and at least
+        :data:`FEWEST_TOKENS` if the model takes that many."""
         least = min(FEWEST_TOKENS, len(self.seconds) * STEP)
         return max(bisect_right(self.seconds, seconds) * STEP, least)
 
     def seconds_of(self, tokens: int) -> float:
-        """What so many tokens of a prompt take, in proportion between the lengths of ``seconds``
-        and beyond them; 0 where nothing was measured."""
+        """Return the seconds of a prompt of ``tokens`` tokens, interpolated between the lengths of
+        ``seconds`` and beyond them; 0 without measurements."""
         if not self.seconds:
             return 0.0
         step = min(max(tokens // STEP, 1), len(self.seconds))

@@ -1,4 +1,4 @@
-"""What is known of an engine: one snapshot, from the engine process to whoever shows it."""
+"""A snapshot of an engine, from the engine process to its clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ State = Literal["idle", "loading", "ready", "failed"]
 
 
 def _of_model(default: Any) -> Any:
-    """A field that the clients of a server are told."""
+    """Return a field that the clients of a server are told."""
     return field(default=default, metadata={"of_model": True})
 
 
@@ -73,11 +73,11 @@ class EngineStatus:
 
     @property
     def prompt_length(self) -> PromptLength:
-        """How long its prompts may be."""
+        """The longest prompts of the model."""
         return PromptLength(self.prompt_seconds)
 
     @property
     def of_model(self) -> dict[str, Any]:
-        """What the clients of a server are told, as JSON."""
-        names = [one.name for one in fields(self) if one.metadata.get("of_model")]
+        """Return the fields that a server tells its clients, as JSON."""
+        names = [member.name for member in fields(self) if member.metadata.get("of_model")]
         return {name: to_json(getattr(self, name)) for name in names}

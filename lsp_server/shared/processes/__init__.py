@@ -1,1 +1,1 @@
-"""What every process has: its log, children of its own and tasks in the background."""
+"""The log, child processes and background tasks of every process."""

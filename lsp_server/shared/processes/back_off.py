@@ -1,4 +1,4 @@
-"""How long to wait before the next try. Standard library only."""
+"""The delay before the next attempt. Standard library only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BackOff:
 
     @property
     def wait_s(self) -> float:
-        """Seconds to wait after so many failures; none after none."""
+        """The seconds to wait after the failures in a row so far; 0 after none."""
         if not self.failures:
             return 0.0
         return min(self._longest_s, self._first_s * 2.0 ** (self.failures - 1))

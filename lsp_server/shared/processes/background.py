@@ -1,4 +1,4 @@
-"""Runs tasks that nobody awaits. It holds them until they end and logs their failures."""
+"""Background tasks: held until they end, their failures logged."""
 
 from __future__ import annotations
 

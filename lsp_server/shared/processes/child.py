@@ -56,12 +56,12 @@ class Child:
 
     @property
     def deaths(self) -> int:
-        """How often it died one time after another, without having worked in between."""
+        """The number of deaths in a row, without work in between."""
         return self._back_off.failures
 
     @property
     def back_off_s(self) -> float:
-        """How long to wait before the next start."""
+        """Return the seconds to wait before the next start."""
         return max(0.0, self._started + self._back_off.wait_s - time.monotonic())
 
     async def start(self) -> None:
@@ -85,7 +85,7 @@ class Child:
         return self._process.stdout
 
     def send(self, frame: Frame) -> bool:
-        """Send a frame; whether there was somebody to send it to."""
+        """Send a frame; return False without a running child."""
         if self._writer is None:
             return False
         try:
@@ -131,7 +131,7 @@ class Child:
 
 
 def _children_log() -> BinaryIO:
-    """What children print; nothing is kept where no log can be written."""
+    """Return the file for the output of children; None if no log can be written."""
     try:
         return open(log_folder() / "children.log", "ab", buffering=0)
     except OSError:
@@ -140,7 +140,7 @@ def _children_log() -> BinaryIO:
 
 def serve_frames_on_stdio(main: Callable[[list[str], BinaryIO, BinaryIO], Any]) -> None:
     """Run a child's ``main(arguments, input, output)`` on private copies of its standard pipes.
-    Whatever a library prints goes to stderr and cannot garble a frame."""
+    Output of libraries goes to stderr and cannot garble a frame."""
     source = os.fdopen(os.dup(0), "rb", buffering=0)
     target = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
@@ -156,7 +156,7 @@ class FramePipe:
         self._lock = threading.Lock()
 
     def read(self) -> Frame | None:
-        """The next frame, None at the end."""
+        """Return the next frame, None at the end."""
         return read_frame_blocking(self._source.read)
 
     def write(self, frame: Frame) -> None:

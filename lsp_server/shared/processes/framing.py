@@ -124,14 +124,14 @@ def _header_end(buffer: bytearray) -> tuple[int, int]:
 
 def content_length(header: bytes) -> int:
     """Length of the body. Raises ProtocolError when there is no single usable one."""
-    found: set[bytes] = set()
+    lengths: set[bytes] = set()
     for line in header.splitlines():
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-length":
-            found.add(value.strip())
-    if len(found) != 1:
-        raise ProtocolError("header without a Content-Length" if not found else "two lengths")
-    (value,) = found
+            lengths.add(value.strip())
+    if len(lengths) != 1:
+        raise ProtocolError("header without a Content-Length" if not lengths else "two lengths")
+    (value,) = lengths
     if not value.isdigit() or len(value) > 19:
         raise ProtocolError(f"Content-Length {value[:20]!r} is not usable")
     return int(value)
@@ -156,7 +156,7 @@ def pack_frame(frame: Frame) -> bytes:
 
 
 async def read_frame(reader: asyncio.StreamReader) -> Frame | None:
-    """The next frame, None at the end of the stream."""
+    """Return the next frame, None at the end of the stream."""
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
         body = await reader.readexactly(length)
@@ -167,7 +167,7 @@ async def read_frame(reader: asyncio.StreamReader) -> Frame | None:
 
 
 def read_frame_blocking(read: Any) -> Frame | None:
-    """The next frame by ``read(n) -> bytes`` (at most n), None at the end of the stream."""
+    """Return the next frame by ``read(n) -> bytes`` (at most n), None at the end of the stream."""
     header = _read_exactly(read, _LENGTH.size)
     if header is None:
         return None

@@ -54,7 +54,8 @@ class FunctionProcess:
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> Result:
-        """What a function of a module returns or raises; all of it must go through pickle.
+        """Return what ``function`` returns, or raise what it raises; the function, its arguments
+        and its result must be picklable.
 
         Raises WorkTakesTooLong. A call that is cancelled is not waited for.
         """

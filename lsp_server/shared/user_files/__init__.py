@@ -1,1 +1,1 @@
-"""The user's folders, and files in them that nobody else may read."""
+"""The user's folders, and private files in them."""

@@ -47,8 +47,8 @@ class OwnFolder:
 
 
 def own_folders() -> list[OwnFolder]:
-    """Those that there are, the deepest first. A folder stands for itself, not for those of the
-    list that lie in it."""
+    """Return those that there are, the deepest first. A folder stands for itself, not for those of
+    the list that lie in it."""
     ours = {
         config_folder(): SETTINGS,
         state_folder(): SETTINGS,
@@ -61,8 +61,8 @@ def own_folders() -> list[OwnFolder]:
         spare = spare_folder()
         ours |= dict.fromkeys((spare, spare / "cache", spare / "data", spare / "state"), CACHES)
     folders = [*_named(), *(OwnFolder(path, kind) for path, kind in ours.items())]
-    found = {folder.path: folder for folder in folders if folder.path.is_dir()}
-    return sorted(found.values(), key=lambda folder: -len(folder.path.parts))
+    existing = {folder.path: folder for folder in folders if folder.path.is_dir()}
+    return sorted(existing.values(), key=lambda folder: -len(folder.path.parts))
 
 
 def _named() -> Iterator[OwnFolder]:
@@ -73,7 +73,7 @@ def _named() -> Iterator[OwnFolder]:
 
 
 def own_entries(folders: list[OwnFolder]) -> Iterator[tuple[str, Path]]:
-    """What lies directly in our folders: its kind and its path."""
+    """Return the entries directly in our folders, each with its kind."""
     holding = {path for folder in folders for path in (folder.path, *folder.path.parents)}
     for folder in folders:
         for entry in sorted(folder.path.iterdir()):

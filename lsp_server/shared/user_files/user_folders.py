@@ -41,37 +41,45 @@ def settle() -> list[Replaced]:
         # The system names them there, and not the environment.
         return []
     for name in _OWN_FOLDERS:
-        if given := os.environ.get(name):
-            os.environ[name] = os.path.abspath(given)
+        if value := os.environ.get(name):
+            os.environ[name] = os.path.abspath(value)
     replaced = [*_settle_home(), *_settle_runtime()]
     for name in _HOMES:
-        given = os.environ.get(name, "")
-        if given and not os.path.isabs(given):
+        value = os.environ.get(name, "")
+        if value and not os.path.isabs(value):
             del os.environ[name]
-            given = ""
-        wanted = Path(given) if given else base_folder(name)
-        if reason := _why_unusable(wanted):
+            value = ""
+        requested = Path(value) if value else base_folder(name)
+        if reason := _why_unusable(requested):
             fallback = _fallback_folder()
             used = fallback / name.split("_")[1].lower()
             if problem := _why_unusable(used):
-                raise NoUserFolder(_no_folder(wanted, reason, used, problem))
+                raise NoUserFolder(_no_folder(requested, reason, used, problem))
             os.environ[name] = str(used)
-            replaced.append(Replaced(str(wanted), reason, str(fallback)))
+            replaced.append(Replaced(str(requested), reason, str(fallback)))
     return replaced
 
 
 def replaced_message(replaced: list[Replaced]) -> str:
     """One sentence for the user about folders that had to be replaced."""
-    wanted, reasons, used = (
+    requested, reasons, used = (
         ", ".join(dict.fromkeys(values))
-        for values in zip(*((one.wanted, one.reason, one.used) for one in replaced), strict=True)
+        for values in zip(
+            *(
+                (replacement.wanted, replacement.reason, replacement.used)
+                for replacement in replaced
+            ),
+            strict=True,
+        )
     )
-    return f"cannot use {wanted} ({reasons}); used instead: {used}; set HOME to a folder of yours"
+    return (
+        f"cannot use {requested} ({reasons}); used instead: {used}; set HOME to a folder of yours"
+    )
 
 
 def _settle_home() -> list[Replaced]:
-    given = os.environ.get("HOME", "")
-    if os.path.isabs(given):
+    value = os.environ.get("HOME", "")
+    if os.path.isabs(value):
         return []
     # Without it, expanduser asks the system who the user is.
     os.environ.pop("HOME", None)
@@ -79,24 +87,24 @@ def _settle_home() -> list[Replaced]:
     if not os.path.isabs(used):
         os.environ["HOME"] = used = str(_fallback_folder())
         return [Replaced("the home", "the system knows none of this user", used)]
-    return [Replaced(f"HOME={given}", "it is relative", used)] if given else []
+    return [Replaced(f"HOME={value}", "it is relative", used)] if value else []
 
 
 def _settle_runtime() -> list[Replaced]:
     """Without ``XDG_RUNTIME_DIR`` sockets are kept in the cache."""
-    given = os.environ.get("XDG_RUNTIME_DIR")
-    if not given:
+    value = os.environ.get("XDG_RUNTIME_DIR")
+    if not value:
         return []
-    reason = _why_unusable(Path(given)) if os.path.isabs(given) else "it is relative"
+    reason = _why_unusable(Path(value)) if os.path.isabs(value) else "it is relative"
     if not reason:
         return []
     del os.environ["XDG_RUNTIME_DIR"]
-    return [Replaced(f"XDG_RUNTIME_DIR={given}", reason, "the folder for caches")]
+    return [Replaced(f"XDG_RUNTIME_DIR={value}", reason, "the folder for caches")]
 
 
 def _why_unusable(folder: Path) -> str:
-    """Why nothing can be kept below a folder, which is made where it is missing; empty for no
-    reason."""
+    """Return why no file can be kept below a folder, which is made if it is missing; empty if files
+    can be."""
     own = folder / "redraft"
     try:
         own.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -107,7 +115,7 @@ def _why_unusable(folder: Path) -> str:
 
 
 def _fallback_folder() -> Path:
-    """A private folder among the temporary files. Raises NoUserFolder."""
+    """Return a private folder among the temporary files. Raises NoUserFolder."""
     try:
         folder = spare_folder()
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -124,8 +132,8 @@ def _fallback_folder() -> Path:
     return folder
 
 
-def _no_folder(wanted: Path, reason: str, used: Path, problem: str) -> str:
+def _no_folder(requested: Path, reason: str, used: Path, problem: str) -> str:
     return (
-        f"neither {wanted} ({reason}) nor {used} ({problem}) can be written to; set HOME to a "
+        f"neither {requested} ({reason}) nor {used} ({problem}) can be written to; set HOME to a "
         "folder of yours"
     )
