@@ -234,5 +234,5 @@ def _planner(model: Model, costs: ForwardCosts, store: ProfileStore | None) -> P
 def _affordable(model: Model, kv_budget: int) -> int:
     """Return the bytes for KV caches, on a CPU the most that leaves as much for other programs."""
     if model.device != "cpu":
-        return kv_budget
+        return min(kv_budget, 1 << 31)
     return min(kv_budget, max(free_bytes() // 2, LEAST_KV_BYTES))

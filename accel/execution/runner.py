@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
 
 from accel.draft_tree import DraftTree, TokenArray
 from accel.errors import Interrupted
 from accel.execution.forwards import Forward, Forwards, alone, out_of_memory
+from accel.execution.prefix_store import PrefixStore
 from accel.execution.session import Session
 from accel.models.base import BatchKind, Logits, Model
 from accel.models.batch import ForwardBatch, chain_batch, tree_batch
@@ -32,13 +33,15 @@ class _Prefill:
 
 
 class ModelRunner:
-    """A model and its sessions, whose caches together stay below ``kv_budget`` bytes."""
+    """A model, its sessions, and prefixes that no session holds any more; together their keys and
+    values stay below ``kv_budget`` bytes."""
 
     def __init__(self, model: Model, *, kv_budget: int = 1 << 31) -> None:
         self.model = model
         self.kv_budget = kv_budget
         self.prefill_rows = PREFILL_ROWS[0]
         """Rows of a prompt that are computed at once."""
+        self.prefixes = PrefixStore()
         self._sessions: list[weakref.ref[Session]] = []
 
     @property
@@ -61,6 +64,25 @@ class ModelRunner:
     def takes_trees(self) -> bool:
         """Whether rows may follow different rows of one forward."""
         return self.model.capability.kind == BatchKind.TREE
+
+    @property
+    def kv_bytes(self) -> int:
+        """Bytes of all keys and values."""
+        sessions = (session for each in self._sessions if (session := each()) is not None)
+        return self.prefixes.nbytes + sum(session.nbytes for session in sessions)
+
+    def keep(self, root: Hashable, session: Session) -> None:
+        """Hold what ``session`` holds after it is gone, for prompts of ``root``."""
+        self.prefixes.keep(root, session)
+        self.prefixes.shrink(self.kv_budget - self.kv_bytes + self.prefixes.nbytes)
+
+    def restore(self, root: Hashable, prompt: TokenArray, session: Session) -> None:
+        """Have ``session`` hold the longest prefix of ``prompt`` that is kept for ``root``, where
+        there is room for it."""
+        try:
+            self.prefixes.restore(root, prompt, session)
+        except MemoryError:
+            session.drop()
 
     def session(self) -> Session:
         """A line of requests that keeps its KV cache."""
@@ -100,6 +122,9 @@ class ModelRunner:
                 session.cache.reserve(rows)
                 return
             except MemoryError as error:
+                if self.prefixes.nbytes:
+                    self.prefixes.forget()
+                    continue
                 others = (s for ref in self._sessions if (s := ref()) is not None)
                 unused = next(
                     (s for s in others if s is not session and s.nbytes and not s.is_used), None
@@ -174,6 +199,7 @@ class ModelRunner:
         alive = [s for ref in self._sessions if (s := ref()) is not None and s is not used]
         self._sessions = [weakref.ref(session) for session in [*alive, used]]
         total = used.nbytes + sum(session.nbytes for session in alive)
+        self.prefixes.shrink(self.kv_budget - total)
         for session in alive:
             if total <= self.kv_budget:
                 break

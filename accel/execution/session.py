@@ -112,6 +112,16 @@ class Session:
             raise
         self._parts = [tokens]
 
+    def hold(self, tokens: TokenArray, start: int, stretches: list[list[NDArray[Any]]]) -> None:
+        """Hold ``tokens``, whose keys and values from ``start`` on are those of ``stretches``, and
+        before it those that are held. Raises MemoryError."""
+        self.cache.trim(start)
+        self._parts = [tokens[:start]]
+        self.cache.reserve(len(tokens) - start)
+        for rows in stretches:
+            self.cache.append_rows(rows)
+        self._parts = [tokens]
+
     def copy(self, other: Session) -> bool:
         """Hold what ``other`` holds, a session of the same model. Whether that can be: not every
         cache can be copied. Raises MemoryError, and holds nothing then."""

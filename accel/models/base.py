@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,8 @@ class Cache(ABC):
     A forward writes its rows after the committed ones; ``commit`` makes some of them text.
     """
 
+    is_cut: ClassVar[bool] = False
+    """Whether ``rows`` of it can be had and appended to another one."""
     length: int = 0
     """Committed tokens."""
 
@@ -105,6 +107,14 @@ class Cache(ABC):
         """Hold the ``length`` tokens of which another cache gave ``state``, in place of its own
         tokens. Raises ValueError for a state of another shape."""
         raise ValueError(f"{type(self).__name__} holds no state that can be stored")
+
+    def rows(self, start: int, end: int) -> list[NDArray[Any]]:
+        """Return views of the committed rows from ``start`` to ``end``, multiples of a block."""
+        raise NotImplementedError
+
+    def append_rows(self, rows: list[NDArray[Any]]) -> None:
+        """Commit ``rows`` of another cache behind its own; there is room for them."""
+        raise NotImplementedError
 
     def copy(self, other: Cache) -> bool:
         """Hold the tokens that ``other`` holds, a cache of the same model, in place of its own.

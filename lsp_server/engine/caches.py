@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsp_server.engine.kv_store import Document, KvStore, kv_store_of
 from lsp_server.shared.contract.jobs import AcceptedText, CompletionJob, is_scope_of
 from lsp_server.tasks.completion.cross_file import CrossFile
-from lsp_server.tasks.pool import Pool
+from lsp_server.tasks.pool import Key, Pool
 from lsp_server.tasks.task import Cancelled
 from lsp_server.text.surrogates import replace_surrogates
 
@@ -22,7 +24,12 @@ if TYPE_CHECKING:
     from accel.execution.session import Session
 
 MAX_SESSIONS = 1024
-"""A team's documents. The engine has a budget for what their KV caches hold together."""
+"""Of idle documents, where a cache cannot be cut into stretches."""
+READY_SESSIONS = 16
+"""Of idle documents and prompts whose caches can be used as they are; the engine keeps what others
+held in stretches, within its budget."""
+LOST = 0.25
+"""Share of a session's text from which on it is kept before another text takes its place."""
 MAX_DRAFTERS = 64
 """Each knows what its workspace wrote of late."""
 
@@ -32,7 +39,8 @@ class Caches:
     nothing of them outlives them."""
 
     def __init__(self, engine: Engine) -> None:
-        self.sessions: Pool[Session] = Pool(MAX_SESSIONS)
+        is_cut = engine.session().cache.is_cut
+        self.sessions: Pool[Session] = Pool(READY_SESSIONS if is_cut else MAX_SESSIONS, engine.keep)
         self.drafters: Pool[Drafter] = Pool(MAX_DRAFTERS)
         self.cross_file = CrossFile(self._encode, engine.tokenizer.decode)
         self.calibration: Calibration | None = None
@@ -107,15 +115,23 @@ class Caches:
     def forget_document(self, workspace: str, path: str) -> None:
         """A document is held back now: nothing of it is kept."""
         for document in ((workspace, path), ("", path)):
-            self.sessions.forget(("complete", *document))
+            self._forget(("complete", *document).__eq__)
             if self.kv_store is not None:
                 self.kv_store.note(document, secret=True)
 
     def close_workspace(self, folder: str) -> None:
         """Nobody has a workspace open any more."""
         self.cross_file.forget(folder)
-        for pool in (self.sessions, self.drafters):
-            pool.forget_where(lambda key: any(is_scope_of(part, folder) for part in key[1:]))
+
+        def is_of_workspace(key: Key) -> bool:
+            return any(is_scope_of(part, folder) for part in key[1:])
+
+        self._forget(is_of_workspace)
+        self.drafters.forget(is_of_workspace)
+
+    def _forget(self, matches: Callable[[Key], bool]) -> None:
+        self.sessions.forget(matches)
+        self._engine.prefixes.forget(matches)
 
     def close(self) -> None:
         """Save what was learnt, and let go of all."""
@@ -123,6 +139,19 @@ class Caches:
             self.calibration.save_new()
         self.sessions.clear()
         self.drafters.clear()
+
+    @contextmanager
+    def session_for(
+        self, key: Key, prompt: TokenArray, *, shares: bool = False
+    ) -> Iterator[Session]:
+        """Lend a session of ``key`` that holds what is kept of ``prompt``. Where texts share the
+        key, it is one that held a like text, and what it held of that is kept."""
+        fits = partial(_in_common, prompt) if shares else None
+        with self.sessions.acquire(key, self._engine.session, fits) as session:
+            if shares and session.length - session.common(prompt) > LOST * session.length:
+                self._engine.keep(key, session)
+            self._engine.restore(key, prompt, session)
+            yield session
 
     def copy_prompt(self, key: tuple[str, ...], prompt: TokenArray, session: Session) -> None:
         """Take over what a generation under way has computed of a prompt, where that is most of
@@ -133,3 +162,10 @@ class Caches:
             with suppress(MemoryError):
                 # The prompt is computed then, or that says what there is no room for.
                 session.copy(other)
+
+
+def _in_common(prompt: TokenArray, session: Session) -> int:
+    """Return the tokens that ``session`` saves ``prompt``, and one, where they are half of either
+    at least."""
+    common = session.common(prompt)
+    return common + 1 if 2 * common >= min(session.length, len(prompt)) else 0

@@ -48,7 +48,9 @@ class LoadedModel:
         edits = [part for part in parts if part.name == "edits" and later]
         sampling = [part for part in parts if part.name == "sampling" and later]
         compile_at_once([part for part in parts if part not in edits + sampling], report)
-        engine, draft_engine = Engine.open(options, measures_later=later), None
+        budget = options.kv_megabytes << 20
+        engine = Engine.open(options, measures_later=later, kv_budget=budget)
+        draft_engine = None
         if options.draft_model:
             draft = replace(options, path=options.draft_model)
             draft_engine = Engine.open(draft, measures_later=later)

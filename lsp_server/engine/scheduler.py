@@ -39,6 +39,9 @@ logger = logging.getLogger(__name__)
 CHANGED = "changed"
 """What the service sends itself: its status says something else now."""
 
+KV_STEP = 16 << 20
+"""Bytes by which caches grow or shrink before that is told."""
+
 WARM_S = 0.1
 """Without work for so long, what the first requests would load is loaded."""
 
@@ -106,6 +109,7 @@ class EngineLoop:
         self._ended = False
         self._turns = Turns()
         self._aside = ThreadPoolExecutor(1, "aside")
+        self._told_kv_bytes = 0
         self._has_answered = False
         """Whether a text was written since the model was loaded."""
         self._idle = self._when_idle()
@@ -132,6 +136,13 @@ class EngineLoop:
 
     def _tell_ready(self) -> None:
         self._tell(to_json(self._service.status()))
+
+    def _tell_memory(self) -> None:
+        """Tell how much the caches take, where that is other than was told by ``KV_STEP``."""
+        kv_bytes = self._service.kv_bytes
+        if abs(kv_bytes - self._told_kv_bytes) >= KV_STEP:
+            self._told_kv_bytes = kv_bytes
+            self._tell({"kv_bytes": kv_bytes})
 
     def _tell(self, status: dict[str, Any]) -> None:
         """What of the status is told now: what is left out stays as it was."""
@@ -409,6 +420,7 @@ class EngineLoop:
             self._has_answered = self._has_answered or job.has_written
             requests, rows = job.batched_requests, job.batched_rows
             outcome = replace(outcome, batched_requests=requests, batched_rows=rows)
+        self._tell_memory()
         forward_s = max(0.0, job.noticed - job.cancelled) if job.noticed else 0.0
         self._answer(job.id, outcome, forward_s)
 

@@ -124,9 +124,15 @@ class EngineService:
             return EngineStatus(model=self._options.path, dtype=self._options.dtype)
         return replace(
             self.model.status(self._options.path),
-            kv_bytes=sum(session.nbytes for session in self.caches.sessions),
+            kv_bytes=self.engine.kv_bytes,
+            kv_budget=self.engine.kv_budget,
             workspaces=tuple(self.indexes.folders),
         )
+
+    @property
+    def kv_bytes(self) -> int:
+        """Bytes of keys and values."""
+        return self.engine.kv_bytes
 
     def interrupt(self) -> None:
         """Have the job that is decoded now ask whether it goes on. For other threads."""

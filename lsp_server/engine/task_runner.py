@@ -136,7 +136,7 @@ class TaskRunner:
         """Compute a prompt after which nothing is written. Raises AccelError."""
         request = replace(task.request, max_tokens=1)
         request.check(self._engine.max_positions)
-        with self.caches.sessions.acquire(task.key, self._engine.session) as session:
+        with self.caches.session_for(task.key, request.prompt, shares=task.shares) as session:
             reused = min(session.common(request.prompt), len(request.prompt))
             return (yield from self._prefill(request.prompt, session, reused, request.cancelled))
 
@@ -155,7 +155,7 @@ class TaskRunner:
         budget = completion_budget(self._engine, job, self.model.prompt_length)
         beginning = completion_beginning(self._engine, job, self._snippets(job, budget), budget)
         key = completion_key(job)
-        with self.caches.sessions.acquire(key, self._engine.session) as session:
+        with self.caches.session_for(key, beginning.tokens) as session:
             common = session.common(beginning.tokens)
             # What is held may be of the place where the cursor was when the document was closed.
             if beginning.others <= common < session.length:
@@ -187,11 +187,10 @@ class TaskRunner:
 
         engine, caches, request = self._engine, self.caches, task.request
         builder = SpanBuilder(engine.tokenizer.bytes_of, len(request.required_prefix))
-        fits = partial(_in_common, request.prompt) if task.shares else None
         new_drafter = self.model.copy_drafter if task.copies else caches.mixture
         plain = task.plain or (task.copies and not self.model.drafts_edits())
         with (
-            caches.sessions.acquire(task.key, engine.session, fits) as session,
+            caches.session_for(task.key, request.prompt, shares=task.shares) as session,
             caches.drafters.acquire(task.key[:2], new_drafter) as drafter,
         ):
             if task.shares:
@@ -234,9 +233,3 @@ def _result_of(generation: Generation, builder: SpanBuilder) -> JobResult:
         prompt_tokens=statistics.prompt_tokens,
         prompt_tokens_reused=statistics.prompt_tokens_reused,
     )
-
-
-def _in_common(prompt: TokenArray, session: Session) -> int:
-    """Tokens that a session saves a prompt, where they are half of either at least, and one."""
-    common = session.common(prompt)
-    return common + 1 if 2 * common >= min(session.length, len(prompt)) else 0

@@ -49,7 +49,8 @@ class Task:
     def shares(self) -> bool:
         """Whether it names no document: those share a key, and each goes on with the cache that is
         most like its prompt."""
-        return self.key[0] in ("generate", "predict") and not self.key[-1]
+        kind, name = self.key[0], self.key[-1]
+        return kind == "edit" or (kind in ("generate", "predict") and not name)
 
 
 class TaskList(NamedTuple):

@@ -16,6 +16,8 @@ from accel.native.aligned_memory import zeros
 class CompiledCache(RowCache):
     """Keys and values in blocks, see ``attention.KVCache``."""
 
+    is_cut = True
+
     def __init__(self, layers: int, shape: Shape, capacity: int, dtype: Any) -> None:
         self._layers, self._shape, self._dtype = layers, shape, np.dtype(dtype)
         self._has_scales = self._dtype == np.int8
@@ -57,6 +59,17 @@ class CompiledCache(RowCache):
         for place, stored in zip(own, state, strict=True):
             place[...] = stored
         self.length = length
+
+    def rows(self, start: int, end: int) -> list[NDArray[Any]]:
+        keys = self.kv.keys[:, :, start // BLOCK : end // BLOCK]
+        views = [keys, self.kv.values[:, :, :, start:end]]
+        return views + [part[:, :, start:end] for part in self.kv[2:]] * self._has_scales
+
+    def append_rows(self, rows: list[NDArray[Any]]) -> None:
+        end = self.length + rows[1].shape[3]
+        for place, stored in zip(self.rows(self.length, end), rows, strict=True):
+            place[...] = stored
+        self.length = end
 
     def _committed(self, length: int) -> list[NDArray[Any]]:
         """Views of the arrays up to ``length`` rows."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.editor.remote.address import is_loopback
 from lsp_server.models.used import WRITTEN_MODEL, command_model
-from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.shared.contract.options import SERVER_CACHES, EngineOptions
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.printable import say
 from operating_system.folders import log_folder, state_folder
@@ -119,8 +119,7 @@ def run(args: argparse.Namespace) -> int:
     _warn_of_plain_http(args)
     listening = Listening(args.host, args.port, args.certificate, args.private_key)
     metrics = Metrics()
-    # Nothing of it is kept on disk.
-    options = EngineOptions(path=args.model, **model_options(args), disk_cache_megabytes=0)
+    options = EngineOptions(path=args.model, **model_options(args), **SERVER_CACHES)
     engine = EngineClient(options, lambda: tell_progress(engine.status))
     repositories = HostedRepositories(repository_store(args), engine)
     application = app(

@@ -41,6 +41,9 @@ def _page(status: dict[str, Any], explain: bool = False) -> str:
         lines += [f"          note: {note}" for note in _notes(engine)]
         if (server := engine["server"]) is not None:
             lines.append(f"          {_server(server)}")
+        if engine["kv_budget"]:
+            held, most = engine["kv_bytes"] / 1e6, engine["kv_budget"] / 1e6
+            lines.append(f"          texts {held:,.0f} of {most:,.0f} MB")
         lines.append(f"          queue {engine['queue']}, requests {engine['requests']}")
         lines += [f"          {line}" for line in _times(engine)] if explain else []
     for workspace in status["workspaces"]:

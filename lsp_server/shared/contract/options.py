@@ -4,8 +4,12 @@ process, here or on another machine."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from accel.files.model_options import ModelOptions, option
+
+SERVER_CACHES: dict[str, Any] = {"kv_megabytes": 1 << 20, "disk_cache_megabytes": 0}
+"""Options of a team's server: half of the free memory is its limit, and nothing is kept on disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,9 @@ class EngineOptions(EngineSettings):
 
     draft_model: str = ""
     """A smaller model of the same tokenizer, which drafts new text of edits; empty: none."""
+    kv_megabytes: int = 2048
+    """Of keys and values at most, on a CPU no more than half of the memory that is free when the
+    model is loaded."""
     common: bool = True
     """Look things up in the common datastore, too."""
 

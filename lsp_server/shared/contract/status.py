@@ -55,7 +55,9 @@ class EngineStatus:
     places: int = 1
     """How many requests share its forwards."""
     kv_bytes: int = 0
-    """Of the KV caches."""
+    """Of the KV caches, when they last grew or shrank by much."""
+    kv_budget: int = 0
+    """Bytes that they take at most."""
     tokenizer: str = ""
     """Its SHA-256."""
     workspaces: tuple[str, ...] = ()

@@ -93,6 +93,8 @@ class Metrics:
             ("requests_running", "gauge", "requests under way", self.running),
             ("engine_queue", "gauge", "requests at the engine", engine.calls.queue_length),
             ("engine_places", "gauge", "requests that share forwards", engine.status.places),
+            ("engine_kv_bytes", "gauge", "bytes of keys and values", engine.status.kv_bytes),
+            ("engine_kv_most_bytes", "gauge", "bytes that they may take", engine.status.kv_budget),
             ("engine_ready", "gauge", "1: the model is loaded", ready),
         ):
             yield from _about(name, kind, about)

@@ -8,7 +8,7 @@ from typing import Any
 
 from accel.files.model_options import ModelOptions, option, part_of
 from lsp_server.shared.contract.codec import Unreadable, read
-from lsp_server.shared.contract.options import EngineOptions
+from lsp_server.shared.contract.options import SERVER_CACHES, EngineOptions
 from lsp_server.shared.errors import DeployError
 
 
@@ -63,4 +63,4 @@ class DeployOptions(ModelOptions):
     @property
     def engine(self) -> EngineOptions:
         """What every replica loads. Nothing of it is kept on disk."""
-        return EngineOptions(**asdict(part_of(self, ModelOptions)), disk_cache_megabytes=0)
+        return EngineOptions(**asdict(part_of(self, ModelOptions)), **SERVER_CACHES)

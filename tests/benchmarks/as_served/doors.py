@@ -213,7 +213,8 @@ class ServerDoor(Door):
     def _write_next_edit(
         self, connection: http.client.HTTPConnection, request: ServedRequest
     ) -> TimedText:
-        body = {"prompt": request.prompt, "max_tokens": 0}
+        prediction = {"type": "content", "content": request.window}
+        body = {"prompt": request.prompt, "prediction": prediction, "max_tokens": 0}
         self._post(connection, "/v1/completions", body)
         started = time.perf_counter()
         body["max_tokens"] = 2 * request.tokens

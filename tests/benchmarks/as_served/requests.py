@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lsp_server.shared.contract.jobs import AnyJob, CompletionJob, EditJob, GenerateJob
-from lsp_server.tasks.next_edits.raw_prompts import raw_window
 from tests.benchmarks.team.shared_forwards import prompt_text
 
 COMPLETION, EDIT, NEXT_EDIT = "completions", "edits", "next edits"
@@ -48,26 +47,23 @@ class ServedRequest(NamedTuple):
                 *("".join(before), "".join(after), "python"),
                 max_tokens=4 * self.tokens,
             )
-        prompt = self.prompt
-        window = raw_window(prompt)
-        assert window is not None, "the prompt has a window"
-        return GenerateJob(
-            text=prompt,
-            prediction=window.expected,
-            rewrites=window.rewrites,
-            max_tokens=2 * self.tokens,
-        )
+        return GenerateJob(text=self.prompt, prediction=self.window, max_tokens=2 * self.tokens)
+
+    @property
+    def window(self) -> str:
+        """The lines that a next edit rewrites, whose first was just changed."""
+        first, *others = self.text.splitlines(keepends=True)[WINDOW]
+        return "".join([f"{first.rstrip()}  # changed\n", *others])
 
     @property
     def prompt(self) -> str:
         """The prompt of a next edit as clients of other servers send it."""
-        window = self.text.splitlines(keepends=True)[WINDOW]
-        old, new = window[0], f"{window[0].rstrip()}  # changed\n"
-        current, original = "".join([new, *window[1:]]), "".join(window)
+        original = "".join(self.text.splitlines(keepends=True)[WINDOW])
+        old, new = (text.partition("\n")[0] + "\n" for text in (original, self.window))
         return (
             f"<file_sep>{self.path}.diff\noriginal:\n{old}updated:\n{new}"
             f"<file_sep>original/{self.path}\n{original}"
-            f"<file_sep>current/{self.path}\n{current}"
+            f"<file_sep>current/{self.path}\n{self.window}"
             f"<file_sep>updated/{self.path}\n"
         )
 

@@ -48,6 +48,8 @@ class SlowService:
     """Each forward takes a moment; ``order`` notes who had the turn, ``together`` all of each
     forward. A job writes its name after each."""
 
+    kv_bytes = 0
+
     def __init__(self, forwards: int = 50, slots: int = 1) -> None:
         self.order: list[str] = []
         self.together: list[list[str]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsp_server.tasks.pool import MOST_IDLE, Pool
+from lsp_server.tasks.pool import Pool
 
 
 def test_those_used_longest_ago_go_first():
@@ -15,11 +15,12 @@ def test_those_used_longest_ago_go_first():
     assert set(pool) == {"a", "c", "d"}
 
 
-def test_a_key_keeps_all_its_things():
-    pool: Pool[str] = Pool(1)
-    for thing in "abc":
-        pool.release(("key",), thing)
-    assert list(pool) == ["a", "b", "c"]
+def test_an_item_that_makes_room_is_told():
+    dropped: list[tuple[tuple[str, ...], str]] = []
+    pool: Pool[str] = Pool(2, lambda key, item: dropped.append((key, item)))
+    for name in "abc":
+        pool.release(("key",), name)
+    assert (list(pool), dropped) == (["b", "c"], [(("key",), "a")])
 
 
 def test_of_several_the_one_that_fits_best_is_used_and_none_that_does_not() -> None:
@@ -36,11 +37,3 @@ def test_of_several_the_one_that_fits_best_is_used_and_none_that_does_not() -> N
             assert second == "abxx"
             with pool.acquire(("k",), lambda: "new", fits) as third:
                 assert third == "new", "the one that is left does not fit"
-
-
-def test_where_many_are_idle_and_none_fits_the_one_used_longest_ago_is_used() -> None:
-    pool: Pool[int] = Pool(3)
-    for item in range(MOST_IDLE):
-        pool.release(("k",), item)
-    assert pool.take(("k",), lambda _: 0) == 0
-    assert pool.take(("k",), lambda _: 0) is None

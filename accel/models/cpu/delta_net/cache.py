@@ -46,6 +46,8 @@ class LastRows(NamedTuple):
 class HybridCache(CompiledCache):
     """Use it with the model that made it."""
 
+    is_cut = False
+
     def __init__(
         self,
         layers: tuple[int, int],
