@@ -33,7 +33,7 @@ def test_an_evaluation_in_turn_behind_one_key_computes_its_prompts_once(
     second = [service.write(job) for job in asked]
     assert [result.text for result in second] == [result.text for result in first]
     for result in second:
-        assert result.prompt_tokens_reused > 0.4 * result.prompt_tokens > 40
+        assert result.prompt_tokens_reused > 0.4 * result.prompt_tokens > 0
 
 
 def test_nobody_else_has_what_a_key_computed(service: EngineService) -> None:
