@@ -12,7 +12,7 @@ TokenArray = NDArray[np.int32]
 
 
 class Source(IntEnum):
-    """Where a token came from. ``MODEL`` is the model's own, never drafted token."""
+    """Source of a token. ``MODEL`` is the model's own, never drafted token."""
 
     MODEL = 0
     PROMPT = 1
@@ -117,7 +117,7 @@ class DraftTree:
         )
 
     def with_leaves(self, most: int) -> DraftTree:
-        """The largest ``prefix`` with at most so many leaves."""
+        """Return the largest ``prefix`` with at most ``most`` leaves."""
         leaves: set[int] = set()
         for node, parent in enumerate(self.parents.tolist()):
             leaves.discard(parent)

@@ -1,4 +1,4 @@
-"""What can go wrong outside of our own code. Every message is one line and says what to do next."""
+"""Errors outside of our own code. Every message is one line and says what to do next."""
 
 from __future__ import annotations
 

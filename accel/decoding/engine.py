@@ -38,12 +38,12 @@ PRELOAD_ROWS = 32
 NEW_LINE_S = 0.15
 """Seconds for a suffix that is computed again with every line."""
 LEAST_SUFFIX, MOST_SUFFIX, SUFFIX_STEP = 64, 512, 16
-"""Tokens of such a suffix."""
+"""Least and most tokens of that suffix, and the step between budgets that are tried."""
 TYPICAL_PREFIX = 1024
 """Tokens before it."""
 
 LEAST_KV_BYTES = 1 << 26
-"""KV caches may take so much on a CPU, however little memory is free; above it half of that."""
+"""Bytes for KV caches on a CPU when little memory is free; else half of the free memory."""
 
 
 class Engine(ModelRunner):
@@ -67,12 +67,12 @@ class Engine(ModelRunner):
         self.threads = threads
         self._later: Later | None = None
         self.execution_path = ""
-        """How forwards are computed: compiled, tree, chain, plain or llama.cpp."""
+        """Name of the forward: compiled, tree, chain, plain or llama.cpp."""
         self.adaptive_tokens: AdaptiveTokens = "auto"
-        """How the model's adaptive tokens draft, where it has such."""
+        """The use of the model's adaptive tokens for drafts."""
         fim = fim_format_of(tokenizer)
         self.fills = fim is not None
-        """Whether it has tokens to fill in the middle."""
+        """True if the vocabulary has tokens to fill in the middle."""
         self._keeps_suffix = fim is None or fim.order != Order.PREFIX_FIRST
         self.suffix_budget = self._suffix_budget()
         """The most tokens of a suffix, where it is computed again with each line that is typed."""
@@ -143,7 +143,7 @@ class Engine(ModelRunner):
 
     @property
     def notice(self) -> str:
-        """What its user should know of how it is computed; empty where there is nothing to say."""
+        """Return what the user should know about the model's computation; empty for nothing."""
         return self.planner.notice or self.model.notice
 
     @property

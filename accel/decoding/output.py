@@ -1,4 +1,4 @@
-"""What a generation has written: its tokens, their text, and where it ends."""
+"""The output of a generation: its tokens, their text, and the end."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from accel.text.tokenizer import Tokenizer
 
 
 class OutputBuffer:
-    """Takes the tokens of one request until it ends. Text is decoded when it is read: without a
-    stop rule nobody reads it before the end."""
+    """The tokens of one request until it ends. Text is decoded when it is read: without a stop rule
+    only the end needs it."""
 
     def __init__(
         self, request: GenerationRequest, tokenizer: Tokenizer, ends: frozenset[int]
@@ -62,7 +62,7 @@ class OutputBuffer:
         return len(tokens)
 
     def rest_after(self, tokens: list[int]) -> bytes:
-        """What of the required prefix ``tokens`` after the text would leave to be spelt."""
+        """Return the rest of the required prefix after ``tokens`` are appended to the text."""
         rest = self.rest
         for token in tokens:
             if not rest:

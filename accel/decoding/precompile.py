@@ -1,8 +1,8 @@
-"""What is compiled for a machine at the first start, in parts that processes of their own may
-compile at the same time.
+"""Functions compiled at the first start, in parts that several processes can compile at the same
+time.
 
-Run as a module with PART KV_TYPE and, where a GGUF file is here already, FILE. No part needs one:
-to compile takes types alone, and they are the same for every model.
+Run as a module with PART KV_TYPE and, if a GGUF file is there already, FILE. A part needs no model:
+compiling takes types alone, and they are the same for every model.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ _COMPILE: dict[str, Callable[[KvType, Path | None], None]] = {
 }
 
 KV_TYPES: tuple[KvType, ...] = get_args(KvType)
-"""What a forward is compiled for."""
+"""The types of keys and values that a forward is compiled for."""
 
 SECONDS = {"forward": 18.0, "hybrid": 40.0, "retrieval": 17.0, "edits": 13.0, "sampling": 11.0}
 """About how long a core takes for a part."""

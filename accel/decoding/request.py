@@ -47,12 +47,13 @@ class GenerationRequest:
     """Let the engine cut draft trees to what pays; False verifies them as drafted, which is what
     rules without calibrated probabilities mean."""
     relaxed: Relaxed | None = None
-    """Which tokens of a draft model are accepted beside the likeliest. Lossy, for greedy decoding
-    only; none by default. ``verification.entropy`` has EfficientEdit's rule."""
+    """Returns the tokens of a draft model that are accepted beside the likeliest. Lossy, for greedy
+    decoding only; none by default. ``verification.entropy`` has EfficientEdit's rule."""
     grammar: Grammar | None = None
-    """What the text has to be; any text by default."""
+    """The grammar of the text; any text by default."""
     logprobs: int | None = None
-    """Say how likely each token was, and so many of the likeliest instead of it; None: do not."""
+    """The number of likeliest tokens to report beside each token's probability; None reports
+    nothing."""
     confidences: bool = False
     """Say how likely each token was, given the ``required_prefix``, and the end of the text before
     it (``Chunk.confidences``)."""
@@ -70,7 +71,7 @@ class GenerationRequest:
         return drafter if isinstance(drafter, LookingDrafter) else None
 
     def check(self, max_positions: int) -> None:
-        """Raise InvalidRequest when it cannot be served by a model of so many positions."""
+        """Raise InvalidRequest if a model of ``max_positions`` cannot serve it."""
         if not len(self.prompt):
             raise InvalidRequest("the prompt has no tokens; give at least one")
         if len(self.prompt) >= max_positions:
@@ -99,6 +100,6 @@ class Chunk:
 
     @property
     def sources(self) -> list[str]:
-        """Where each token came from, in words."""
+        """Return the source of each token, in words."""
         drafted = [SOURCE_NAMES[source] for source in self.origins[self.path].tolist()]
         return [*drafted, *[SOURCE_NAMES[Source.MODEL]] * (len(self.tokens) - len(drafted))]

@@ -1,4 +1,4 @@
-"""Where drafts come from."""
+"""Sources of drafts."""
 
 from __future__ import annotations
 

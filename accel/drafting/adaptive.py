@@ -29,7 +29,7 @@ FIRST_GAIN, NEW_SHARE, UNTRIED_SHARE = 0.5, 0.05, 0.01
 """Accepted tokens that rows are expected to add before anything is known, and the shares of what
 they just added, and of that where none were tried, in the running mean."""
 LOOK_S = 3e-4
-"""What guessing adds to a step."""
+"""Seconds that guessing adds to a step."""
 
 Guess = tuple[int, int, float]
 """Parent among the guesses, -1 for the text, token and chance of a node."""
@@ -58,7 +58,7 @@ class AdaptiveDrafter:
         self._guesses: list[Guess] = []
         self._known = DraftTree.empty()
         self._places = np.empty(0, np.int64)
-        """Where the nodes of ``_known`` are in the last tree."""
+        """Positions of the nodes of ``_known`` in the last tree."""
         self._nodes = 0
         """Of the last tree, those that are no rows of adaptive tokens."""
         self._rows_after: dict[int, int] = {}
@@ -66,7 +66,7 @@ class AdaptiveDrafter:
 
     @property
     def looks(self) -> bool:
-        """Whether rows of adaptive tokens follow nodes of the last tree."""
+        """Return whether rows of adaptive tokens follow nodes of the last tree."""
         return bool(self._rows_after)
 
     def begin(self, request: DraftRequest) -> None:
@@ -132,8 +132,9 @@ class AdaptiveDrafter:
         self._known, self._places = DraftTree.empty(), np.empty(0, np.int64)
 
     def _merged(self, known: DraftTree) -> DraftTree:
-        """What retrieval knows and what was guessed, in decreasing chance. A node that both have is
-        as likely as the likelier says, and what follows it with it."""
+        """Return the tree ``known`` of retrieval merged with the guesses, in decreasing
+        probability. A node in both has the larger of its probabilities, and its descendants follow
+        it."""
         parents, tokens = known.parents.tolist(), known.tokens.tolist()
         chances, sources = known.probabilities.tolist(), known.sources.tolist()
         nodes = {key: node for node, key in enumerate(zip(parents, tokens, strict=True))}

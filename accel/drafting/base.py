@@ -20,12 +20,13 @@ from accel.verification.sampling import Sampling
 
 @dataclass(slots=True)
 class Continuations:
-    """What followed earlier occurrences of the end of a context.
+    """Continuations of earlier occurrences of the end of a context.
 
-    tokens: int32 [n, depth], rows padded with -1 where a file ends; lengths: int32 [n], how many
-    tokens before the continuation equal the end of the context; counts: float32 [n], how many
-    occurrences a row stands for (an unbiased sample of many has counts above 1); sources: int8 [n],
-    values of :class:`Source`; files: int32 [n], the index's own id of the file, -1 when unknown.
+    tokens: int32 [n, depth], rows padded with -1 where a file ends; lengths: int32 [n], the number
+    of tokens before the continuation that equal the end of the context; counts: float32 [n], the
+    number of occurrences that a row stands for (an unbiased sample of many has counts above 1);
+    sources: int8 [n], values of :class:`Source`; files: int32 [n], the index's own id of the file,
+    -1 when unknown.
     """
 
     tokens: TokenArray
@@ -106,7 +107,8 @@ class DraftRequest:
     original: TokenArray | None = None
     """The code that an edit starts from."""
     closing: TokenArray = field(default_factory=lambda: np.empty(0, np.int32))
-    """What is expected after the edited code before the answer ends, such as a closing fence."""
+    """Tokens expected between the edited code and the end of the answer, for example a closing
+    fence."""
     index: ContinuationIndex | None = None
     rewrites: tuple[tuple[str, str], ...] | None = None
     """Words and phrases that the original is likely to have replaced, old and new; None: what the
@@ -116,14 +118,14 @@ class DraftRequest:
     model_prompt: TokenArray | None = None
     """The target model's whole prompt, where that is more than ``prompt``: for draft models."""
     sampling: Sampling | None = None
-    """How the text's tokens are chosen, for drafters that choose like that."""
+    """The sampling of the text's tokens, for drafters that sample as well."""
 
 
 class VerifyCosts(NamedTuple):
-    """What verifying costs, for drafters that stop where more nodes do not pay.
+    """Costs of verification, for drafters that stop when another node does not pay.
 
-    seconds: float64 [n + 1], a step with 0, 1, .. nodes; marginal: float64 [n + 1], the
-    least cost of one more node beyond so many; acceptance_scale: accepted over predicted tokens.
+    seconds: float64 [n + 1], a step with 0, 1, .. nodes; marginal: float64 [n + 1], the least cost
+    of one more node beyond 0, 1, ..; acceptance_scale: accepted over predicted tokens.
     """
 
     seconds: NDArray[np.float64]

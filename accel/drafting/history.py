@@ -1,4 +1,4 @@
-"""What was written in a workspace before: outputs of earlier requests as a source of drafts."""
+"""Outputs of earlier requests in a workspace as a source of drafts."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class History:
             self._indexes.popitem(last=False)
 
     def knows(self, workspace: str) -> bool:
-        """Whether anything was written there."""
+        """Return whether anything was written in ``workspace``."""
         return workspace in self._indexes
 
     def lookup(
         self, workspace: str, context: TokenArray, *, max_match: int, limit: int, depth: int
     ) -> Continuations:
-        """What followed ``context`` in earlier outputs, as ``PromptIndex.lookup``."""
+        """Return continuations of ``context`` in earlier outputs, as ``PromptIndex.lookup``."""
         index = self._indexes.get(workspace)
         if index is None:
             return Continuations.empty(depth)

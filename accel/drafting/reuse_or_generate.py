@@ -9,7 +9,7 @@ from accel.drafting.base import ComputingDrafter, Drafter, DraftRequest
 from accel.execution.forwards import Forwards, alone
 
 LEAST_CHANCE = 0.5
-"""Where copies of a first token are less likely than that, the draft model drafts."""
+"""The draft model drafts if copies of a first token are less likely than this."""
 
 
 class ReuseOrGenerateDrafter:

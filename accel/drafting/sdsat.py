@@ -26,10 +26,10 @@ Floats = NDArray[np.float32]
 
 
 class SdsatDrafter:
-    """What adaptive tokens guess: their likeliest tokens as one chain, or as a tree for sampling.
+    """Guesses of adaptive tokens: their likeliest tokens as one chain, or as a tree for sampling.
 
     The first forward runs on a KV cache of the drafter's own. Every row guesses without regard to
-    the others, so the chance of a path is the product of its tokens' chances.
+    the others, so the probability of a path is the product of its tokens' probabilities.
     """
 
     name = "sdsat"

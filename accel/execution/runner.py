@@ -19,7 +19,7 @@ PREFILL_ROWS = 256, 128, 64
 """Rows of one prefill forward, between which cancel is checked: the most that are quick."""
 
 PREFILL_S = 0.08
-"""What is quick: a request that comes meanwhile waits for so long."""
+"""Seconds of a quick chunk of a prompt: a new request waits no longer."""
 
 ROWS_BEHIND = 256
 """Rows that a cache reserves after a prompt, so that it grows before the first token."""
@@ -57,12 +57,12 @@ class ModelRunner:
 
     @property
     def takes_chains(self) -> bool:
-        """Whether several rows may be computed at once and some of them taken back."""
+        """Return whether several rows can be computed at once and some of them taken back."""
         return self.model.capability.kind >= BatchKind.CHAIN
 
     @property
     def takes_trees(self) -> bool:
-        """Whether rows may follow different rows of one forward."""
+        """Return whether rows can follow different rows of one forward."""
         return self.model.capability.kind == BatchKind.TREE
 
     @property
@@ -165,7 +165,7 @@ class ModelRunner:
         return alone(self.forward_steps(batch, session))
 
     def forward_steps(self, batch: ForwardBatch, session: Session) -> Forwards[Logits]:
-        """What the model says of ``batch`` after the session's text. A forward that is interrupted
+        """Return the logits of ``batch`` after the session's text. A forward that is interrupted
         begins again. Raises OutOfMemory."""
         self.reserve(session, len(batch))
         while True:
@@ -176,12 +176,12 @@ class ModelRunner:
             return logits
 
     def interrupt(self) -> None:
-        """Have the forward that is computed now end: whoever asked for it decides whether to go on.
-        For other threads."""
+        """End the forward that is computed now; its caller decides whether to go on. For other
+        threads."""
         self.model.interrupt()
 
     def _prefill_batch(self, chunk: TokenArray, rows: int) -> ForwardBatch:
-        """The first rows of a chunk, whose logits nobody asks for; their number is one that the
+        """Return the first ``rows`` rows of a chunk, without logits, padded to a number that the
         model computes fast."""
         chunk = chunk[:rows]
         capability = self.model.capability

@@ -63,7 +63,7 @@ class Session:
 
     @property
     def is_used(self) -> bool:
-        """Whether work on this session is under way."""
+        """Return whether work on this session is under way."""
         return self._owner() is not None
 
     def check(self, owner: object) -> None:
@@ -72,7 +72,7 @@ class Session:
             raise SessionBusy("a newer request took the session over; start this one again")
 
     def common(self, tokens: TokenArray) -> int:
-        """How many tokens at the beginning of ``tokens``, int32, are cached."""
+        """Return the number of tokens at the beginning of ``tokens``, int32, that are cached."""
         cached = self.tokens
         limit = min(len(cached), len(tokens))
         same = cached[:limit] == tokens[:limit]

@@ -1,4 +1,4 @@
-"""What one request cost and where its tokens came from."""
+"""Costs of one request and the sources of its tokens."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which drafted tokens are the model's own."""
+"""Acceptance of drafted tokens, and sampling."""

@@ -1,4 +1,4 @@
-"""How likely a model finds the tokens of a text, given the bytes that it has to begin with."""
+"""Probabilities of the tokens of a text, given the bytes that it has to begin with."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ _NONE = np.empty(0, np.int64)
 
 
 class Confidence(NamedTuple):
-    """How likely a model finds a token, and before it the end of the text: log probabilities in
-    nats."""
+    """Log probabilities (nats) of a token and, before it, of the end of the text."""
 
     token: float
     end: float

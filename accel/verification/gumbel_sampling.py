@@ -25,7 +25,7 @@ _UNIT = np.float32(1 << 24)
 """Of the highest bits of a number, which bound it."""
 
 _ALL = np.float32(-np.inf)
-"""What all scores that count are larger than."""
+"""A bound below all scores that count."""
 
 
 @njit(nogil=True, inline="always")
@@ -61,8 +61,9 @@ def _may_win(
     key: np.uint64,
     best: np.float32,
 ) -> bool:
-    """Whether one of some tokens may come to more than ``best``. There are no branches, so that the
-    loop vectorises, and a margin for the rounding of fp32; NaN may win."""
+    """Return whether one of the tokens from ``first`` to ``last`` may score more than ``best``.
+    There are no branches, so that the loop vectorises, and a margin for the rounding of fp32; NaN
+    may win."""
     inverse = np.float32(1) / temperature
     found = 0
     for token in range(first, last):
@@ -85,7 +86,7 @@ def _may_win(
 
 @compiled_with(borrows=True)
 def _key_of(seed: int | np.uint64, place: int | np.uint64) -> np.uint64:
-    """What noise depends on beside the token."""
+    """Return the part of the noise's key that is the same for all tokens."""
     return _mix(_mix(np.uint64(seed)) ^ np.uint64(place))
 
 
@@ -130,8 +131,8 @@ def _is_in_nucleus(
     temperature: float,
     top_p: float,
 ) -> bool:
-    """Whether the likelier of ``count`` tokens, of those with scores larger than ``above``, have
-    less than ``top_p`` of the mass. Of equals the first is the likelier."""
+    """Return whether the likelier of ``count`` tokens, of those with scores larger than ``above``,
+    have less than ``top_p`` of the mass. Of equals the first is the likelier."""
     whole, own, equals = count // LANES * LANES, scores[token], 0
     for other in range(token):
         equals += scores[other] == own
@@ -168,8 +169,8 @@ def _from_nucleus(
     top_p: float,
     key: np.uint64,
 ) -> int:
-    """What is drawn of the nucleus of the first ``count`` tokens with scores larger than ``above``,
-    where ``token`` is drawn of all of them."""
+    """Draw from the nucleus of the first ``count`` tokens with scores larger than ``above``;
+    ``token`` is drawn from all of them."""
     while top_p < 1 and not _is_in_nucleus(scores, count, token, above, temperature, top_p):
         # Neither are those that are less likely.
         likelier, best = _draw_among(scores, count, scores[token], token, temperature, key)

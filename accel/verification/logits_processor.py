@@ -1,4 +1,4 @@
-"""What is done to logits before a token is chosen: biases and penalties, in the order of vLLM and
+"""Changes of logits before a token is chosen: biases and penalties, in the order of vLLM and
 llama.cpp. In a draft tree every node has its own, of prompt, text and path: drafts stay
 lossless."""
 

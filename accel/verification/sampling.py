@@ -1,4 +1,4 @@
-"""How the tokens of a text are chosen."""
+"""Settings for the choice of a text's tokens."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from accel.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the next token is chosen. The default is greedy. Same order as transformers and vLLM:
-    biases, penalties, temperature, min-p, top-k, top-p."""
+    """Settings for the choice of the next token. The default is greedy. Same order as transformers
+    and vLLM: biases, penalties, temperature, min-p, top-k, top-p."""
 
     temperature: float = 0.0
     top_k: int = 0
@@ -19,17 +19,17 @@ class Sampling:
     top_p: float = 1.0
     repetition_penalty: float = 1.0
     penalise_prompt: bool = True
-    """Whether the penalty is for tokens of the prompt, too, or for those of the text alone. After
-    a long prompt nearly all tokens are penalised alike, which ends no loop."""
+    """True if tokens of the prompt are penalised, too. After a long prompt nearly all tokens are
+    penalised alike, which ends no loop."""
     min_p: float = 0.0
-    """Tokens less likely than so much of the likeliest one's probability are never drawn."""
+    """Tokens with less than this share of the likeliest one's probability are never drawn."""
     presence_penalty: float = 0.0
     """Taken from the score of every token of the text, as OpenAI and vLLM do; below 0, added."""
     frequency_penalty: float = 0.0
     """Taken as often as the token occurs in the text."""
     last_tokens: int | None = None
-    """All penalties are for tokens that are among so many of the last ones, prompt and text, as
-    llama.cpp's ``repeat_last_n`` has it; None for what is said above."""
+    """The number of last tokens, prompt and text, to which all penalties apply (llama.cpp's
+    ``repeat_last_n``); None for the ranges above."""
     logit_bias: tuple[tuple[int, float], ...] = ()
     """Tokens and what is added to their scores; minus infinity for tokens that are never chosen."""
     seed: int = 0

@@ -19,11 +19,11 @@ Choose = Callable[[int, list[int]], int]
 def verify_tree(
     tree: DraftTree, choose: Choose, relaxed: Callable[[int], Container[int]] | None = None
 ) -> tuple[list[int], list[int]]:
-    """The longest path that the model accepts, and the tokens that it yields.
+    """Return the longest path that the model accepts, and the tokens that it yields.
 
     At every visited node one token is chosen: if it is a child, verification goes on there,
-    otherwise it is the last token. A tree without nodes yields one token, as plain decoding does,
-    so the text is the same whatever is drafted: lossless for greedy choice, and exact for sampling
+    otherwise it is the last token. A tree without nodes yields one token, as plain decoding does.
+    The text does not depend on the drafts: lossless for greedy choice, and exact for sampling
     because every token is one draw from the model's own distribution.
 
     ``relaxed`` gives further tokens that may be accepted after a node, from a draft model only;

@@ -105,7 +105,7 @@ def follow(
 def _is_change_due(
     pool: NDArray[np.int32], spans: NDArray[np.int32], cursor: NDArray[np.int32]
 ) -> bool:
-    """Whether the cursor is where the instruction asks for another token than the original has."""
+    """Return whether the instruction asks for another token at the cursor than the original has."""
     is_same = in_version = False
     at, anchor = cursor[AT], cursor[ANCHOR]
     for span in range(len(spans)):
@@ -204,7 +204,7 @@ def _best_return(
 def _says_something(
     pool: NDArray[np.int32], classes: NDArray[np.int8], row: int, length: int
 ) -> bool:
-    """Whether the match before ``row`` is long or holds a word."""
+    """Return whether the match before ``row`` is long or holds a word."""
     if length >= 4:
         return True
     words = 0

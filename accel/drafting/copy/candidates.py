@@ -92,9 +92,9 @@ def classes_of(codec: TextCodec) -> NDArray[np.int8]:
 
 
 def token_classes(spelling: list[bytes]) -> NDArray[np.int8]:
-    """What each token of a vocabulary is: int8 [vocabulary], below ``CLASSES``. 0 nothing of these,
-    1 line break, 2 word after a space, 3 word, 4 number, 5 opening bracket, 6 closing bracket, 7
-    dot, 8 comma, colon or equals sign, 9 quote."""
+    """Return the class of each token of a vocabulary, int8 [vocabulary], below ``CLASSES``: 0
+    other, 1 line break, 2 word after a space, 3 word, 4 number, 5 opening bracket, 6 closing
+    bracket, 7 dot, 8 comma, colon or equals sign, 9 quote."""
     classes = np.zeros(max(len(spelling), 1), np.int8)
     for token, text in enumerate(spelling):
         bare = text.strip(b" ")
@@ -173,8 +173,9 @@ def bucket_of(value: int, limits: tuple[int, ...]) -> int:
 def relation_of(
     offset: int, length: int, anchor: int, off_track: int, line_start: int, line_end: int
 ) -> int:
-    """How a row at ``offset`` of the original, matching ``length`` tokens, lies to the anchor.
-    ``line_start`` and ``line_end`` are the positions of the line breaks around the anchor."""
+    """Return the relation to the anchor of a row at ``offset`` of the original that matches
+    ``length`` tokens. ``line_start`` and ``line_end`` are the positions of the line breaks around
+    the anchor."""
     if off_track == 0 and offset == anchor:
         return ON_TRACK
     begin = offset - length
@@ -253,7 +254,7 @@ def may_begin(
     line_start: int,
     line_end: int,
 ) -> bool:
-    """Whether a row is worth a vote: it matches, or is where an edit is likely to go on."""
+    """Return whether a row gets a vote: it matches, or an edit is likely to go on there."""
     if length > 0:
         return True
     if kind == PHRASE:

@@ -1,4 +1,4 @@
-"""How often a model leaves the original where the edit gives no reason to. The weights of copy rows
+"""Rates at which a model leaves the original without a reason in the edit. The weights of copy rows
 were fitted on edits without such slips."""
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ _SIDE = 24
 
 HOPED_SPEEDUP = 6.5
 HOPED_TOKENS = 200
-"""An edit begins as if so many tokens had been written so many times as fast as plainly."""
+"""Tokens that count as written, ``HOPED_SPEEDUP`` times as fast as plainly, when an edit begins."""
 
 _NO_ROWS, _NO_SOURCES = np.empty(0, np.int32), np.empty(0, np.int8)
 
@@ -180,7 +180,7 @@ class CopyDrafter:
         )
 
     def _state_for(self, nodes: int) -> CopyState:
-        """The state that lasts from step to step, for trees of at least so many nodes."""
+        """Return the state that lasts from step to step, with room for trees of ``nodes`` nodes."""
         pool = self._pool
         if self._state is None or nodes > self._nodes or self._laid is not pool.spans:
             self._nodes = max(nodes, self._nodes)
@@ -216,7 +216,8 @@ class CopyDrafter:
             self._learn(events)
 
     def _as_instructed(self) -> bool:
-        """Whether the text follows what the instruction says: its changes are no news."""
+        """Return whether the text follows the instruction, so that its changes teach nothing
+        new."""
         return goes_as_instructed(self._pool.spans, self._pool.cursor, self._pool.slips)
 
     def _learn(self, events: NDArray[np.int32]) -> None:
@@ -239,7 +240,7 @@ class CopyDrafter:
             self._rewrite(rows_of.SHIFTED, start, self._renames, self._shift)
 
     def _learn_changes(self, changes: list[list[int]]) -> None:
-        """What was replaced by what, and how far the text is indented since the last of these."""
+        """Learn the replacements among ``changes``, and the indentation since the last of them."""
         text, output_start = self._pool.tokens, self._pool.output_start
         for left, joined, written, resumed in changes:
             if left <= joined <= len(self._original) and (left < joined or written < resumed):

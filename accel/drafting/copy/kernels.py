@@ -74,7 +74,7 @@ def copy_state_of(
     probabilities: NDArray[np.float32],
     sources: NDArray[np.int8],
 ) -> CopyState:
-    """Make a state for the rows of a pool and so many looked-up ones."""
+    """Return a state for the rows of a pool and ``looked_up`` rows of an index."""
     return CopyState(
         pool,
         match,
@@ -163,8 +163,8 @@ def class_of(classes: NDArray[np.int8], tokens: TokenArray, place: int, first: i
 
 @compiled_with(copy_rows, cursor_of, slips)
 def goes_as_instructed(spans: TokenArray, cursor: TokenArray, slips: NDArray[np.float64]) -> bool:
-    """Whether the text follows what the instruction says: its changes are no news, and the row of
-    the cursor leads. spans: int32 [n, 3], as in ``alignment.follow``."""
+    """Return whether the text follows the instruction: its changes teach nothing new, and the row
+    of the cursor leads. spans: int32 [n, 3], as in ``alignment.follow``."""
     for span in range(len(spans)):
         if spans[span, 2] == INSTRUCTED and spans[span, 0] <= cursor[AT] < spans[span, 1]:
             return odds(slips, FOLLOWING) > 1

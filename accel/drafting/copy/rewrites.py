@@ -64,10 +64,11 @@ class Version:
 
 
 def shown_at(prompt: TokenArray, original: TokenArray) -> tuple[int, int]:
-    """Where the prompt shows the original; its end, empty, when nowhere.
+    """Return the span of the original in the prompt; empty, at the prompt's end, when it is
+    missing.
 
-    The first and last tokens need not agree: what is around the original in the prompt may be
-    one token with a part of it.
+    The first and last tokens need not agree: a token of the prompt may hold the edge of the
+    original and the text around it.
     """
     edge = _EDGE if len(original) > 8 * _EDGE else 0
     core = original[edge : len(original) - edge]
@@ -144,7 +145,8 @@ def spoken_renames(instruction: str, original: str) -> list[tuple[str, str]]:
 
 
 def spoken_phrases(instruction: str, original: str) -> list[str]:
-    """What an instruction quotes or writes as code and the original has not: likely new text."""
+    """Return the texts that an instruction quotes or writes as code and the original lacks: likely
+    new text."""
     quoted = [next(filter(None, found.groups())) for found in _QUOTED.finditer(instruction)]
     chunks = [chunk.strip(".,;:!?" + _MARKS) for chunk in instruction.split()]
     written = [chunk for chunk in chunks if _CODE_LIKE.search(chunk)]

@@ -58,9 +58,9 @@ class CandidateRows(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """Where the text has got to: in the original at ``anchor``, ``off_track`` tokens after it left
-    it, after a token of ``last_class``, before one of ``lost_class``, in the line of the original
-    from ``line_start`` to ``line_end``."""
+    """State of the text: at ``anchor`` in the original, ``off_track`` tokens after it left it,
+    after a token of ``last_class``, before one of ``lost_class``, in the line of the original from
+    ``line_start`` to ``line_end``."""
 
     anchor: int
     off_track: int
@@ -71,14 +71,14 @@ class Standing(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """What is known of how texts go on: float64, weights as in ``copy_rows``, slips as there."""
+    """Fitted numbers: float64, weights as in ``copy_rows``, slips as there."""
 
     weights: NDArray[np.float64]
     slips: NDArray[np.float64]
 
 
 class Worth(NamedTuple):
-    """What nodes have to be worth.
+    """Limits of a tree's growth.
 
     most: nodes at most; least: probability of a path at least; seconds, marginal, acceptance_scale:
     as in ``base.VerifyCosts``; rate: tokens per second of steps on the average, 0 to take all
@@ -103,11 +103,11 @@ class CopyTree(NamedTuple):
 
 
 class _Votes(NamedTuple):
-    """What rows say comes next after a path, by distinct token.
+    """Votes of rows for the token after a path, by distinct token.
 
-    values: the tokens; sums: of their votes; heads: the first row of each, which is followed,
-    for every row, by the ``following`` one; strongest, strength: which row votes most for it, and
-    how much; follows: whether that is on the track of the original.
+    values: the tokens; sums: of their votes; heads: the first row of each, which is followed, for
+    every row, by the ``following`` one; strongest, strength: the row with the largest vote for it,
+    and that vote; follows: true on the track of the original.
     """
 
     values: TokenArray
@@ -243,8 +243,8 @@ def _keep(
 
 @compiled_with(copy_rows, forceinline=True, borrows=True)
 def _behind(root: Standing, anchor: int, off_track: int, last_class: int) -> Standing:
-    """Where the text has got to after a path: what is in the way between two lines is known of the
-    root's alone."""
+    """Return the state of the text after a path: only the root knows the classes between two
+    lines."""
     is_in_line = anchor == root.anchor and off_track > 0
     return Standing(
         np.int64(anchor),

@@ -1,4 +1,4 @@
-"""How probable each candidate of a node is, from the evidence for it: a small learnt network.
+"""Probability of each candidate of a node, from the evidence for it: a small learnt network.
 
 Probabilities are a softmax over scores and "none of them". The weights that ship
 (``acceptance_prior.npz``) are fitted by replay (``tests.benchmarks.training.acceptance_fit``) and
@@ -78,7 +78,7 @@ class AcceptanceWeights(NamedTuple):
 
     @classmethod
     def random(cls, seed: int) -> AcceptanceWeights:
-        """Where learning begins."""
+        """Return the weights with which learning begins."""
         random = np.random.default_rng(seed)
 
         def matrix(inputs: int, outputs: int, scale: float) -> Floats:
@@ -166,7 +166,7 @@ def hidden_of_near(
 def hidden_of_node(
     weights: AcceptanceWeights, inputs: Floats, last_shape: int, hidden: Floats
 ) -> None:
-    """What the node adds to the hidden layer of each of its candidates. hidden: [HIDDEN]."""
+    """Add the node's share to the hidden layer of its candidates. hidden: [HIDDEN]."""
     matrix = weights.node
     summed = load(weights.bias, 0) + load(weights.last_shape, last_shape * HIDDEN)
     for i in range(NODE_INPUTS):

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 @njit(nogil=True, inline="always")
 def depth_group(depth: int) -> int:
-    """Which of the ``DEPTHS`` a node at ``depth`` (1 for children of the root) belongs to."""
+    """Return the number of the ``DEPTHS`` for a node at ``depth`` (1 for children of the root)."""
     return 0 if depth <= 1 else (1 if depth <= 4 else 2)
 
 
@@ -101,7 +101,8 @@ class Calibration:
 
     @classmethod
     def load(cls, file: Path) -> Calibration:
-        """What ``save`` wrote; a new one when the file is missing, damaged or of another shape."""
+        """Return the calibration that ``save`` wrote; a new one if the file is missing, damaged or
+        of another shape."""
         calibration = cls()
         calibration._file = file
         try:

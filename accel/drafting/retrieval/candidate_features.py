@@ -1,5 +1,5 @@
-"""What speaks for each possible next token of one context: occurrences that match its end exactly,
-by source and length, that match in shape, and the token or its word being near."""
+"""Evidence for each possible next token of one context: occurrences that match its end exactly, by
+source and length, that match in shape, and the token or its word being near."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class MatchRows(NamedTuple):
 
     @classmethod
     def allocate(cls, rows: int, depth: int) -> MatchRows:
-        """Room for so many."""
+        """Return buffers for ``rows`` rows of ``depth`` tokens."""
         return cls(
             np.full((rows, depth), -1, np.int32),
             np.empty(rows, np.int32),
@@ -84,8 +84,8 @@ class MatchRows(NamedTuple):
 
 
 def places_of(rows: MatchRows, first: int = 0) -> NDArray[np.int64]:
-    """Where an index writes rows from ``first`` on, see ``base.DirectIndex``. Whoever keeps it
-    keeps ``rows``."""
+    """Return the addresses that an index writes rows to from ``first`` on, see
+    ``base.DirectIndex``. They are valid while ``rows`` lives."""
     arrays = rows.tokens[first:], rows.lengths[first:], rows.counts[first:], rows.sources[first:]
     return np.array([*(array.ctypes.data for array in arrays), *arrays[0].shape], np.int64)
 

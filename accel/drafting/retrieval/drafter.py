@@ -37,10 +37,10 @@ FEW_ROWS, FEW_DEPTH = 24, 16
 """The same where trees stay small: every row is read from far apart in memory. At 8 nodes 3.29
 tokens per forward with either."""
 SMALL_TREE = 16
-"""Where so many nodes make a step half as long again, trees stay small."""
+"""Trees stay small if this number of nodes makes a step half as long again."""
 
 USUAL_NODES, USUAL_COSTS = 64, 512
-"""A request's buffers are made for so many nodes when it begins."""
+"""Nodes and costs that a request's buffers are made for when it begins."""
 
 LAYERS = 3
 """Sources that one index may have."""
@@ -96,7 +96,7 @@ class RetrievalDrafter:
 
     @property
     def calibration(self) -> Calibration:
-        """What has been learnt."""
+        """Return the calibration learnt from texts."""
         self._settle()
         return self._calibration
 
@@ -154,7 +154,8 @@ class RetrievalDrafter:
         return self._drafted
 
     def _row_limits(self, costs: VerifyCosts) -> tuple[int, int]:
-        """Rows of each layer, and tokens of each, for a tree of such costs."""
+        """Return the number of rows of each layer, and of tokens of each row, for a tree of these
+        costs."""
         if costs.seconds is not self._read_for:
             self._read_for = costs.seconds
             few = min(SMALL_TREE, len(costs.seconds) - 1)
@@ -181,7 +182,7 @@ class RetrievalDrafter:
             self._state = None
 
     def _state_for(self, nodes: int, costs: VerifyCosts) -> DraftingState:
-        """The state that lasts from tree to tree, for at least so many nodes."""
+        """Return the state that lasts from tree to tree, with room for ``nodes`` nodes."""
         if len(self._tree.tokens) < nodes:
             self._settle()  # what is learnt is read from the tree that is
             self._tree, self._state = TreeBuffers.allocate(nodes), None
@@ -238,8 +239,8 @@ class RetrievalDrafter:
             self._learn_apart()
 
     def _coming(self) -> tuple[int, int, int]:
-        """What is not yet in the text: nodes of the tree, the path's last, the model's own token,
-        -1 for none."""
+        """Return the tokens that are not yet in the text: nodes of the tree, the path's last, the
+        model's own token, -1 for none."""
         if self._committed is None:
             return 0, -1, -1
         return len(self._committed.tree), self._committed.leaf, self._committed.own
@@ -305,7 +306,7 @@ class RetrievalDrafter:
         return write_rows(self._rows, found, depth)
 
     def _reserve_rows(self, count: int, filled: int = 0) -> None:
-        """Room for so many rows, of which the first are ``filled``."""
+        """Make room for ``count`` rows, of which the first are ``filled``."""
         if count > len(self._rows.lengths):
             rows, known = MatchRows.allocate(2 * count, ROW_DEPTH), self._rows
             rows.tokens[:filled], rows.lengths[:filled] = (

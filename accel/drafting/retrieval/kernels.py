@@ -40,7 +40,7 @@ NOT_COMMITTED = -1
 
 
 class View(NamedTuple):
-    """What a tree is grown from. ``accepted``: tokens that the last step accepted."""
+    """The inputs of a tree's growth. ``accepted``: tokens that the last step accepted."""
 
     text: TextView
     rows: MatchRows
@@ -86,8 +86,8 @@ class _StateType(FieldsType):
 
 
 class DraftingState(structref.StructRefProxy):
-    """What growing reads and writes that lasts from tree to tree, as one argument. Handing fifty
-    arrays over takes longer than growing a small tree."""
+    """Arrays that growing reads and writes and that last from tree to tree, as one argument:
+    handing fifty arrays over takes longer than growing a small tree."""
 
 
 _FIELDS = (

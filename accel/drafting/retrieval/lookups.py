@@ -1,4 +1,4 @@
-"""What is known beside the text itself: earlier requests, an index of files."""
+"""Lookups beside the text itself: earlier requests, an index of files."""
 
 from __future__ import annotations
 

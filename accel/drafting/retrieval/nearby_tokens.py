@@ -22,7 +22,7 @@ NEAR_TOKENS = 80
 NEAR_WORDS = 32
 AFTER_TOKENS = 24
 MOST_FETCHED = 8192
-"""At most so many items of a table are prefetched; more would drive out others."""
+"""Items of a table that are prefetched at most; more would drive out others."""
 
 
 FIRST_REACH = 4

@@ -107,11 +107,12 @@ class PromptIndex:
         self._spelt = np.empty(0, np.int8)
         self._tokens = np.empty(0, np.int32)
         self.previous = np.empty(0, np.int32)
-        """Where the token of each position occurs before it, -1 for nowhere."""
+        """Position of the earlier occurrence of each position's token, -1 for none."""
         self.newest = np.empty(0, np.int32)
-        """Where each token occurs last, -1 for nowhere; another array when it has grown."""
+        """Position of each token's last occurrence, -1 for none; another array when it has
+        grown."""
         self.start = self.stop = 0
-        """Where the prompt begins among all tokens, and where the output ends."""
+        """Position of the prompt's start among all tokens, and of the output's end."""
         self._prompt_stop = 0
 
     def begin(self, prompt: TokenArray, suffix: TokenArray) -> None:
@@ -134,12 +135,12 @@ class PromptIndex:
         self.stop = stop
 
     def interrupt(self) -> None:
-        """What follows does not continue what is here."""
+        """End the text here: the tokens that follow do not continue it."""
         self._append(np.array([SEPARATOR], np.int32))
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is neither prompt nor output."""
+        """Return whether there is neither prompt nor output."""
         return self.stop == self.start
 
     @property
@@ -154,12 +155,12 @@ class PromptIndex:
 
     @property
     def prompt(self) -> TokenArray:
-        """What the request began with, int32. A view, valid until the next ``extend``."""
+        """Return the request's prompt, int32. A view, valid until the next ``extend``."""
         return self._tokens[self.start : self._prompt_stop]
 
     @property
     def output(self) -> TokenArray:
-        """What was added since, int32. A view, valid until the next ``extend``."""
+        """Return the tokens added since, int32. A view, valid until the next ``extend``."""
         return self._tokens[self._prompt_stop : self.stop]
 
     def tokens_with(self, spare: int) -> TokenArray:
@@ -179,8 +180,8 @@ class PromptIndex:
     def lookup(
         self, context: TokenArray, *, max_match: int, limit: int, depth: int
     ) -> Continuations:
-        """What followed the ends of ``context`` (int32) within the text, at most ``limit`` rows:
-        longer matches first, newer first among equals; ``files`` holds -1."""
+        """Return continuations of the ends of ``context`` (int32) within the text, at most
+        ``limit`` rows: longer matches first, newer first among equals; ``files`` holds -1."""
         last = int(context[-1]) if len(context) else -1
         known = 0 <= last < len(self.newest)
         rows, lengths, starts = _lookup(

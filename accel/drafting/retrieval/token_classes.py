@@ -1,5 +1,5 @@
-"""What tokens look like: the shape of each, and which spell the same word (``mask``, `` mask``,
-``(mask``)."""
+"""Spelling of tokens: the shape of each, and the tokens that spell the same word (``mask``, ``
+mask``, ``(mask``)."""
 
 from __future__ import annotations
 

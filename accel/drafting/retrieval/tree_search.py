@@ -93,8 +93,8 @@ class TreeBuffers(NamedTuple):
 
 
 class Ground(NamedTuple):
-    """What a tree is grown from, and in. accepted: tokens that the last tree added; corrections:
-    see ``calibration``."""
+    """The inputs and buffers of a tree's growth. accepted: tokens that the last tree added;
+    corrections: see ``calibration``."""
 
     text: TextView
     rows: MatchRows
@@ -109,9 +109,9 @@ class Ground(NamedTuple):
 
 
 class NodeContext(NamedTuple):
-    """Where a tree is grown: a node, -1 for the root; its depth; the probability of its path, as it
-    is and as retrieval alone has it, and of its last token; and the first row that spells it, -1
-    where none does."""
+    """The node at which a tree is grown, -1 for the root; its depth; the probability of its path,
+    as it is and by retrieval alone, and of its last token; and the first row that spells it, -1 for
+    none."""
 
     node: int
     depth: int
@@ -164,8 +164,9 @@ def begin(ground: Ground, row_count: int) -> int:
 
 @compiled_with(forceinline=True, borrows=True)
 def least_of(marginal: NDArray[np.float64], nodes: int, worth_s: float) -> float:
-    """What the path of a node has to be, where an expected token is worth so many seconds: growth
-    ends before it comes to what is less probable than the cheapest of so many nodes has to be."""
+    """Return the least probability of a node's path, with an expected token worth ``worth_s``
+    seconds: growth ends before paths less probable than the cheapest of ``nodes`` more nodes
+    needs."""
     least = marginal[0]
     for count in range(1, nodes):
         least = min(least, marginal[count])
