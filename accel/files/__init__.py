@@ -1,1 +1,1 @@
-"""What the files of a model say: GGUF, safetensors, folders. No forward is computed here."""
+"""Files of a model: GGUF, safetensors, folders. No forward is computed here."""

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 def adaptive_file(model: Path) -> Path:
-    """Where the adaptive tokens of a folder or a GGUF file lie, if it has any."""
+    """Return the path of the adaptive tokens of a folder or a GGUF file."""
     return model / FILE if model.is_dir() else model.with_name(f"{model.stem}.{FILE}")
 
 

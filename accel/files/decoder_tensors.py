@@ -20,7 +20,7 @@ class Family:
     """Properties of all models of one architecture."""
 
     is_interleaved: bool
-    """Whether RoPE pairs neighbouring rows of Q and K. Our forward pairs the first half of a head
+    """True if RoPE pairs neighbouring rows of Q and K. Our forward pairs the first half of a head
     with the second."""
     norms_heads: bool = False
     """Each head of Q and K has a norm of its own."""
@@ -78,7 +78,7 @@ class DecoderTensor:
     """The tensor's name in a GGUF file."""
     shape: tuple[int, ...]
     scale: float = 1.0
-    """What its values are multiplied by."""
+    """The factor of its values."""
     interleaved_heads: int = 0
     """Heads whose rows lie in Llama's order in a GGUF file, 0 for rows in our order."""
     is_needed: bool = True

@@ -1,4 +1,4 @@
-"""Which file of a model this is, and what it holds, without reading all of it."""
+"""Identity of a model's file, from parts of its contents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import BinaryIO
 _BEGINNING = 1 << 16
 """Bytes of a file's beginning, where its header is."""
 _BLOCKS, _BLOCK = 64, 1 << 12
-"""How many blocks of a file are read, evenly spread up to its end, and their bytes."""
+"""The number of blocks of a file that are read, evenly spread up to its end, and their bytes."""
 
 
 def identity_of(path: Path) -> str:

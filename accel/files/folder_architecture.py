@@ -35,7 +35,7 @@ DTYPES = ("BF16", "F16", "F32")
 _FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 _QUERIES = ".self_attn.q_proj.weight"
 LEFT_OVER = ".rotary_emb.inv_freq"
-"""A buffer that old folders hold and nobody reads."""
+"""A buffer that old folders hold and that is not used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ PASSED_OVER = {
     "mtp.": "layers that guess several tokens",
     "visual.": "the part that sees pictures",
 }
-"""How the names of tensors begin that our forward has no use for, and what they are."""
+"""Prefixes of tensors that our forward does not use, and their purpose."""
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def text_name(name: str) -> str:
 
 
 def is_of(name: str, part: str) -> bool:
-    """Whether a tensor of this name is of a part that is passed over."""
+    """Return whether the tensor ``name`` belongs to ``part``, a part that is passed over."""
     return name.removeprefix("model.").startswith(part)
 
 

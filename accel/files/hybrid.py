@@ -13,10 +13,10 @@ KERNEL = 4
 
 @dataclass(frozen=True, slots=True)
 class Hybrid:
-    """What a hybrid has beside attention and feed-forward, as in Qwen3.5.
+    """The layers of a hybrid such as Qwen3.5 beside attention and feed-forward.
 
-    layers: the numbers of those with gated DeltaNet; rotary_dim: how many numbers of a head of
-    attention RoPE turns; is_tiled: value heads of one key head are not beside each other.
+    layers: the numbers of those with gated DeltaNet; rotary_dim: the number of a head's values that
+    RoPE turns; is_tiled: value heads of one key head are not beside each other.
     """
 
     layers: tuple[int, ...]
@@ -39,9 +39,9 @@ class Hybrid:
 
 
 def turned_order(head_dim: int, rotary_dim: int) -> NDArray[np.int64]:
-    """Where the numbers of a head are taken from so that RoPE may turn the whole head, most of it
-    by nothing (``turned_frequencies``): its pairs are a half apart, those of the file a half of
-    what is turned. int64 [head_dim]."""
+    """Return the order of a head's values with which RoPE turns the whole head, most of it by
+    nothing (``turned_frequencies``): its pairs are a half apart, those of the file a half of the
+    turned part. int64 [head_dim]."""
     half, turned = head_dim // 2, rotary_dim // 2
     still = np.arange(rotary_dim, head_dim)
     first = np.concatenate([np.arange(turned), still[: half - turned]])

@@ -1,4 +1,4 @@
-"""Whether a model fits into the memory of this machine, judged before it is loaded."""
+"""Memory that a model needs, compared with that of this machine before it is loaded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REPACKED = 1.2
 REST_BYTES = 200 << 20
 """The process without the model."""
 FEWEST_TOKENS = 256
-"""The KV cache has room for so many at least."""
+"""Tokens that the KV cache has room for at least."""
 
 SCALE_BYTES = 4
 """Of the scale of a head's key or value in eight bits."""
@@ -42,7 +42,7 @@ class Size:
         return int(REPACKED * nbytes) + FEWEST_TOKENS * self.token_bytes + REST_BYTES
 
     def what_fits(self, free: int) -> str:
-        """What would fit into so many bytes."""
+        """Return the size of a model that fits into ``free`` bytes, in words."""
         smaller = self.smaller(free)
         if smaller:
             megabytes = _SMALLER[smaller] * self.weights / 1e6
@@ -73,8 +73,8 @@ def check_fits(path: Path, size: Size, *, free: int | None = None) -> None:
 
 
 def fits_in_memory(nbytes: float, token_bytes: int, free: int | None = None) -> bool:
-    """Whether weights of ``nbytes`` and a KV cache with ``token_bytes`` a token have room in
-    ``free`` bytes; in what this machine has now where None."""
+    """Return whether weights of ``nbytes`` and a KV cache with ``token_bytes`` a token have room in
+    ``free`` bytes; in the free memory of this machine where None."""
     return Size(0, nbytes, token_bytes).needed <= (free_bytes() if free is None else free)
 
 

@@ -1,6 +1,6 @@
-"""Whether a folder holds a model that can be loaded, judged from its names and headers alone.
+"""Checks of a folder's names and headers before its model is loaded.
 
-Loads no torch: what is wrong is known before a process is started for it.
+Loads no torch: faults are reported before a process is started for them.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _PACKAGES = {
     "auto-round": "auto_round",
     "vptq": "vptq",
 }
-"""What runs weights that are quantised so; transformers does not without."""
+"""Packages that transformers needs for weights that are quantised by a method."""
 _BY_TRANSFORMERS = ("fp8", "fbgemm_fp8", "mxfp4", "bitnet", "torchao", "quark", "higgs", "spqr")
-"""What it runs, or refuses, itself. A method that it does not know it passes over."""
+"""Methods that transformers runs, or refuses, itself. It ignores a method that it does not know."""
 _TOLD_ELSEWHERE = {
     "hf_quant_config.json": "ModelOpt",
     "quantize_config.json": "GPTQ",
@@ -189,8 +189,8 @@ def _check_kind(folder: Path, config: dict[str, Any]) -> None:
 def _check_quantisation(
     folder: Path, names: set[str], config: dict[str, Any], tensors: dict[str, WeightsEntry]
 ) -> None:
-    """Whether weights are what their numbers stand for, or something here runs them as they are.
-    What transformers does not know to be quantised it loads as if it were not, in silence."""
+    """Raise UnsupportedModel for quantised weights that no package here runs. Transformers loads
+    weights of a method that it does not know as if they were not quantised, in silence."""
     told = config.get("quantization_config")
     if isinstance(told, dict) and told:
         method = str(told.get("quant_method") or "a method without a name")
@@ -220,7 +220,8 @@ def _quantised(folder: Path, how: str) -> UnsupportedModel:
 
 
 def _check_fit(folder: Path, config: dict[str, Any], tensors: dict[str, WeightsEntry]) -> None:
-    """Whether config and weights are of one model, as far as the names tell."""
+    """Raise BrokenModel if config and weights are of different models, as far as names and sizes
+    show it."""
     if "quantization_config" in config or "text_config" in config:
         return
     embedding = tensors.get("model.embed_tokens.weight")

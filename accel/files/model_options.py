@@ -1,4 +1,4 @@
-"""What a user may decide of how a model is computed. Loads neither NumPy nor torch."""
+"""Options of a model's computation. Loads neither NumPy nor torch."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from accel.errors import InvalidRequest
 DType = Literal["auto", "fp32", "bf16", "int8"]
 BackendName = Literal["auto", "own", "llama-cpp"]
 KvType = Literal["f16", "int8"]
-"""How keys and values are kept: in 16 bits, or as many as weights have where these are more, or in
-eight with scales."""
+"""Format of keys and values: 16 bits (32 where weights have 32), or eight with scales."""
 FlashAttention = Literal["auto", "on", "off"]
 AdaptiveTokens = Literal["off", "auto", "two-step"]
 Options = TypeVar("Options", bound="ModelOptions")
@@ -45,8 +44,8 @@ def option(
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """A model and how it is computed. Whatever is decided here has its name, its default, its
-    choices and its documentation here alone."""
+    """A model and its computation. The name, default, choices and documentation of each option are
+    here alone."""
 
     path: str = option(
         "",

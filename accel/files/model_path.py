@@ -1,4 +1,4 @@
-"""Where a model is: what a user wrote as its path or id, and what is there. Loads no torch."""
+"""Paths and ids of models as users write them. Loads no torch."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def find_model_path(model: str | Path | None) -> Path:
 
 
 def is_hub_id(model: str | Path) -> bool:
-    """Whether this reads as an id ``OWNER/NAME`` of the hub rather than as a path."""
+    """Return whether ``model`` reads as an id ``OWNER/NAME`` of the hub rather than as a path."""
     return isinstance(model, str) and _ID.fullmatch(model) is not None
 
 
@@ -79,7 +79,7 @@ def weights_files(path: Path) -> list[Path]:
 
 
 def hub_folder(name: str) -> Path:
-    """Where the hub's cache keeps a model, there or not."""
+    """Return the folder of a model in the hub's cache, which may be missing."""
     from huggingface_hub import constants
 
     return Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}"
@@ -95,7 +95,7 @@ def _stamp(path: Path) -> tuple[object, ...]:
 
 
 def _check_writing(written: str) -> None:
-    """What is neither a path nor an id can be told from its spelling."""
+    """Raise ModelNotFound for a spelling that is neither a path nor an id."""
     stripped = written.strip()
     if not stripped:
         raise ModelNotFound("the model's path is blank", "give one, or leave it empty")

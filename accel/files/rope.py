@@ -1,6 +1,6 @@
 """Rotary position embeddings (RoFormer, Su et al. 2021, section 3.2.2): tables of all positions.
 
-They are the same on every processor and whatever opens a model: powers, cosines and sines are
+They are the same on every processor and for every kind of model: powers, cosines and sines are
 computed in 64 bits and rounded, since libraries differ in the last bit of 32.
 """
 

@@ -1,4 +1,4 @@
-"""What is in a weights file, read from its first bytes alone. Loads no torch."""
+"""Headers of safetensors files. Loads no torch."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def shards_of(index: Path, listed: object) -> list[str]:
 
 
 def first_byte(file: Path) -> int:
-    """Where the tensors of a safetensors file begin."""
+    """Return the position of the first tensor of a safetensors file."""
     with file.open("rb") as stream:
         length: int = struct.unpack("<Q", stream.read(LENGTH_BYTES))[0]
     return LENGTH_BYTES + length

@@ -1,4 +1,4 @@
-"""Which tokens begin with some bytes."""
+"""Tokens of a vocabulary by the bytes that they begin with."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ByteIndex:
         return np.concatenate([*shorter, self.starting_with(required)])
 
     def can_grow(self, spelt: bytes) -> bool:
-        """Whether a token begins with ``spelt`` and is longer."""
+        """Return whether a token begins with ``spelt`` and is longer."""
         return len(self.starting_with(spelt)) > len(self._exactly(spelt))
 
     def _exactly(self, spelt: bytes) -> NDArray[np.int64]:

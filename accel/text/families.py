@@ -1,4 +1,4 @@
-"""How families of models were shown code: one table.
+"""Prompt formats of families of models: one table.
 
 Sources: Qwen2.5-Coder (arXiv 2409.12186, section 3.2), StarCoder 2 (arXiv 2402.19173, section 5.1),
 Seed-Coder (arXiv 2506.03524, section 3), the model cards of Mellum, Granite and Codestral.
@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class Order(str, Enum):
-    """Where the suffix is in a fill-in-the-middle prompt."""
+    """Position of the suffix in a fill-in-the-middle prompt."""
 
     SUFFIX_FIRST = "suffix_first"
     """PRE SUF suffix MID prefix: typing only appends, so the KV cache stays."""
@@ -23,7 +23,7 @@ class Order(str, Enum):
 
 
 class FilePosition(Enum):
-    """Where the paths and the text of files are in a prompt with several files."""
+    """Position of the paths and texts of files in a prompt with several files."""
 
     BEFORE = "before"
     """All of it before the first marker of the hole."""
@@ -35,8 +35,8 @@ class FilePosition(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """How a prompt holds several files: ``mark`` path newline text, for each of them. Marks that a
-    vocabulary has no token for are written as text."""
+    """Format of several files in a prompt: ``mark`` path newline text, for each of them. Marks
+    without a token in the vocabulary are written as text."""
 
     mark: str
     position: FilePosition = FilePosition.BEFORE
@@ -44,7 +44,7 @@ class FileFormat:
     """The token before the name of the repository; empty where models read none."""
     behind_name: str = ""
     between: str = ""
-    """What comes after the text of a file, which ends with its line."""
+    """The text after that of a file, which ends with its line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ def fence_for(*texts: str) -> str:
 
 
 def closing_place(answer: str, fence: str, *, is_whole: bool = False) -> int | None:
-    """Where the line begins that closes the block of an answer, None while there is none. A shorter
-    fence is a part of the code, and so is a block with a fence of its own that says its language,
-    which a last line may still become while the answer ``is_whole`` not."""
+    """Return the start of the line that closes the block of an answer, None if there is none yet. A
+    shorter fence is a part of the code, and so is a block with a fence of its own that names its
+    language; a last line may still become such a fence while the answer ``is_whole`` not."""
     if fence not in answer:
         return None
     inside = False

@@ -1,4 +1,4 @@
-"""What is wrong with the prompt formats of a model, said before its suggestions are odd."""
+"""Faults of a model's prompt formats, reported before its suggestions are odd."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from accel.text.template import TemplateFailed
 from accel.text.tokenizer import Tokenizer
 
 _CONTROL_NAME = re.compile(r"<\|[\w-]{1,40}\|>|<｜[\w▁]{1,40}｜>")
-"""How families spell control tokens; ``<|user|>`` is one, ``### Instruction:`` is text."""
+"""The spelling of control tokens; ``<|user|>`` is one, ``### Instruction:`` is text."""
 
 
 def format_problems(tokenizer: Tokenizer) -> list[str]:
@@ -22,8 +22,8 @@ def format_problems(tokenizer: Tokenizer) -> list[str]:
 
 
 def template_problems(tokenizer: Tokenizer) -> list[str]:
-    """The same of the template as it is rendered around a message: it may fail or leave that out.
-    Starts a process."""
+    """Return the problems of the template as rendered around a message: it may fail or leave that
+    out. Starts a process."""
     if tokenizer.chat_template is None:
         return []
     try:

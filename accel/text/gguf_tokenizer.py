@@ -34,7 +34,7 @@ def tokenizer_of(metadata: Metadata) -> KeptTokenizer:
 
 
 def kept_tokenizer(metadata: Metadata) -> KeptTokenizer | None:
-    """What was made before and is whole; None where it is not."""
+    """Return the tokenizer made before for this vocabulary, None if it is missing or damaged."""
     folder = _files(metadata).folder
     try:
         config = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Which characters a model reads and writes as they are."""
+"""Characters that a model reads and writes unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from accel.text.tokenizer import Tokenizer
 
 
 def legible_to(tokenizer: Tokenizer) -> Callable[[str], bool]:
-    """Whether a vocabulary carries a piece of text: some lose or normalise characters."""
+    """Return a check for texts that the vocabulary carries unchanged: some lose or normalise
+    characters."""
 
     @cache
     def legible(text: str) -> bool:

@@ -1,5 +1,5 @@
-"""Texts that know which of their characters came with a message, whatever a chat template does to
-them. What an unknown operation makes counts as a message's as a whole."""
+"""Texts that track the characters of a message through the operations of a chat template. The
+result of an unknown operation counts as the message's as a whole."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ class MarkedText(str):
         return MarkedText(text, self.marks if len(text) == len(self) else "")
 
     def _placed(self, pieces: list[str], separator: int | None) -> list[Any]:
-        """Pieces of this text that follow one another in it, with so many characters between
-        them; with None there is white space between them, which none of them begins with."""
+        """Return pieces of this text that follow one another in it, ``separator`` characters apart;
+        with None white space is between them, and none begins with any."""
         found, place = [], 0
         for piece in pieces:
             start = str.find(self, piece, place) if separator is None else place
@@ -123,7 +123,7 @@ def of_message(text: str, number: int) -> MarkedText:
 
 
 def is_shown(number: int, text: str) -> bool:
-    """Whether something of a message may be in a text."""
+    """Return whether a text may hold a part of message ``number``."""
     marks = marks_of(text)
     return _MESSAGE in marks or chr(ord(_MESSAGE) + 1 + number) in marks
 
@@ -150,7 +150,7 @@ def pieces_of(text: str) -> list[tuple[str, bool]]:
 
 
 def holds_marks(value: Any) -> bool:
-    """Whether something of a message is in a value, however deep."""
+    """Return whether a value holds a part of a message, however deep."""
     if isinstance(value, str):
         return isinstance(value, MarkedText) and bool(value.marks.strip(_OWN))
     if isinstance(value, dict):
@@ -159,7 +159,8 @@ def holds_marks(value: Any) -> bool:
 
 
 def marked_like(result: Any, *sources: Any) -> Any:
-    """What an operation made of ``sources``: a plain text is a message's if any of them was."""
+    """Return the result of an operation on ``sources``, marked: a plain text is a message's if any
+    of them was."""
     if isinstance(result, MarkedText):
         return result
     if isinstance(result, str):

@@ -24,7 +24,7 @@ class Snippet(Protocol):
 
     @property
     def text(self) -> str:
-        """What is in it."""
+        """The file's text."""
         ...
 
 

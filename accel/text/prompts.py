@@ -38,11 +38,11 @@ class Prompt:
     original_tokens: TokenArray | None = None
     """The code that an edit starts from."""
     closing_tokens: TokenArray = field(default_factory=lambda: NOTHING)
-    """What an answer is expected to have after the code, before it ends."""
+    """Tokens expected between the code and the end of an answer."""
     stop_texts: tuple[str, ...] = ()
     """Text that begins another file, where the vocabulary has no token for that."""
     fence: str = ""
-    """When set, the answer is code up to the line of this fence, see ``fences.closing_place``."""
+    """If set, the answer is code up to the line of this fence, see ``fences.closing_place``."""
 
     def __post_init__(self) -> None:
         if not len(self.text):
@@ -113,7 +113,7 @@ def fim_prompt(
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What the prompts of a document begin with, int32, of which the first ``others`` tokens are of
+    """The beginning of a document's prompts, int32, of which the first ``others`` tokens are of
     other files."""
 
     tokens: TokenArray
@@ -130,8 +130,9 @@ def fim_beginning(
     budget: int = 2048,
     snippet_budget: int | None = None,
 ) -> Beginning:
-    """What ``fim_prompt`` begins with for any cursor in the first ``budget`` tokens of ``text``, a
-    document from its start. Where the suffix comes first, it is that of a cursor at the start."""
+    """Return the tokens that ``fim_prompt`` begins with for any cursor in the first ``budget``
+    tokens of ``text``, a document from its start. If the suffix comes first, it is that of a cursor
+    at the start."""
     fim = fim_format_of(tokenizer)
     share = budget // 4 if snippet_budget is None else snippet_budget
     files = laid_out(tokenizer, snippets, path, repository, share) if snippets else NO_FILES
@@ -212,7 +213,7 @@ _PIECE = 256
 """Characters in which the last piece is looked for."""
 
 _LINE_STEP = 64
-"""The budget of the cursor's line grows by so many tokens, so that the lines before it stay."""
+"""Step of the cursor line's budget, in tokens, so that the lines before it stay."""
 
 
 def around_hole(fim: FimFormat, prefix: TokenArray, suffix: TokenArray) -> TokenArray:
@@ -239,7 +240,7 @@ def _suffix_share(prefix: str, available: int) -> int:
 
 
 class Preceding(Enum):
-    """What comes before a text in a prompt."""
+    """The kind of text before a text in a prompt."""
 
     NOTHING = "nothing"
     CONTROL = "control"
@@ -247,7 +248,7 @@ class Preceding(Enum):
 
 
 def _preceding(files: OtherFiles, alone: bool) -> Preceding:
-    """Where the text before the cursor does. ``alone``: without markers of a hole."""
+    """Return the kind of text before the cursor's. ``alone``: without markers of a hole."""
     if len(files.inside) or (alone and len(files.before)):
         return Preceding.TEXT
     return Preceding.NOTHING if alone else Preceding.CONTROL

@@ -1,4 +1,4 @@
-"""Which special tokens a vocabulary has for which kind of prompt. Never looks at a model's name."""
+"""Special tokens of a vocabulary by kind of prompt. Never looks at a model's name."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class FimFormat:
     middle: int | None
     order: Order
     family: str = ""
-    """What models with such tokens are called."""
+    """Name of the models with such tokens."""
     files: FileFormat | None = None
-    """How a prompt holds other files, None where it holds none."""
+    """Format of other files in a prompt, None for none."""
     ends: frozenset[int] = frozenset()
     """Tokens that end what is written, the markers among them."""
 
@@ -78,7 +78,7 @@ def _ends(tokenizer: Tokenizer, names: tuple[str, ...]) -> frozenset[int]:
 
 
 def file_format_of(tokenizer: Tokenizer) -> FileFormat | None:
-    """How prompts hold other files, None where a model knows no way."""
+    """Return the format of other files in prompts, None if the model has no way."""
     fim = fim_format_of(tokenizer)
     if fim is not None:
         return fim.files

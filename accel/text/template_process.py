@@ -1,7 +1,8 @@
-"""Run as a module, it renders chat templates, which are programs of whoever made the model, in
-jinja2's sandbox, in little memory and little time.
+"""Renders chat templates, which are programs by strangers, in jinja2's sandbox, in little memory
+and little time. Run as a module.
 
-Requests and answers are lines of JSON on stdin and stdout; what takes too much ends the process.
+Requests and answers are lines of JSON on stdin and stdout; a request that takes too much ends the
+process.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _BLOCKS = (
     ("<|channel>thought\n", "<channel|>", ""),
     ("<|channel|>analysis<|message|>", "<|end|>", f"{_HARMONY}{_HARMONY_ANSWER}"),
 )
-"""What begins it, what closes it, and what is between that and the answer."""
+"""The beginning of thinking, its end, and the text between that and the answer."""
 
 
 def switched_off(template: str) -> dict[str, object]:
@@ -43,8 +43,8 @@ def switched_off(template: str) -> dict[str, object]:
 
 
 def answer_opening(pieces: Pieces) -> str:
-    """What is to be between a rendered prompt and an answer that is begun for the model: what
-    closes the thinking that the template begins after the last message, if it does."""
+    """Return the text between a rendered prompt and an answer that is begun for the model: the end
+    of the thinking that the template begins after the last message, if it does."""
     tail = pieces[-1][0] if pieces and not pieces[-1][1] else ""
     place, begin, end, behind = max((tail.rfind(block[0]), *block) for block in _BLOCKS)
     inside = tail[place + len(begin) :]

@@ -11,9 +11,8 @@ CHARACTERS = 8
 
 
 def tokens_beyond(tokenizer: Tokenizer, texts: Sequence[str], most: int) -> int:
-    """How many tokens some texts have together at least, where that is seen to be more than
-    ``most`` from their length or from a beginning; else 0. None of the texts is thought to be
-    empty."""
+    """Return a lower bound of the tokens of all texts, once it exceeds ``most`` by their length or
+    by a beginning; else 0. None of the texts is empty."""
     length = sum(map(len, texts))
     least = max(len(texts), length // tokenizer.longest_token)
     beginning = CHARACTERS * most

@@ -10,7 +10,8 @@ from accel.text.byte_index import ByteIndex
 
 
 def rest_after(required: bytes, spelt: bytes) -> bytes | None:
-    """What is still required after a token of these bytes; None when it disagrees."""
+    """Return the rest of ``required`` after a token of the bytes ``spelt``; None when it
+    disagrees."""
     if spelt.startswith(required):
         return b""
     return required[len(spelt) :] if spelt and required.startswith(spelt) else None

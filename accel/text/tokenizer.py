@@ -56,13 +56,13 @@ class Tokenizer:
         """Ids that the model's metadata names for ``prefix``, ``suffix`` and ``middle`` of a hole;
         they may lie outside of the vocabulary."""
         self.edit_lines: int | None = None
-        """How many lines above and below the code to edit the model was shown in training, where
-        it says so."""
+        """The number of lines above and below the code to edit in training, if the model names
+        it."""
         self.sha256 = hashlib.sha256(definition.encode()).hexdigest()
         self.opens_chats = False
-        """Whether a chat begins with ``opening`` where its template does not write that."""
+        """True if a chat begins with ``opening`` although its template does not write that."""
         self.problems: tuple[str, ...] = ()
-        """What is wrong with the model's tokens, in words."""
+        """Faults of the model's tokens, in words."""
         added = marked["added_tokens"]
         self._added = {token["id"]: token["content"] for token in added}
         self._controls = {token["content"]: token for token in added if token["special"]}
@@ -177,7 +177,7 @@ class Tokenizer:
         return np.concatenate(found)
 
     def names_control(self, text: str) -> bool:
-        """Whether the name of a control token occurs in a text."""
+        """Return whether the name of a control token occurs in ``text``."""
         return self._control_names.search(text) is not None
 
     def encode_prompt(self, text: str) -> TokenArray:
@@ -194,8 +194,8 @@ class Tokenizer:
 
     @cached_property
     def _blank(self) -> str:
-        """Where SentencePiece reads a blank before a text: ``never``, ``first`` (before the whole),
-        or ``always`` (after control tokens, too)."""
+        """Return the rule for a blank that SentencePiece reads before a text: ``never``, ``first``
+        (before the first piece), or ``always`` (after control tokens, too)."""
         if _without_leading_blank(self._head) == self._head:
             return "never"
         is_first = '"prepend_scheme": "first"' in json.dumps(self._head.get("pre_tokenizer"))
@@ -210,7 +210,7 @@ class Tokenizer:
 
     @cached_property
     def reads_blanks(self) -> bool:
-        """Whether a blank is read before a text, see ``encode_beginning``."""
+        """Return whether a blank is read before a text, see ``encode_beginning``."""
         return self._blank != "never"
 
     @cached_property
@@ -243,7 +243,7 @@ class Tokenizer:
         return token
 
     def is_named(self, token: int) -> bool:
-        """Whether a token stands for its whole name, and is no piece of ordinary text."""
+        """Return whether a token stands for its whole name, and is no piece of ordinary text."""
         return token in self._added
 
     @cached_property
@@ -371,8 +371,8 @@ def _with_controls(definition: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_control(token: dict[str, Any]) -> bool:
-    """Whether an added token is one that no text may hold: neither white space nor, as
-    DeepSeek-Coder has them, a letter alone."""
+    """Return whether texts may not hold an added token: white space is none, nor is a letter alone,
+    as DeepSeek-Coder has them."""
     name = token["content"]
     if not name.strip() or (len(name) == 1 and name.isalpha()):
         return False

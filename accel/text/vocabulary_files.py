@@ -1,5 +1,5 @@
-"""What is slow to derive from a vocabulary, kept in the user's cache folder by a hash of what it is
-derived from. A damaged file is made again; nothing in them is run."""
+"""Results that are slow to derive from a vocabulary, in the user's cache folder by a hash of their
+inputs. A damaged file is made again; the files hold data alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_FOLDERS = 12
 """Of others, those go that were not used for a day."""
 UNUSED_S = 24 * 3600.0
 LEAST_TOKENS = 4096
-"""What a smaller vocabulary needs is derived as soon as it is read."""
+"""Smaller vocabularies are not cached: their tables are derived at once."""
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -57,7 +57,7 @@ _LEFT_OUT = ("general.alignment", "split.")
 """Of the base's header: how it was laid out."""
 _LARGEST_SCALE = 32.0
 _LARGEST_RANK = 512
-"""So many products of two int8 and such a scale sum up exactly in float64."""
+"""Rank up to which products of two int8 and such a scale sum up exactly in float64."""
 assert _LARGEST_RANK * 127 * 128 * _LARGEST_SCALE < 2**29
 
 
@@ -102,9 +102,9 @@ class Adapter:
         return self._parts[f"{projection}.B"].shape[1], self._parts[f"{projection}.A"].shape[2]
 
     def delta(self, projection: str, layer: int) -> NDArray[np.float64]:
-        """What is added to a matrix of a layer [out, in]: exact sums, as every f16 is a whole
-        number of 2^-24 and the limits of rank and scale keep sums in the 53 bits of a float64. What
-        is rounded once is the product with B's scale."""
+        """Return the delta of a layer's matrix, [out, in]: exact sums, as every f16 is a whole
+        number of 2^-24 and the limits of rank and scale keep sums in the 53 bits of a float64. Only
+        the product with B's scale is rounded, once."""
         a, b = self._parts[f"{projection}.A"][layer], self._parts[f"{projection}.B"][layer]
         scale_of_a = self._parts[f"{projection}.A.scale"][layer]
         scale_of_b = self._parts[f"{projection}.B.scale"][layer]

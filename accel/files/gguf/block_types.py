@@ -1,4 +1,4 @@
-"""How a tensor of a GGUF file is stored: blocks of so many values in so many bytes.
+"""Types of a GGUF file's tensors: blocks with a number of values in a number of bytes.
 
 Source: the table of types in the GGUF specification (ggml's docs/gguf.md, ``ggml_type``).
 """

@@ -13,5 +13,5 @@ _NAMES = re.compile(
 
 
 def is_control_name(name: str) -> bool:
-    """Whether an added token of this name is a control token, and no text as ``<think>`` is."""
+    """Return whether an added token called ``name`` is a control token; ``<think>`` is text."""
     return _NAMES.fullmatch(name) is not None

@@ -31,7 +31,7 @@ _LEVELS = np.array(
 
 
 def can_be_read(kind: GgmlType) -> bool:
-    """Whether ``dequantise`` knows this type."""
+    """Return whether ``dequantise`` reads this type."""
     return kind.name in _READERS
 
 

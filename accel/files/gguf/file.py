@@ -21,9 +21,9 @@ from accel.files.gguf.metadata import AGAIN, Metadata
 
 MOST_PARTS = 1000
 MOST_HEADERS = 2
-"""So many headers are at hand: a model's, and that of one beside it."""
+"""Headers that are kept: a model's, and that of one beside it."""
 SETTLED_NS = 1_000_000_000
-"""A file that was written so long ago has other times when it is written again."""
+"""Age in nanoseconds from which a new write of a file changes its times."""
 
 _PART = re.compile(
     r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<ending>\.gguf)", re.IGNORECASE
@@ -31,7 +31,8 @@ _PART = re.compile(
 
 
 def is_gguf(path: Path) -> bool:
-    """Whether a file, by its name or its first bytes, is a GGUF file. Nothing need be there."""
+    """Return whether a path, by its name or its first bytes, is a GGUF file. The file may be
+    missing."""
     try:
         if not path.is_file():
             return False

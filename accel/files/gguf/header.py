@@ -58,7 +58,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """Where a tensor lies and what it is."""
+    """Position and type of a tensor."""
 
     name: str
     type: GgmlType
@@ -232,9 +232,10 @@ class _Header:
 
 
 def _pass_over(data: bytearray, place: int, most: int) -> tuple[int, int]:
-    """How many strings from ``place`` on, at most so many, lie within data, and where the last of
-    them ends. Of 150,000 tokens nearly all are shorter than 256 bytes and have no zero: a length is
-    a byte before seven zeros, and the next such byte is where the string ends."""
+    """Return the number of strings from ``place`` on, at most ``most``, that lie within data, and
+    the end of the last of them. Of 150,000 tokens nearly all are shorter than 256 bytes and have no
+    zero: a length is a byte before seven zeros, and the next such byte marks the end of the
+    string."""
     found = np.frombuffer(data, np.uint8)
     zeros = found[place:] == 0
     for more in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""What a GGUF file says about its model, by key, read as a value of the kind that is asked for."""
+"""Metadata of a GGUF file by key, read as values of the kind that the caller asks for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from accel.errors import BrokenModel
 AGAIN = "fetch the file again"
 OTHER_TYPE = "take a file in Q8_0, Q4_0 or Q4_K_M"
 OTHER_MODEL = "use another model, or run it with llama.cpp"
-"""What to do about a file, as messages say it."""
+"""The remedy for a file, as messages give it."""
 
 Value: TypeAlias = "bool | int | float | str | NDArray[Any] | StringArray"
 
@@ -64,7 +64,7 @@ class Metadata:
         return iter(self._values)
 
     def value(self, key: str) -> Value | None:
-        """What a file has under ``key``, of whatever kind, None without."""
+        """Return the value of a file under ``key``, of any kind, None without."""
         return self._values.get(key)
 
     def text(self, key: str) -> str | None:

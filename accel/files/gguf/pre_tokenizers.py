@@ -1,8 +1,9 @@
-"""How each kind of byte-level vocabulary cuts a text into the pieces that no token crosses.
+"""Patterns by which each kind of byte-level vocabulary cuts a text into the pieces that no token
+crosses.
 
 The kinds are the names of ``tokenizer.ggml.pre``; the patterns are those of the models' own
-``tokenizer.json`` files, in the syntax of the tokenizers library. Each pattern cuts what the ones
-before it left whole.
+``tokenizer.json`` files, in the syntax of the tokenizers library. Each pattern cuts the pieces that
+the ones before it did not cut.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ _ASCII_SIGNS = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]"""
 
 @dataclass(frozen=True, slots=True)
 class PreTokenizer:
-    """What a kind of vocabulary does before and around its merges."""
+    """Steps of a kind of vocabulary before and around its merges."""
 
     patterns: tuple[str, ...]
     ignores_merges: bool = False
-    """A piece that is a token is that token, whatever merges say."""
+    """A piece that is a token becomes that token, even against the merges."""
     begins: bool = False
     """A text begins with the beginning token unless the file says otherwise."""
 

@@ -104,8 +104,8 @@ def _sentencepiece(vocabulary: Vocabulary) -> dict[str, Any]:
 
 
 def _merges_by_score(vocabulary: Vocabulary) -> list[list[str]]:
-    """SentencePiece makes the token with the highest score first, of whatever two parts: all pairs
-    of tokens that make a token, in the order of its score."""
+    """Return all pairs of tokens that make a token, in the order of its score: SentencePiece makes
+    the token with the highest score first, from any two parts."""
     normal = vocabulary.types == TokenType.NORMAL
     places = {text: place for place, text in enumerate(vocabulary.tokens) if normal[place]}
     order = np.argsort(-vocabulary.scores, kind="stable")

@@ -52,8 +52,8 @@ _ENDS = frozenset(
         "<[end▁of▁sentence]>",
     }
 )
-"""Control tokens after which a completion is over, whatever a file names as its end: models write
-them after a turn, a document or a file."""
+"""Control tokens that end a completion beside the end that a file names: models write them after a
+turn, a document or a file."""
 
 _FIM_KEYS = {
     "prefix": ("fim_pre", "prefix"),
@@ -67,7 +67,7 @@ _PHI_3 = re.compile("phi-?3", re.IGNORECASE)
 
 
 class TokenType(IntEnum):
-    """What a token is for. Source: ``tokenizer.ggml.token_type`` of the GGUF specification."""
+    """Purpose of a token. Source: ``tokenizer.ggml.token_type`` of the GGUF specification."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -96,11 +96,11 @@ class Vocabulary:
     scores: NDArray[np.float32]
     """Of SentencePiece vocabularies: the higher, the earlier a token is made."""
     beginning: int | None
-    """What a text begins with, where ``adds_beginning``."""
+    """The token before a text, if ``adds_beginning``."""
     adds_beginning: bool | None
     """None where the file does not say."""
     adds_space: bool
-    """Whether SentencePiece puts a space before a text."""
+    """True if SentencePiece puts a space before a text."""
     unknown: int | None
     end: int | None
     """The end that the file names."""
@@ -108,13 +108,13 @@ class Vocabulary:
     """All tokens that end a text."""
     chat_template: str | None
     fim_tokens: dict[str, int]
-    """What the file names for ``prefix``, ``suffix`` and ``middle`` of a hole, unchecked."""
+    """The file's tokens for ``prefix``, ``suffix`` and ``middle`` of a hole, unchecked."""
     edit_lines: int | None = None
-    """How many lines above and below the code to edit the model was shown in training."""
+    """The number of lines above and below the code to edit in the model's training."""
     takes_blanks: bool = False
-    """Whether control tokens take the white space after them."""
+    """True if control tokens take the white space after them."""
     problems: tuple[str, ...] = ()
-    """What was passed over, in words."""
+    """The parts that were passed over, in words."""
 
     def text_of(self, token: int | None) -> str:
         """The text of a token, nothing for None."""
