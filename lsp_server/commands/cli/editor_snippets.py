@@ -1,68 +1,35 @@
-"""Configuration snippets for the editors that are installed on this machine."""
+"""Configuration snippets for editors and agents, from ``recipes.md`` beside this file."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
+
+_RECIPE = re.compile(r"^## (.+)\nnames: (.+)\nfile: (.+)\n\n```\w*\n((?:.*\n)+?)```$", re.M)
 
 
 @dataclass(frozen=True, slots=True)
 class EditorSnippet:
-    """file: where ``text`` goes; command: how the editor is called on PATH."""
+    """file: where ``text`` goes; names: those by which ``--editor`` knows it, programs among
+    them."""
 
     name: str
-    command: str
+    names: list[str]
     file: str
     text: str
 
 
-SNIPPETS = (
-    EditorSnippet(
-        "VS Code",
-        "code",
-        "settings.json",
-        "// Nothing is needed once the extension redraft.vsix is installed;\n"
-        '// "redraft.serverPath" is for a server that is not on PATH.',
-    ),
-    EditorSnippet(
-        "Neovim",
-        "nvim",
-        "~/.config/nvim/init.lua",
-        "require('redraft').setup({ keymaps = { accept = '<Tab>', accept_word = '<M-w>' } })",
-    ),
-    EditorSnippet(
-        "Helix",
-        "hx",
-        "~/.config/helix/languages.toml",
-        '[language-server.redraft]\ncommand = "redraft"\nargs = ["serve"]\ntimeout = 60\n\n'
-        '[[language]]\nname = "python"\nlanguage-servers = ["redraft"]',
-    ),
-    EditorSnippet(
-        "Emacs",
-        "emacs",
-        "~/.emacs.d/init.el",
-        "(with-eval-after-load 'eglot\n  (add-to-list 'eglot-server-programs\n"
-        '               \'((python-mode python-ts-mode) . ("redraft" "serve"))))\n'
-        "(add-hook 'python-mode-hook #'eglot-ensure)",
-    ),
-    EditorSnippet(
-        "Sublime Text",
-        "subl",
-        "LanguageServers.sublime-settings",
-        '{ "redraft": { "enabled": true, "command": ["redraft", "serve"],\n'
-        '               "selector": "source | text" } }',
-    ),
-    EditorSnippet(
-        "Kate",
-        "kate",
-        "Settings, LSP Client, User Server Settings",
-        '{ "servers": { "python": { "command": ["redraft", "serve"],\n'
-        '    "rootIndicationFileNames": [".git"],\n'
-        '    "initializationOptions": { "redraft": { "applyEdit": true } } } } }',
-    ),
-)
+def all_snippets() -> list[EditorSnippet]:
+    """Return the snippets of all editors that are known."""
+    page = Path(__file__).with_name("recipes.md").read_text("utf-8")
+    return [
+        EditorSnippet(name, names.split(), file, text.rstrip())
+        for name, names, file, text in _RECIPE.findall(page)
+    ]
 
 
 def snippets_here() -> list[EditorSnippet]:
     """Return those of the editors that are on PATH."""
-    return [snippet for snippet in SNIPPETS if shutil.which(snippet.command)]
+    return [snippet for snippet in all_snippets() if any(map(shutil.which, snippet.names))]

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from accel.errors import HOW_TO_CHOOSE
-from lsp_server.commands.cli.editor_snippets import SNIPPETS, EditorSnippet, snippets_here
+from lsp_server.commands.cli.editor_snippets import EditorSnippet, all_snippets, snippets_here
 from lsp_server.commands.cli.fetch_and_compile import fetch_and_compile
 from lsp_server.commands.cli.output import add_json_argument, write_json
 from lsp_server.commands.cli.progress import Ask, agree_to_licence, shown_progress, typed_answer
@@ -52,8 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-trial", action="store_true", help="do not try the model")
     parser.add_argument(
         "--editor",
-        choices=[snippet.command for snippet in SNIPPETS],
-        help="print the configuration of this editor, else of those on PATH",
+        choices=[name for snippet in all_snippets() for name in snippet.names],
+        metavar="NAME",
+        help="print the configuration of this editor or agent, else of those on PATH",
     )
     add_json_argument(parser)
 
@@ -236,7 +237,7 @@ def _choose(path: str, console: Console) -> None:
 def _snippets(editor: str | None) -> list[EditorSnippet]:
     if editor is None:
         return snippets_here()
-    return [snippet for snippet in SNIPPETS if snippet.command == editor]
+    return [snippet for snippet in all_snippets() if editor in snippet.names]
 
 
 def _show_snippets(console: Console, snippets: Sequence[EditorSnippet]) -> None:

@@ -259,7 +259,7 @@ def test_return_takes_what_is_recommended(
         "default",
         "to be fetched",
         "Tried: 'width * height'",
-        "require('redraft').setup",
+        "vim.lsp.inline_completion.enable()",
     ):
         assert part in shown
 
@@ -353,7 +353,26 @@ def test_without_a_terminal_the_obvious_answers_are_taken(
     assert read_choices().completion == "/chosen/before.gguf", "what was chosen stays"
     shown = capsys.readouterr().out
     assert "/chosen/before.gguf stays chosen." in shown
-    assert shown.count("require('redraft').setup") == 2
+    assert shown.count("vim.lsp.inline_completion.enable()") == 2
+
+
+def test_every_recipe_is_read_and_printed(
+    weights: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from lsp_server.commands.cli import editor_snippets
+
+    snippets = editor_snippets.all_snippets()
+    page = Path(editor_snippets.__file__).with_name("recipes.md").read_text()
+    assert len(snippets) == page.count("\n## ") >= 25
+    names = [name for snippet in snippets for name in snippet.names]
+    assert len(names) == len(set(names))
+    for wanted in ("neovim", "helix", "vim", "jetbrains", "jupyter", "opencode", "continue"):
+        assert wanted in names
+    for snippet in snippets:
+        assert "redraft" in snippet.text.lower() or "8017" in snippet.text, snippet.name
+    arguments = ["setup", "--folder", str(weights), "--no-trial", "--editor", "jetbrains"]
+    assert main(arguments) == 0
+    assert "LSP4IJ" in capsys.readouterr().out
 
 
 def test_json_alone_only_tells(
