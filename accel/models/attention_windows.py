@@ -1,4 +1,4 @@
-"""Which kinds of attention a model has, and how far they look back."""
+"""Kinds of attention in a model, and the windows that they look back."""
 
 from __future__ import annotations
 

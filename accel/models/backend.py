@@ -20,7 +20,7 @@ class Backend:
     costs: ForwardCosts
     threads: int
     execution_path: str
-    """How forwards are computed: compiled, tree, chain, plain or llama.cpp."""
+    """Name of the forward: compiled, tree, chain, plain or llama.cpp."""
     store: ProfileStore
     later: Later | None = None
     """Measures what was left for later."""

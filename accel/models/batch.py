@@ -17,15 +17,14 @@ from accel.native.numba_cache import compiled_with
 
 @dataclass(slots=True)
 class ForwardBatch:
-    """What a model computes in one forward.
+    """The input of one forward.
 
-    tokens: int32 [T], writable; parents: int32 [T], the row that each follows, -1 where that is the
-    committed text, parents first; offsets: int32 [T], position of every row after the committed
-    text; mask: float32 [T, T], 0 where row i attends row j and ``BLOCKED`` elsewhere, which is what
-    ``parents`` say, too; all rows attend the committed text. Logits are computed from row
-    ``logits_from`` on: their numbers where ``wants_numbers``, else which token is the likeliest.
-    Rows after ``meant`` are padding: they make the number of rows one that the model
-    computes fast.
+    tokens: int32 [T], writable; parents: int32 [T], the row that each follows, -1 for the committed
+    text, parents first; offsets: int32 [T], position of every row after the committed text; mask:
+    float32 [T, T], 0 where row i attends row j and ``BLOCKED`` elsewhere, as ``parents`` say, too;
+    all rows attend the committed text. Logits are computed from row ``logits_from`` on: all numbers
+    if ``wants_numbers``, else the likeliest token. Rows after ``meant`` are padding: they make the
+    number of rows one that the model computes fast.
     """
 
     tokens: TokenArray
@@ -74,7 +73,8 @@ def tree_batch(
 
 @lru_cache(maxsize=64)
 def _chain(count: int) -> tuple[TokenArray, TokenArray, NDArray[np.float32]]:
-    """Parents, offsets and mask of so many rows; no model writes into them."""
+    """Return parents, offsets and mask of a chain of ``count`` rows. They are shared: models do not
+    write into them."""
     places = np.arange(count, dtype=np.int32)
     mask = np.triu(np.full((count, count), BLOCKED, np.float32), 1)
     return places - 1, places, mask

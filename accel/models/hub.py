@@ -1,4 +1,4 @@
-"""Where a model is on this machine; it is downloaded if the caller asks for that."""
+"""The path of a model on this machine; it is downloaded if the caller asks for that."""
 
 from __future__ import annotations
 

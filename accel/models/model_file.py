@@ -38,7 +38,7 @@ from accel.text.gguf_tokenizer import KeptTokenizer, kept_tokenizer, tokenizer_o
 from accel.text.tokenizer import Tokenizer
 
 MOST_OPEN = 2
-"""So many models are at hand: one, and another beside it."""
+"""Models that are kept open: one, and another beside it."""
 COMPUTED_AS_STORED = frozenset({"Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"})
 """Types of blocks that our forward on a CPU does not change; those of ``quantised.file_blocks``,
 which loads a compiler."""
@@ -48,18 +48,18 @@ _HEAD_OF_CARD = 4096
 
 
 class ModelFile(ABC):
-    """What is at a model's path, as it was when it was opened. What is asked of a model that is
-    broken or not known here raises BrokenModel or UnsupportedModel."""
+    """A model's file or folder, as it was when it was opened. Methods raise BrokenModel or
+    UnsupportedModel for a model that is broken or not known here."""
 
     family = ""
     """As the model calls its architecture."""
     context_tokens = 0
     licence = ""
     has_template = False
-    """Whether it has a chat template."""
+    """True if it has a chat template."""
 
     passed_over = ""
-    """What of it nobody here computes, in words."""
+    """Parts of the model that no forward here computes, in words."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -71,14 +71,14 @@ class ModelFile(ABC):
 
     @property
     def is_known(self) -> bool:
-        """Whether our own side may compute it, as far as its header says."""
+        """Return whether our own forwards may compute it, as far as its header shows."""
         return True
 
     @property
     @abstractmethod
     def has_compiled_forward(self) -> bool:
-        """Whether our own forward on a CPU has all parts of the model. Raises BrokenModel, or
-        UnsupportedModel for one that is not ``is_known``."""
+        """Return whether our own forward on a CPU has all parts of the model. Raises BrokenModel,
+        or UnsupportedModel for one that is not ``is_known``."""
 
     @property
     def files(self) -> list[Path]:
@@ -98,12 +98,12 @@ class ModelFile(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What it is called, in one or several words."""
+        """Return its name, in one or several words."""
 
     @property
     @abstractmethod
     def fills(self) -> bool:
-        """Whether it has the tokens of some family to fill in the middle."""
+        """Return whether it has the tokens of some family to fill in the middle."""
 
     @abstractmethod
     def token_bytes(self, dtype: str, kv_type: str) -> int:
@@ -115,7 +115,7 @@ class ModelFile(ABC):
         return self.parameters * BYTES_OF[dtype]
 
     def size(self, dtype: str, kv_type: str = "f16") -> Size:
-        """What it needs of memory. ``dtype``: see ``weight_bytes``."""
+        """Return its size in memory. ``dtype``: see ``weight_bytes``."""
         return Size(self.parameters, self.weight_bytes(dtype), self.token_bytes(dtype, kv_type))
 
     @property
@@ -177,7 +177,8 @@ class GgufModel(ModelFile):
 
     @property
     def is_known(self) -> bool:
-        """Whether it is built like the models that our own forward computes. Raises BrokenModel."""
+        """Return whether it is built like the models that our own forward computes. Raises
+        BrokenModel."""
         try:
             return self._is_known
         except UnsupportedModel:
@@ -261,7 +262,7 @@ _tokenizers: OrderedDict[tuple[Path, str], Tokenizer] = OrderedDict()
 
 
 class FolderModel(ModelFile):
-    """A folder with ``config.json`` and safetensors, whatever is missing of it."""
+    """A folder with ``config.json`` and safetensors, complete or not."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -381,7 +382,7 @@ def _count(value: object) -> int:
 
 
 def _has_fill_names(vocabulary: bytes) -> bool:
-    """Whether the names of some family's fill-in-the-middle tokens are in a vocabulary."""
+    """Return whether the names of some family's fill-in-the-middle tokens are in a vocabulary."""
     return any(all(name.encode() in vocabulary for name in one.hole) for one in FAMILIES)
 
 

@@ -22,12 +22,12 @@ _PARENTS = {
 
 
 _TOLERANCES, _OTHERWISE = {"fp32": 1e-3, "int8": 0.5}, 0.15
-"""How far logits may lie from the module's, for how far those of different rows lie apart. Those of
-a wrong mask or position lie as far as other rows'."""
+"""Largest distance of logits from the module's, relative to the distance between those of different
+rows. Those of a wrong mask or position lie as far as other rows'."""
 
 
 class Probe:
-    """What a module answers to a few tokens without cache, mask or positions of ours."""
+    """A module's logits for a few tokens without our cache, mask or positions."""
 
     def __init__(self, module: nn.Module) -> None:
         """``module`` computes its own masks, so it must not use our attention function yet."""
@@ -38,8 +38,8 @@ class Probe:
         self._expected = {kind: self._expect(module, self._tree(kind)) for kind in _PARENTS}
 
     def agrees(self, model: Model, kind: BatchKind) -> bool:
-        """Whether ``model`` gives the module's logits when used up to ``kind``: a text in two
-        parts, a tree (or a chain, or a token), one branch of it kept, and another token."""
+        """Return whether ``model`` gives the module's logits when used up to ``kind``: a text in
+        two parts, a tree (or a chain, or a token), one branch of it kept, and another token."""
         tree = self._tree(kind)
         cache = model.new_cache(_TEXT)
         first = _TEXT - 2 if kind == BatchKind.PLAIN else _TEXT // 2

@@ -9,5 +9,5 @@ INSTALL = "install it with: pip install 'redraft[torch]'"
 
 
 def is_installed() -> bool:
-    """Whether both are here."""
+    """Return whether torch and transformers are installed."""
     return all(importlib.util.find_spec(name) is not None for name in PACKAGES)

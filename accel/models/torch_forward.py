@@ -1,4 +1,4 @@
-"""What all forwards by torch have in common: no gradients, and one error for a full device."""
+"""Common parts of all forwards by torch: no gradients, and one error for a full device."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def by_torch(compute: Callable[Parameters, Result]) -> Callable[Parameters, Resu
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of torch says that the device is full."""
+    """Return whether an error of torch means that the device is full."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     text = str(error).lower()

@@ -12,7 +12,8 @@ from accel.draft_tree import TokenArray
 
 
 class VerifiedLogits:
-    """What greedy verification found, and the numbers where they are read. See ``base.Logits``."""
+    """The tokens of a greedy verification, and logits that are computed when they are read. See
+    ``base.Logits``."""
 
     def __init__(
         self,

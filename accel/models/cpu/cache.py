@@ -89,7 +89,7 @@ class CompiledCache(RowCache):
         scales = zeros((*heads, columns), np.float32), zeros((*heads, columns), np.float32)
         self.kv = KVCache(keys, values, *scales)
         self.addresses = tuple(part.ctypes.data for part in self.kv)
-        """Where its parts are in memory."""
+        """Addresses of its arrays in memory."""
 
     def _move(self, rows: list[int], start: int) -> None:
         move(self.kv, np.array(rows, np.int64), start)

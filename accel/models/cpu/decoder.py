@@ -1,4 +1,4 @@
-"""A decoder for the compiled forward: shape, weights and RoPE tables, from whatever file."""
+"""A decoder for the compiled forward: shape, weights and RoPE tables, from a file of any kind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ATTENTION_NORM, MLP_NORM = "input_layernorm", "post_attention_layernorm"
 class Decoder:
     """A decoder like Llama.
 
-    dtype: the name of its weights' format; cos_sin: makes the RoPE table of so many positions,
+    dtype: the name of its weights' format; cos_sin: makes the RoPE table of a number of positions,
     float32 [positions, 2, head_dim / 2]; matrices: the quantised matrices whose descriptors
     ``weights`` holds; end_tokens: those that the file names.
     """

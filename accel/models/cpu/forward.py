@@ -53,7 +53,7 @@ _PARTS = (
 
 @compiled_with(borrows=True)
 def num_steps(layers: int, wanted: int, most_nodes: int) -> int:
-    """How many steps a forward has at most, by ``ForwardOutput``.
+    """Return the largest number of steps of a forward, by ``ForwardOutput``.
 
     A forward without outputs ends with the keys and values of the last layer. Otherwise the last
     norm follows the layers, and then the logits, beside the greedy verification of trees, whose
@@ -143,7 +143,7 @@ def _first_wanted(requests: RequestTable) -> int:
 def _num_output_items(
     after: int, batch: ForwardInput, output: ForwardOutput, state: OpenThreadState
 ) -> int:
-    """How many work items a step after the layers has."""
+    """Return the number of work items of a step after the layers."""
     if after == 0:
         rows = len(batch.tokens) - _first_wanted(batch.requests)
         return (rows + NORM_ROWS - 1) // NORM_ROWS
@@ -154,7 +154,7 @@ def _num_output_items(
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
 def _num_head_tiles(rows: int, state: OpenThreadState) -> int:
-    """How many tiles the lm head is cut into for so many rows."""
+    """Return the number of tiles of the lm head for ``rows`` rows."""
     rows = min(rows, state.verification.scores.shape[1])
     products = rows * state.scratch.x.shape[1] * BLOCK
     return min(

@@ -1,4 +1,4 @@
-"""What one compiled forward reads and writes."""
+"""The inputs and outputs of one compiled forward."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ class ForwardInput(NamedTuple):
 
 
 class ForwardOutput(NamedTuple):
-    """What a forward computes of the rows that are asked for.
+    """The output of a forward.
 
-    logits: float32 [rows, >= vocabulary], written for requests that ask for numbers. Of those whose
-    trees are verified the argmax of the rows is found that the greedy verification visits;
-    ``parents``, int32 [rows], holds for each node of a tree the node that it follows, -1 for its
-    root. wanted: rows whose logits are asked for, all together; most_nodes: of a tree that
-    is verified, -1 without such.
+    logits: float32 [rows, >= vocabulary], written for requests that ask for numbers. For verified
+    trees the argmax is computed of the rows that greedy verification visits; ``parents``, int32
+    [rows], holds for each node of a tree the node that it follows, -1 for its root. wanted: all
+    rows whose logits are asked for; most_nodes: of a tree that is verified, -1 without one.
     """
 
     logits: Floats

@@ -29,7 +29,7 @@ BLOCK = 32
 """Columns of a matrix that are stored together."""
 
 IS_WIDE = "avx512f" in FEATURES
-"""Whether there are 32 registers of 512 bits, not 16 of 256 or fewer."""
+"""True with 32 registers of 512 bits, false with 16 of 256 or fewer."""
 
 TILE_ROWS = 12 if IS_WIDE else 6
 """Rows whose sums fit into the registers, those of half a block where these are not wide."""
@@ -46,8 +46,8 @@ _I8 = ir.IntType(8)
 _BYTES = ir.VectorType(_I8, LANES)
 
 FAST_ROWS = 2
-"""Up to so many rows a product waits for memory: lines are prefetched into the first level of
-caches, since they are read soon. With more rows they would displace what is read meanwhile."""
+"""Rows up to which a product waits for memory: lines are prefetched into the first level of caches,
+since they are read soon. With more rows they would displace data that is read meanwhile."""
 
 
 def _as_floats(builder: Any, weights: Any) -> Any:

@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 IN_FP32 = "in_proj_a.weight", "in_proj_b.weight", "conv1d.weight"
-"""How the names of matrices end that are computed in fp32."""
+"""Suffixes of the names of matrices that are computed in fp32."""
 
 
 def read_decoder(about: GgufModel, dtype: str = "int8") -> Decoder:

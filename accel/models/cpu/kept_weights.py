@@ -1,14 +1,14 @@
-"""Packed weights of models, kept between starts in the user's cache folder: they are mapped, which
-takes a moment, where to pack them takes seconds.
+"""Packed weights of models in the user's cache folder: later starts map them in a moment instead of
+packing for seconds.
 
-A file is a line of JSON with a hash of it before, and from the next page on the matrices, each at a
-line of the cache. It is named for the model's file, the processor, and the source that packs, and
-for nothing else: it is never written again, as Windows replaces no file that is mapped. Pages are
+A file is a line of JSON preceded by its hash, and from the next page on the matrices, each aligned
+to a cache line. Its name depends on the model's file, the processor, and the source that packs, and
+on nothing else: it is never written again, as Windows replaces no file that is mapped. Pages are
 those of the system's cache, shared by all processes, and a page that is written becomes a process's
-own. Its length is seen at once; what is damaged inside is looked for once, while requests are
-answered already, and packed anew.
+own. A wrong length is seen at once; damage inside is looked for once, while requests are answered
+already, and packed anew.
 
-The folder is its user's alone. Whoever shortens a file in it ends the processes that map it.
+The folder is private to its user. Shortening a file in it ends the processes that map it.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ LEAST_BYTES = 32 << 20
 MOST_BYTES = 3 << 30
 """Of all models together, the least recently used go."""
 LEAST_FREE = 4
-"""A disk has to have room for so many times as much."""
+"""Free space of a disk, as a multiple of a file's size, below which nothing is written."""
 CHECK_AFTER_S = 3.0
-"""What a model is loaded for comes before."""
+"""Seconds before files are checked, so that the request that a model is loaded for comes first."""
 UNFINISHED_S = 120.0
-"""Who has not written for so long is gone."""
+"""Seconds without a write after which an unfinished file's writer counts as dead."""
 
 _VERSION = 2
 _ENDING, _CHECKED = ".weights", ".checked"
@@ -64,7 +64,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Place(NamedTuple):
-    """Where a matrix is in a file, and the sum of its bytes as numbers of 64 bits."""
+    """Position of a matrix in a file, and the sum of its bytes as numbers of 64 bits."""
 
     layout: int
     """The number of that one of ``LAYOUTS`` that is its own on this processor."""
@@ -105,7 +105,7 @@ class KeptWeights:
         return None
 
     def write_later(self, matrices: Mapping[str, QuantisedMatrix]) -> None:
-        """Keep matrices that are whole, beside whatever is done now, where the disk has room."""
+        """Write ``matrices`` in the background, if the disk has room."""
         size = sum(matrix.packed.nbytes for matrix in matrices.values())
         if LEAST_BYTES <= size <= MOST_BYTES and all(one.is_finite for one in matrices.values()):
             Thread(target=self._write, args=(matrices, size), daemon=True).start()
@@ -182,7 +182,7 @@ def _header(stream: BinaryIO) -> tuple[dict[str, _Place], int]:
 
 
 def _contents(stream: BinaryIO, file: Path) -> NDArray[np.uint8]:
-    """All of a file, its pages shared as long as nobody writes to them."""
+    """Return the contents of a file, its pages shared until they are written."""
     if remote_file_system(file.parent) is not None:
         # Another machine may remove it, and with it what is mapped.
         return np.fromfile(file, np.uint8)
@@ -257,14 +257,14 @@ def _is_checked(file: Path, state: tuple[int, ...] | None) -> bool:
 
 
 def _remove(file: Path) -> None:
-    """Where the system lets us: Windows keeps what is mapped until nobody has it."""
+    """Remove a file if the system allows it: Windows keeps a file that is mapped."""
     for each in (file, file.with_suffix(_CHECKED)):
         with contextlib.suppress(OSError):
             each.unlink(missing_ok=True)
 
 
 def _times(file: Path) -> tuple[float, float]:
-    """When a file was used, and when it was written; 0 where it is gone."""
+    """Return the times of a file's last use and last write; 0 if it is missing."""
     try:
         status = file.stat()
     except OSError:

@@ -30,7 +30,7 @@ _GROUPS = BLOCK // COLUMNS
 
 
 def is_quantised(matrices: Matrices) -> bool:
-    """Whether these are descriptors of quantised matrices."""
+    """Return whether these are descriptors of quantised matrices."""
     return bool(matrices.dtype == np.int64)
 
 
@@ -53,7 +53,7 @@ def _compile(function: Any, place: int, of_packed: Any, of_quantised: Any) -> No
 
 
 def blocks_of(matrices: Matrices) -> int:
-    """How many blocks of columns each matrix has."""
+    """Return the number of blocks of columns of each matrix."""
     if is_quantised(matrices):
         return int(matrices[0, :, 3].sum()) // _GROUPS
     return int(matrices.shape[1])

@@ -58,7 +58,8 @@ _PARTS = (
 
 @compiled_with(borrows=True)
 def num_tiles(blocks: int, products: int, threads: int) -> int:
-    """How many tiles some blocks of columns are cut into. products: multiplications of a block."""
+    """Return the number of tiles that ``blocks`` blocks of columns are cut into. products:
+    multiplications of a block."""
     of_thread = max(_SHARE, blocks * products // (_MOST_PRODUCTS * threads))
     return min(blocks, of_thread * threads)
 
@@ -71,7 +72,8 @@ def tile_range(blocks: int, tiles: int, tile: int) -> tuple[int, int]:
 
 @compiled_with(borrows=True)
 def num_query_tiles(queries: int, kv_heads: int, threads: int) -> int:
-    """How many tiles the queries of one KV head are cut into; all of them read the same keys."""
+    """Return the number of tiles that the queries of one KV head are cut into; all of them read the
+    same keys."""
     least = 1 if kv_heads % threads == 0 else min(queries, threads)
     return max(least, (queries + QUERIES - 1) // QUERIES)
 
@@ -85,7 +87,7 @@ def _num_query_tiles_of(requests: RequestTable, request: int, state: OpenThreadS
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
 def num_items(kind: int, batch: ForwardInput, state: OpenThreadState) -> int:
-    """How many work items a step of a layer has."""
+    """Return the number of work items of a step of a layer."""
     shape, weights, threads = state.shape, state.weights, state.threads
     rows = len(batch.tokens)
     if kind == QKV_HEADS:

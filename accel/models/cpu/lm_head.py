@@ -85,7 +85,7 @@ class GreedyVerification(NamedTuple):
         )
 
     def length(self, request: int) -> int:
-        """How many tokens are chosen for a request."""
+        """Return the number of tokens chosen for a request."""
         return int(self.state[request, _CHOSEN])
 
 
@@ -186,7 +186,7 @@ def begin_verification(verification: GreedyVerification, requests: RequestTable)
 
 @compiled_with(borrows=True)
 def is_finished(verification: GreedyVerification) -> bool:
-    """Whether the next token after the path is known, of all trees."""
+    """Return whether the next token after the path is known, for all trees."""
     return verification.totals[_UNFINISHED] == 0
 
 

@@ -32,7 +32,7 @@ from accel.native.numba_cache import compiled_with
 from accel.native.simd import F32, call
 
 Packed = NDArray[Any]
-"""float32 [blocks, in, 32], or the same of int8 or of the bits of fp16 as uint16."""
+"""Array [blocks, in, 32] of float32, int8 or the bits of fp16 as uint16."""
 
 _AHEAD = 4096
 """Words between what a few rows read and what is fetched meanwhile: weights arrive from

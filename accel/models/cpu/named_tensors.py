@@ -46,15 +46,15 @@ class NamedTensors(NamedVectors, Protocol):
 
     @property
     def layers(self) -> int:
-        """How many the model has."""
+        """Return the number of the model's layers."""
 
     @property
     def hybrid(self) -> Hybrid | None:
-        """What a hybrid has beside attention."""
+        """Return the sizes of a hybrid's layers beside attention."""
 
     @property
     def is_tied(self) -> bool:
-        """Whether the head is the embedding."""
+        """Return whether the head is the embedding."""
 
     def numbers(self, name: str) -> NDArray[Any]:
         """float32 or float16, or the bits of bf16 as int16."""

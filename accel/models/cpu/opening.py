@@ -16,7 +16,8 @@ from accel.models.fingerprint import fingerprint
 from accel.models.model_file import FolderModel, GgufModel, ModelFile
 
 DTYPES = {"auto": "int8", "int8": "int8", "fp32": "fp32"}
-"""What weights are computed in, by what is asked for. int8 of a GGUF file: as they are stored."""
+"""Format of the computation by the format asked for. int8 of a GGUF file: as the weights are
+stored."""
 
 
 def decoder_of(about: ModelFile, dtype: str) -> Decoder:
@@ -45,8 +46,8 @@ def compiled_model(decoder: Decoder, kv_type: KvType = "f16") -> CompiledLlama:
 def open_own(
     about: ModelFile, options: ModelOptions, *, measures_later: bool = False
 ) -> Backend | None:
-    """A model on the CPU; None where it or the format asked for is no business of ours. Raises
-    BrokenModel, UnsupportedModel or OutOfMemory."""
+    """Return a model on the CPU; None if the options ask for another device or for a format that
+    our forward does not compute. Raises BrokenModel, UnsupportedModel or OutOfMemory."""
     dtype, is_gguf = DTYPES.get(options.dtype), isinstance(about, GgufModel)
     if dtype is None or not is_on_cpu(options.device, is_gguf=is_gguf):
         return None

@@ -1,5 +1,5 @@
-"""What follows the query, key and value projection, head by head: bias, norm, RoPE, and the write
-to the KV cache."""
+"""The steps after the query, key and value projection, head by head: bias, norm, RoPE, and the
+write to the KV cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of a forward are whose, and the caches of those requests.
+"""Rows of a forward by request, and the caches of those requests.
 
 A forward computes rows of several requests, one after the other. A table has a line for each: its
 cache by addresses, so that one compiled form serves any number of caches.

@@ -25,7 +25,7 @@ _IN_CACHE = 64
 
 @compiled_with(borrows=True)
 def blocks_at_once(rows: int) -> int:
-    """Blocks of columns to project at once for so many rows."""
+    """Return the number of blocks of columns to project at once for ``rows`` rows."""
     return max(1, min(TILE_BLOCKS, _IN_CACHE // rows))
 
 

@@ -20,7 +20,7 @@ _FILE_TYPE = "Q8_0"
 
 
 def smallest_hybrid() -> Decoder:
-    """The same with a layer of gated DeltaNet before it."""
+    """Return ``smallest_decoder`` with a layer of gated DeltaNet before its own."""
     plain = smallest_decoder()
     both = {
         name: np.concatenate([getattr(plain.weights, name)] * 2)

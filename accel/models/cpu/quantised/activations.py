@@ -24,7 +24,7 @@ Q8_BYTES = 64
 """Bytes of a block."""
 
 SCALE, SUM = 32, 36
-"""Where a block has, as float32, its scale, and the sum of its codes times the scale."""
+"""Offsets in a block of its scale and of the sum of its codes times the scale, both float32."""
 
 CORRECTIONS = {FOUR.bits: (40, 40), EIGHT.bits: (44, 44), SIX.bits: (48, 52)}
 """By the bits of weights with an offset, where a block has, as int32, minus this offset times the
@@ -90,8 +90,8 @@ def quantise_blocks(x: NDArray[np.float32], row: int, first: int, last: int, q8:
 
 @compiled_with(simd, borrows=True)
 def quantise_from(x: NDArray[np.float32], at: int, q8: Q8Blocks, first: int, blocks: int) -> None:
-    """Quantise numbers from flat index ``at`` on to so many blocks of ``q8``, from ``first`` on of
-    all rows'."""
+    """Quantise numbers from flat index ``at`` on to ``blocks`` blocks of ``q8``, from ``first`` on
+    of all rows'."""
     source, target = x.ctypes.data + 4 * at, q8.ctypes.data + first * Q8_BYTES
     for block in range(blocks):
         _quantise(source + block * 4 * BLOCK, target + block * Q8_BYTES)

@@ -24,7 +24,8 @@ _MOST_VALUE = 127
 
 
 def _fitting(bits: int) -> int:
-    """Sums of two products with weights of so many bits that fit into 16 bits with a sign."""
+    """Return the number of sums of two products with weights of ``bits`` bits that fit into 16 bits
+    with a sign."""
     most = (1 << bits) - 1 if bits < 8 else 1 << 7
     return (1 << 15) // (2 * most * _MOST_VALUE)
 

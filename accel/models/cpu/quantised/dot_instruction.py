@@ -31,8 +31,8 @@ class _Sum:
 
 
 class DotInstruction(RowByRow):
-    """An instruction set. name: LLVM's of the instruction; keeps_order: where there are so few
-    registers that ``in_order`` helps."""
+    """An instruction set. name: LLVM's of the instruction; keeps_order: true with too few registers
+    to do without ``in_order``."""
 
     features: frozenset[str]
     lanes: int

@@ -32,8 +32,8 @@ Scales = tuple[Halves, NDArray[np.int8]]
 int8 [rows, blocks, 8, ..]."""
 
 NIBBLES, NIBBLES_OF_PARTS, BYTES, SIX_BITS = range(4)
-"""How codes are laid out in a block: four bits in two halves, the same for each two parts of a K
-type, all eight, or Q6_K's."""
+"""Layouts of codes in a block: four bits in two halves, the same for each two parts of a K type,
+all eight, or Q6_K's."""
 _LOW, _FIFTH, _HIGH = np.uint32(0x0F0F0F0F), np.uint32(0x01010101), np.uint32(0x03030303)
 _SPREAD, _SIGNS = np.uint32(0x00204081), np.uint32(0x80808080)
 
@@ -151,7 +151,7 @@ BLOCK_TYPES = {
 
 
 def layout_for(kind: str, factor: float) -> PackedLayout:
-    """What weights of a type, times a factor, are packed into: halves are rounded once more by
-    that, which whole numbers are not."""
+    """Return the layout for weights of a type, times a factor: scales in halves are rounded once
+    more by that, whole numbers are not."""
     found = BLOCK_TYPES[kind]
     return found.layout if factor == 1 or found.plain is None else found.plain

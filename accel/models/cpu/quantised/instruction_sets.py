@@ -46,5 +46,5 @@ def layout_of(form: PackedLayout, instructions: str | None = None) -> PackedLayo
 
 
 def is_fast() -> bool:
-    """Whether the one to use has quick products of bytes."""
+    """Return whether the chosen instruction set has quick products of bytes."""
     return chosen() != "portable"

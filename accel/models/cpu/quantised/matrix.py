@@ -57,13 +57,13 @@ class QuantisedMatrix:
         instructions: str | None,
         packed: Packed | None = None,
     ) -> None:
-        """``packed``: of such a matrix, from before."""
+        """``packed``: the bytes of a matrix that was packed earlier in the same layout."""
         assert in_features % BLOCK == 0, "whole blocks"
         self.instructions = instructions or chosen()
         self.layout = layout_of(layout, self.instructions)
         self.out, self.in_features = out, in_features
         self.is_finite = True
-        """Whether all weights are numbers."""
+        """True if all weights are finite numbers."""
         shape = packed_shape(layout, out, in_features)
         self.packed: Packed = empty(shape, np.uint8) if packed is None else packed.reshape(shape)
         if packed is None:
@@ -135,7 +135,7 @@ class QuantisedMatrix:
         return found
 
     def descriptor(self) -> MatrixDescriptor:
-        """What ``multiply`` takes, valid as long as the matrix is held."""
+        """Return the argument of ``multiply``, valid as long as the matrix is held."""
         address = address_of_product(self.layout, self.instructions)
         blocks, groups = self.in_features // BLOCK, len(self.packed)
         first = self.packed.ctypes.data

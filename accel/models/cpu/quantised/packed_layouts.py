@@ -44,10 +44,9 @@ SUPER = 8
 
 @dataclass(frozen=True)
 class PackedLayout:
-    """How weights of a kind are packed. number: the index in ``PACKED_LAYOUTS``; bits: of a code;
-    offset: what codes are higher than what they stand for; parts: scales for a column and block;
-    is_signed: codes have a sign; is_paired: planes lie two and two side by side; has_super_blocks:
-    scales are whole numbers."""
+    """Layout of packed weights. number: the index in ``PACKED_LAYOUTS``; bits: of a code; offset:
+    of a code above its number; parts: scales for a column and block; is_signed: codes have a sign;
+    is_paired: planes lie two and two side by side; has_super_blocks: scales are whole numbers."""
 
     number: int
     bits: int
@@ -87,7 +86,7 @@ class PackedLayout:
 
     @property
     def in_halves(self) -> PackedLayout:
-        """The same with fp16 scales for each block, as tiles take them."""
+        """Return this layout with fp16 scales for each block, as tiles take them."""
         return replace(self, has_super_blocks=False)
 
     @property
@@ -96,11 +95,11 @@ class PackedLayout:
         return self.bits * PLANE
 
     def scales_bytes(self, blocks: int) -> int:
-        """Bytes before the codes of a group of so many blocks."""
+        """Return the bytes before the codes of a group of ``blocks`` blocks."""
         return -(-blocks * self.scale_bytes // PLANE) * PLANE
 
     def group_bytes(self, blocks: int) -> int:
-        """Bytes of a group of so many blocks."""
+        """Return the bytes of a group of ``blocks`` blocks."""
         return self.scales_bytes(blocks) + blocks * self.code_bytes
 
 

@@ -123,7 +123,7 @@ def _tile(
     out_stride: Any,
     continues: Any,
 ) -> Any:
-    """``write_tile`` for so many rows."""
+    """Return ``write_tile`` for ``rows`` rows."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         of_layout, machine = _layout_and_set(layout, instructions)

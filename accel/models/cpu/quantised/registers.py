@@ -1,4 +1,4 @@
-"""What the instruction sets have in common: vectors of words, four codes each."""
+"""Base of the instruction sets: vectors of words, four codes each."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Sum(Total, Protocol):
 
 
 class InstructionSet(Protocol):
-    """How a kind of processor multiplies small whole numbers. features: as LLVM names them, that it
-    takes; layouts: how weights are packed for it, in the order of ``LAYOUTS``; lanes: int32 of a
-    register; rows: of a tile, at most; sums: registers of sums that stay there, where not those of
-    a tile and all of a group's columns; takes_pairs: whether tiles of all ``rows`` take two groups
-    at once, so that a row's words are read half as often; words_at_once: of a row, loaded together
-    where the dot product itself spreads one of them; shifts_bytes: whether it can, so that no bits
-    of a neighbour are cut off behind a shift."""
+    """Multiplication of small whole numbers on a kind of processor. features: as LLVM names them,
+    that it takes; layouts: of packed weights, in the order of ``LAYOUTS``; lanes: int32 of a
+    register; rows: of a tile, at most; sums: registers of sums that stay there, if not those of a
+    tile and all of a group's columns; takes_pairs: tiles of all ``rows`` take two groups at once,
+    so that a row's words are read half as often; words_at_once: of a row, loaded together if the
+    dot product itself spreads one of them; shifts_bytes: bytes can be shifted, so that no bits of a
+    neighbour are cut off behind a shift."""
 
     features: frozenset[str]
     layouts: Sequence[PackedLayout] = LAYOUTS
@@ -65,7 +65,7 @@ class RowByRow(InstructionSet, Protocol):
     """One whose sums have nothing in common."""
 
     def sum(self, builder: Any, bits: int, correction: Any) -> Sum:
-        """A sum of products with weights of so many bits."""
+        """Return a sum of products with weights of ``bits`` bits."""
 
     def sums_of(
         self, builder: Any, layout: PackedLayout, corrections: Iterable[Any], registers: int

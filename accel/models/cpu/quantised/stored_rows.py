@@ -75,7 +75,8 @@ def _scale(layout: int, scales: int, block: int, place: int, column: int) -> np.
 
 @compiled_with(packed_layouts, borrows=True)
 def _code(bits: int, width: int, planes: int, column: int, descriptor: int) -> int:
-    """The code of a number of a block whose planes, so many side by side, begin at an address."""
+    """Return the code of a number of a block whose planes, ``width`` side by side, begin at an
+    address."""
     word, byte = descriptor // 4, 4 * column + descriptor % 4
     plane = word if bits == 8 else word // 2
     place = planes + plane // width * width * PLANE + plane % width * 4

@@ -34,7 +34,7 @@ class _Place:
         self._builder, self._first = builder, builder.inttoptr(address, ir.IntType(8).as_pointer())
 
     def load(self, offset: int, kind: Any) -> Any:
-        """What is there."""
+        """Return the value of ``kind`` at ``offset``."""
         return self._builder.load(self.at(offset, kind), align=2)
 
     def at(self, offset: int, kind: Any) -> Any:
@@ -192,7 +192,7 @@ class _Block:
         ]
 
     def _values(self, rows: list[_Place], place: int) -> Any:
-        """What rows have for codes at a place, in all lanes."""
+        """Return the activations of ``rows`` for the codes at ``place``, in all lanes."""
         together, words = self._machine.words_at_once, self._layout.words(place)
         if together == 1:
             return splat(self._builder, rows[0].load(4 * words[0], I32), self._lanes)
@@ -218,7 +218,7 @@ class _Block:
         return groups[register // in_group], register % in_group
 
     def _factor(self, place: int, register: int) -> Any:
-        """What codes of a register's columns count, or their minimum."""
+        """Return the scales of a register's columns, or their minimum."""
         scales, number = self._at(self._scales, register)
         offset = SCALES * place + 2 * self._lanes * number
         halves = scales.load(offset, ir.VectorType(ir.HalfType(), self._lanes))
@@ -296,7 +296,7 @@ def _write_columns(
         return _Place(builder, builder.add(out, builder.mul(out_stride, I64(row))))
 
     def begun(row: int, register: int) -> Any:
-        """What a sum begins with."""
+        """Return the value that a sum begins with."""
         if continues is None:
             return nothing
         written = builder.load(place_of(row).at(4 * lanes * register, floats), align=4)
