@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import stat
 import tempfile
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from operating_system.system import is_windows
 
+_DIGEST_BYTES = 32
 BUSY_S = 2.0
 """For how long Windows is asked again to replace a file that another process reads."""
 
@@ -51,11 +53,29 @@ def write_private(file: Path, content: str | bytes) -> None:
     try:
         with open(descriptor, "wb") as out:
             out.write(data)
+            out.flush()
+            # A name for what is not on the disk yet would be one for zeros after a power cut.
+            os.fsync(descriptor)
         replace_file(unfinished, file)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(unfinished)
         raise
+
+
+def write_checked(file: Path, content: bytes) -> None:
+    """Write ``content`` for ``read_checked``, as ``write_private`` does. Raises OSError."""
+    write_private(file, hashlib.sha256(content).digest() + content)
+
+
+def read_checked(file: Path) -> bytes | None:
+    """Return what ``write_checked`` wrote; None where it is not whole, or not there."""
+    try:
+        data = memoryview(file.read_bytes())
+    except OSError:
+        return None
+    digest, content = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+    return bytes(content) if hashlib.sha256(content).digest() == digest else None
 
 
 def how_to_write(error: Exception, path: Path | str) -> str:

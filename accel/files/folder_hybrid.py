@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accel.files.hybrid import KERNEL, Hybrid
+from accel.files.hybrid import KERNEL, ROTARY_SHARE, Hybrid
 
 KINDS = "qwen3_5", "qwen3_5_text"
 """Model types, with a vision part and without."""
@@ -50,7 +50,7 @@ def read_hybrid(config: dict[str, Any], head_dim: int) -> Hybrid:
         for layer in range(layers)
     ]
     rope = config.get("rope_parameters") or {}
-    share = rope.get("partial_rotary_factor", config.get("partial_rotary_factor", 0.25))
+    share = rope.get("partial_rotary_factor", config.get("partial_rotary_factor", ROTARY_SHARE))
     found = Hybrid(
         layers=tuple(at for at, kind in enumerate(kinds) if kind == "linear_attention"),
         key_heads=config["linear_num_key_heads"],

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 KERNEL = 4
 """Width of the convolution that our forward has."""
+ROTARY_SHARE = 0.25
+"""Of a head of attention, what RoPE turns where a file does not say (transformers' Qwen3.5)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from accel.native.cpu_features import check_features
 from accel.native.link_time import optimise_at_link_time
 from accel.native.machine_code import code_folder
 from operating_system.file_lock import LockFile
+from operating_system.files import read_checked, write_checked
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -67,6 +68,7 @@ class _Index(IndexDataCacheFile):
 
     def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
         super().__init__(cache_path, filename_base, source_stamp)
+        self._stamp = self._version, source_stamp
         self._lock = Path(cache_path) / "compiled.lock"
 
     @contextmanager
@@ -81,7 +83,8 @@ class _Index(IndexDataCacheFile):
             lock.release()
 
     def save(self, key: Any, data: Any) -> None:
-        with self._alone():
+        # On a disk that is full it is compiled for this process alone.
+        with contextlib.suppress(OSError), self._alone():
             super().save(key, data)
 
     def load(self, key: Any) -> Any:
@@ -89,11 +92,21 @@ class _Index(IndexDataCacheFile):
             return super().load(key)
 
     def _load_index(self) -> Any:
+        stamp, overloads = self._load_data(self._index_name) or (None, {})
+        return overloads if stamp == self._stamp else {}
+
+    def _save_index(self, overloads: Any) -> None:
+        self._save_data(self._index_name, (self._stamp, overloads))
+
+    def _load_data(self, name: str) -> Any:
+        """Return what a file holds, None where it is damaged: then it is compiled again."""
+        content = read_checked(Path(self._data_path(name)))
         # Numba reads the types of all that was compiled before it looks whether that is of use.
-        try:
-            return super()._load_index()
-        except (AttributeError, ImportError, EOFError, TypeError, pickle.UnpicklingError):
-            return {}
+        with contextlib.suppress(AttributeError, ImportError, TypeError, pickle.UnpicklingError):
+            return content and pickle.loads(content)
+
+    def _save_data(self, name: str, data: Any) -> None:
+        write_checked(Path(self._data_path(name)), self._dump(data))
 
 
 def _load_overload(self: Any, sig: Any, target_context: Any) -> Any:

@@ -38,13 +38,18 @@ def kept_tokenizer(metadata: Metadata) -> KeptTokenizer | None:
     folder = _files(metadata).folder
     try:
         config = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
-        data = (folder / "tokenizer.json").read_bytes()
-        is_whole = config["sha256"] == hashlib.sha256(data).hexdigest()
+        definition = (folder / "tokenizer.json").read_text("utf-8")
+        is_whole = config["sha256"] == _digest(definition, config)
         if not is_whole or not {"end_tokens", "plain_head"} <= config.keys():
             return None
-        return KeptTokenizer(folder, config, data.decode())
+        return KeptTokenizer(folder, config, definition)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _digest(definition: str, config: dict[str, Any]) -> str:
+    entries = {name: value for name, value in config.items() if name != "sha256"}
+    return hashlib.sha256(f"{definition}{json.dumps(entries, sort_keys=True)}".encode()).hexdigest()
 
 
 def _files(metadata: Metadata) -> VocabularyFiles:
@@ -55,7 +60,7 @@ def _files(metadata: Metadata) -> VocabularyFiles:
 def _make(files: VocabularyFiles, metadata: Metadata) -> KeptTokenizer:
     vocabulary, path = read_vocabulary(metadata), metadata.path
     definition = tokenizer_json(vocabulary, path)
-    config = {
+    config: dict[str, Any] = {
         "bos_token": vocabulary.text_of(vocabulary.beginning),
         "eos_token": vocabulary.text_of(vocabulary.end),
         "unk_token": vocabulary.text_of(vocabulary.unknown),
@@ -67,8 +72,8 @@ def _make(files: VocabularyFiles, metadata: Metadata) -> KeptTokenizer:
         "problems": list(vocabulary.problems),
         "end_tokens": sorted(vocabulary.end_tokens),
         "plain_head": plain_head(json.loads(definition)),
-        "sha256": hashlib.sha256(definition.encode()).hexdigest(),
     }
+    config["sha256"] = _digest(definition, config)
     try:
         files.write("tokenizer.json", definition)
         # It says that the folder is complete: last.

@@ -4,18 +4,17 @@ inputs. A damaged file is made again; the files hold data alone."""
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shutil
-import tempfile
 import time
-import zipfile
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from operating_system.files import replace_file
+from operating_system.files import read_checked, write_checked, write_private
 from operating_system.folders import cache_folder
 
 VERSION = 1
@@ -39,37 +38,28 @@ class VocabularyFiles:
 
     def arrays(self, name: str, make: Callable[[], Arrays]) -> Arrays:
         """Arrays that were kept under ``name``, or those that ``make`` makes, which are kept."""
-        path = self.folder / f"{name}.npz"
-        try:
-            with np.load(path, allow_pickle=False) as kept:
+        file = self.folder / f"{name}.npz"
+        if (content := read_checked(file)) is not None:
+            with np.load(io.BytesIO(content), allow_pickle=False) as kept:
                 found = {key: kept[key] for key in kept.files}
-            os.utime(self.folder)
+            with contextlib.suppress(OSError):
+                os.utime(self.folder)
             return found
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            made = make()
+        made, stream = make(), io.BytesIO()
+        np.savez(stream, allow_pickle=False, **made)
         with contextlib.suppress(OSError):
-            self._write(path.name, lambda file: np.savez(file, allow_pickle=False, **made))
+            self._make_place()
+            write_checked(file, stream.getvalue())
         return made
 
     def write(self, name: str, text: str) -> None:
-        """Write a file of text. Raises OSError."""
-        self._write(name, lambda file: file.write(text.encode()))
-
-    def _write(self, name: str, fill: Callable[[Any], object]) -> None:
-        """Put a file in place as a whole: other processes read it meanwhile. Raises OSError."""
-        if not self.folder.is_dir():
-            self._make_place()
-        descriptor, temporary = tempfile.mkstemp(dir=self.folder)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                fill(stream)
-            replace_file(temporary, self.folder / name)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+        """Write a file of text as a whole: other processes read it meanwhile. Raises OSError."""
+        self._make_place()
+        write_private(self.folder / name, text)
 
     def _make_place(self) -> None:
+        if self.folder.is_dir():
+            return
         self.folder.mkdir(parents=True, exist_ok=True)
         others = [one for one in self._above.iterdir() if one != self.folder]
         used = sorted((one.stat().st_mtime, one) for one in others)

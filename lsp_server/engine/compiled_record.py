@@ -13,7 +13,7 @@ from pathlib import Path
 from accel.models.fingerprint import version_of
 from accel.native.machine_code import code_folder
 from accel.native.processor import compiled_for
-from operating_system.files import write_private
+from operating_system.files import read_checked, write_checked
 
 _MOST = 40
 _SOURCES = [Path(__file__).parents[2] / package for package in ("accel", "repo_index")]
@@ -32,17 +32,14 @@ class CompiledRecord:
     @property
     def is_complete(self) -> bool:
         """Whether nothing is left to compile."""
-        try:
-            indexes = json.loads(self._file.read_text("utf-8"))
-            return bool(indexes) and all(map(os.path.isfile, indexes))
-        except (OSError, ValueError, TypeError):
-            return False
+        indexes = json.loads(read_checked(self._file) or "[]")
+        return bool(indexes) and all(map(os.path.isfile, indexes))
 
     def write(self, indexes: list[str]) -> None:
         """Nothing is left to compile, and these are the files of some of it."""
         folder = self._file.parent
         with contextlib.suppress(OSError):
-            write_private(self._file, json.dumps(indexes))
+            write_checked(self._file, json.dumps(indexes).encode())
             newest = sorted(folder.iterdir(), key=lambda file: -file.stat().st_mtime)
             for old in newest[_MOST:]:
                 old.unlink(missing_ok=True)

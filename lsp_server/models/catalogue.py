@@ -18,7 +18,7 @@ from lsp_server.models.speed import rated
 from lsp_server.models.stores import Candidate, candidates
 from lsp_server.shared.contract.codec import read, to_json
 from lsp_server.shared.errors import RedraftError
-from operating_system.files import write_private
+from operating_system.files import read_checked, write_checked
 from operating_system.folders import cache_folder
 
 VERSION = 7
@@ -136,14 +136,11 @@ class _CardCache:
             return
         with contextlib.suppress(OSError):
             cached = {"judged_by": self._versions, "models": self._new}
-            write_private(self._file, json.dumps(cached))
+            write_checked(self._file, json.dumps(cached).encode())
 
     def _read(self) -> dict[str, Any]:
-        try:
-            cached = json.loads(self._file.read_text("utf-8"))
-            return dict(cached["models"]) if cached["judged_by"] == self._versions else {}
-        except (OSError, ValueError, KeyError, TypeError):
-            return {}
+        cached = json.loads(read_checked(self._file) or "{}")
+        return dict(cached["models"]) if cached.get("judged_by") == self._versions else {}
 
 
 def _versions() -> list[Any]:

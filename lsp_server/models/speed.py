@@ -15,6 +15,7 @@ from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint
 from lsp_server.models.card import ModelCard, Speed
+from operating_system.files import write_private
 from operating_system.folders import cache_folder
 
 Card = TypeVar("Card", bound=ModelCard)
@@ -71,7 +72,7 @@ def bandwidth(anew: bool = False) -> float:
     before = 0.0
     with contextlib.suppress(OSError, ValueError, TypeError):
         before = float(json.loads(file.read_text("utf-8")))
-    if before and not anew:
+    if 0 < before < float("inf") and not anew:
         return before
     source, target = (np.ones(_COPIED_BYTES, np.uint8) for _ in range(2))
     best = float("inf")
@@ -79,10 +80,7 @@ def bandwidth(anew: bool = False) -> float:
         start = time.perf_counter()
         np.copyto(target, source)
         best = min(best, time.perf_counter() - start)
-    best_rate = max(before, 2 * _COPIED_BYTES / best)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(best_rate), encoding="utf-8")
-    except OSError:
-        return best_rate
+    best_rate = max(before if before < float("inf") else 0.0, 2 * _COPIED_BYTES / best)
+    with contextlib.suppress(OSError):
+        write_private(file, json.dumps(best_rate))
     return best_rate

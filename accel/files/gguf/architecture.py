@@ -11,7 +11,7 @@ from accel.files.decoder_tensors import Architecture, Family
 from accel.files.gguf.file import GgufFile
 from accel.files.gguf.header import shown
 from accel.files.gguf.metadata import AGAIN, Metadata
-from accel.files.hybrid import KERNEL, Hybrid
+from accel.files.hybrid import KERNEL, ROTARY_SHARE, Hybrid
 
 ADVICE = "run it with llama.cpp, or give the model's folder with safetensors"
 
@@ -110,7 +110,7 @@ def read_architecture(file: GgufFile) -> Architecture:
         attention_scale=head_dim**-0.5,
     )
     if family.is_hybrid:
-        found = _with_hybrid(found, keys)
+        found = _with_hybrid(found, keys, file)
     _refuse_foreign(found, keys, path)
     return _scaled(found, keys) if family.is_scaled else found
 
@@ -123,7 +123,7 @@ def _refuse_foreign(found: Architecture, keys: _Keys, path: Path) -> None:
         reasons.append("is a mixture of experts")
     if 0 < keys.integer("attention.sliding_window", 0, least=0) < found.positions:
         reasons.append("looks back through a sliding window")
-    if keys.integer("rope.dimension_count", found.head_dim, least=0) != turned:
+    if keys.integer("rope.dimension_count", turned, least=0) != turned:
         reasons.append("turns a part of each head only")
     if (
         keys.integer("attention.value_length", found.head_dim) != found.head_dim
@@ -143,10 +143,20 @@ def _refuse_foreign(found: Architecture, keys: _Keys, path: Path) -> None:
         raise UnsupportedModel(f"{path} {reasons[0]}, which is not known here", ADVICE)
 
 
-def _with_hybrid(found: Architecture, keys: _Keys) -> Architecture:
-    """Its layers of gated DeltaNet; those that guess several tokens are after all others."""
-    passed_over = keys.integer("nextn_predict_layers", 0, least=0)
-    layers = found.layers - passed_over
+def _with_hybrid(found: Architecture, keys: _Keys, file: GgufFile) -> Architecture:
+    """Return ``found`` with its layers of gated DeltaNet. Layers that guess several tokens come
+    after all others; some files count them among the layers, others do not."""
+    guessing = keys.integer("nextn_predict_layers", 0, least=0)
+    names = [name.split(".") for name in file.tensors if name.startswith("blk.")]
+    guess = {name[1] for name in names if "nextn" in name}
+    layers = len({name[1] for name in names} - guess)
+    if layers not in (found.layers, found.layers - guessing):
+        raise BrokenModel(
+            f"{file.path} has tensors of {layers} layers and says that it has {found.layers}, "
+            f"{guessing} of which guess several tokens",
+            AGAIN,
+        )
+    passed_over = max(len(guess), found.layers - layers)
     flags = keys.flags("attention.recurrent_layers")
     if flags is None or len(flags) < layers:
         interval = keys.integer("full_attention_interval", 4)
@@ -158,7 +168,7 @@ def _with_hybrid(found: Architecture, keys: _Keys) -> Architecture:
         value_heads=value_heads,
         key_dim=keys.integer(_STATE),
         value_dim=keys.integer("ssm.inner_size") // value_heads,
-        rotary_dim=keys.integer("rope.dimension_count", found.head_dim),
+        rotary_dim=keys.integer("rope.dimension_count", int(found.head_dim * ROTARY_SHARE)),
         is_tiled=True,
     )
     return replace(found, layers=layers, hybrid=hybrid, passed_over=passed_over)

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from operating_system.files import write_private
+from operating_system.files import read_checked, write_checked
 from operating_system.folders import cache_folder
 
 
@@ -34,11 +34,8 @@ class ProfileStore:
         """Store ``value``; where the disk cannot be written, for this process only."""
         self._data = {**self._read(), name: value}
         with contextlib.suppress(OSError):
-            write_private(self._file, json.dumps(self._data))
+            write_checked(self._file, json.dumps(self._data).encode())
 
     def _read(self) -> dict[str, Any]:
-        try:
-            data = json.loads(self._file.read_text("utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return data if isinstance(data, dict) else {}
+        data: dict[str, Any] = json.loads(read_checked(self._file) or "{}")
+        return data
