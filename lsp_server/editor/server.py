@@ -41,6 +41,7 @@ from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import ContextSnippet
 from lsp_server.shared.contract.notes import CloseBuffer, ForgetDocument
 from lsp_server.shared.errors import ModelUnavailable
+from lsp_server.shared.power import saving_reason
 from lsp_server.shared.processes.background import in_background
 from lsp_server.shared.processes.log import set_level
 from lsp_server.shared.settings import Settings, read_settings, with_own_server
@@ -112,6 +113,7 @@ class RedraftServer(LanguageServer):
             ),
             self._tell_next_edits,
             hub.functions,
+            lambda: not self.saves_power,
         )
         self.screen = Screen(self.next_edits, lambda: self.settings.screen)
         self.indexing = IndexingProgress(
@@ -286,6 +288,11 @@ class RedraftServer(LanguageServer):
             if what != "written":
                 self.status.changed()
 
+    @property
+    def saves_power(self) -> str:
+        """Why nothing runs ahead of a pause; empty where it does."""
+        return saving_reason(self.settings.power)
+
     def withheld_documents(self) -> dict[str, str]:
         """Open documents that are held back, by URI, each with the reason."""
         reasons = {one.uri: self.secrets.withheld_reason(one) for one in self.documents}
@@ -329,6 +336,7 @@ class RedraftServer(LanguageServer):
             document=document,
             next_edits=self.next_edits.condition(self.settings.next_edits),
             fetching=self.hub.fetching,
+            saves_power=self.saves_power,
         )
 
     # Open documents, as the index sees them

@@ -253,6 +253,13 @@ class Settings:
     """The section ``redraft``."""
 
     enabled: bool = option(True, "Switch everything on or off.")
+    power: str = option(
+        "auto",
+        "What is computed before you pause or ask: the next suggestion, the prompt of a file that "
+        "was opened, a next edit. `full`: all of it; `low`: nothing; `auto`: nothing while the "
+        "machine runs on its battery.",
+        choices=("auto", "full", "low"),
+    )
     model: ModelSettings = field(default_factory=ModelSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     completion: CompletionSettings = field(default_factory=CompletionSettings)

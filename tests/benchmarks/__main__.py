@@ -20,6 +20,7 @@ COMMANDS: dict[str, Command] = {
         ("index", "index.command", "the datastore: build, look up, refresh"),
         ("as-served", "as_served.command", "what a person gets, beside the best of the model"),
         ("starts", "starts", "an engine's start, by turns with another checkout"),
+        ("first-text", "first_text", "the first text of a suggestion, and an engine's start"),
         ("typing", "keystrokes.command", "a person typing through the server"),
         ("load", "team.load", "a team at work on its server"),
         ("forward", "forwards.command", "time of one forward by rows and dtype"),
@@ -39,9 +40,6 @@ COMMANDS: dict[str, Command] = {
         ("fastcoder", "completion.fastcoder", "FastCoder's ablations and sweeps"),
     )
 }
-COMMANDS["first-text"] = Command(
-    "lsp_server.commands.bench.first_text", "the first text of a suggestion"
-)
 COMMANDS["train"] = Command(
     "",
     "train adapters and what drafts",

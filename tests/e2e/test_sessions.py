@@ -204,7 +204,7 @@ def cancel_at_random(driver: Driver, workspace: Path, times: int) -> list[float]
 
 
 SLACK_S = float(os.environ.get("REDRAFT_CANCEL_SLACK_S", "0.5"))
-"""5 ms on a quiet machine; here others may run. ``redraft bench typing`` gives the figure."""
+"""5 ms on a quiet machine; here others may run (``python -m tests.benchmarks typing``)."""
 
 
 def test_cancelled_requests_end_with_the_forward(connect: Connect, workspace: Path) -> None:

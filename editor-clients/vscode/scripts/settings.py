@@ -17,7 +17,7 @@ FOLDER = Path(__file__).resolve().parent.parent
 MANIFEST = FOLDER / "package.json"
 CLIENT_ONLY = ("redraft.serverPath", "redraft.trace.server")
 SECTIONS = {
-    "Redraft": ("enabled", "languages", "folders", "serverPath"),
+    "Redraft": ("enabled", "power", "languages", "folders", "serverPath"),
     "Model": ("model",),
     "Suggestions": ("completion",),
     "Next Edits": ("nextEdits",),

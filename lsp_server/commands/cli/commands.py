@@ -72,12 +72,6 @@ COMMANDS: dict[str, Command] = {
         "how fast your model is on your machine",
         {
             "forward": Command("lsp_server.commands.bench.forward", "time of one forward by rows"),
-            "first-text": Command(
-                "lsp_server.commands.bench.first_text", "the first text of a suggestion"
-            ),
-            "typing": Command(
-                "lsp_server.commands.bench.typing", "a person typing through the server"
-            ),
         },
     ),
 }

@@ -34,6 +34,8 @@ def _page(status: dict[str, Any], explain: bool = False) -> str:
     memory = status["memory"]
     lines.append(f"memory    {memory['held_bytes'] / 1e6:,.0f} of "
                  f"{memory['budget_bytes'] / 1e6:,.0f} MB for models")  # fmt: skip
+    if status.get("saves_power"):
+        lines.append(f"power     {status['saves_power']}: nothing runs ahead of a pause")
     for engine in status["engines"]:
         lines.append(f"engine    {engine['model']} ({engine['dtype']}): {_stands(engine)}")
         if engine["computed_by"]:
@@ -41,7 +43,7 @@ def _page(status: dict[str, Any], explain: bool = False) -> str:
         lines += [f"          note: {note}" for note in _notes(engine)]
         if (server := engine["server"]) is not None:
             lines.append(f"          {_server(server)}")
-        if engine["kv_budget"]:
+        if engine.get("kv_budget"):
             held, most = engine["kv_bytes"] / 1e6, engine["kv_budget"] / 1e6
             lines.append(f"          texts {held:,.0f} of {most:,.0f} MB")
         lines.append(f"          queue {engine['queue']}, requests {engine['requests']}")

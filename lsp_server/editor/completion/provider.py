@@ -34,6 +34,7 @@ from lsp_server.shared.contract.jobs import (
     JobResult,
 )
 from lsp_server.shared.errors import EngineUnavailable, RedraftError
+from lsp_server.shared.power import saving_reason
 from lsp_server.shared.processes.log import redacted
 from lsp_server.shared.settings import Settings
 from lsp_server.tasks.completion.gate import (
@@ -252,7 +253,8 @@ class CompletionProvider:
     def shown(self, ask: CompletionRequest, text: str) -> None:
         """A suggestion goes to the editor: the one after it is computed, as if it were accepted.
         Not where the user has gone on by then."""
-        if self._settings().completion.prefetch and not ask.invoked:
+        settings = self._settings()
+        if settings.completion.prefetch and not (ask.invoked or saving_reason(settings.power)):
             flight = self._flights[ask.document]
             flight.soon(AHEAD_S, lambda: self._fetch_ahead(ask, text, flight))
 
@@ -299,8 +301,9 @@ class CompletionProvider:
     def opened(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
         """A document was opened: compute what its prompts begin with, before the first key.
         ``ask``: the request at its start."""
-        self._prefill_soon(document, OPENED_S, ask)
         self._unplaced.add(document)
+        if not saving_reason(self._settings().power):
+            self._prefill_soon(document, OPENED_S, ask)
 
     def placed(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
         """The editor shows where the cursor is; only the first time since it was opened counts."""

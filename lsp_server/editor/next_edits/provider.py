@@ -79,11 +79,13 @@ class NextEditProvider:
         model: NextEditModel | None = None,
         on_more: Callable[[str], None] = lambda uri: None,
         functions: FunctionProcess | None = None,
+        runs_ahead: Callable[[], bool] = lambda: True,
     ) -> None:
         """``functions``: where what may take longer than a moment is computed; without it, here.
-        ``may_be_read``: whether a document counts for others, see ``EditHistory``; ``model``:
-        asks the model, where there is one; ``on_more``: told the URI of a document of which more
-        is known than the last answer had."""
+        ``may_be_read``: whether a document counts for others, see ``EditHistory``; ``model``: asks
+        the model, where there is one; ``on_more``: told the URI of a document of which more is
+        known than the last answer had; ``runs_ahead``: whether the model is asked before the editor
+        asks."""
         self._documents = documents
         self._folders = folders
         self._may_be_read = may_be_read
@@ -95,7 +97,7 @@ class NextEditProvider:
         self._search: asyncio.Task[None] | None = None
         self._elsewhere: tuple[Elsewhere, RecordedEdit] | None = None
         """What is looked for in other files once the user pauses."""
-        self._functions = functions
+        self._functions, self._runs_ahead = functions, runs_ahead
         self._given_up = ""
         """Why the last edit was not looked at."""
         self.model = model
@@ -162,8 +164,8 @@ class NextEditProvider:
                 one.source = self.history.last
             one.is_typed = False
         self._answered.clear()
-        if self._flight.newest is not None and self.model is not None and edits:
-            # This editor shows next edits.
+        shows_next_edits = self._flight.newest is not None
+        if shows_next_edits and self.model is not None and edits and self._runs_ahead():
             self._flight.soon(AHEAD_S, partial(self._start_ahead, document, edits[-1]))
 
     def closed(self, uri: str) -> None:

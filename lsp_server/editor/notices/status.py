@@ -83,6 +83,8 @@ class Condition:
     """What the user is told of next edits."""
     fetching: str = ""
     """Which model is being fetched, and how far that is."""
+    saves_power: str = ""
+    """Why nothing runs ahead of a pause; empty where it does."""
 
 
 def status_message(condition: Condition) -> dict[str, Any]:
@@ -108,6 +110,7 @@ def status_message(condition: Condition) -> dict[str, Any]:
         },
         "modelNotes": condition.used.notes,
         "fetching": condition.fetching,
+        "savesPower": condition.saves_power,
         "compiling": edits.compiling,
         "workspace": ", ".join(state.folder for state in condition.workspaces),
         "index": {

@@ -33,11 +33,14 @@ class PrivateDaemon:
         workspace: Path,
         model: str | None,
         settings: dict[str, Any] | None = None,
+        command: list[str] | None = None,
     ) -> None:
+        """``command``: starts the server of another installation."""
         self.environment = private_environment(folder)
         self.workspace = workspace
         self.settings = {"model": {"path": model or ""}, **(settings or {})}
         self._logs = folder
+        self.command = command or serve_command()
         self.clients = 0
 
     def connect(self, wait: bool = True) -> TypingClient:
@@ -63,7 +66,7 @@ class PrivateDaemon:
         return [pid for pid in found if pid]
 
     def _command(self, *words: str) -> dict[str, Any]:
-        command = [*serve_command()[:-1], *words]
+        command = [*self.command[:-1], *words]
         shown = subprocess.run(
             command, env=self.environment, capture_output=True, text=True, timeout=60, check=False
         )
@@ -78,7 +81,7 @@ class TypingClient:
         self._ready = threading.Event()
         self._failed = ""
         started = time.monotonic()
-        self.client = DemoClient(serve_command(), daemon.environment, self._notified, log)
+        self.client = DemoClient(daemon.command, daemon.environment, self._notified, log)
         uri = daemon.workspace.as_uri()
         self.client.request(
             "initialize",

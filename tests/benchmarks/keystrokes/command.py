@@ -16,18 +16,19 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from lsp_server.commands.bench.typing import (
+from lsp_server.commands.cli.output import add_json_argument, write_json
+from lsp_server.shared.errors import RedraftError
+from tests.benchmarks.keystrokes.client import PrivateDaemon
+from tests.benchmarks.keystrokes.person import MeasuredTypist
+from tests.benchmarks.keystrokes.processes import long_file_figures, process_figures, soak
+from tests.benchmarks.keystrokes.processor_time import processor_seconds
+from tests.benchmarks.keystrokes.typist import (
     TypedPassage,
     add_typing_arguments,
     percentile,
     typing_figures,
     typing_places,
 )
-from lsp_server.commands.cli.output import add_json_argument, write_json
-from lsp_server.shared.errors import RedraftError
-from tests.benchmarks.keystrokes.client import PrivateDaemon
-from tests.benchmarks.keystrokes.person import MeasuredTypist
-from tests.benchmarks.keystrokes.processes import long_file_figures, process_figures, soak
 
 CANCELS = 60
 WORDS = 40
@@ -58,6 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--file", type=Path, required=True, help="Python file to type")
     parser.add_argument("--model", help="folder, GGUF file or id; else the chosen model")
     add_typing_arguments(parser)
+    parser.add_argument(
+        "--processor-time",
+        action="store_true",
+        help="only processor seconds for a minute of typing, by turns with suggestions off",
+    )
+    parser.add_argument("--program", type=Path, help="and with this redraft of another version")
     parser.add_argument("--clients", type=int, default=1, help="type with so many at the end")
     parser.add_argument("--minutes", type=float, default=10.0, help="for so long (default 10)")
     add_json_argument(parser)
@@ -69,6 +76,13 @@ def run(args: argparse.Namespace) -> int:
     places = typing_places(text, args.places)
     if not places:
         raise RedraftError(f"{args.file} has no functions to type; give a longer Python file")
+    if args.processor_time:
+        workspace = args.file.resolve().parent
+        for name, seconds in processor_seconds(
+            args.model, workspace, places, args.words, args.program
+        ).items():
+            print(f"{name:8} {seconds:6.2f} processor seconds a minute of typing")
+        return 0
     with tempfile.TemporaryDirectory(prefix="redraft-typing-") as folder:
         daemon = PrivateDaemon(Path(folder), args.file.resolve().parent, args.model)
         try:

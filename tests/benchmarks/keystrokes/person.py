@@ -8,8 +8,8 @@ import time
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Any
 
-from lsp_server.commands.bench.typing import PATIENCE_S, TypedPassage, Typist
 from lsp_server.commands.demo.client import ServerFailed
+from tests.benchmarks.keystrokes.typist import PATIENCE_S, TypedPassage, Typist
 
 
 def words_of(text: str, count: int, rng: random.Random) -> list[tuple[int, int]]:

@@ -8,9 +8,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from lsp_server.commands.bench.typing import TypedPassage, Typist
 from lsp_server.shared.errors import BenchError
 from tests.benchmarks.keystrokes.client import PrivateDaemon, TypingClient
+from tests.benchmarks.keystrokes.typist import TypedPassage, Typist
 
 STARTS = 7
 IDLE_S = 10.0

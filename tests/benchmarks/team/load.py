@@ -17,9 +17,9 @@ from typing import Any
 import httpx2
 
 import lsp_server
-from lsp_server.commands.bench.typing import percentile
 from lsp_server.commands.cli.output import add_json_argument, write_json
 from lsp_server.shared.errors import BenchError
+from tests.benchmarks.keystrokes.typist import percentile
 from tests.benchmarks.process_memory import MemoryWatch
 from tests.benchmarks.team.clients import (
     TIMEOUT_S,

@@ -29,9 +29,9 @@ from urllib.parse import urlsplit
 import psutil
 
 import lsp_server
-from lsp_server.commands.bench.typing import percentile
 from lsp_server.commands.cli.output import add_json_argument
 from lsp_server.shared.errors import BenchError
+from tests.benchmarks.keystrokes.typist import percentile
 
 CHARACTERS = 1500
 """Of a prompt: some 400 tokens."""

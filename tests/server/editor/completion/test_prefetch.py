@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from staged_engine import PREFIX, Session, play, settle, texts
@@ -33,7 +34,8 @@ def test_the_suggestion_after_this_one_is_fetched_ahead() -> None:
     play(scene)
 
 
-def test_nothing_is_fetched_ahead_when_the_user_does_not_want_it() -> None:
+@pytest.mark.parametrize("settings", [{"completion": {"prefetch": False}}, {"power": "low"}])
+def test_nothing_is_fetched_ahead_when_the_user_does_not_want_it(settings: Any) -> None:
     async def scene(session: Session) -> None:
         asked = session.ask()
         await settle()
@@ -41,7 +43,7 @@ def test_nothing_is_fetched_ahead_when_the_user_does_not_want_it() -> None:
         await asked
         assert session.ahead == []
 
-    play(scene, completion={"prefetch": False})
+    play(scene, **settings)
 
 
 def test_nothing_is_fetched_ahead_once_the_user_has_gone_on(

@@ -1,4 +1,4 @@
-"""``redraft bench typing``: what suggestions cost while a person types, through the real server.
+"""A person who types through the real server, and what suggestions cost meanwhile.
 
 The rest of a function is typed again, key by key, as at 40 to 120 words a minute. A request is
 *along* when what was shown fits what is being typed (no model time), *cold* the first at a place,
@@ -10,20 +10,14 @@ from __future__ import annotations
 import argparse
 import ast
 import random
-import tempfile
 import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from lsp_server.commands.bench.options import add_text_argument, source_file, source_text
-from lsp_server.commands.cli.output import add_json_argument, write_json
 from lsp_server.commands.demo.client import DemoClient, ServerFailed
-from lsp_server.commands.demo.session import EditorSession, OpenDocument
-from lsp_server.shared.errors import BenchError
-from lsp_server.shared.printable import say
+from lsp_server.commands.demo.session import OpenDocument
 
 CHARACTERS_PER_WORD = 5
 PAUSE_CHANCE = 0.03
@@ -34,49 +28,12 @@ WAIT_EVERY = 6
 """Keys typed between two suggestions that are waited for."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_text_argument(parser)
-    parser.add_argument("--model", help="folder, GGUF file or id; else the chosen model")
-    add_typing_arguments(parser)
-    add_json_argument(parser)
-
-
 def add_typing_arguments(parser: argparse.ArgumentParser) -> None:
     """How much is typed, and how fast."""
     parser.add_argument("--keys", type=int, default=400, help="keys to type")
     parser.add_argument("--places", type=int, default=8, help="places to type at")
     parser.add_argument("--words", default="40:120", metavar="A:B", help="words a minute")
     parser.add_argument("--seed", type=int, default=0, help="of pauses and speeds")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Type, measure, print. Raises BenchError for a file without functions."""
-    file = source_file(args.file).resolve()
-    places = typing_places(source_text(args.file), args.places)
-    if not places:
-        raise BenchError(f"{file} has no functions to type; give a longer Python file")
-    with tempfile.TemporaryDirectory(
-        prefix="redraft-typing-", ignore_cleanup_errors=True
-    ) as folder:
-        # The server takes a path as its own, wherever it was started.
-        model = args.model or ""
-        whole = str(Path(model).resolve()) if model and Path(model).exists() else model
-        session = EditorSession(Path(folder), file.parent, whole)
-        try:
-            session.wait(lambda _: None)
-            session.client.request("redraft/measurements", {})
-            typist = Typist(session.client, file.as_uri(), random.Random(args.seed), args.words)
-            typist.type_file(places, args.keys)
-            measured = session.client.request("redraft/measurements", {})
-        finally:
-            session.close()
-    result = typing_figures(typist.tally, measured) | {"file": file.name, "seed": args.seed}
-    if args.json:
-        write_json(args.json, result)
-    else:
-        for name, value in result.items():
-            say(f"{name:32} {value}")
-    return 0
 
 
 @dataclass(frozen=True, slots=True)
