@@ -88,8 +88,8 @@ class AdaptiveDrafter:
         best, nodes, after, self.saved_s = 0.0, 0, np.empty(0, np.int64), 0.0
         for groups in range(min(MOST_STOPS, max_nodes // len(self._tokens)) + 1):
             rows = groups * len(self._tokens)
-            known = expected[: max_nodes - rows + 1]
-            count = int((known / costs.seconds[rows : rows + len(known)]).argmax())
+            retrieved = expected[: max_nodes - rows + 1]
+            count = int((retrieved / costs.seconds[rows : rows + len(retrieved)]).argmax())
             stops = np.concatenate([[1.0], chances[:count]])
             np.subtract.at(stops, tree.parents[:count] + 1, chances[:count])
             likely = np.argsort(-stops, kind="stable")[:groups]
@@ -121,22 +121,22 @@ class AdaptiveDrafter:
         self._used_guesses = False
         missing = np.flatnonzero(self._places >= min(self._nodes, len(tree)))
         count = int(missing[0]) if len(missing) else len(self._places)
-        own = {int(place): node for node, place in enumerate(self._places[:count])}
+        own = {int(position): node for node, position in enumerate(self._places[:count])}
         way: list[int] = []
         for node in path:
             if node not in own:
                 break
             way.append(own[node])
-        whole = count == len(self._known)
-        self._retrieval.commit(self._known if whole else self._known.prefix(count), way, tokens)
+        is_all = count == len(self._known)
+        self._retrieval.commit(self._known if is_all else self._known.prefix(count), way, tokens)
         self._known, self._places = DraftTree.empty(), np.empty(0, np.int64)
 
-    def _merged(self, known: DraftTree) -> DraftTree:
-        """Return the tree ``known`` of retrieval merged with the guesses, in decreasing
+    def _merged(self, retrieved: DraftTree) -> DraftTree:
+        """Return the tree ``retrieved`` of retrieval merged with the guesses, in decreasing
         probability. A node in both has the larger of its probabilities, and its descendants follow
         it."""
-        parents, tokens = known.parents.tolist(), known.tokens.tolist()
-        chances, sources = known.probabilities.tolist(), known.sources.tolist()
+        parents, tokens = retrieved.parents.tolist(), retrieved.tokens.tolist()
+        chances, sources = retrieved.probabilities.tolist(), retrieved.sources.tolist()
         nodes = {key: node for node, key in enumerate(zip(parents, tokens, strict=True))}
         lifted: dict[int, float] = {}
         at: list[int] = []
@@ -144,7 +144,7 @@ class AdaptiveDrafter:
             key = (at[parent] if parent >= 0 else -1, token)
             node = nodes.setdefault(key, len(parents))
             at.append(node)
-            if node < len(known):
+            if node < len(retrieved):
                 lifted[node] = chance
             else:
                 parents.append(key[0])
@@ -152,19 +152,19 @@ class AdaptiveDrafter:
                 chances.append(chance)
                 sources.append(int(Source.ADAPTIVE))
         if lifted:
-            factors = [1.0] * len(known)
-            for node in range(len(known)):
+            factors = [1.0] * len(retrieved)
+            for node in range(len(retrieved)):
                 above = factors[parents[node]] if parents[node] >= 0 else 1.0
                 chance = max(chances[node] * above, lifted.get(node, 0.0))
                 factors[node], chances[node] = chance / max(chances[node], 1e-9), chance
-        self._known, self._used_guesses = known, bool(self._guesses)
+        self._known, self._used_guesses = retrieved, bool(self._guesses)
         order = np.argsort(-np.array(chances, np.float32), kind="stable")
-        place = np.empty(len(order) + 1, np.int32)
-        place[order], place[-1] = np.arange(len(order), dtype=np.int32), -1
-        self._places = place[: len(known)].astype(np.int64)
+        positions = np.empty(len(order) + 1, np.int32)
+        positions[order], positions[-1] = np.arange(len(order), dtype=np.int32), -1
+        self._places = positions[: len(retrieved)].astype(np.int64)
         return DraftTree(
             np.array(tokens, np.int32)[order],
-            place[np.array(parents, np.int32)[order]],
+            positions[np.array(parents, np.int32)[order]],
             np.array(chances, np.float32)[order],
             np.array(sources, np.int8)[order],
         )
@@ -190,19 +190,19 @@ def likely_paths(
 ) -> list[Guess]:
     """The likeliest paths through rows that do not depend on each other, likeliest first, parents
     before children. rows: tokens and their chances, for each depth."""
-    found: list[Guess] = []
+    guesses: list[Guess] = []
     waiting = [(-1.0, -1, -1, 0)]
-    while waiting and len(found) < most:
+    while waiting and len(guesses) < most:
         chance, token, parent, depth = heapq.heappop(waiting)
         if -chance < least:
             break
         if depth:
-            found.append((parent, token, -chance))
+            guesses.append((parent, token, -chance))
         if depth < len(rows):
             tokens, chances = rows[depth]
             for following, its in zip(tokens.tolist(), chances.tolist(), strict=True):
-                heapq.heappush(waiting, (chance * its, following, len(found) - 1, depth + 1))
-    return found
+                heapq.heappush(waiting, (chance * its, following, len(guesses) - 1, depth + 1))
+    return guesses
 
 
 def _likeliest(logits: Floats, temperature: float) -> tuple[TokenArray, Floats]:

@@ -81,7 +81,7 @@ class DirectIndex(ContinuationIndex, Protocol):
     def lookup_into(
         self,
         context: TokenArray,
-        places: NDArray[np.int64],
+        positions: NDArray[np.int64],
         *,
         max_match: int,
         limit: int,

@@ -49,6 +49,6 @@ class History:
         index = self._indexes.get(workspace)
         if index is None:
             return Continuations.empty(depth)
-        found = index.lookup(context, max_match=max_match, limit=limit, depth=depth)
-        found.sources.fill(Source.HISTORY)
-        return found
+        continuations = index.lookup(context, max_match=max_match, limit=limit, depth=depth)
+        continuations.sources.fill(Source.HISTORY)
+        return continuations

@@ -74,11 +74,11 @@ def with_chain(tree: DraftTree, chain: DraftTree) -> DraftTree:
         # No likelier than its parent, so that a stable order leaves it after that one.
         chances[node] = min(chances[node], chances[parent] if parent >= 0 else 1.0)
     order = np.argsort(-np.array(chances, np.float32), kind="stable")
-    place = np.empty(len(order) + 1, np.int32)
-    place[order], place[-1] = np.arange(len(order)), -1
+    positions = np.empty(len(order) + 1, np.int32)
+    positions[order], positions[-1] = np.arange(len(order)), -1
     return DraftTree(
         np.array(tokens, np.int32)[order],
-        place[np.array(parents, np.int32)[order]],
+        positions[np.array(parents, np.int32)[order]],
         np.array(chances, np.float32)[order],
         np.array(sources, np.int8)[order],
     )

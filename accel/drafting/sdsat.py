@@ -40,14 +40,14 @@ class SdsatDrafter:
 
         Raises UnsupportedModel for a model without adaptive tokens.
         """
-        known = runner.model.adaptive_tokens
-        if not known:
+        trained = runner.model.adaptive_tokens
+        if not trained:
             raise UnsupportedModel(
                 "the model has no adaptive tokens; `python -m tests.benchmarks train adaptive` "
                 "in a checkout of the source makes one"
             )
-        self.k = k or len(known)
-        self._tokens = np.array([*known, *[known[-1]] * self.k][: self.k], np.int32)
+        self.k = k or len(trained)
+        self._tokens = np.array([*trained, *[trained[-1]] * self.k][: self.k], np.int32)
         self._runner, self._sampling = runner, sampling or Sampling()
         self._session = runner.session()
         self._context = np.empty(0, np.int32)
@@ -99,9 +99,9 @@ class SdsatDrafter:
             batch = chain_batch(tokens, len(pending) - 1, wants_numbers=True)
             logits = yield from runner.forward_steps(batch, session)
             self.target_forwards += 1
-            found = np.stack([logits.row(row) for row in range(len(adaptive) + 1)])
+            rows = np.stack([logits.row(row) for row in range(len(adaptive) + 1)])
             session.commit(pending, list(range(len(pending))))
-            return found
+            return rows
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """The context grew by ``tokens``; the cache catches up with the next draft."""
@@ -127,12 +127,12 @@ def tree_of_rows(logits: Floats, sampling: Sampling, max_nodes: int) -> DraftTre
         top_k=sampling.top_k or PUBLISHED_TOP_K,
         top_p=min(sampling.top_p, PUBLISHED_TOP_P),
     )
-    found = likely_paths([_chances(row, limited) for row in logits], max_nodes)
+    paths = likely_paths([_chances(row, limited) for row in logits], max_nodes)
     return DraftTree(
-        np.array([token for _, token, _ in found], np.int32),
-        np.array([parent for parent, _, _ in found], np.int32),
-        np.array([chance for _, _, chance in found], np.float32),
-        np.full(len(found), Source.ADAPTIVE, np.int8),
+        np.array([token for _, token, _ in paths], np.int32),
+        np.array([parent for parent, _, _ in paths], np.int32),
+        np.array([chance for _, _, chance in paths], np.float32),
+        np.full(len(paths), Source.ADAPTIVE, np.int8),
     )
 
 

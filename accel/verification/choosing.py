@@ -15,11 +15,11 @@ Logits = NDArray[np.float32]
 _MASK = (1 << 64) - 1
 
 
-def choose(scores: Logits, sampling: Sampling, place: int) -> int:
+def choose(scores: Logits, sampling: Sampling, position: int) -> int:
     """Next token after a node. ``scores`` float32 [vocabulary], -inf for excluded tokens: what
     ``LogitsProcessor`` makes of the logits.
 
-    ``place`` counts the generated tokens before this one, so that the draw depends on seed and
+    ``position`` counts the generated tokens before this one, so that the draw depends on seed and
     position and not on how it was computed (Gumbel-max with counter-based noise).
     """
     if sampling.greedy:
@@ -31,7 +31,7 @@ def choose(scores: Logits, sampling: Sampling, place: int) -> int:
             sampling.top_k,
             sampling.top_p,
             np.uint64(sampling.seed & _MASK),
-            np.uint64(place & _MASK),
+            np.uint64(position & _MASK),
         )
     )
 

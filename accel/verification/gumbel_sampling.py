@@ -65,7 +65,7 @@ def _may_win(
     There are no branches, so that the loop vectorises, and a margin for the rounding of fp32; NaN
     may win."""
     inverse = np.float32(1) / temperature
-    found = 0
+    hits = 0
     for token in range(first, last):
         bits = _mix(_mix(np.uint64(token) ^ key) + key) >> np.uint64(40)
         scaled = scores[token] * inverse
@@ -80,14 +80,14 @@ def _may_win(
         power *= power
         power *= power
         above = (_UNIT - np.float32(1) - np.float32(np.int32(bits))) * power
-        found += 1 - ((short > 0) & (above > np.float32(1.001) * _UNIT))
-    return found > 0
+        hits += 1 - ((short > 0) & (above > np.float32(1.001) * _UNIT))
+    return hits > 0
 
 
 @compiled_with(borrows=True)
-def _key_of(seed: int | np.uint64, place: int | np.uint64) -> np.uint64:
+def _key_of(seed: int | np.uint64, position: int | np.uint64) -> np.uint64:
     """Return the part of the noise's key that is the same for all tokens."""
-    return _mix(_mix(np.uint64(seed)) ^ np.uint64(place))
+    return _mix(_mix(np.uint64(seed)) ^ np.uint64(position))
 
 
 @compiled_with(borrows=True)
@@ -102,7 +102,7 @@ def _draw_among(
     """The token of the first ``count`` with the largest sum of scaled score and noise, and that
     sum. Of scores larger than ``above``, or as large where they come ``before`` one."""
     cooled = np.float32(max(temperature, _COLDEST))
-    found, best = 0, -np.inf
+    winner, best = 0, -np.inf
     for start in range(0, count, _LOOKED_AT):
         stop = min(start + _LOOKED_AT, count)
         if not _may_win(scores, start, stop, cooled, key, np.float32(best)):
@@ -112,8 +112,8 @@ def _draw_among(
             if score > above or (score == above and token < before):
                 value = _noisy(score, cooled, key, token, best)
                 if value > best:
-                    found, best = token, value
-    return found, best
+                    winner, best = token, value
+    return winner, best
 
 
 @compiled_with(simd, deterministic_sum, borrows=True)
@@ -133,25 +133,25 @@ def _is_in_nucleus(
 ) -> bool:
     """Return whether the likelier of ``count`` tokens, of those with scores larger than ``above``,
     have less than ``top_p`` of the mass. Of equals the first is the likelier."""
-    whole, own, equals = count // LANES * LANES, scores[token], 0
+    full_lanes, own, equals = count // LANES * LANES, scores[token], 0
     for other in range(token):
         equals += scores[other] == own
     top, least, limit = splat(own), splat(above), splat(own)
-    for place in range(0, whole, LANES):
-        top = maximum(top, load(scores, place))
+    for start in range(0, full_lanes, LANES):
+        top = maximum(top, load(scores, start))
     highest = reduce_max(top)
-    for other in range(whole, count):
+    for other in range(full_lanes, count):
         highest = max(highest, scores[other])
     inverse = np.float32(1) / np.float32(max(temperature, _COLDEST))
     top, scale = splat(highest), splat(inverse)
     masses, likelier = no_sums(), no_sums()
-    for place in range(0, whole, LANES):
-        score = load(scores, place)
+    for start in range(0, full_lanes, LANES):
+        score = load(scores, start)
         mass = select_greater(score, least, exp((score - top) * scale))
         masses = add_to(masses, mass)
         likelier = add_to(likelier, select_greater(score, limit, mass))
     all_mass, more = sum_of(masses), sum_of(likelier)
-    for other in range(whole, count):
+    for other in range(full_lanes, count):
         mass = _power(scores[other] - highest, inverse)
         all_mass += mass if scores[other] > above else 0.0
         more += mass if scores[other] > own else 0.0
@@ -186,8 +186,8 @@ def _below(scores: NDArray[np.float32], top_k: int) -> np.float32:
     """The number that the ``top_k`` largest scores are larger than; of as large ones all are."""
     if top_k <= 0 or top_k >= len(np.flatnonzero(scores > _ALL)):
         return _ALL
-    place = len(scores) - top_k
-    return np.nextafter(np.partition(scores, place)[place], _ALL)
+    index = len(scores) - top_k
+    return np.nextafter(np.partition(scores, index)[index], _ALL)
 
 
 @compiled_with(simd, deterministic_sum)
@@ -197,11 +197,11 @@ def draw(
     top_k: int,
     top_p: float,
     seed: np.uint64,
-    place: np.uint64,
+    position: np.uint64,
 ) -> int:
     """The token with the largest sum of scaled score and Gumbel noise, of those that stay after
     top-k and then top-p: a pure function of seed, position and token. scores: float32 [vocabulary],
     -inf for excluded."""
-    key, above, count = _key_of(seed, place), _below(scores, top_k), len(scores)
+    key, above, count = _key_of(seed, position), _below(scores, top_k), len(scores)
     token, _ = _draw_among(scores, count, above, 0, temperature, key)
     return _from_nucleus(scores, count, token, above, temperature, top_p, key)

@@ -48,9 +48,9 @@ class LogitsProcessor:
         return scores
 
     def _note(self, text: Sequence[int]) -> None:
-        known = len(self._tokens) - self._prompt_length
-        if len(text) > known:
-            new = np.array(text[known:], np.int32)
+        counted = len(self._tokens) - self._prompt_length
+        if len(text) > counted:
+            new = np.array(text[counted:], np.int32)
             self._tokens = np.concatenate([self._tokens, new])
 
     def _penalise(self, scores: Logits, tokens: TokenArray) -> None:
@@ -64,13 +64,13 @@ class LogitsProcessor:
         if sampling.repetition_penalty != 1:
             penalise_repetition(scores, sampling.repetition_penalty, repeated)
         if sampling.frequency_penalty or sampling.presence_penalty:
-            seen, counts = np.unique(counted, return_counts=True)
-            scores[seen] -= counts.astype(np.float32) * np.float32(
+            tokens_seen, counts = np.unique(counted, return_counts=True)
+            scores[tokens_seen] -= counts.astype(np.float32) * np.float32(
                 sampling.frequency_penalty
             ) + np.float32(sampling.presence_penalty)
 
 
-def penalise_repetition(scores: Logits, penalty: float, seen: TokenArray) -> None:
+def penalise_repetition(scores: Logits, penalty: float, tokens: TokenArray) -> None:
     """Make seen tokens less likely, in place (CTRL, Keskar et al. 2019, as in transformers)."""
-    old = scores[seen]
-    scores[seen] = np.where(old < 0, old * np.float32(penalty), old / np.float32(penalty))
+    old = scores[tokens]
+    scores[tokens] = np.where(old < 0, old * np.float32(penalty), old / np.float32(penalty))

@@ -41,7 +41,7 @@ def follow(
     tokens: NDArray[np.int32],
     context_stop: int,
     classes: NDArray[np.int8],
-    places: NDArray[np.int8],
+    marks: NDArray[np.int8],
     slips: NDArray[np.float64],
 ) -> NDArray[np.int32]:
     """Move the cursor over ``tokens``, which join the context at ``context_stop``.
@@ -52,12 +52,12 @@ def follow(
     """
     events = np.empty((len(tokens), 5), np.int32)
     count = 0
-    behind = 0
+    suffix = 0
     was_due = False
     for token in tokens:
         pool[context_stop] = token
         context_stop += 1
-        behind += 1
+        suffix += 1
         at = cursor[AT]
         if cursor[OFF_TRACK] == 0:
             is_due = _is_change_due(pool, spans, cursor)
@@ -66,7 +66,7 @@ def follow(
                 slips[FOLLOWING, 0] += pool[at] != token
             was_due = is_due
             if pool[at] == token:
-                slips[places[at], 1] += 1.0
+                slips[marks[at], 1] += 1.0
                 cursor[AT] = at + 1
                 cursor[ANCHOR] = offsets[at + 1]
                 continue
@@ -78,11 +78,11 @@ def follow(
                 cursor[AT] = other + 1
                 cursor[ANCHOR] = offsets[other + 1]
                 continue
-            slips[places[at], 0] += 1.0
-            slips[places[at], 1] += 1.0
+            slips[marks[at], 0] += 1.0
+            slips[marks[at], 1] += 1.0
             cursor[LOST_AT] = context_stop - 1
-        _catch_up(pool, match, spans, context_stop, behind)
-        behind = 0
+        _catch_up(pool, match, spans, context_stop, suffix)
+        suffix = 0
         cursor[OFF_TRACK] += 1
         row = _best_return(pool, match, offsets, spans, cursor[ANCHOR], classes)
         if row >= 0:
@@ -95,7 +95,7 @@ def follow(
             cursor[AT] = row
             cursor[ANCHOR] = offsets[row]
             cursor[OFF_TRACK] = 0
-    _catch_up(pool, match, spans, context_stop, behind)
+    _catch_up(pool, match, spans, context_stop, suffix)
     if cursor[OFF_TRACK] == 0:
         _go_as_instructed(match, offsets, spans, cursor)
     return events[:count]
@@ -107,13 +107,13 @@ def _is_change_due(
 ) -> bool:
     """Return whether the instruction asks for another token at the cursor than the original has."""
     is_same = in_version = False
-    at, anchor = cursor[AT], cursor[ANCHOR]
+    row, anchor = cursor[AT], cursor[ANCHOR]
     for span in range(len(spans)):
         if spans[span, 2] == ORIGINAL:
             is_same = anchor < spans[span, 1] - spans[span, 0]
-            is_same = is_same and pool[spans[span, 0] + anchor] == pool[at]
+            is_same = is_same and pool[spans[span, 0] + anchor] == pool[row]
         elif spans[span, 2] == INSTRUCTED:
-            in_version = spans[span, 0] <= at < spans[span, 1]
+            in_version = spans[span, 0] <= row < spans[span, 1]
     return in_version and not is_same
 
 
@@ -220,9 +220,9 @@ def breaks_around(
     one at or after it."""
     count = len(original)
     marks = classes[original] == BREAK
-    places = np.arange(count, dtype=np.int32)
-    before = np.append(np.int32(NOWHERE), np.where(marks, places, NOWHERE))
-    after = np.append(np.where(marks, places, count), np.int32(count))
+    positions = np.arange(count, dtype=np.int32)
+    before = np.append(np.int32(NOWHERE), np.where(marks, positions, NOWHERE))
+    after = np.append(np.where(marks, positions, count), np.int32(count))
     return (
         np.maximum.accumulate(before).astype(np.int32),
         np.minimum.accumulate(after[::-1])[::-1].astype(np.int32),

@@ -79,16 +79,16 @@ _classes: WeakKeyDictionary[TextCodec, NDArray[np.int8]] = WeakKeyDictionary()
 
 def classes_of(codec: TextCodec) -> NDArray[np.int8]:
     """``token_classes`` of a vocabulary, made once: that takes as long as decoding an edit."""
-    found = _classes.get(codec)
-    if found is None:
+    classes = _classes.get(codec)
+    if classes is None:
         if isinstance(codec, Tokenizer):
             table = codec.kept("classes", lambda: {"classes": token_classes(codec.byte_table)})
-            found = table["classes"]
+            classes = table["classes"]
         else:
             spelling = [codec.bytes_of(token) for token in range(codec.vocabulary_size)]
-            found = token_classes(spelling)
-        _classes[codec] = found
-    return found
+            classes = token_classes(spelling)
+        _classes[codec] = classes
+    return classes
 
 
 def token_classes(spelling: list[bytes]) -> NDArray[np.int8]:
@@ -163,9 +163,9 @@ def measure_matches(
 def bucket_of(value: int, limits: tuple[int, ...]) -> int:
     """The index of the first of some ascending limits that ``value`` is not above; their number
     where it is above all."""
-    for place in range(len(limits)):
-        if value <= limits[place]:
-            return place
+    for index in range(len(limits)):
+        if value <= limits[index]:
+            return index
     return len(limits)
 
 
@@ -195,12 +195,12 @@ def relation_of(
             ahead >>= 1
             step += 1
         return AHEAD + step
-    behind = -ahead
-    if behind <= 3:
+    distance_back = -ahead
+    if distance_back <= 3:
         return BEHIND
-    if behind <= 15:
+    if distance_back <= 15:
         return BEHIND + 1
-    return BEHIND + 2 if behind <= 63 else BEHIND + 3
+    return BEHIND + 2 if distance_back <= 63 else BEHIND + 3
 
 
 @compiled_with(borrows=True)
@@ -222,9 +222,9 @@ def features_of(
     at_line = 1 if last_class == BREAK else 0
     first = MATCH_AT + kind * MATCH_BUCKETS + bucket_of(length, MATCH_LIMITS)
     group = 0 if kind <= SHIFTED else 1
-    seen = min(length, SYNTAX_MATCHES - 1)
+    matched = min(length, SYNTAX_MATCHES - 1)
     syntax = SYNTAX_AT + (
-        ((group * SYNTAX_MATCHES + seen) * CLASSES + last_class) * CLASSES + next_class
+        ((group * SYNTAX_MATCHES + matched) * CLASSES + last_class) * CLASSES + next_class
     )
     if kind <= SHIFTED:
         relation = relation_of(offset, length, anchor, off_track, line_start, line_end)

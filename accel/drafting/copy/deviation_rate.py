@@ -21,18 +21,18 @@ _MIX = 1_000_003
 
 
 @compiled_with()
-def mark_places(pool: NDArray[np.int32], places: NDArray[np.int8], start: int, stop: int) -> None:
+def mark_places(pool: NDArray[np.int32], marks: NDArray[np.int8], start: int, stop: int) -> None:
     """Set the class of every position of the text ``pool[start:stop]``, and of the one after it."""
-    places[start : stop + 1] = UNIQUE
+    marks[start : stop + 1] = UNIQUE
     count = stop - start - LOOK_BACK
     if count < 2:
         return
     keys = np.empty(count, np.int64)
-    for place in range(count):
+    for index in range(count):
         key = np.int64(0)
         for back in range(LOOK_BACK):
-            key = key * _MIX + pool[start + place + back]
-        keys[place] = key
+            key = key * _MIX + pool[start + index + back]
+        keys[index] = key
     order = np.argsort(keys)
     first = 0
     while first < count:
@@ -44,17 +44,17 @@ def mark_places(pool: NDArray[np.int32], places: NDArray[np.int8], start: int, s
             last += 1
         if differ:
             for number in range(first, last):
-                places[start + LOOK_BACK + order[number]] = REPEATED
+                marks[start + LOOK_BACK + order[number]] = REPEATED
         first = last
 
 
 @njit(nogil=True, inline="always")
-def copy_rate(slips: NDArray[np.float64], place: int) -> float:
+def copy_rate(slips: NDArray[np.float64], kind: int) -> float:
     """Chance of going on as the original does at a position of a class."""
-    return 1.0 - slips[place, 0] / slips[place, 1]
+    return 1.0 - slips[kind, 0] / slips[kind, 1]
 
 
 @njit(nogil=True, inline="always")
-def odds(slips: NDArray[np.float64], place: int) -> float:
+def odds(slips: NDArray[np.float64], kind: int) -> float:
     """Odds of going on, to the chance of not doing so."""
-    return (slips[place, 1] - slips[place, 0]) / slips[place, 0]
+    return (slips[kind, 1] - slips[kind, 0]) / slips[kind, 0]

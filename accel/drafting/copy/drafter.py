@@ -102,15 +102,15 @@ class CopyDrafter:
         self._step_s = self._spent_s = 0.0
         self._written = 0
         prompt = np.asarray(request.prompt, np.int32)
-        shown = shown_at(prompt, self._original)
-        instruction = self._text(prompt[: shown[0]]) if len(self._original) else ""
+        span = shown_at(prompt, self._original)
+        instruction = self._text(prompt[: span[0]]) if len(self._original) else ""
         if request.rewrites is not None:
             instruction = repr(request.rewrites)
         text = self._text(self._original)
         ending = np.concatenate([np.asarray(request.closing, np.int32), self._end])
         told = spoken_phrases(instruction, text) if request.rewrites is None else []
         phrases = self._spell(told)
-        self._pool = CopyPool(self._original, ending, phrases, prompt, shown, self._classes)
+        self._pool = CopyPool(self._original, ending, phrases, prompt, span, self._classes)
         self._classes = self._pool.classes
         self._state: CopyState | None = None
         self._laid, self._nodes = self._pool.spans, 0
@@ -242,11 +242,11 @@ class CopyDrafter:
     def _learn_changes(self, changes: list[list[int]]) -> None:
         """Learn the replacements among ``changes``, and the indentation since the last of them."""
         text, output_start = self._pool.tokens, self._pool.output_start
-        for left, joined, written, resumed in changes:
-            if left <= joined <= len(self._original) and (left < joined or written < resumed):
+        for left_at, joined, written, resumed in changes:
+            if left_at <= joined <= len(self._original) and (left_at < joined or written < resumed):
                 self._learn_rename(
                     self._text(text[max(written - _SIDE, output_start) : written]),
-                    self._text(self._original[left:joined]),
+                    self._text(self._original[left_at:joined]),
                     self._text(text[written:resumed]),
                     self._text(self._original[joined : joined + _SIDE]),
                 )
@@ -258,10 +258,10 @@ class CopyDrafter:
             written_indent = self._indent(text[output_start:resumed])
             self._shift = written_indent - self._indent(self._original[: max(joined, 0)])
 
-    def _learn_rename(self, left: str, old: str, new: str, right: str) -> None:
-        rule = learn_rename(left, old, new, right)
+    def _learn_rename(self, before: str, old: str, new: str, after: str) -> None:
+        rule = learn_rename(before, old, new, after)
         if rule is not None and rule not in self._renames:
-            others = [known for known in self._renames if known[0] != rule[0]]
+            others = [rename for rename in self._renames if rename[0] != rule[0]]
             self._renames = [*others[-7:], rule]
 
     def _unlearn(self, row: int) -> None:
@@ -282,15 +282,17 @@ class CopyDrafter:
         assert self._index is not None
         pool = self._pool
         context = pool.tokens[max(pool.stop - 16, pool.context_start) : pool.stop]
-        found = self._index.lookup(context, max_match=16, limit=_LOOKUP_LIMIT, depth=LOOKUP_DEPTH)
-        count = min(len(found), LOOKUP_ROWS)
-        if pool.cover(found.tokens):
+        continuations = self._index.lookup(
+            context, max_match=16, limit=_LOOKUP_LIMIT, depth=LOOKUP_DEPTH
+        )
+        count = min(len(continuations), LOOKUP_ROWS)
+        if pool.cover(continuations.tokens):
             self._classes, self._state = pool.classes, None
         scratch = pool.tokens[: LOOKUP_ROWS * (LOOKUP_DEPTH + 1)].reshape(LOOKUP_ROWS, -1)
-        scratch[:count, :LOOKUP_DEPTH] = found.tokens[:count]
+        scratch[:count, :LOOKUP_DEPTH] = continuations.tokens[:count]
         rows = np.arange(count, dtype=np.int32) * (LOOKUP_DEPTH + 1)
-        pool.match[rows] = found.lengths[:count]
-        return rows, np.ascontiguousarray(found.sources[:count], np.int8)
+        pool.match[rows] = continuations.lengths[:count]
+        return rows, np.ascontiguousarray(continuations.sources[:count], np.int8)
 
     def _spell(self, phrases: list[str]) -> TokenArray:
         """Every phrase at the start of a word and within a line, a -1 before each."""

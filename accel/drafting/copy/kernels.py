@@ -59,7 +59,7 @@ def copy_state_of(
     pool: TokenArray,
     match: TokenArray,
     offsets: TokenArray,
-    places: NDArray[np.int8],
+    marks: NDArray[np.int8],
     cursor: TokenArray,
     slips: NDArray[np.float64],
     classes: NDArray[np.int8],
@@ -79,7 +79,7 @@ def copy_state_of(
         pool,
         match,
         offsets,
-        places,
+        marks,
         cursor,
         slips,
         classes,
@@ -141,23 +141,23 @@ def best_rows(
                 if score <= scores[limit - 1]:
                     continue
                 count -= 1
-            place = count
-            while place > 0 and scores[place - 1] < score:
-                rows[place] = rows[place - 1]
-                kinds[place] = kinds[place - 1]
-                scores[place] = scores[place - 1]
-                place -= 1
-            rows[place] = row
-            kinds[place] = kind
-            scores[place] = score
+            slot = count
+            while slot > 0 and scores[slot - 1] < score:
+                rows[slot] = rows[slot - 1]
+                kinds[slot] = kinds[slot - 1]
+                scores[slot] = scores[slot - 1]
+                slot -= 1
+            rows[slot] = row
+            kinds[slot] = kind
+            scores[slot] = score
             count += 1
     return count
 
 
 @compiled_with()
-def class_of(classes: NDArray[np.int8], tokens: TokenArray, place: int, first: int) -> int:
+def class_of(classes: NDArray[np.int8], tokens: TokenArray, row: int, first: int) -> int:
     """Class of one token; 0 where there is none from ``first`` on, or none of the vocabulary."""
-    token = tokens[place] if place >= first else -1
+    token = tokens[row] if row >= first else -1
     return classes[token] if 0 <= token < len(classes) else 0
 
 

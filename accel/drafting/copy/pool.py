@@ -31,10 +31,10 @@ class CopyPool:
         ending: TokenArray,
         phrases: TokenArray,
         prompt: TokenArray,
-        shown: tuple[int, int],
+        span: tuple[int, int],
         classes: NDArray[np.int8],
     ) -> None:
-        """All tokens int32. ``ending``: what is expected after the original; ``shown``: where the
+        """All tokens int32. ``ending``: what is expected after the original; ``span``: where the
         prompt shows the original; ``classes``: ``candidates.token_classes``."""
         expected = np.concatenate([original, ending])
         self.original, self.ending = original, ending
@@ -62,7 +62,7 @@ class CopyPool:
         self.rules: dict[int, NDArray[np.int8]] = {}
         mark_places(self.tokens, self.places, self.home, stop)
         self.line_starts, self.line_ends = breaks_around(original, self.classes)
-        self._shown = (self.context_start + shown[0], self.context_start + shown[1])
+        self._shown = (self.context_start + span[0], self.context_start + span[1])
         self._measure(self.context_start, self.stop)
         self._measure(self.home, stop)
         self.cursor = np.array([self.home, 0, 0, 0], np.int32)
@@ -80,24 +80,24 @@ class CopyPool:
 
     def write_version(self, kind: int, version: Version) -> None:
         """Put a version of the original, with its ending, in place of the one before."""
-        at = self._slots[kind]
+        slot = self._slots[kind]
         count = min(len(version.tokens), self.version_size - 2 - len(self.ending))
-        whole = count == len(version.tokens)
+        is_complete = count == len(version.tokens)
         self.cover(version.tokens)
-        self.tokens[at : at + count] = version.tokens[:count]
-        self.offsets[at : at + count] = version.offsets[:count]
-        stop = at + count
-        if whole and len(self.ending):
+        self.tokens[slot : slot + count] = version.tokens[:count]
+        self.offsets[slot : slot + count] = version.offsets[:count]
+        stop = slot + count
+        if is_complete and len(self.ending):
             self.tokens[stop : stop + len(self.ending)] = self.ending
             ends = len(self.original) + np.arange(len(self.ending))
             self.offsets[stop : stop + len(self.ending)] = ends
             stop += len(self.ending)
         self.tokens[stop] = -1
         self.offsets[stop] = len(self.original) + len(self.ending)
-        self.versions[kind] = stop - at
+        self.versions[kind] = stop - slot
         self.rules[kind] = version.rules
-        self._measure(at, stop)
-        mark_places(self.tokens, self.places, at, stop)
+        self._measure(slot, stop)
+        mark_places(self.tokens, self.places, slot, stop)
         self._lay_spans()
 
     def drop_version(self, kind: int) -> None:

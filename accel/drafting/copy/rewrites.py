@@ -124,10 +124,10 @@ def spoken_renames(instruction: str, original: str) -> list[tuple[str, str]]:
     for link in _LINK.finditer(instruction):
         sentence = instruction[: link.start()].rsplit("\n", 1)[-1][-120:]
         sign = link.group().split()[0]
-        wanted = _REPLACING if sign in ("with", "by") else _RENAMING
-        if sign in _ARROWS or wanted.search(sentence):
+        pattern = _REPLACING if sign in ("with", "by") else _RENAMING
+        if sign in _ARROWS or pattern.search(sentence):
             old = _last_known(sentence.split(), original)
-            if old is None and wanted is _RENAMING and _THE_FUNCTION.search(sentence):
+            if old is None and pattern is _RENAMING and _THE_FUNCTION.search(sentence):
                 defined = _DEFINED.search(original)
                 old = defined.group(1) if defined else None
             pairs.append((old, _first_name(instruction[link.end() :])))
@@ -137,17 +137,17 @@ def spoken_renames(instruction: str, original: str) -> list[tuple[str, str]]:
         words = instruction[: link.start()].split()
         new = _first_name(words[-1] if words else "")
         pairs.append((_first_name(instruction[link.end() :]), new))
-    known: dict[str, str] = {}
+    renames: dict[str, str] = {}
     for old, new in pairs:
         if old and new and _stands_in(old, original) and not _stands_in(new, original):
-            known.setdefault(old, new)
-    return list(known.items())
+            renames.setdefault(old, new)
+    return list(renames.items())
 
 
 def spoken_phrases(instruction: str, original: str) -> list[str]:
     """Return the texts that an instruction quotes or writes as code and the original lacks: likely
     new text."""
-    quoted = [next(filter(None, found.groups())) for found in _QUOTED.finditer(instruction)]
+    quoted = [next(filter(None, match.groups())) for match in _QUOTED.finditer(instruction)]
     chunks = [chunk.strip(".,;:!?" + _MARKS) for chunk in instruction.split()]
     written = [chunk for chunk in chunks if _CODE_LIKE.search(chunk)]
     fresh = [text for text in [*quoted, *written] if text.strip() and text not in original]
@@ -163,8 +163,8 @@ def _last_known(words: list[str], original: str) -> str | None:
 
 
 def _first_name(text: str) -> str | None:
-    found = _NAME_CHAIN.match(text.strip().lstrip(_MARKS))
-    return found.group().rstrip(".") if found else None
+    match = _NAME_CHAIN.match(text.strip().lstrip(_MARKS))
+    return match.group().rstrip(".") if match else None
 
 
 def _stands_in(name: str, text: str) -> bool:
@@ -200,7 +200,7 @@ def rewrite(
 
 def _replace(text: str, changes: list[tuple[int, int, str, int]]) -> tuple[str, NDArray[np.int64]]:
     """The changed text; int64 [n, 5]: byte span in it, in the old one, number of the rule."""
-    parts: list[str] = []
+    pieces: list[str] = []
     bounds: list[tuple[int, int, int, int, int]] = []
     done = old_at = new_at = 0
     for begin, end, new, rule in changes:
@@ -208,10 +208,10 @@ def _replace(text: str, changes: list[tuple[int, int, str, int]]) -> tuple[str, 
         old_at, new_at = old_at + unchanged, new_at + unchanged
         old_size, new_size = _size(text[begin:end]), _size(new)
         bounds.append((new_at, new_at + new_size, old_at, old_at + old_size, rule))
-        parts += [text[done:begin], new]
+        pieces += [text[done:begin], new]
         old_at, new_at, done = old_at + old_size, new_at + new_size, end
-    parts.append(text[done:])
-    return "".join(parts), np.array(bounds, np.int64).reshape(-1, 5)
+    pieces.append(text[done:])
+    return "".join(pieces), np.array(bounds, np.int64).reshape(-1, 5)
 
 
 def _changes(
@@ -222,9 +222,9 @@ def _changes(
     if renames:
         rules = {old: (new, number) for number, (old, new) in enumerate(renames)}
         longest_first = sorted(rules, key=len, reverse=True)
-        for found in re.finditer("|".join(_whole(old) for old in longest_first), text):
-            new, number = rules[found.group()]
-            changes.append((found.start(), found.end(), new, number))
+        for match in re.finditer("|".join(_whole(old) for old in longest_first), text):
+            new, number = rules[match.group()]
+            changes.append((match.start(), match.end(), new, number))
     if shift > 0:
         changes += [
             (f.end(), f.end(), " " * shift, -1) for f in re.finditer(r"\n(?=[ ]*[^\s])", text)
@@ -239,9 +239,9 @@ def _changes(
 
 
 def _whole(old: str) -> str:
-    left = r"(?<!\w)" if _NAME.match(old[0]) else ""
+    before = r"(?<!\w)" if _NAME.match(old[0]) else ""
     right = r"(?!\w)" if _NAME.match(old[-1]) else ""
-    return left + re.escape(old) + right
+    return before + re.escape(old) + right
 
 
 def _size(text: str) -> int:
@@ -249,10 +249,10 @@ def _size(text: str) -> int:
 
 
 def _trailing_word(text: str) -> str:
-    found = re.search(r"\w+$", text)
-    return found.group() if found else ""
+    match = re.search(r"\w+$", text)
+    return match.group() if match else ""
 
 
 def _leading_word(text: str) -> str:
-    found = re.match(r"\w+", text)
-    return found.group() if found else ""
+    match = re.match(r"\w+", text)
+    return match.group() if match else ""

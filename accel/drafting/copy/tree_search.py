@@ -225,20 +225,20 @@ def _keep(
     depth: int,
     chance: float,
     here: Standing,
-    found: _Candidates,
+    candidates: _Candidates,
     item: int,
 ) -> None:
     """Keep a token that was voted for as a candidate after a node, whose path is so deep."""
     best = votes.strongest[entry]
-    found.tokens[item], found.parents[item] = votes.values[entry], node
-    found.depths[item], found.chances[item] = depth + 1, chance
-    found.kinds[item], found.first_rows[item] = sources.kinds[best], votes.heads[entry]
+    candidates.tokens[item], candidates.parents[item] = votes.values[entry], node
+    candidates.depths[item], candidates.chances[item] = depth + 1, chance
+    candidates.kinds[item], candidates.first_rows[item] = sources.kinds[best], votes.heads[entry]
     begin = sources.rows[best]
     has_joined = sources.kinds[best] <= SHIFTED and (
         votes.follows[entry] or sources.match[begin] + depth + 1 >= REANCHOR_MATCH
     )
-    found.anchors[item] = sources.offsets[begin + depth + 1] if has_joined else here.anchor
-    found.off_tracks[item] = 0 if has_joined else here.off_track + 1
+    candidates.anchors[item] = sources.offsets[begin + depth + 1] if has_joined else here.anchor
+    candidates.off_tracks[item] = 0 if has_joined else here.off_track + 1
 
 
 @compiled_with(copy_rows, forceinline=True, borrows=True)
@@ -292,8 +292,8 @@ def expand_rows(
         for entry in range(distinct):
             chance = reach * votes.sums[entry] / total
             if votes.follows[entry]:
-                place = sources.rows[votes.strongest[entry]] + depth
-                chance *= copy_rate(slips, sources.places[place])
+                next_row = sources.rows[votes.strongest[entry]] + depth
+                chance *= copy_rate(slips, sources.places[next_row])
             if chance >= least and candidates < capacity:
                 _keep(sources, votes, entry, node, depth, chance, here, found, candidates)
                 heap[size] = candidates

@@ -139,8 +139,8 @@ def node_inputs(evidence: Evidence, state: Floats, inputs: Floats) -> None:
     for group in range(MATCHED_GROUPS):
         for level in range(LEVELS):
             inputs[group * LEVELS + level] = logarithm(totals[group, level])
-    for place in range(len(state)):
-        inputs[MATCHED_GROUPS * LEVELS + place] = state[place]
+    for index in range(len(state)):
+        inputs[MATCHED_GROUPS * LEVELS + index] = state[index]
 
 
 @compiled_with(evidence_of, simd, forceinline=True, borrows=True)
@@ -215,12 +215,12 @@ def _scores_of(
     counts, totals, reach = evidence.counts, evidence.totals, evidence.reach
     near_items, near_hidden = evidence.near_items, scratch.near_hidden
     matrix, of_shape, pair = weights.candidate, weights.shape, weights.pair
-    parts, scores = scratch.parts, scratch.scores
+    partial_sums, scores = scratch.parts, scratch.scores
     node_hidden = load(scratch.node_hidden, 0)
     out, zero = load(weights.out, 0), splat(np.float32(0))
     for group in range(MATCHED_GROUPS):
         for level in range(LEVELS):
-            parts[group, level] = np.float32(1) / max(totals[group, level], np.float32(1))
+            partial_sums[group, level] = np.float32(1) / max(totals[group, level], np.float32(1))
     highest = np.float32(-np.inf)
     for slot in range(count):
         item, token = near_items[slot], tokens[slot]
@@ -234,7 +234,7 @@ def _scores_of(
                 row = group * LEVELS + level
                 value = splat(logarithm(occurrences))
                 hidden = multiply_add(value, load(matrix, row * HIDDEN), hidden)
-                value = splat(occurrences * parts[group, level])
+                value = splat(occurrences * partial_sums[group, level])
                 hidden = multiply_add(value, load(matrix, (COUNT_INPUTS + row) * HIDDEN), hidden)
         score = pair[last_shape, shape] + reduce_add(maximum(hidden, zero) * out)
         score += corrections[sources[slot], min(best[slot], corrections.shape[1] - 1)]

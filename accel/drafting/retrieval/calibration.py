@@ -64,9 +64,11 @@ def learn_from(
         depth = depth_group(above)
         source = sources[node]
         length = min(matches[node], MATCH_LENGTHS - 1)
-        known = information[depth, source, length] + chance * (1 - chance)
-        information[depth, source, length] = min(known, MOST_INFORMATION)
-        moved = corrections[depth, source, length] + (right - chance) / (PRIOR_INFORMATION + known)
+        new_information = information[depth, source, length] + chance * (1 - chance)
+        information[depth, source, length] = min(new_information, MOST_INFORMATION)
+        moved = corrections[depth, source, length] + (right - chance) / (
+            PRIOR_INFORMATION + new_information
+        )
         corrections[depth, source, length] = min(max(moved, -FARTHEST), FARTHEST)
 
 
@@ -110,8 +112,8 @@ class Calibration:
                 corrections, information = stored["corrections"], stored["information"]
         except (OSError, ValueError, KeyError, EOFError, BadZipFile):
             return calibration
-        known = corrections.shape == information.shape == calibration.corrections.shape
-        if known and np.isfinite(corrections).all() and (information >= 0).all():
+        fits = corrections.shape == information.shape == calibration.corrections.shape
+        if fits and np.isfinite(corrections).all() and (information >= 0).all():
             calibration.corrections[:] = np.clip(corrections, -FARTHEST, FARTHEST)
             calibration.information[:] = information
         return calibration

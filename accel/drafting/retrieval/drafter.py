@@ -295,27 +295,27 @@ class RetrievalDrafter:
         if not has_history and not has_index:
             return 0
         self._catch_up()
-        found = found_beside(
+        continuations = found_beside(
             *(self._prompt.context[-MAX_MATCH:], self._history, self._workspace),
             self._index if has_index else None,
             max_match=MAX_MATCH,
             limit=limit,
             depth=depth,
         )
-        self._reserve_rows(sum(map(len, found)))
-        return write_rows(self._rows, found, depth)
+        self._reserve_rows(sum(map(len, continuations)))
+        return write_rows(self._rows, continuations, depth)
 
     def _reserve_rows(self, count: int, filled: int = 0) -> None:
         """Make room for ``count`` rows, of which the first are ``filled``."""
         if count > len(self._rows.lengths):
-            rows, known = MatchRows.allocate(2 * count, ROW_DEPTH), self._rows
+            rows, old_rows = MatchRows.allocate(2 * count, ROW_DEPTH), self._rows
             rows.tokens[:filled], rows.lengths[:filled] = (
-                known.tokens[:filled],
-                known.lengths[:filled],
+                old_rows.tokens[:filled],
+                old_rows.lengths[:filled],
             )
             rows.counts[:filled], rows.sources[:filled] = (
-                known.counts[:filled],
-                known.sources[:filled],
+                old_rows.counts[:filled],
+                old_rows.sources[:filled],
             )
             self._rows, self._places = rows, places_of(rows)
             self._state = None

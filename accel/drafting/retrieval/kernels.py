@@ -114,7 +114,7 @@ def drafting_state_of(
     saved: NDArray[np.float64],
     arena: TreeArena,
     entry: NDArray[np.int64],
-    places: NDArray[np.int64],
+    positions: NDArray[np.int64],
 ) -> DraftingState:
     """Make a state. saved: float64 [1], see ``draft_in``; entry: int64 [2], see
     ``base.DirectIndex``, zeros for none; places: ``candidate_features.places_of`` the rows."""
@@ -134,7 +134,7 @@ def drafting_state_of(
         saved,
         arena,
         entry,
-        places,
+        positions,
     )
 
 
@@ -158,8 +158,8 @@ def commit_in(state: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
     if own >= 0:
         added[length] = own
     node = leaf
-    for place in range(length - 1, -1, -1):
-        path[place], added[place] = node, tree.tokens[node]
+    for index in range(length - 1, -1, -1):
+        path[index], added[index] = node, tree.tokens[node]
         node = tree.parents[node]
     if stop + count > len(tokens):
         return NOT_COMMITTED
@@ -187,20 +187,20 @@ def _look_up(state: Any, start: int, stop: int, first: int, limit: int, depth: i
         return first
     tokens, rows = state.text.tokens, state.rows
     length = min(stop - start, MAX_MATCH)
-    places = np.empty(len(state.places), np.int64)
-    for place in range(len(places)):
-        places[place] = state.places[place]
-    places[0] += first * rows.tokens.shape[1] * rows.tokens.itemsize
-    places[1] += first * rows.lengths.itemsize
-    places[2] += first * rows.counts.itemsize
-    places[3] += first * rows.sources.itemsize
-    places[4] -= first
+    positions = np.empty(len(state.places), np.int64)
+    for index in range(len(positions)):
+        positions[index] = state.places[index]
+    positions[0] += first * rows.tokens.shape[1] * rows.tokens.itemsize
+    positions[1] += first * rows.lengths.itemsize
+    positions[2] += first * rows.counts.itemsize
+    positions[3] += first * rows.sources.itemsize
+    positions[4] -= first
     return first + call_entry(
         state.entry[0],
         state.entry[1],
         tokens.ctypes.data + (stop - length) * tokens.itemsize,
         length,
-        places.ctypes.data,
+        positions.ctypes.data,
         MAX_MATCH,
         limit,
         depth,

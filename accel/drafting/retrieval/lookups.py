@@ -20,20 +20,20 @@ def found_beside(
 ) -> list[Continuations]:
     """Continuations of ``context`` (int32 [m]) from each that is there, ``limit`` rows of ``depth``
     tokens at most."""
-    found: list[Continuations] = []
+    continuations: list[Continuations] = []
     if history is not None and history.knows(workspace):
-        found.append(
+        continuations.append(
             history.lookup(workspace, context, max_match=max_match, limit=limit, depth=depth)
         )
     if index is not None:
-        found.append(index.lookup(context, max_match=max_match, limit=limit, depth=depth))
-    return found
+        continuations.append(index.lookup(context, max_match=max_match, limit=limit, depth=depth))
+    return continuations
 
 
-def write_rows(rows: MatchRows, found: list[Continuations], depth: int) -> int:
+def write_rows(rows: MatchRows, continuations: list[Continuations], depth: int) -> int:
     """Write continuations of ``depth`` tokens into rows that are long enough; returns how many."""
     first = 0
-    for each in found:
+    for each in continuations:
         stop = first + len(each)
         rows.tokens[first:stop, :depth] = each.tokens
         rows.tokens[first:stop, depth:] = -1

@@ -19,7 +19,7 @@ def call_entry(
     index: Any,
     context: Any,
     length: Any,
-    places: Any,
+    positions: Any,
     max_match: Any,
     limit: Any,
     depth: Any,
@@ -32,5 +32,5 @@ def call_entry(
         function = builder.inttoptr(arguments[0], kind.as_pointer())
         return builder.call(function, arguments[1:])
 
-    assert len((index, context, length, places, max_match, limit, depth)) == ARGUMENTS
+    assert len((index, context, length, positions, max_match, limit, depth)) == ARGUMENTS
     return types.int64(*[types.int64] * (ARGUMENTS + 1)), generate

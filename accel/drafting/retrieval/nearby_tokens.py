@@ -108,8 +108,8 @@ def _note_variants(shapes: TokenShapes, evidence: Evidence, count: int) -> int:
             level += 1
         if level == LEVELS:
             continue
-        for place in range(shapes.variant_starts[word], shapes.variant_starts[word + 1]):
-            variant = shapes.variants[place]
+        for index in range(shapes.variant_starts[word], shapes.variant_starts[word + 1]):
+            variant = shapes.variants[index]
             if variant == token or variant >= len(evidence.slots):
                 continue
             slot = _slot_of(variant, evidence, count, len(evidence.near))

@@ -53,7 +53,7 @@ def _lookup(
 ) -> tuple[TokenArray, TokenArray, TokenArray]:
     """Rows, match lengths and start positions of continuations of ``context`` in
     ``tokens[:stop]``; ``position`` is the newest of its last token, -1 without one."""
-    found = np.empty(MAX_VISITED, np.int32)
+    visited = np.empty(MAX_VISITED, np.int32)
     lengths = np.empty(MAX_VISITED, np.int32)
     count = 0
     per_length = np.zeros(max_match + 1, np.int32)
@@ -68,16 +68,16 @@ def _lookup(
                 and tokens[position - length] >= 0
             ):
                 length += 1
-            found[count] = position + 1
+            visited[count] = position + 1
             lengths[count] = length
             per_length[length] += 1
             count += 1
         position = previous[position]
     # Counting sort: longer matches first, newer first among equals.
-    place = np.empty(max_match + 1, np.int32)
+    insert_at = np.empty(max_match + 1, np.int32)
     before = 0
     for length in range(max_match, 0, -1):
-        place[length] = before
+        insert_at[length] = before
         before += per_length[length]
     row_count = min(count, limit)
     rows = np.full((row_count, depth), -1, np.int32)
@@ -85,13 +85,13 @@ def _lookup(
     starts = np.empty(row_count, np.int32)
     for item in range(count):
         length = lengths[item]
-        row = place[length]
-        place[length] += 1
+        row = insert_at[length]
+        insert_at[length] += 1
         if row < row_count:
             row_lengths[row] = length
-            starts[row] = found[item]
-            for column in range(min(depth, stop - found[item])):
-                token = tokens[found[item] + column]
+            starts[row] = visited[item]
+            for column in range(min(depth, stop - visited[item])):
+                token = tokens[visited[item] + column]
                 if token < 0:
                     break
                 rows[row, column] = token
@@ -183,11 +183,11 @@ class PromptIndex:
         """Return continuations of the ends of ``context`` (int32) within the text, at most
         ``limit`` rows: longer matches first, newer first among equals; ``files`` holds -1."""
         last = int(context[-1]) if len(context) else -1
-        known = 0 <= last < len(self.newest)
+        occurred = 0 <= last < len(self.newest)
         rows, lengths, starts = _lookup(
             self._tokens,
             self.previous,
-            int(self.newest[last]) if known else -1,
+            int(self.newest[last]) if occurred else -1,
             self.stop,
             np.asarray(context, np.int32),
             max_match,

@@ -140,10 +140,10 @@ def write_path(
     text: TextView, tokens: TokenArray, parents: TokenArray, node: int, depth: int
 ) -> None:
     """Write the tokens from the root to ``node`` after the text."""
-    place = text.stop + depth - 1
+    position = text.stop + depth - 1
     while node >= 0:
-        text.tokens[place] = tokens[node]
-        place -= 1
+        text.tokens[position] = tokens[node]
+        position -= 1
         node = parents[node]
 
 
@@ -174,21 +174,23 @@ def least_of(marginal: NDArray[np.float64], nodes: int, worth_s: float) -> float
 
 
 @compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
-def find_at(ground: Ground, at: NodeContext, near: int) -> int:
+def find_at(ground: Ground, context: NodeContext, near: int) -> int:
     """Find what may follow a node, and write its probabilities to ``scratch.probabilities``;
     returns how many tokens that are, which stay in the ground's evidence until it forgets them."""
     text, tree, shapes, scratch = ground.text, ground.tree, ground.shapes, ground.scratch
-    write_path(text, tree.tokens, tree.parents, at.node, at.depth)
-    wide = at.path >= WIDE
+    write_path(text, tree.tokens, tree.parents, context.node, context.depth)
+    wide = context.path >= WIDE
     standing = near if wide else 0
     count: int = gather(
-        text, at.depth, ground.rows, at.first_row, shapes, standing, ground.evidence
+        text, context.depth, ground.rows, context.first_row, shapes, standing, ground.evidence
     )
-    describe(scratch.state, at.depth, at.alone, at.conditional, wide, ground.accepted)
-    last = text.tokens[text.stop + at.depth - 1]
+    describe(
+        scratch.state, context.depth, context.alone, context.conditional, wide, ground.accepted
+    )
+    last = text.tokens[text.stop + context.depth - 1]
     probabilities_of(
         ground.weights,
-        ground.corrections[depth_group(at.depth + 1)],
+        ground.corrections[depth_group(context.depth + 1)],
         ground.evidence,
         count,
         shapes.shapes,
@@ -202,18 +204,18 @@ def find_at(ground: Ground, at: NodeContext, near: int) -> int:
 
 @compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
 def _offer(
-    ground: Ground, at: NodeContext, count: int, least: float, waiting: int, stored: int
+    ground: Ground, context: NodeContext, count: int, least: float, waiting: int, stored: int
 ) -> int:
     """Put what may follow a node on the frontier where it is ``least`` probable at least; returns
     how many were."""
     frontier, evidence, added = ground.frontier, ground.evidence, 0
     for slot in range(count):
-        chance = at.path * ground.scratch.probabilities[slot]
+        chance = context.path * ground.scratch.probabilities[slot]
         item = stored + added
         if chance < least or item == MAX_PATHS:
             continue
-        frontier.tokens[item], frontier.parents[item] = evidence.tokens[slot], at.node
-        frontier.depths[item], frontier.rows[item] = at.depth + 1, evidence.heads[slot]
+        frontier.tokens[item], frontier.parents[item] = evidence.tokens[slot], context.node
+        frontier.depths[item], frontier.rows[item] = context.depth + 1, evidence.heads[slot]
         frontier.matches[item] = evidence.best[slot]
         frontier.sources[item] = evidence.sources[slot]
         frontier.probabilities[item] = chance
@@ -224,12 +226,12 @@ def _offer(
 
 
 @compiled_with(heap, forceinline=True, borrows=True)
-def take(frontier: Frontier, left: int) -> int:
-    """Take the most probable candidate off the frontier; ``left`` remain."""
+def take(frontier: Frontier, remaining: int) -> int:
+    """Take the most probable candidate off the frontier; ``remaining`` remain."""
     best = frontier.heap[0]
-    if left:
-        frontier.heap[0] = frontier.heap[left]
-        sift_down(frontier.heap, frontier.probabilities, left)
+    if remaining:
+        frontier.heap[0] = frontier.heap[remaining]
+        sift_down(frontier.heap, frontier.probabilities, remaining)
     return best
 
 
@@ -253,11 +255,11 @@ def grow(
     least = least_of(marginal, max_nodes, acceptance_scale / best_rate)
     near = begin(ground, row_count)
     stored = waiting = nodes = 0
-    at = NodeContext(-1, 0, 1.0, 1.0, 1.0, 0 if row_count else -1)
+    context = NodeContext(-1, 0, 1.0, 1.0, 1.0, 0 if row_count else -1)
     while nodes < max_nodes:
-        if at.depth < MAX_DEPTH:
-            count = find_at(ground, at, near)
-            added = _offer(ground, at, count, least, waiting, stored)
+        if context.depth < MAX_DEPTH:
+            count = find_at(ground, context, near)
+            added = _offer(ground, context, count, least, waiting, stored)
             waiting, stored = waiting + added, stored + added
             forget(ground.evidence, count)
         # All that follows is less probable than the next, and costs as much or more.
@@ -275,7 +277,7 @@ def grow(
         tree.probabilities[nodes], tree.sources[nodes] = path, frontier.sources[best]
         tree.matches[nodes] = frontier.matches[best]
         depth, first_row = frontier.depths[best], frontier.rows[best]
-        at = NodeContext(nodes, np.int64(depth), path, path, conditional, np.int64(first_row))
+        context = NodeContext(nodes, np.int64(depth), path, path, conditional, np.int64(first_row))
         nodes += 1
         expected += acceptance_scale * path
         if expected > best_rate * seconds[nodes]:
