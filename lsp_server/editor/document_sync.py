@@ -9,6 +9,7 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 
 from lsp_server.editor.completion.lsp import ask_after, cursor_at, inactive_reason
+from lsp_server.editor.execute_command import accepted
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.settings import merged
 from lsp_server.text.documents.document import Notebook, Position
@@ -64,6 +65,7 @@ def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> 
         ls.editing.follow(document.uri, edit)
         edits.append(edit)
     document.version = params.text_document.version
+    _count_inserted(ls, document, edits)
     ls.screen.changed(document.uri)
     if ls.settings.next_edits.enabled:
         ls.next_edits.changed(document, edits)
@@ -74,6 +76,15 @@ def did_change(ls: RedraftServer, params: types.DidChangeTextDocumentParams) -> 
         ls.forget_if_withheld(document)
     elif edits and not inactive_reason(ls, document):
         ls.completion.rest(document.uri, lambda: ask_after(ls, document, edits[-1]))
+
+
+def _count_inserted(ls: RedraftServer, document: Document, edits: list[TextEdit[Position]]) -> None:
+    """Count a suggestion as accepted that a change has put in whole. JetBrains runs no command of
+    an item, nor do some menus."""
+    if edits and len(edits[-1].text) > 1:
+        outcome = ls.offers.put_in(document.uri, ask_after(ls, document, edits[-1]).prefix)
+        if outcome is not None:
+            accepted(ls, outcome)
 
 
 def did_close(ls: RedraftServer, params: types.DidCloseTextDocumentParams) -> None:

@@ -110,8 +110,8 @@ def _use_model(ls: RedraftServer, chosen: dict[str, Any]) -> dict[str, Any]:
 def accepted(ls: RedraftServer, argument: dict[str, Any]) -> None:
     """Carry out ``redraft.accepted``: it is counted here alone. The text is told to the engine,
     which drafts from it."""
-    ls.performance.accepted += 1
     taken = ls.offers.accepted(argument)
+    ls.performance.accepted += taken is not None
     document = ls.documents.find(taken[0].document) if taken is not None else None
     if taken is not None and document is not None and not ls.secrets.withheld_reason(document):
         ask, text = taken

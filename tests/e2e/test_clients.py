@@ -29,6 +29,12 @@ def joined(connect: Connect, workspace: Path, name: str) -> Driver:
     return driver
 
 
+def only(driver: Driver, items: list[Any]) -> Any:
+    """Return the one item; without it the test says why there is none."""
+    assert len(items) == 1, driver.request("redraft/status", {})["reason"]
+    return items[0]
+
+
 def place(uri: str) -> dict[str, Any]:
     return {"textDocument": {"uri": uri}, "position": {"line": LINE, "character": COLUMN}}
 
@@ -40,10 +46,27 @@ def test_a_menu_ends_where_suggestions_are_drawn(
     driver = joined(connect, workspace, name)
     uri = uri_of(workspace, f"menu_{name}.py")
     driver.open(uri, TEXT)
-    (item,) = driver.request("textDocument/completion", place(uri))["items"]
+    item = only(driver, driver.request("textDocument/completion", place(uri))["items"])
     assert item["textEdit"]["newText"].startswith("hei")
     assert driver.request("textDocument/inlineCompletion", inline(uri, LINE, COLUMN))["items"]
     assert driver.request("textDocument/completion", place(uri))["items"] == []
+
+
+@pytest.mark.parametrize("runs_command", [False, True])
+def test_what_a_change_puts_in_is_counted_once(
+    connect: Connect, workspace: Path, runs_command: bool
+) -> None:
+    """LSP4IJ runs no command of an item."""
+    driver = joined(connect, workspace, "lsp4ij")
+    uri = uri_of(workspace, f"inserted_{runs_command}.py")
+    driver.open(uri, TEXT)
+    asked = inline(uri, LINE, COLUMN)
+    item = only(driver, driver.request("textDocument/inlineCompletion", asked)["items"])
+    before = driver.request("redraft/status", {})["accepted"]
+    driver.insert(uri, 2, LINE, COLUMN, item["insertText"])
+    if runs_command:
+        driver.request("workspace/executeCommand", item["command"])
+    assert driver.request("redraft/status", {})["accepted"] == before + 1
 
 
 @pytest.mark.parametrize("name", ["copilot.vim", "copilot.lua"])
@@ -58,7 +81,7 @@ def test_copilots_protocol(connect: Connect, workspace: Path, name: str) -> None
     driver.open(uri, TEXT, version=0)
     position = {"line": LINE, "character": COLUMN}
     document = {"uri": uri, "position": position, "version": 0, "insertSpaces": True}
-    (item,) = driver.request("getCompletions", {"doc": document})["completions"]
+    item = only(driver, driver.request("getCompletions", {"doc": document})["completions"])
     assert item["text"] == item["displayText"] != ""
     assert item["position"] == item["range"]["start"] == position
     assert driver.request("notifyShown", {"uuid": item["uuid"]}) == "OK"

@@ -98,6 +98,18 @@ class Offers:
             self._learn(offer, True)
         return (offer.ask, text) if first and text else None
 
+    def put_in(self, document: str, prefix: str) -> dict[str, Any] | None:
+        """Return the outcome of the newest suggestion of ``document`` if the text up to the end of
+        a change, ``prefix``, ends with all of it; None otherwise, or if that is known."""
+        offer = self._newest.get(document)
+        if offer is None or offer.settled:
+            return None
+        whole = (
+            number for number, text in enumerate(offer.texts) if prefix == offer.ask.prefix + text
+        )
+        number = next(whole, None)
+        return None if number is None else {"id": offer.id, "number": number}
+
     def close(self, document: str) -> None:
         """A document was closed."""
         self._newest.pop(document, None)
