@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from conformance import feed, path_to, random_tree
-from gguf_writer import write_gguf
+from gguf_writer import stored, write_gguf
 from hybrid_models import (
     hybrid_metadata,
     hybrid_tensors,
@@ -23,7 +23,7 @@ from tiny_models import Oracle, compiled, numbers, open_engine
 
 from accel.decoding.request import GenerationRequest
 from accel.draft_tree import TokenArray
-from accel.errors import UnsupportedModel
+from accel.errors import BrokenModel, UnsupportedModel
 from accel.files.hybrid import turned_order
 from accel.models.batch import chain_batch, tree_batch
 from accel.models.cpu.delta_net.cache import MOST_KEPT, HybridCache
@@ -312,6 +312,74 @@ def test_a_session_is_held_again_as_it_was(model: CompiledHybrid) -> None:
     with pytest.raises(ValueError, match="shape"):
         again.restore(state, cache.length + 1)
     assert again.length == 0
+
+
+def test_a_session_that_is_held_again_goes_back_as_far(model: CompiledHybrid) -> None:
+    text = some_text(9, 400)
+    cache = model.new_cache(8)
+    feed(model, cache, text[:300])
+    for token in text[300:]:
+        model.forward(chain_batch(np.array([token], np.int32), 1), [cache])
+        cache.commit([0])
+    state = [part.copy() for part in cache.state() or []]
+    kept = state[-3].tolist()
+    assert len(kept) == MOST_KEPT
+    for length in (kept[-1] + 3, kept[-2], kept[1] - 1):
+        again = model.new_cache(8)
+        again.restore(state, 400)
+        again.trim(length)
+        assert again.length == max(count for count in kept if count <= length)
+        feed(model, again, text[again.length : length])
+        other = model.new_cache(8)
+        feed(model, other, text[:length])
+        batch = chain_batch(text[length : length + 1], 0)
+        assert np.array_equal(*(numbers(model, batch, one) for one in (again, other)))
+
+
+_LAYER_COUNTS: dict[str, tuple[dict[str, Any], str]] = {
+    "none is for several tokens": ({"nextn_predict_layers": 0}, ""),
+    "one that is gone is counted": ({"block_count": 5, "nextn_predict_layers": 1}, ""),
+    "the text's alone are counted": ({"nextn_predict_layers": 1}, ""),
+    "the text's alone are counted, of three": ({"nextn_predict_layers": 3}, ""),
+    "more than there are": ({"block_count": 6, "nextn_predict_layers": 1}, "of 4 layers"),
+    "more than there are, none for several tokens": ({"block_count": 5}, "of 4 layers"),
+    "fewer than there are": ({"block_count": 3}, "of 4 layers"),
+}
+
+
+@pytest.mark.parametrize("how", _LAYER_COUNTS)
+def test_layers_are_those_whose_tensors_are_there(how: str, module: Any, tmp_path: Path) -> None:
+    changes, refused = _LAYER_COUNTS[how]
+    about = hybrid_metadata(module, **changes) | vocabulary_metadata(300)
+    file = write_gguf(tmp_path / "m.gguf", about, hybrid_tensors(module))
+    if refused:
+        with pytest.raises(BrokenModel, match=refused):
+            compiled(file, "fp32")
+        return
+    text = some_text(2, 50)
+    ours = compiled(file, "fp32")
+    found = numbers(ours, chain_batch(text, 0), ours.new_cache(8))
+    assert squared_error(found, logits_of(module, text)) < 1e-8
+
+
+def test_the_share_that_rope_turns_is_the_familys(module: Any, tmp_path: Path) -> None:
+    about = hybrid_metadata(module) | vocabulary_metadata(300)
+    del about["qwen35.rope.dimension_count"]
+    opened = model_file(write_gguf(tmp_path / "m.gguf", about, hybrid_tensors(module)))
+    assert isinstance(opened, GgufModel)
+    found = opened.architecture
+    assert found.hybrid is not None
+    assert found.hybrid.rotary_dim == found.head_dim // 4
+
+
+def test_rates_of_the_wrong_sign_are_refused(module: Any, tmp_path: Path) -> None:
+    tensors = hybrid_tensors(module)
+    rate = tensors["blk.1.ssm_a"]
+    turned = -np.frombuffer(rate.data, np.float32)
+    about = hybrid_metadata(module) | vocabulary_metadata(300)
+    file = write_gguf(tmp_path / "m.gguf", about, tensors | {"blk.1.ssm_a": stored(turned)})
+    with pytest.raises(BrokenModel, match=r"blk\.1\.ssm_a is above zero"):
+        compiled(file, "fp32")
 
 
 def test_rows_may_be_committed_after_another_forward(model: CompiledHybrid) -> None:

@@ -92,6 +92,12 @@ class GgufWeights:
             raise BrokenModel(
                 f"{self._file.path}: {part.tensor} has values that are no numbers", AGAIN
             )
+        if name.endswith(".linear_attn.A") and (found > 0).any():
+            raise BrokenModel(
+                f"{self._file.path}: {part.tensor} is above zero, so that states would grow for "
+                "ever; it was converted wrongly",
+                "give a file of another conversion",
+            )
         return found.reshape(part.shape)
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.models.base import Cache
 from accel.models.cpu.attention import Floats, Shape, Stored
 from accel.models.cpu.cache import CompiledCache
 from accel.models.cpu.delta_net.kept_rows import KeptRows, StoredRows, empty_state
@@ -120,14 +121,47 @@ class HybridCache(CompiledCache):
         super().pretend(length)
         self._begin = length // CHUNK * CHUNK
 
+    def state(self) -> list[NDArray[Any]]:
+        """Return what is committed, and the states that are kept of chunks before."""
+        marks = self._marks
+        states = np.zeros((len(marks), *self.kept.state.shape), np.float32)
+        inputs = np.zeros((len(marks), *self.kept.inputs[:, :TAPS].shape), self.kept.inputs.dtype)
+        for i, mark in enumerate(marks):
+            states[i], inputs[i] = mark.state, mark.inputs
+        tokens = np.array([mark.tokens for mark in marks], np.int64)
+        return [*self._committed(self.length), tokens, states, inputs]
+
+    def copy(self, other: Cache) -> bool:
+        assert isinstance(other, HybridCache)
+        self.restore(other._committed(other.length), other.length)
+        return True
+
     def restore(self, state: list[NDArray[Any]], length: int) -> None:
         self.trim(0)
         self._begin = length // CHUNK * CHUNK
+        own = len(self._committed(0))
         try:
-            super().restore(state, length)
+            super().restore(state[:own], length)
+            self._marks = self._marks_of(state[own:])
         except (ValueError, MemoryError):
-            self._begin = 0
+            self._begin = self.length = 0
             raise
+
+    def _marks_of(self, stored: list[NDArray[Any]]) -> list[_Mark]:
+        """Return the marks that ``state`` gave, none where it gave none. Raises ValueError for
+        those of other shapes."""
+        if not stored:
+            return []
+        own = (), self.kept.state.shape, self.kept.inputs[:, :TAPS].shape
+        if tuple(part.shape[1:] for part in stored) != own or len(set(map(len, stored))) > 1:
+            raise ValueError("states of another shape")
+        tokens, states, inputs = stored
+        marks = []
+        for i, count in enumerate(tokens.tolist()):
+            state = empty_state(self._delta_layers, self._delta_shape)
+            state[...] = states[i]
+            marks.append(_Mark(count, state, inputs[i].astype(self.kept.inputs.dtype)))
+        return marks
 
     def _committed(self, length: int) -> list[NDArray[Any]]:
         held, kept = length - self._begin, self.kept
