@@ -1,1 +1,1 @@
-"""What is computed for a job, in the engine process or from the answer of a server."""
+"""Computation of jobs, in the engine process or from the answer of a server."""

@@ -42,8 +42,8 @@ def generation_task(
     *,
     drafts_edits: bool,
 ) -> Task:
-    """What follows a prompt, drafted as an edit of what is predicted where ``drafts_edits``. Raises
-    AccelError."""
+    """Return the task that continues a prompt, drafted as an edit of the prediction where
+    ``drafts_edits``. Raises AccelError."""
     prompt = generation_prompt(engine, job, length)
     predicted = prompt.original_tokens
     copies = predicted is not None and drafts_edits
@@ -60,8 +60,8 @@ def generation_task(
     task = new_task(key, job, prompt, sampling, index, cancelled, nodes)
     task.copies = copies
     request = task.request
-    left = max(engine.max_positions - len(prompt.tokens) - 1, 1)
-    request.max_tokens = min(job.max_tokens, left)
+    room = max(engine.max_positions - len(prompt.tokens) - 1, 1)
+    request.max_tokens = min(job.max_tokens, room)
     request.stop_tokens |= frozenset(job.stop_tokens)
     request.stop_rule = _end(job)
     if job.schema:
@@ -78,14 +78,14 @@ def generation_task(
 
 
 def _with_prediction(count: int, source: str, steps: Steps) -> Steps:
-    """The steps; their result says what of a prediction of so many tokens is in the text."""
+    """Run the steps; their result counts the tokens of the prediction that are in the text."""
     result = yield from steps
     accepted = min(result.sources.get(source, 0), count)
     return replace(result, prediction_tokens=count, prediction_accepted=accepted)
 
 
 def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) -> Prompt:
-    """The prompt of a generation. Raises AccelError."""
+    """Return the prompt of a generation. Raises AccelError."""
     _check_length(engine, job)
     from accel.errors import InvalidRequest
     from accel.text.chat import conversation_tokens
@@ -177,15 +177,15 @@ def _check_length(engine: Engine, job: GenerateJob) -> None:
 
 
 def characters_of(job: GenerateJob) -> int:
-    """How much text has to be cut into tokens for a job, about."""
+    """Return about how many characters a job has to tokenise."""
     texts = [job.text or "", job.suffix or "", job.prediction]
     texts += _texts_of(job) + [text for text, _ in job.pieces or ()]
-    texts += [one.text for one in job.snippets]
+    texts += [snippet.text for snippet in job.snippets]
     return sum(map(len, texts)) + 4 * len(job.tokens or ()) + 64 * len(job.logit_bias)
 
 
 def _end(job: GenerateJob) -> stopping.StopRule | None:
-    """Where the text is cut."""
+    """Return the rule that cuts the text."""
     rules = [stopping.strings(job.stop)] if job.stop else []
     if job.min_indent:
         rules.append(stopping.less_indented(job.min_indent))
@@ -195,7 +195,7 @@ def _end(job: GenerateJob) -> stopping.StopRule | None:
 
 
 def _biases(engine: Engine, job: GenerateJob, prompt: Prompt) -> tuple[tuple[int, float], ...]:
-    """What is added to the scores of tokens that the job names as ids or texts."""
+    """Return the biases of tokens that the job names by id or text."""
     from accel.errors import InvalidRequest
 
     biases: defaultdict[int, float] = defaultdict(float)

@@ -20,15 +20,15 @@ def with_end_of(old: str, new: str) -> str:
 def with_indentation_of(old: str, new: str) -> str:
     """``new`` shifted as a whole, so that its first visible line is indented as that of ``old``.
     Left alone where lines would have to lose more than they have."""
-    wanted, found = first_indent(old), first_indent(new)
-    if wanted is None or found is None or wanted == found:
+    old_indent, new_indent = first_indent(old), first_indent(new)
+    if old_indent is None or new_indent is None or old_indent == new_indent:
         return new
     lines = new.split("\n")
-    if wanted.startswith(found):
-        added = wanted[len(found) :]
+    if old_indent.startswith(new_indent):
+        added = old_indent[len(new_indent) :]
         return "\n".join(added + line if line.strip() else line for line in lines)
-    if found.startswith(wanted):
-        lost = found[len(wanted) :]
+    if new_indent.startswith(old_indent):
+        lost = new_indent[len(old_indent) :]
         if all(line.startswith(lost) or not line.strip() for line in lines):
             return "\n".join(line[len(lost) :] if line.strip() else line for line in lines)
     return new
@@ -41,37 +41,37 @@ def with_start_of(old: str, new: str) -> str:
 
 def first_indent(text: str) -> str | None:
     """White space before the first visible character of the first line that has one."""
-    found = re.search(r"^([ \t]*)[^\s]", text, re.MULTILINE)
-    return found.group(1) if found else None
+    match = re.search(r"^([ \t]*)[^\s]", text, re.MULTILINE)
+    return match.group(1) if match else None
 
 
 def with_indents_of(old: str, new: str) -> str:
     """``new`` indented by tabs, by spaces or by both as ``old`` is. A line that is one of ``old``
     is indented as that, others as the last such line above them."""
     old_lines, new_lines = old.split("\n"), new.split("\n")
-    known = {kind for line in old_lines for kind in _indent(line)}
+    kinds = {kind for line in old_lines for kind in _indent(line)}
     own = {kind for line in new_lines for kind in _indent(line)}
     old_step, new_step = _step(old_lines), _step(new_lines)
-    if not known or (own == known and not _is_other_step(old_lines, new_lines)):
+    if not kinds or (own == kinds and not _is_other_step(old_lines, new_lines)):
         return new
-    places: dict[str, list[str]] = {}
+    lines_by_text: dict[str, list[str]] = {}
     for line in reversed(old_lines):
-        places.setdefault(line.strip(), []).append(_indent(line))
-    by_tabs = "\t" in known
-    made = []
+        lines_by_text.setdefault(line.strip(), []).append(_indent(line))
+    by_tabs = "\t" in kinds
+    result = []
     for line in new_lines:
         text, indent = line.strip(), _indent(line)
         depth = _depth(indent, new_step)
-        same = places[text].pop() if text and places.get(text) else None
+        same = lines_by_text[text].pop() if text and lines_by_text.get(text) else None
         if same is not None and len(same.expandtabs(TAB)) > 1:
             by_tabs = "\t" in same
         if same is not None and abs(_depth(same, old_step) - depth) < _NEARLY:
-            made.append(same + line[len(indent) :])
+            result.append(same + line[len(indent) :])
         elif not text:
-            made.append(line)
+            result.append(line)
         else:
-            made.append(_written(depth, old_step, by_tabs) + line[len(indent) :])
-    return "\n".join(made)
+            result.append(_written(depth, old_step, by_tabs) + line[len(indent) :])
+    return "\n".join(result)
 
 
 TAB = 4
@@ -91,7 +91,7 @@ def _step(lines: list[str]) -> int:
 
 
 def _is_other_step(old_lines: list[str], new_lines: list[str]) -> bool:
-    """Whether no line is indented as it was, since each step has more or fewer spaces."""
+    """Return True if no line keeps its indentation because each step has more or fewer spaces."""
     if _step(old_lines) == _step(new_lines):
         return False
     old = {(line.strip(), _indent(line)) for line in old_lines if _indent(line)}

@@ -26,7 +26,7 @@ class SpanBuilder:
         self.spans: list[Span] = []
 
     def add(self, tokens: Iterable[int], sources: Iterable[str]) -> list[Span]:
-        """Spans that these tokens add, also kept in ``spans``."""
+        """Return spans that these tokens add, also kept in ``spans``."""
         added: list[Span] = []
         pieces = zip(sources, map(self._bytes_of, tokens), strict=True)
         for source, run in groupby(pieces, key=itemgetter(0)):
@@ -40,7 +40,7 @@ class SpanBuilder:
         return added
 
     def add_one_by_one(self, logprobs: Sequence[Logprob], sources: Iterable[str]) -> list[Span]:
-        """A span for each token, with how likely it was; its text may be empty."""
+        """Return a span for each token, with how likely it was; its text may be empty."""
         added: list[Span] = []
         for found, source in zip(logprobs, sources, strict=True):
             text = "".join(span.text for span in self.add([found.token], [source]))
@@ -55,23 +55,23 @@ class SpanBuilder:
     def add_likely(
         self, tokens: Sequence[int], sources: Sequence[str], confidences: Sequence[Confidence]
     ) -> list[Span]:
-        """A span for each token, with its log probability; its text may be empty. An empty one more
-        tells of the end of a text that ended by itself."""
+        """Return a span for each token, with its log probability; its text may be empty. An empty
+        one more tells of the end of a text that ended by itself."""
         added: list[Span] = []
-        for token, source, found in zip(tokens, sources, confidences, strict=False):
+        for token, source, confidence in zip(tokens, sources, confidences, strict=False):
             text = "".join(span.text for span in self.add([token], [source]))
-            added.append(Span(text, source, found.token, end_logprob=found.end))
+            added.append(Span(text, source, confidence.token, end_logprob=confidence.end))
         if len(confidences) > len(tokens):
             added.append(Span("", "model", 0.0, end_logprob=confidences[-1].end))
         return added
 
     def cut(self, length: int) -> list[Span]:
-        """All spans, cut to the first ``length`` characters."""
+        """Return all spans, cut to the first ``length`` characters."""
         return first_spans(self.spans, length)
 
 
 def first_spans(spans: Sequence[Span], length: int) -> list[Span]:
-    """Spans cut to the first ``length`` characters."""
+    """Return spans cut to the first ``length`` characters."""
     shortened: list[Span] = []
     for span in spans:
         if length <= 0:

@@ -19,13 +19,13 @@ LONG_CHARACTERS = 1 << 14
 
 @dataclass(slots=True)
 class Aside:
-    """Work on texts that needs no forward and touches nothing that the decoding thread changes.
-    Whoever runs the steps may have another thread do it, and sends what it returns."""
+    """Work on texts that needs no forward and touches nothing that the decoding thread changes. The
+    caller may run it on another thread, and sends its result back."""
 
     work: Callable[[], Any]
 
     def outcome(self) -> Any:
-        """What it returns, or the error that it raises."""
+        """Return the result of the work, or raise its error."""
         try:
             return self.work()
         except Exception as error:
@@ -38,7 +38,7 @@ JobSteps: TypeAlias = Generator["Forward | Aside | list[Span]", Any, JobResult]
 
 
 def made_of(characters: int, make: Callable[[], Made]) -> Generator[Aside, Any, Made]:
-    """What ``make`` makes of texts of so many characters."""
+    """Yield the work of ``make`` on texts of ``characters`` characters, and return its result."""
     if characters <= LONG_CHARACTERS:
         return make()
     made: Made = yield Aside(make)
@@ -46,18 +46,18 @@ def made_of(characters: int, make: Callable[[], Made]) -> Generator[Aside, Any, 
 
 
 def in_place(steps: JobSteps) -> Steps:
-    """The same job, which does everything itself."""
+    """Return the same job, which does everything itself."""
     try:
         step = next(steps)
         while True:
             if isinstance(step, Aside):
-                found = step.outcome()
+                outcome = step.outcome()
             else:
                 try:
-                    found = yield step
+                    outcome = yield step
                 except Exception as error:
-                    found = error
-            step = steps.throw(found) if isinstance(found, Exception) else steps.send(found)
+                    outcome = error
+            step = steps.throw(outcome) if isinstance(outcome, Exception) else steps.send(outcome)
     except StopIteration as end:
         result: JobResult = end.value
         return result
@@ -66,7 +66,7 @@ def in_place(steps: JobSteps) -> Steps:
 
 
 def heard(steps: Steps, hear: OnSpans) -> Steps:
-    """The same job, whose spans somebody hears."""
+    """Run a job's steps and pass their spans to ``hear``."""
     from accel.execution.forwards import relayed
 
     def relay(spans: list[Span]) -> list[Span]:

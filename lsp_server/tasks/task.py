@@ -25,14 +25,14 @@ CUT = ("cancelled", "length", "loop", "broken")
 
 
 def as_it_is(steps: Steps) -> Steps:
-    """An answer that is not read any further."""
+    """Return an answer that is not read any further."""
     return steps
 
 
 @dataclass(slots=True)
 class Task:
-    """What an engine is asked for. The request has the tokens, where the text ends, how long it may
-    be and how many nodes are drafted; its drafter is the engine's choice."""
+    """One text that an engine is asked for. The request has the tokens, the stop rule, the length
+    limit and the number of draft nodes; the drafter is the engine's choice."""
 
     key: Key
     """Its kind, and what shares a KV cache."""
@@ -47,15 +47,15 @@ class Task:
 
     @property
     def shares(self) -> bool:
-        """Whether it names no document: those share a key, and each goes on with the cache that is
-        most like its prompt."""
+        """True if it names no document: such tasks share a key, and each continues the cache that
+        is most like its prompt."""
         kind, name = self.key[0], self.key[-1]
         return kind == "edit" or (kind in ("generate", "predict") and not name)
 
 
 class TaskList(NamedTuple):
-    """What a job asks for: texts one after another, and the result of all. A text that is cut is
-    the last."""
+    """The texts that a job asks for, one after another, and their joint result. A text that is cut
+    is the last."""
 
     tasks: Sequence[Task]
     result: Callable[[list[JobResult]], JobResult] = lambda results: results[-1]
@@ -70,7 +70,8 @@ def new_task(
     cancelled: Cancelled,
     nodes: int = COMPLETION_NODES,
 ) -> Task:
-    """The task of a job that reads ``prompt``, drafted from what ``index`` knows, a snapshot."""
+    """Return the task of a job that reads ``prompt``, drafted from what ``index`` knows, a
+    snapshot."""
     from accel.decoding.request import GenerationRequest
     from accel.drafting.base import DraftRequest
 

@@ -41,7 +41,7 @@ Decode = Callable[["NDArray[np.int32]"], str]
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What was chosen for a document, and what it was chosen for."""
+    """The snippets chosen for a document, and the state that they were chosen for."""
 
     line: int
     similar: list[ContextSnippet]
@@ -69,27 +69,27 @@ class CrossFile:
         if budget < SMALLEST_TOKENS:
             return []
         files = None if snapshot is None else IndexedFiles(snapshot)
-        known = self._chosen.get((job.scope, job.path))
-        if known is None or not self._holds(known, job, files, budget):
-            known = self._choose(job, files, budget, _near(known, job))
-        self.use(job, known)
-        return known.snippets
+        chosen = self._chosen.get((job.scope, job.path))
+        if chosen is None or not self._holds(chosen, job, files, budget):
+            chosen = self._choose(job, files, budget, _near(chosen, job))
+        self.use(job, chosen)
+        return chosen.snippets
 
     def fresh(
         self, job: CompletionJob, snapshot: IndexSnapshot | None, budget: int
     ) -> Chosen | None:
-        """What would be chosen now, where that is something else than what is in use."""
-        known = self._chosen.get((job.scope, job.path))
-        if known is None or budget < SMALLEST_TOKENS:
+        """Return the snippets that would be chosen now if they differ from those in use."""
+        chosen = self._chosen.get((job.scope, job.path))
+        if chosen is None or budget < SMALLEST_TOKENS:
             return None
         files = None if snapshot is None else IndexedFiles(snapshot)
-        near = _near(known, job)
-        if near is not None and known.around == _around(job, files):
+        near = _near(chosen, job)
+        if near is not None and chosen.around == _around(job, files):
             return None
-        found = self._choose(job, files, budget, near)
-        if found.snippets != known.snippets:
-            return found
-        self.use(job, found)
+        fresh = self._choose(job, files, budget, near)
+        if fresh.snippets != chosen.snippets:
+            return fresh
+        self.use(job, fresh)
         return None
 
     def use(self, job: CompletionJob, chosen: Chosen) -> None:
@@ -101,16 +101,16 @@ class CrossFile:
             self._chosen.popitem(last=False)
 
     def state_of(self, document: tuple[str, str]) -> dict[str, Any]:
-        """What is in use for a document (scope and path), as JSON for ``recall``."""
-        known = self._chosen.get(document)
-        return {} if known is None else asdict(known)
+        """Return the snippets in use for a document (scope and path), as JSON for ``recall``."""
+        chosen = self._chosen.get(document)
+        return {} if chosen is None else asdict(chosen)
 
     def recall(self, job: CompletionJob, state: dict[str, Any]) -> None:
         """Use a state of ``state_of``. Raises KeyError, TypeError or ValueError for other data."""
         if not state:
             return
         snippets, similar = (
-            [ContextSnippet(str(one["path"]), str(one["text"])) for one in state[name]]
+            [ContextSnippet(str(snippet["path"]), str(snippet["text"])) for snippet in state[name]]
             for name in ("snippets", "similar")
         )
         line, budget, imports = int(state["line"]), int(state["budget"]), str(state["imports"])
@@ -124,28 +124,28 @@ class CrossFile:
                 del self._chosen[scope, of]
 
     def _holds(
-        self, known: Chosen, job: CompletionJob, files: IndexedFiles | None, budget: int
+        self, chosen: Chosen, job: CompletionJob, files: IndexedFiles | None, budget: int
     ) -> bool:
-        """Whether what was chosen may still be in a prompt of the document."""
-        if (known.budget, known.imports) != (budget, _import_part(_head(job))):
+        """Return True if the chosen snippets may still be in a prompt of the document."""
+        if (chosen.budget, chosen.imports) != (budget, _import_part(_head(job))):
             return False
         opened = self._harmless(job.snippets)
         return all(
-            one.path in opened or (files is not None and files.tokens(one.path) is not None)
-            for one in known.snippets
+            snippet.path in opened or (files is not None and files.tokens(snippet.path) is not None)
+            for snippet in chosen.snippets
         )
 
     def _harmless(self, snippets: list[ContextSnippet]) -> dict[str, ContextSnippet]:
         harmless: dict[str, ContextSnippet] = {}
-        for one in snippets:
-            if len(one.text) > MOST_CHARACTERS:
+        for snippet in snippets:
+            if len(snippet.text) > MOST_CHARACTERS:
                 continue
-            text, is_secret = self._secret_checks.pop(one.path, (None, True))
-            if text != one.text:
-                is_secret = bool(secret_content(one.text))
-            self._secret_checks[one.path] = one.text, is_secret
+            text, is_secret = self._secret_checks.pop(snippet.path, (None, True))
+            if text != snippet.text:
+                is_secret = bool(secret_content(snippet.text))
+            self._secret_checks[snippet.path] = snippet.text, is_secret
             if not is_secret:
-                harmless[one.path] = one
+                harmless[snippet.path] = snippet
         while len(self._secret_checks) > DOCUMENTS:
             del self._secret_checks[next(iter(self._secret_checks))]
         return harmless
@@ -185,14 +185,14 @@ class CrossFile:
         """Snippets and the names that matter in them, the most helpful first, each path once."""
         opened = self._harmless(job.snippets)
         included = {job.path}
-        for one in imports_of(head, job.path):
-            for path in one.paths:
+        for imported in imports_of(head, job.path):
+            for path in imported.paths:
                 if path in included:
                     break
                 snippet = opened.get(path) or self._indexed(files, path)
                 if snippet is not None:
                     included.add(path)
-                    yield snippet, one.names
+                    yield snippet, imported.names
                     break
         for path, snippet in opened.items():
             if path not in included:
@@ -247,24 +247,25 @@ def _line(job: CompletionJob) -> int:
     return job.prefix.count("\n")
 
 
-def _near(known: Chosen | None, job: CompletionJob) -> Chosen | None:
-    """What was chosen, unless the cursor has gone elsewhere since."""
-    return known if known is not None and abs(_line(job) - known.line) <= STAY_LINES else None
+def _near(chosen: Chosen | None, job: CompletionJob) -> Chosen | None:
+    """Return ``chosen`` unless the cursor has moved elsewhere since."""
+    return chosen if chosen is not None and abs(_line(job) - chosen.line) <= STAY_LINES else None
 
 
 def _around(job: CompletionJob, files: IndexedFiles | None) -> tuple[object, ...]:
     """Changes with what may be chosen, not with what is typed into the document itself."""
-    opened = tuple((one.path, one.text) for one in job.snippets)
+    opened = tuple((snippet.path, snippet.text) for snippet in job.snippets)
     return opened, () if files is None else files.state
 
 
 def _import_part(head: str) -> str:
-    """The lines of a text that may import: all that the choice of files depends on."""
+    """Return the lines of a text that may import: all that the choice of files depends on."""
     words = ("import", "from ", "#include", "mod ", "pub mod", "require(", "export")
     return "\n".join(line for line in head.split("\n") if any(word in line for word in words))
 
 
 def whole_lines(text: str) -> str:
-    """A stretch of a text without the parts of lines at its ends, where it has whole ones."""
+    """Return a stretch of a text without the parts of lines at its ends, where it has whole
+    ones."""
     first, last = text.find("\n") + 1, text.rfind("\n")
     return text[first:last] if 0 < first < last else text

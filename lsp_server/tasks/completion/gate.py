@@ -1,5 +1,5 @@
-"""How much of a suggestion is shown: the longest whole unit (lines, a line, an expression or a name
-in it) whose chance to be right to its end is high enough.
+"""The gate of ghost text: it shows the longest whole unit of a suggestion (lines, a line, an
+expression or a name in it) that is likely enough to be right to its end.
 
 The chance is the joint probability of the unit's tokens and of its end, calibrated on code of
 repositories that the model was not trained on: ``python -m tests.benchmarks gate`` fits it and
@@ -57,7 +57,8 @@ class BetaCalibration(NamedTuple):
     of_length: float
 
     def chance(self, joint: float, length: int) -> float:
-        """That of a text of so many characters, 1 or more. ``joint``: log p, in nats."""
+        """Return the chance of a text of ``length`` characters, 1 or more. ``joint``: log p, in
+        nats."""
         joint = min(joint, -1e-3)
         score = self.constant + self.of_joint * joint + self.of_length * math.log(length)
         return 1 / (1 + math.exp(-score - self.of_rest * math.log(-math.expm1(joint))))
@@ -77,13 +78,14 @@ class Unit(NamedTuple):
     calibration: BetaCalibration
 
     def chance(self, text: str) -> float:
-        """How likely it is right to its end."""
+        """Return the chance that ``text`` is right to its end."""
         return self.calibration.chance(self.joint, max(len(text[: self.end].strip()), 1))
 
 
 def pieces_of(spans: Iterable[Span]) -> list[LikelyPiece] | None:
-    """The pieces of spans, None where one of them does not say how likely it was, and the end
-    before it. A line end in a token after other text is a piece of its own, which is certain."""
+    """Return the pieces of spans, None where one of them does not say how likely it was, and the
+    end before it. A line end in a token after other text is a piece of its own, which is
+    certain."""
     pieces = []
     for span in spans:
         if span.logprob is None or span.end_logprob is None:
@@ -97,12 +99,12 @@ def pieces_of(spans: Iterable[Span]) -> list[LikelyPiece] | None:
 
 
 def sure_length(pieces: Sequence[LikelyPiece], threshold: float) -> int:
-    """Characters of the longest run from the start whose joint probability is not below
+    """Return characters of the longest run from the start whose joint probability is not below
     ``threshold``, above 0."""
-    left, length = math.log(threshold), 0
+    budget, length = math.log(threshold), 0
     for piece in pieces:
-        left -= piece.logprob
-        if left > 0:
+        budget -= piece.logprob
+        if budget > 0:
             break
         length += piece.length
     return length
@@ -110,10 +112,10 @@ def sure_length(pieces: Sequence[LikelyPiece], threshold: float) -> int:
 
 @cache
 def least_joint(threshold: float) -> float:
-    """The joint probability below which no text has the chance ``threshold``."""
+    """Return the joint probability below which no text has the chance ``threshold``."""
     if not threshold:
         return 0.0
-    found = 1.0
+    least = 1.0
     for calibration, length in ((LINES, 1), (UNITS, LEAST_UNIT)):
         low, high = IMPOSSIBLE, 0.0
         for _ in range(40):
@@ -122,56 +124,56 @@ def least_joint(threshold: float) -> float:
                 low = middle
             else:
                 high = middle
-        found = min(found, math.exp(low))
-    return found
+        least = min(least, math.exp(low))
+    return least
 
 
 def gated(text: str, pieces: Sequence[LikelyPiece], threshold: float) -> str:
-    """What is shown of a text; all of it with a threshold of 0, and where nothing is known of its
+    """Return the part of a text that is shown; all of it with a ``threshold`` of 0, or without
     probabilities. ``threshold``: the least chance to be right to the end."""
     if not threshold or not pieces:
         return text
     nothing = next((piece.end for piece in pieces if piece.length), 0.0)
-    shown = 0
+    length = 0
     for unit in lines_of(text, pieces):
         if unit.chance(text) < threshold or unit.joint < nothing:
             break
-        shown = unit.end
-    if not shown:
+        length = unit.end
+    if not length:
         passing = (
             unit.end
             for unit in units_of(text, pieces)
             if unit.chance(text) >= threshold and unit.joint >= nothing
         )
-        shown = max(passing, default=0)
-    return text[:shown].rstrip()
+        length = max(passing, default=0)
+    return text[:length].rstrip()
 
 
 def lines_of(text: str, pieces: Sequence[LikelyPiece]) -> Iterator[Unit]:
-    """The lines of a text that are not blank, each with those before it. Where nobody knows whether
-    the last one ends there, it cannot be."""
+    """Return the lines of a text that are not blank, each with those before it. The last one counts
+    only if the text is known to end there."""
     end = -1
     for line in text.split("\n"):
         end += len(line) + 1
         if line.strip():
-            joint, behind = _up_to(pieces, end)
-            yield Unit(end, joint + (behind.end if behind is not None else IMPOSSIBLE), LINES)
+            joint, following = _up_to(pieces, end)
+            yield Unit(end, joint + (following.end if following is not None else IMPOSSIBLE), LINES)
 
 
 def units_of(text: str, pieces: Sequence[LikelyPiece]) -> Iterator[Unit]:
     """Expressions and names that begin the first line of a text."""
     line = text.split("\n", 1)[0]
     for end in unit_ends(line):
-        joint, behind = _up_to(pieces, end)
-        yield Unit(end, joint + (behind.logprob if behind is not None else 0.0), UNITS)
+        joint, following = _up_to(pieces, end)
+        yield Unit(end, joint + (following.logprob if following is not None else 0.0), UNITS)
 
 
 def unit_ends(line: str) -> list[int]:
-    """Where a person would end before the end of a line: brackets and quotes are closed there, a
-    name is whole, and what follows does not go on with the expression."""
+    """Yield the offsets at which a person would end before the end of a line: brackets and quotes
+    are closed there, a name is whole, and the expression does not continue."""
     ends, depth, quote = [], 0, ""
-    for place in range(1, len(line) + 1):
-        before, behind = line[place - 1], line[place : place + 1]
+    for offset in range(1, len(line) + 1):
+        before, after = line[offset - 1], line[offset : offset + 1]
         if quote:
             quote = "" if before == quote else quote
         elif before in _QUOTES:
@@ -179,9 +181,9 @@ def unit_ends(line: str) -> list[int]:
         else:
             depth += (before in "([{") - (before in ")]}")
         is_word = _in_word(before)
-        stands = (is_word and not _in_word(behind)) or before in ")]}" or before in _QUOTES
-        if stands and not quote and depth <= 0 and behind and behind not in _GOES_ON:
-            ends.append(place)
+        stands = (is_word and not _in_word(after)) or before in ")]}" or before in _QUOTES
+        if stands and not quote and depth <= 0 and after and after not in _GOES_ON:
+            ends.append(offset)
     if quote:
         # Or the cursor was in a string: the quotes do not pair.
         return []
@@ -193,13 +195,13 @@ def _is_unit(text: str) -> bool:
 
 
 def _up_to(pieces: Sequence[LikelyPiece], end: int) -> tuple[float, LikelyPiece | None]:
-    """Log p of so many characters, and the piece after them; none where they end inside of one, or
-    with the last."""
-    joint, place = 0.0, 0
+    """Return the log probability of the first ``end`` characters, and the piece after them;
+    None if they end inside a piece or with the last one."""
+    joint, offset = 0.0, 0
     for piece in pieces:
-        if place >= end:
-            return joint, piece if place == end else None
-        joint, place = joint + piece.logprob, place + piece.length
+        if offset >= end:
+            return joint, piece if offset == end else None
+        joint, offset = joint + piece.logprob, offset + piece.length
     return joint, None
 
 
@@ -207,23 +209,24 @@ def _in_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def aligned(pieces: Sequence[LikelyPiece], text: str, shown: str) -> list[LikelyPiece]:
-    """The pieces of ``text`` as pieces of ``shown``, which is ``text`` with characters left out."""
-    found, place, start = [], 0, 0
+def aligned(pieces: Sequence[LikelyPiece], text: str, visible: str) -> list[LikelyPiece]:
+    """Return the pieces of ``text`` as pieces of ``visible``, which is ``text`` with characters
+    left out."""
+    kept_pieces, offset, start = [], 0, 0
     for piece in pieces:
         length = 0
         for character in text[start : start + piece.length]:
-            if shown[place + length : place + length + 1] == character:
+            if visible[offset + length : offset + length + 1] == character:
                 length += 1
-        found.append(piece._replace(length=length))
-        place, start = place + length, start + piece.length
-    return found
+        kept_pieces.append(piece._replace(length=length))
+        offset, start = offset + length, start + piece.length
+    return kept_pieces
 
 
 def rest_of(pieces: Sequence[LikelyPiece], typed: int) -> list[LikelyPiece]:
-    """What is left of pieces once so many characters of them are in the document. Of a token
-    that was typed in part the probability stays: it is likelier now, and how much the model alone
-    can say."""
+    """Return the pieces after the first ``typed`` characters, which are in the document. A
+    token typed in part keeps its probability: it is likelier now, but only the model could say by
+    how much."""
     rest = []
     for piece in pieces:
         if not typed:
@@ -235,7 +238,8 @@ def rest_of(pieces: Sequence[LikelyPiece], typed: int) -> list[LikelyPiece]:
 
 
 def watched_end(text: str, pieces: Sequence[LikelyPiece], threshold: float) -> int | None:
-    """The end of the line in which a text is no longer sure; None while it is, or goes on there."""
+    """Return the end of the line in which a text is no longer sure; None while it is, or goes on
+    there."""
     sure = sure_length(pieces, threshold)
     if sure >= len(text):
         return None
@@ -244,7 +248,7 @@ def watched_end(text: str, pieces: Sequence[LikelyPiece], threshold: float) -> i
 
 
 def is_inside(pieces: Sequence[LikelyPiece], typed: int) -> bool:
-    """Whether so many characters end inside a piece."""
+    """Return True if the first ``typed`` characters end inside a piece."""
     for piece in pieces:
         if typed < piece.length:
             break
@@ -257,19 +261,19 @@ class GateWatch:
     the model stops being sure: of what would come after it nothing is shown."""
 
     def __init__(self, threshold: float, cancelled: Callable[[], bool]) -> None:
-        """threshold: a joint probability, above 0. cancelled: whether somebody else asks for the
-        end."""
+        """threshold: a joint probability, above 0. cancelled: True once another caller asks to
+        stop."""
         self._threshold, self._cancelled = threshold, cancelled
         self._text = ""
         self._pieces: list[LikelyPiece] = []
         self._end: int | None = None
 
     def cancelled(self) -> bool:
-        """Whether the generation shall end."""
+        """Return True if the generation shall end."""
         return self._end is not None or self._cancelled()
 
     def over(self, steps: Steps) -> Steps:
-        """The steps; their result ends with the line."""
+        """Return the steps; their result ends with the line."""
         result = yield from heard(steps, self._read)
         if self._end is not None and self._end < len(result.text):
             text, spans = result.text[: self._end], first_spans(result.spans, self._end)

@@ -16,34 +16,36 @@ REPOSITORY: Final = 4
 
 
 class IndexedFiles:
-    """What one snapshot knows of the files of its workspace, open buffers before files."""
+    """The files of a workspace in one snapshot of its index, open buffers before files."""
 
     def __init__(self, snapshot: IndexSnapshot) -> None:
         self.snapshot = snapshot
-        self._parts = [part for part in snapshot.parts if part.layer in (BUFFER, REPOSITORY)]
+        self._parts = [
+            layer_part for layer_part in snapshot.parts if layer_part.layer in (BUFFER, REPOSITORY)
+        ]
 
     @property
     def state(self) -> tuple[tuple[str, int], ...]:
         """Changes when a file was indexed anew, not while a buffer is typed into."""
         return tuple(
-            (part.segment.name, len(part.segment.tokens))
-            for part in self._parts
-            if part.layer == REPOSITORY
+            (layer_part.segment.name, len(layer_part.segment.tokens))
+            for layer_part in self._parts
+            if layer_part.layer == REPOSITORY
         )
 
     def tokens(self, path: str) -> NDArray[np.int32] | None:
-        """Token ids of a file (int32); None for one that is not indexed or has none."""
-        for part in self._parts:
-            index = part.segment.file_ids.get(path)
-            if index is not None and not (len(part.dead) and part.dead[index]):
-                found = part.segment.file_tokens(index)
-                if len(found):
-                    return found.astype(np.int32)
+        """Return token ids of a file (int32); None for one that is not indexed or has none."""
+        for layer_part in self._parts:
+            index = layer_part.segment.file_ids.get(path)
+            if index is not None and not (len(layer_part.dead) and layer_part.dead[index]):
+                tokens = layer_part.segment.file_tokens(index)
+                if len(tokens):
+                    return tokens.astype(np.int32)
         return None
 
     def path_of(self, file: int) -> str:
-        """Path of a file that a lookup named; empty for common code."""
-        for part in self._parts:
-            if 0 <= file - part.first_file < len(part.segment.paths):
-                return part.segment.paths[file - part.first_file]
+        """Return path of a file that a lookup named; empty for common code."""
+        for layer_part in self._parts:
+            if 0 <= file - layer_part.first_file < len(layer_part.segment.paths):
+                return layer_part.segment.paths[file - layer_part.first_file]
         return ""

@@ -24,7 +24,7 @@ LEAST_SCORE = 3.0
 def similar_places(
     files: IndexedFiles, query: NDArray[np.int32], without: str, most: int = MOST_PLACES
 ) -> list[tuple[str, NDArray[np.int32]]]:
-    """Path and tokens (int32, about :data:`PLACE_TOKENS`) of the ``most`` places most like
+    """Return path and tokens (int32, about :data:`PLACE_TOKENS`) of the ``most`` places most like
     ``query``, int32 [n]: one of each file but ``without``. Shared runs of tokens count the more the
     longer and the rarer they are."""
     scores: defaultdict[str, float] = defaultdict(float)
@@ -58,7 +58,7 @@ def similar_places(
 def _best_place(
     tokens: NDArray[np.int32], shared: list[tuple[NDArray[np.int32], float]]
 ) -> NDArray[np.int32]:
-    """The stretch of ``tokens`` in which most of ``shared`` occurs."""
+    """Return the stretch of ``tokens`` in which most of ``shared`` occurs."""
     if len(tokens) <= PLACE_TOKENS:
         return tokens
     density = np.zeros(len(tokens) + 1)

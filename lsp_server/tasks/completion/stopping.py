@@ -21,19 +21,19 @@ def indentation(line: str) -> int:
 
 def single_line(text: str) -> int | None:
     """Cut at the first line end. A line end before any text does not count as one."""
-    found = _LINE_END.search(text, len(text) - len(text.lstrip("\r\n")))
-    return found.start() if found else None
+    match = _LINE_END.search(text, len(text) - len(text.lstrip("\r\n")))
+    return match.start() if match else None
 
 
 def following(suffix: str) -> str:
-    """The character that comes after a completion, but for blanks; a line feed where nothing of
-    its line does."""
+    """Return the character that comes after a completion, but for blanks; a line feed where nothing
+    of its line does."""
     return suffix.split("\n", 1)[0].strip()[:1] or "\n"
 
 
 def completion(prefix: str, *, one_line: bool, gated: bool) -> StopRule:
-    """Where a completion after ``prefix`` ends: with its line, or with the block, and one that is
-    ``gated`` with its first statement."""
+    """Return the rule that ends a completion after ``prefix``: with its line or with the block, and
+    with its first statement if it is ``gated``."""
     if one_line:
         return single_line
     ends = block(prefix)
@@ -53,9 +53,9 @@ def before_other_files(rule: StopRule, marks: Sequence[str]) -> StopRule:
         return rule
 
     def both(text: str) -> int | None:
-        places = [text.find(mark) for mark in marks]
-        found = [place for place in [*places, rule(text)] if place is not None and place >= 0]
-        return min(found, default=None)
+        marks_found = [text.find(mark) for mark in marks]
+        cuts = [cut for cut in [*marks_found, rule(text)] if cut is not None and cut >= 0]
+        return min(cuts, default=None)
 
     return both
 
@@ -69,14 +69,14 @@ def strings(stops: Sequence[str]) -> StopRule:
         nonlocal looked_at
         start = max(looked_at - longest + 1, 0)
         looked_at = len(text)
-        found = [place for stop in stops if (place := text.find(stop, start)) >= 0]
-        return min(found, default=None)
+        cuts = [cut for stop in stops if (cut := text.find(stop, start)) >= 0]
+        return min(cuts, default=None)
 
     return rule
 
 
 def line_end_after(seconds: float, now: Callable[[], float]) -> StopRule:
-    """Cut at the last line end once so much time has gone by since the first token."""
+    """Cut at the last line end once ``seconds`` have passed since the first token."""
     started: float | None = None
 
     def rule(text: str) -> int | None:
@@ -96,15 +96,15 @@ def less_indented(least: int) -> StopRule:
 
     def rule(text: str) -> int | None:
         nonlocal looked_at
-        place = text.rfind("\n", 0, looked_at)
-        place = text.find("\n") if place < 0 else place
+        newline = text.rfind("\n", 0, looked_at)
+        newline = text.find("\n") if newline < 0 else newline
         looked_at = len(text)
-        while place >= 0:
-            end = text.find("\n", place + 1)
-            line = text[place + 1 :] if end < 0 else text[place + 1 : end]
+        while newline >= 0:
+            end = text.find("\n", newline + 1)
+            line = text[newline + 1 :] if end < 0 else text[newline + 1 : end]
             if line.strip() and len(line) - len(line.lstrip(" \t")) < least:
-                return place
-            place = end
+                return newline
+            newline = end
         return None
 
     return rule
@@ -116,7 +116,7 @@ def first_of(rules: Sequence[StopRule]) -> StopRule | None:
         return rules[0] if rules else None
 
     def rule(text: str) -> int | None:
-        return min((cut for one in rules if (cut := one(text)) is not None), default=None)
+        return min((cut for rule in rules if (cut := rule(text)) is not None), default=None)
 
     return rule
 
@@ -162,15 +162,15 @@ def statement(prefix: str) -> StopRule:
         first = next((n for n, line in enumerate(written) if line.strip()), len(written))
         if first >= len(written) - 1:
             return None
-        level, depth, place = indentation(written[first]), 0, -len(line_before)
+        level, depth, offset = indentation(written[first]), 0, -len(line_before)
         for number, line in enumerate(written):
             # The last line is still being written: it is judged once it has a word.
             if number > first and line.strip() and depth <= 0 and indentation(line) <= level:
                 last = number == len(written) - 1
                 if not _continues(line) and not (last and _may_continue(line)):
-                    return len(text[:place].rstrip())
+                    return len(text[:offset].rstrip())
             depth += _opened(line)
-            place += len(line) + 1
+            offset += len(line) + 1
         return None
 
     return rule
@@ -187,13 +187,15 @@ def _continues(line: str) -> bool:
 
 
 def _may_continue(line: str) -> bool:
-    """Whether a line may yet become one that continues a statement."""
+    """Return True if a line may yet become one that continues a statement."""
     stripped = line.strip()
     return any(word.startswith(stripped) for word in _CONTINUING)
 
 
 def _opened(line: str) -> int:
-    return sum(line.count(one) for one in "([{") - sum(line.count(one) for one in ")]}")
+    return sum(line.count(bracket) for bracket in "([{") - sum(
+        line.count(bracket) for bracket in ")]}"
+    )
 
 
 def _only_closes(line: str) -> bool:
@@ -201,5 +203,5 @@ def _only_closes(line: str) -> bool:
     return bool(stripped) and all(character in _CLOSERS + ">;,:" for character in stripped)
 
 
-def _end_before_blanks(text: str, place: int) -> int:
-    return len(text[:place].rstrip("\r\n \t"))
+def _end_before_blanks(text: str, offset: int) -> int:
+    return len(text[:offset].rstrip("\r\n \t"))

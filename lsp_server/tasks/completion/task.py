@@ -27,7 +27,7 @@ PROBED_ROWS = 128
 
 
 def prompt_length(engine: Engine) -> PromptLength:
-    """How long a prompt of a completion this model computes in how much time."""
+    """Return the longest prompts of a completion that this model computes, by seconds."""
     most = min(engine.longest_prompt, MOST_TOKENS)
     return PromptLength.measured(engine.planner.prefill_seconds, engine.prefill_rows, most)
 
@@ -40,20 +40,20 @@ class Budget(NamedTuple):
 
 
 def completion_budget(engine: Engine, job: CompletionJob, length: PromptLength) -> Budget:
-    """How many tokens the prompt of a completion may have."""
+    """Return the most tokens that the prompt of a completion may have."""
     others = _context_tokens(engine, job)
-    whole = CONTEXT_TOKENS + others
+    most_tokens = CONTEXT_TOKENS + others
     if job.prompt_seconds:
-        whole = length.tokens(job.prompt_seconds)
-        others = min(others, whole // 4)
-    return Budget(min(engine.max_positions - job.max_tokens - 1, whole), others)
+        most_tokens = length.tokens(job.prompt_seconds)
+        others = min(others, most_tokens // 4)
+    return Budget(min(engine.max_positions - job.max_tokens - 1, most_tokens), others)
 
 
 def completion_prompt(
     engine: Engine, job: CompletionJob, snippets: list[ContextSnippet], budget: Budget
 ) -> Prompt:
-    """The prompt of a completion, with text of other files. Raises NothingToContinue or AccelError
-    (``accel.errors``)."""
+    """Return the prompt of a completion, with text of other files. Raises NothingToContinue or
+    AccelError (``accel.errors``)."""
     from accel.text.prompts import fim_prompt
 
     prompt = fim_prompt(
@@ -75,7 +75,7 @@ def completion_prompt(
 def completion_beginning(
     engine: Engine, job: CompletionJob, snippets: list[ContextSnippet], budget: Budget
 ) -> Beginning:
-    """What the prompts of a document begin with that was opened just now."""
+    """Return the tokens that the prompts of a newly opened document begin with."""
     from accel.text.prompts import fim_beginning
 
     return fim_beginning(
@@ -90,13 +90,13 @@ def completion_beginning(
 
 
 def readable_snippets(snippets: list[ContextSnippet]) -> list[ContextSnippet]:
-    """The same without lone surrogates."""
-    return [ContextSnippet(one.path, replace_surrogates(one.text)) for one in snippets]
+    """Return the same without lone surrogates."""
+    return [ContextSnippet(snippet.path, replace_surrogates(snippet.text)) for snippet in snippets]
 
 
 def _context_tokens(engine: Engine, job: CompletionJob) -> int:
-    """Tokens of other files in the prompt of a job: what was asked for, or what is computed in
-    :data:`CONTEXT_S` at the measured speed, so that a cold prompt stays quick."""
+    """Return tokens of other files in the prompt of a job: what was asked for, or what is computed
+    in :data:`CONTEXT_S` at the measured speed, so that a cold prompt stays quick."""
     most = (engine.max_positions - job.max_tokens) // 4
     if job.context_tokens >= 0:
         return min(job.context_tokens, most)
@@ -106,12 +106,12 @@ def _context_tokens(engine: Engine, job: CompletionJob) -> int:
 
 
 def completion_key(job: CompletionJob) -> Key:
-    """What shares the caches of completions: a document."""
+    """Return the key by which completions share caches: the document."""
     return ("complete", job.scope, job.path)
 
 
 def completion_task(job: CompletionJob, prompt: Prompt, index: Any, cancelled: Cancelled) -> Task:
-    """The text at the cursor."""
+    """Return the text at the cursor."""
     task = new_task(completion_key(job), job, prompt, job.sampling, index, cancelled)
     rule = stopping.completion(job.prefix, one_line=job.single_line, gated=job.gate > 0)
     task.request.stop_rule = stopping.before_other_files(rule, prompt.stop_texts)

@@ -30,7 +30,7 @@ class AnswerBlock:
 
     @property
     def language(self) -> str:
-        """What the opening fence says of the code, in lower case."""
+        """The language that the opening fence names, in lower case."""
         return (self.info.strip().split() or [""])[0].strip("{}.").lower()
 
 
@@ -47,28 +47,30 @@ class _Opening:
         return len(self.lead.expandtabs(TAB))
 
 
-def fenced_blocks(answer: str, known: str = "") -> list[AnswerBlock]:
-    """The blocks of a whole answer in their order; ``known``: what the model was given."""
+def fenced_blocks(answer: str, given_text: str = "") -> list[AnswerBlock]:
+    """Return the blocks of a whole answer in their order; ``given_text``: what the model was
+    given."""
     lines = with_line_feeds(answer).split("\n")
-    ends_in_fence = any(_is_behind_word(line, "`", 3) for line in known.split("\n"))
-    found: list[AnswerBlock] = []
-    place, said = 0, ""
-    while place < len(lines):
-        opening = _opening_at(lines, place)
+    ends_in_fence = any(_is_behind_word(line, "`", 3) for line in given_text.split("\n"))
+    blocks: list[AnswerBlock] = []
+    number, prose = 0, ""
+    while number < len(lines):
+        opening = _opening_at(lines, number)
         if opening is None:
-            said = lines[place].strip() or said
-            place += 1
+            prose = lines[number].strip() or prose
+            number += 1
             continue
-        said = _before_fence(lines[place]) or said
-        last, tail, following = _end_of(lines, place + 1, opening, ends_in_fence)
-        body = _without_lead([*lines[place + 1 : last], *([tail] if tail else [])], opening.lead)
-        found.append(AnswerBlock("".join(f"{line}\n" for line in body), opening.info, said))
-        place, said = following, ""
-    return found
+        prose = _before_fence(lines[number]) or prose
+        last, tail, following = _end_of(lines, number + 1, opening, ends_in_fence)
+        body = _without_lead([*lines[number + 1 : last], *([tail] if tail else [])], opening.lead)
+        blocks.append(AnswerBlock("".join(f"{line}\n" for line in body), opening.info, prose))
+        number, prose = following, ""
+    return blocks
 
 
 def whole_block(answer: str) -> AnswerBlock | None:
-    """The text between the first fence and the last one: a block whose own code has such fences."""
+    """Return the text between the first fence and the last one: a block whose own code has such
+    fences."""
     lines = with_line_feeds(answer).split("\n")
     first = next((n for n in range(len(lines)) if _opening_at(lines, n) is not None), None)
     bare = [n for n, line in enumerate(lines) if _RUN.fullmatch(line.strip())]
@@ -81,29 +83,29 @@ def whole_block(answer: str) -> AnswerBlock | None:
 
 
 def inline_code(answer: str) -> list[str]:
-    """Code within sentences."""
-    return [found[2].strip() for found in _INLINE.finditer(answer)]
+    """Return code within sentences."""
+    return [match[2].strip() for match in _INLINE.finditer(answer)]
 
 
-def _opening_at(lines: list[str], place: int) -> _Opening | None:
-    line = lines[place]
+def _opening_at(lines: list[str], number: int) -> _Opening | None:
+    line = lines[number]
     if "```" not in line and "~~~" not in line:
         return None
-    found = _OPENING.match(line)
-    if found is not None:
-        return _opened(found, found["lead"])
-    found = _IN_SENTENCE.match(line)
-    if found is None or len(_RUN.findall(line)) % 2 == 0 or place + 1 == len(lines):
+    match = _OPENING.match(line)
+    if match is not None:
+        return _opened(match, match["lead"])
+    match = _IN_SENTENCE.match(line)
+    if match is None or len(_RUN.findall(line)) % 2 == 0 or number + 1 == len(lines):
         return None
-    following = next((one for one in lines[place + 1 :] if one.strip()), "")
-    if not found["info"] and _OPENING.match(following):
+    following = next((later for later in lines[number + 1 :] if later.strip()), "")
+    if not match["info"] and _OPENING.match(following):
         # The sentence is about fences, or ends in one by mistake.
         return None
-    return _opened(found, "")
+    return _opened(match, "")
 
 
-def _opened(found: re.Match[str], lead: str) -> _Opening:
-    fence, info = found["fence"], found["info"].strip()
+def _opened(match: re.Match[str], lead: str) -> _Opening:
+    fence, info = match["fence"], match["info"].strip()
     name = info.split()[0].lower() if info else ""
     return _Opening(fence[0], len(fence), lead, info, name in _MARKDOWN)
 
@@ -111,8 +113,8 @@ def _opened(found: re.Match[str], lead: str) -> _Opening:
 def _end_of(
     lines: list[str], first: int, opening: _Opening, known_ends_in_fence: bool
 ) -> tuple[int, str, int]:
-    """Where a block ends: the line after its last, what of that line belongs to it, and the line
-    that follows the block."""
+    """Return the line after a block's last one, the text of that line that belongs to the block,
+    and the line that follows the block."""
     depth, nested, short = 0, None, None
     open_short = False
     for number in range(first, len(lines)):
@@ -145,8 +147,12 @@ def _end_of(
     if nested is not None:
         # No block in the block: the first was not closed.
         return nested, "", nested
-    behind = [line for line in lines[(short or 0) + 1 :] if line.strip()]
-    if short is not None and (open_short or behind) and not _is_paired(lines[first:short], opening):
+    following = [line for line in lines[(short or 0) + 1 :] if line.strip()]
+    if (
+        short is not None
+        and (open_short or following)
+        and not _is_paired(lines[first:short], opening)
+    ):
         return short, "", short + 1
     return len(lines) - (not lines[-1] and len(lines) > first), "", len(lines)
 
@@ -177,8 +183,8 @@ def _last_run(line: str) -> int:
 
 
 def _before_fence(line: str) -> str:
-    found = None if _OPENING.match(line) else _IN_SENTENCE.match(line)
-    return found["said"].strip() if found else ""
+    match = None if _OPENING.match(line) else _IN_SENTENCE.match(line)
+    return match["said"].strip() if match else ""
 
 
 def _indent_of(line: str, opening: _Opening) -> int:
@@ -186,16 +192,16 @@ def _indent_of(line: str, opening: _Opening) -> int:
 
 
 def _unquoted(line: str, lead: str) -> str:
-    """A line with blanks in place of the marks of the quote that the block is in."""
+    """Return a line with blanks in place of the marks of the quote that the block is in."""
     if ">" not in lead:
         return line
-    found = re.match(r"[ \t]*(?:>[ \t]?)+", line)
-    return line if found is None else " " * found.end() + line[found.end() :]
+    match = re.match(r"[ \t]*(?:>[ \t]?)+", line)
+    return line if match is None else " " * match.end() + line[match.end() :]
 
 
 def _without_lead(lines: list[str], lead: str) -> list[str]:
-    """The lines of a block without as much indentation as its fence has; as they are where some
-    have less."""
+    """Return the lines of a block without as much indentation as its fence has; as they are where
+    some have less."""
     width = len(lead.expandtabs(TAB))
     texts = [_unquoted(line, lead) for line in lines]
     if not width or any(_width(text) < width for text in texts if text.strip()):

@@ -15,7 +15,7 @@ DOES_NOT_FIT = "the model answered with a diff that does not fit the selection; 
 
 
 def is_diff(text: str, language: str, original: str) -> bool:
-    """Whether a block is a difference and no text; never where the original looks like one."""
+    """Return True if a block is a diff instead of code; never if the original looks like one."""
     if looks_like_diff(original):
         return False
     if looks_like_diff(text):
@@ -40,22 +40,25 @@ def patched(text: str, original: str, before: str = "", after: str = "") -> str:
     if below and original.endswith("\n"):
         # The empty line after the last line end is where the text after it begins.
         lines = lines[:-1]
-    whole = [*above, *lines, *below]
+    file_lines = [*above, *lines, *below]
     first, last = len(above), len(above) + len(lines)
     hunks = [hunk for hunk in diff_hunks(text) if hunk.changes]
     if not hunks:
         raise EditRefused(DOES_NOT_FIT)
-    made: list[str] = []
-    place = 0
+    new_lines: list[str] = []
+    line = 0
     for hunk in hunks:
-        at = _place_of(hunk, whole, place, first, last)
+        hunk_line = _place_of(hunk, file_lines, line, first, last)
         changed_from, changed_to = _changed(hunk)
-        if at + changed_from < first or at + changed_to > last:
+        if hunk_line + changed_from < first or hunk_line + changed_to > last:
             raise EditRefused(DOES_NOT_FIT)
-        made += [*whole[place:at], *_with_unchanged(whole[at : at + len(hunk.old)], hunk)]
-        place = at + len(hunk.old)
-    made += whole[place:]
-    edited = made[first : len(made) - len(below)]
+        new_lines += [
+            *file_lines[line:hunk_line],
+            *_with_unchanged(file_lines[hunk_line : hunk_line + len(hunk.old)], hunk),
+        ]
+        line = hunk_line + len(hunk.old)
+    new_lines += file_lines[line:]
+    edited = new_lines[first : len(new_lines) - len(below)]
     return "\n".join([*edited, ""] if below and original.endswith("\n") else edited)
 
 
@@ -63,28 +66,32 @@ def _lines(text: str) -> list[str]:
     return text.split("\n") if text else []
 
 
-def _place_of(hunk: DiffHunk, lines: list[str], place: int, first: int, last: int) -> int:
-    """Where the old lines of a hunk are. Raises EditRefused where that is not one place."""
+def _place_of(hunk: DiffHunk, lines: list[str], first_line: int, first: int, last: int) -> int:
+    """Return the line at which the old lines of a hunk stand. Raises EditRefused unless there is
+    exactly one."""
     old, size = hunk.old, len(hunk.old)
     if not size:
         raise EditRefused(DOES_NOT_FIT)
-    found = [
-        at
-        for at in range(place, len(lines) - size + 1)
-        if all(_same(one, other) for one, other in zip(lines[at : at + size], old, strict=True))
+    matches = [
+        line
+        for line in range(first_line, len(lines) - size + 1)
+        if all(
+            _same(old_line, other)
+            for old_line, other in zip(lines[line : line + size], old, strict=True)
+        )
     ]
-    inside = [at for at in found if first <= at and at + size <= last] or found
+    inside = [line for line in matches if first <= line and line + size <= last] or matches
     if len(inside) > 1:
         # The numbers count from the selection, which is all that the model was to edit.
-        inside = [at for at in inside if hunk.line and at == first + hunk.line - 1]
+        inside = [line for line in inside if hunk.line and line == first + hunk.line - 1]
     if len(inside) != 1:
         raise EditRefused(DOES_NOT_FIT)
     return inside[0]
 
 
-def _same(line: str, shown: str) -> bool:
-    """Whether a line is one of a difference. Blanks at its end are not shown to models."""
-    return line.rstrip() == shown.rstrip()
+def _same(line: str, diff_line: str) -> bool:
+    """Return True if ``line`` equals a line of a diff. Models do not see blanks at its end."""
+    return line.rstrip() == diff_line.rstrip()
 
 
 def _changed(hunk: DiffHunk) -> tuple[int, int]:
@@ -97,7 +104,7 @@ def _changed(hunk: DiffHunk) -> tuple[int, int]:
 
 
 def _with_unchanged(lines: Sequence[str], hunk: DiffHunk) -> list[str]:
-    """The new lines, with those at both ends as they are in the text."""
+    """Return the new lines, with those at both ends as they are in the text."""
     start, end = _changed(hunk)
     tail = len(hunk.old) - end
     return [*lines[:start], *hunk.new[start : len(hunk.new) - tail], *lines[end:]]

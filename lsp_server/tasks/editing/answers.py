@@ -69,7 +69,7 @@ def code_of_answer(
     before: str = "",
     after: str = "",
 ) -> str:
-    """What the selection becomes by a whole answer.
+    """Return the new text of the selection by a whole answer.
 
     opening: the fence and language that the answer goes on from, where it was begun. All texts have
     lines that end in newlines. Raises EditRefused with the reason where that is not clear.
@@ -77,14 +77,14 @@ def code_of_answer(
     # Its patterns take long to compile, and a start does not wait for them.
     from lsp_server.tasks.editing.elided_code import filled_in
 
-    known = "\n".join((selection, before, after, instruction))
-    spoken = without_thinking(answer, known)
+    given_text = "\n".join((selection, before, after, instruction))
+    spoken = without_thinking(answer, given_text)
     if spoken.is_open and not spoken.text.strip():
         raise EditRefused(STILL_THINKING)
     text = spoken.text
     if opening and not spoken.had_thinking:
         text = _continued(opening, text)
-    block = _rewriting(text, selection, known, language)
+    block = _rewriting(text, selection, given_text, language)
     if is_diff(block.text, block.language, selection):
         return patched(block.text, selection, before, after)
     text = block.text
@@ -101,7 +101,7 @@ def code_so_far(answer: str, selection: str) -> str:
 
 
 def _continued(opening: str, text: str) -> str:
-    """The whole answer of which the opening fence was given. A model may write one again."""
+    """Return the whole answer of which the opening fence was given. A model may write one again."""
     again = fenced_blocks(text)
     first = next((line for line in text.split("\n") if line.strip()), "")
     mark = opening[: len(opening) - len(opening.lstrip("`"))]
@@ -109,22 +109,22 @@ def _continued(opening: str, text: str) -> str:
     return text if again and is_again else f"{opening}\n{text}"
 
 
-def _rewriting(text: str, selection: str, known: str, language: str) -> AnswerBlock:
-    """The block of an answer that rewrites the selection. Raises EditRefused without one."""
-    blocks = [block for block in fenced_blocks(text, known) if block.text.strip()]
+def _rewriting(text: str, selection: str, given_text: str, language: str) -> AnswerBlock:
+    """Return the block of an answer that rewrites the selection. Raises EditRefused without one."""
+    blocks = [block for block in fenced_blocks(text, given_text) if block.text.strip()]
     if not blocks:
-        if fenced_blocks(text, known):
-            return fenced_blocks(text, known)[0]
+        if fenced_blocks(text, given_text):
+            return fenced_blocks(text, given_text)[0]
         return _bare(text, selection, language)
-    wanted = _words(selection)
+    words = _words(selection)
     if len(blocks) == 1:
         is_other = blocks[0].language in _NO_CODE_OF_OTHERS and language not in _NO_CODE_OF_OTHERS
-        if is_other and _alike(_words(blocks[0].text), wanted) < REWRITES:
+        if is_other and _alike(_words(blocks[0].text), words) < REWRITES:
             raise EditRefused(NO_CODE)
         return _whole_if_cut(blocks[0], text, selection)
     diffs = [block for block in blocks if is_diff(block.text, block.language, selection)]
     others = [block for block in blocks if block not in diffs]
-    likeness = {id(block): _alike(_words(block.text), wanted) for block in others}
+    likeness = {id(block): _alike(_words(block.text), words) for block in others}
     changed = [block for block in others if block.text.split() != selection.split()]
     able = [block for block in changed if likeness[id(block)] >= REWRITES]
     if not able and diffs:
@@ -135,61 +135,62 @@ def _rewriting(text: str, selection: str, known: str, language: str) -> AnswerBl
         able = [block for block in others if block not in changed] or others
     best = max(likeness[id(block)] for block in able)
     nearly = [block for block in able if likeness[id(block)] >= NEARLY * best]
-    whole = whole_block(text)
+    whole_answer = whole_block(text)
     if (
-        whole is not None
-        and _alike(_words(whole.text), wanted) > best + BETTER_JOINED
-        and "```" in known
+        whole_answer is not None
+        and _alike(_words(whole_answer.text), words) > best + BETTER_JOINED
+        and "```" in given_text
     ):
-        return whole
-    joined = _alike(_words("".join(block.text for block in able)), wanted)
+        return whole_answer
+    joined = _alike(_words("".join(block.text for block in able)), words)
     if len(able) > 1 and joined > best + SLIGHTLY:
         raise EditRefused(IN_PARTS)
-    said = [block for block in nearly if not _ALTERNATIVE.search(block.said_before)]
-    return (said or nearly[:1])[-1]
+    plain = [block for block in nearly if not _ALTERNATIVE.search(block.said_before)]
+    return (plain or nearly[:1])[-1]
 
 
 def _whole_if_cut(block: AnswerBlock, text: str, selection: str) -> AnswerBlock:
-    """The block, or all between the outermost fences where the selection itself has such fences."""
-    whole = whole_block(text) if "```" in selection or "~~~" in selection else None
-    if whole is None:
+    """Return the block, or all between the outermost fences where the selection itself has such
+    fences."""
+    whole_answer = whole_block(text) if "```" in selection or "~~~" in selection else None
+    if whole_answer is None:
         return block
-    wanted = _words(selection)
-    is_more = _alike(_words(whole.text), wanted) > _alike(_words(block.text), wanted)
-    return whole if is_more else block
+    words = _words(selection)
+    is_more = _alike(_words(whole_answer.text), words) > _alike(_words(block.text), words)
+    return whole_answer if is_more else block
 
 
 def _bare(text: str, selection: str, language: str) -> AnswerBlock:
-    """An answer without a fence, where it is code: the selection's lines, changed."""
+    """Return an answer without a fence, where it is code: the selection's lines, changed."""
     body = _without_prose(text.strip("\n").split("\n"), selection)
     code = "\n".join(body)
-    wanted = _words(selection)
+    words = _words(selection)
     if is_diff(code, "", selection):
         return AnswerBlock(f"{code}\n", "diff", "")
     if "<pre" not in selection and (marked := _MARKED_UP.search(text)):
         return AnswerBlock(html.unescape(marked["code"]).rstrip("\n") + "\n", language, "")
-    known = {line.strip() for line in selection.split("\n") if line.strip()}
+    selected_lines = {line.strip() for line in selection.split("\n") if line.strip()}
     own = [line.strip() for line in body if line.strip()]
-    unchanged = sum(line in known for line in own)
-    if own and (_alike(_words(code), wanted) >= BARE or 2 * unchanged >= len(own) > 0):
+    unchanged = sum(line in selected_lines for line in own)
+    if own and (_alike(_words(code), words) >= BARE or 2 * unchanged >= len(own) > 0):
         return AnswerBlock(f"{code}\n", language, "")
-    if len(known) == 1:
+    if len(selected_lines) == 1:
         inline = [one for one in inline_code(text) if one != selection.strip()]
-        alike = [one for one in inline if _alike(_words(one), wanted) >= BARE]
+        alike = [one for one in inline if _alike(_words(one), words) >= BARE]
         if len(set(alike)) == 1:
             return AnswerBlock(f"{alike[0]}\n", language, "")
     raise EditRefused(NO_CODE)
 
 
 def _without_prose(lines: Sequence[str], selection: str) -> list[str]:
-    known = {line.strip() for line in selection.split("\n")}
+    selected_lines = {line.strip() for line in selection.split("\n")}
 
     def is_said(line: str) -> bool:
         text = line.strip()
         is_sentence = _PROSE.match(text) is not None and len(text.split()) >= 3
         return not text or (
             is_sentence
-            and text not in known
+            and text not in selected_lines
             and not _CODE_MARKS.search(re.sub(r"`[^`]*`", "", text))
         )
 
@@ -205,6 +206,6 @@ def _words(text: str) -> Counter[str]:
     return Counter(_WORD.findall(text))
 
 
-def _alike(one: Counter[str], other: Counter[str]) -> float:
-    total = one.total() + other.total()
-    return 2.0 * (one & other).total() / total if total else 1.0
+def _alike(first: Counter[str], other: Counter[str]) -> float:
+    total = first.total() + other.total()
+    return 2.0 * (first & other).total() / total if total else 1.0

@@ -24,8 +24,8 @@ _ADDS = re.compile(
 
 
 def filled_in(answer: str, original: str, language: str, instruction: str = "") -> str:
-    """The answer with what it left out; the answer itself where nothing was left out. Both have
-    lines that end in newlines. Raises EditRefused where what was left out is not clear."""
+    """Return the answer with what it left out; the answer itself where nothing was left out. Both
+    have lines that end in newlines. Raises EditRefused where what was left out is not clear."""
     file = FileText.of(original)
     lines = lines_of(answer)
     snippet = read_snippet(lines, file.lines, language, instruction)
@@ -35,16 +35,16 @@ def filled_in(answer: str, original: str, language: str, instruction: str = "") 
         return answer if list(snippet.lines) == lines else file.joined(snippet.lines)
     if not snippet.hunks:
         return original
-    shown = snippet.lines[snippet.holders[0]]
-    known = {defined_name(line) for line in file.lines}
-    added = {defined_name(line) for line in snippet.lines} - known - {""}
+    holder_line = snippet.lines[snippet.holders[0]]
+    names = {defined_name(line) for line in file.lines}
+    added = {defined_name(line) for line in snippet.lines} - names - {""}
     if added and not _ADDS.search(instruction):
         # Another name in place of one that is left out, or a further definition.
-        raise _refusal(shown)
+        raise _refusal(holder_line)
     try:
         reading = chosen_reading(file.lines, snippet, language, is_whole=True)
     except AmbiguousSnippet as refusal:
-        raise _refusal(shown) from refusal
+        raise _refusal(holder_line) from refusal
     return file.replaced(reading.spans, reading.news)
 
 

@@ -14,8 +14,8 @@ REPEATS = 8
 _END = 60
 
 
-def is_loop(text: str, known: str) -> bool:
-    """Whether a text ends in many repeats of one piece, and ``known`` text has no such place."""
+def is_loop(text: str, given_text: str) -> bool:
+    """Return True if a text ends in many repeats of one piece, and ``given_text`` has none such."""
     tail = text[-CHARACTERS:]
     if len(tail) < CHARACTERS:
         return False
@@ -23,26 +23,27 @@ def is_loop(text: str, known: str) -> bool:
     period = CHARACTERS - _END - before
     if before < 0 or period * REPEATS > CHARACTERS:
         return False
-    return tail[period:] == tail[:-period] and tail not in known
+    return tail[period:] == tail[:-period] and tail not in given_text
 
 
 class LoopWatch:
     """Reads an answer while it is written, and asks for its end when it loops."""
 
-    def __init__(self, known: str, cancelled: Callable[[], bool]) -> None:
-        """known: what the answer may repeat. cancelled: whether somebody else asks for the end."""
-        self._known = known
+    def __init__(self, given_text: str, cancelled: Callable[[], bool]) -> None:
+        """given_text: text that the answer may repeat. cancelled: True once another caller asks to
+        stop."""
+        self._known = given_text
         self._cancelled = cancelled
         self._text = ""
         self._read = 0
         self._loops = False
 
     def cancelled(self) -> bool:
-        """Whether the generation shall end."""
+        """Return True if the generation shall end."""
         return self._loops or self._cancelled()
 
     def over(self, steps: Steps) -> Steps:
-        """The steps; their result says where the answer looped."""
+        """Return the steps; their result says where the answer looped."""
         result = yield from heard(steps, self._hear)
         if self._loops and result.stopped_by == "cancelled":
             result = replace(result, stopped_by="loop")

@@ -27,7 +27,7 @@ def split_at_definitions(text: str, fits: Callable[[str], bool]) -> list[str]:
 
 
 def _best_cut(lines: list[str]) -> int | None:
-    """The best line to cut before: by kind of border, then by nearness to the middle."""
+    """Return the best line to cut before: by kind of border, then by nearness to the middle."""
     best: tuple[int, int, int] | None = None
     for number in range(1, len(lines)):
         rank = _rank(lines, number)
@@ -38,7 +38,7 @@ def _best_cut(lines: list[str]) -> int | None:
 
 
 def _rank(lines: list[str], number: int) -> int | None:
-    """How good a cut before a line is: lower is better, None for none at all."""
+    """Return the quality of a cut before a line: lower is better, None for no cut."""
     line, before = lines[number], lines[number - 1]
     indent = len(line) - len(line.lstrip())
     if not line.strip():

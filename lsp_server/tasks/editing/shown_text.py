@@ -76,26 +76,27 @@ class ShownText:
             "".join(piece.shown for piece in self._pieces(line.rstrip("\r\n")))
             for line in split_lines(instruction)
         )
-        self.meanings = {shown: original for original, shown in self._stand_ins.items()}
+        self.meanings = {stand_in: original for original, stand_in in self._stand_ins.items()}
         """By stand-in, what it stands for."""
         self._like_one = re.compile(
             rf"(?<!\w){self._begin_word}\d\w*|{self._begin_mark}\d[^>\s]*>?", re.ASCII
         )
 
     def looks_like_stand_in(self, piece: str) -> bool:
-        """Whether a piece is a stand-in, or one that was spelt wrongly."""
+        """Return True if a piece is a stand-in, or a misspelt one."""
         return bool(self.meanings) and self._like_one.fullmatch(piece) is not None
 
     def cut(self, text: str) -> list[str]:
-        """A line of the model's without its indentation, in pieces like those of ``lines``."""
+        """Return a line of the model's without its indentation, in pieces like those of
+        ``lines``."""
         if not self.meanings:
             return _cut(text)
         pieces: list[str] = []
-        place = 0
-        for found in self._like_one.finditer(text):
-            pieces += [*_cut(text[place : found.start()]), found.group()]
-            place = found.end()
-        return pieces + _cut(text[place:])
+        offset = 0
+        for match in self._like_one.finditer(text):
+            pieces += [*_cut(text[offset : match.start()]), match.group()]
+            offset = match.end()
+        return pieces + _cut(text[offset:])
 
     def _line(self, line: str) -> ShownLine:
         end = line_end(line)
@@ -103,14 +104,15 @@ class ShownText:
         tail_at = _first(_TAIL, body).start()
         body, tail = body[:tail_at], body[tail_at:]
         head = _first(_HEAD, body).group()
-        found = _BLANKS.match(body, len(head))
-        indent = found.group() if found else ""
+        match = _BLANKS.match(body, len(head))
+        indent = match.group() if match else ""
         pieces = tuple(self._pieces(body[len(head) + len(indent) :]))
-        shown = indent + "".join(piece.shown for piece in pieces)
-        return ShownLine(head, indent, pieces, tail, end, shown)
+        line_shown = indent + "".join(piece.shown for piece in pieces)
+        return ShownLine(head, indent, pieces, tail, end, line_shown)
 
     def _pieces(self, body: str) -> Iterator[Piece]:
-        """The pieces of a line. Illegible ones next to each other are one, with blanks between."""
+        """Yield the pieces of a line. Illegible ones next to each other are one, with blanks
+        between."""
         pending, blanks = "", ""
         for text in _cut(body):
             if not self._is_legible(text):
@@ -135,23 +137,23 @@ class ShownText:
         return _IS_UNSHOWN.search(text) is None and self._legible(text)
 
     def _stand_in(self, text: str) -> Piece:
-        shown = self._stand_ins.get(text)
-        if shown is None:
+        stand_in = self._stand_ins.get(text)
+        if stand_in is None:
             number = next(self._numbers)
             is_word = all(map(_in_word, text))
-            shown = f"{self._begin_word}{number}" if is_word else f"{self._begin_mark}{number}>"
-            self._stand_ins[text] = shown
-        return Piece(shown, text)
+            stand_in = f"{self._begin_word}{number}" if is_word else f"{self._begin_mark}{number}>"
+            self._stand_ins[text] = stand_in
+        return Piece(stand_in, text)
 
 
 def readable(text: str) -> str:
-    """Text around a selection: lines that end in ``\\n``, without what is not shown."""
+    """Return text around a selection: lines that end in ``\\n``, without what is not shown."""
     unix = with_line_feeds(text)
     return unix if unix.isprintable() else _NOT_READ.sub("", unix)
 
 
 def _unused(text: str) -> tuple[str, str]:
-    """How stand-ins begin, for words and for others; nothing in the text begins like that."""
+    """Return beginnings of stand-ins, for words and for others, that no text here begins with."""
     words = itertools.chain("xvwzuq", (f"x{'_' * n}" for n in itertools.count(1)))
     marks = (f"<{'~' * n}" for n in itertools.count())
     word = next(each for each in words if not re.search(rf"(?<!\w){each}\d", text, re.ASCII))
@@ -160,13 +162,14 @@ def _unused(text: str) -> tuple[str, str]:
 
 
 def _cut(text: str) -> list[str]:
-    """Words, runs of blanks, runs of other characters beyond ASCII, and single characters."""
+    """Return words, runs of blanks, runs of other characters beyond ASCII, and single
+    characters."""
     if text.isascii():
         return _ASCII.findall(text)
     pieces: list[str] = []
     for kind, run in itertools.groupby(text, _kind):
-        found = "".join(run)
-        pieces += list(found) if kind == _MARK else [found]
+        piece = "".join(run)
+        pieces += list(piece) if kind == _MARK else [piece]
     return pieces
 
 
@@ -189,6 +192,6 @@ def _in_word(character: str) -> bool:
 
 
 def _first(pattern: re.Pattern[str], text: str) -> re.Match[str]:
-    found = pattern.search(text)
-    assert found is not None, "the pattern takes nothing as well"
-    return found
+    match = pattern.search(text)
+    assert match is not None, "the pattern takes nothing as well"
+    return match

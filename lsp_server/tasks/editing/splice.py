@@ -31,24 +31,24 @@ class Written:
     is_original: bool = False
 
 
-def spliced(shown: ShownText, answer: str, default_end: str = "\n", tabs: bool = False) -> str:
-    """The original text after the edit that ``answer`` makes of the text that was shown.
+def spliced(shown_text: ShownText, answer: str, default_end: str = "\n", tabs: bool = False) -> str:
+    """Return the original text after the edit that ``answer`` makes of the text that was shown.
 
     default_end: the line end where no line tells one. tabs: the document around is indented by
     tabs. Raises EditRefused where the answer spoils a stand-in.
     """
-    return _Splice(shown, answer, default_end, tabs).text()
+    return _Splice(shown_text, answer, default_end, tabs).text()
 
 
 class _Splice:
-    def __init__(self, shown: ShownText, answer: str, default_end: str, tabs: bool) -> None:
-        self._shown, self._lines = shown, shown.lines
+    def __init__(self, shown_text: ShownText, answer: str, default_end: str, tabs: bool) -> None:
+        self._shown, self._lines = shown_text, shown_text.lines
         self._default_end = default_end
         self._answer = [line.rstrip(" \t") for line in with_line_feeds(answer).split("\n")]
         indents = [line.indent for line in self._lines if line.indent and line.pieces]
         self._tabs = any("\t" in indent for indent in indents) if indents else tabs
         self._step = _step_of(self._answer)
-        self._keeps_indents = ABOUT_INDENTS.search(shown.instruction) is None
+        self._keeps_indents = ABOUT_INDENTS.search(shown_text.instruction) is None
 
     def text(self) -> str:
         written: list[Written] = []
@@ -61,7 +61,7 @@ class _Splice:
         return self._shown.bom + "".join(line.text + line.end for line in _apart(written))
 
     def _stretches(self) -> list[tuple[str, int, int, int, int]]:
-        """What is equal and what is not, with as many lines at both ends equal as can be."""
+        """Yield equal and changed stretches, with as many equal lines as possible at both ends."""
         old, new = [line.shown for line in self._lines], self._answer
         most = min(len(old), len(new))
         head = next((n for n in range(most) if old[n] != new[n]), most)
@@ -110,14 +110,14 @@ class _Splice:
 
     def _words(self, old: ShownLine, pieces: list[str]) -> str:
         """A changed line's words, from the original where they are unchanged."""
-        parts: list[str] = []
-        shown = [piece.shown for piece in old.pieces]
-        for kind, first, last, new_first, new_last in opcodes(shown, pieces):
+        words: list[str] = []
+        old_words = [piece.shown for piece in old.pieces]
+        for kind, first, last, new_first, new_last in opcodes(old_words, pieces):
             if kind == "equal":
-                parts += [piece.original for piece in old.pieces[first:last]]
+                words += [piece.original for piece in old.pieces[first:last]]
             else:
-                parts += map(self._meaning, pieces[new_first:new_last])
-        return "".join(parts)
+                words += map(self._meaning, pieces[new_first:new_last])
+        return "".join(words)
 
     def _meaning(self, piece: str) -> str:
         return self._shown.meanings.get(piece, piece)
@@ -126,38 +126,38 @@ class _Splice:
         """Of each new line the number of the line that it replaces, -1 for none."""
         if len(old) == len(cut):
             return list(old)
-        found: list[int] = []
+        sources: list[int] = []
         free = old.start
         for number, pieces in enumerate(cut):
             near = range(free, min(free + NEAR, old.stop))
             alike = [(_likeness(self._lines[each], pieces), -each) for each in near if pieces]
-            best, place = max(alike, default=(0.0, 0))
-            is_last = number == len(cut) - 1 and not found
+            best, best_line = max(alike, default=(0.0, 0))
+            is_last = number == len(cut) - 1 and not sources
             if best > ALIKE or (is_last and best > 0):
-                free = 1 - place
-                found.append(-place)
+                free = 1 - best_line
+                sources.append(-best_line)
             else:
-                found.append(-1)
-        return found
+                sources.append(-1)
+        return sources
 
     def _end_near(self, number: int) -> str:
-        """How a line ends that is put where line ``number`` is, or below it."""
+        """Return the line end for a line that is put at line ``number`` or below it."""
         for each in (number, number - 1, 0):
             if 0 <= each < len(self._lines) and self._lines[each].end:
                 return self._lines[each].end
         return self._default_end
 
     def _indented(self, indent: str, above: int) -> str:
-        """The indentation of a new line, as the lines around have it."""
+        """Return the indentation of a new line, as the lines around have it."""
         if not self._keeps_indents:
             return indent
         near = sorted(range(len(self._lines)), key=lambda n: (abs(n - above), n))
-        known = [line for line in (self._lines[n] for n in near) if line.pieces]
-        for line in known:
+        near_lines = [line for line in (self._lines[n] for n in near) if line.pieces]
+        for line in near_lines:
             if line.indent == indent:
                 return line.indent
         outer = max(
-            (line for line in known if indent.startswith(line.indent)),
+            (line for line in near_lines if indent.startswith(line.indent)),
             key=lambda line: len(line.indent),
             default=None,
         )
@@ -168,20 +168,20 @@ class _Splice:
     def _in_style(self, blanks: str) -> str:
         if not self._tabs or "\t" in blanks:
             return blanks
-        tabs, left = divmod(len(blanks), self._step)
-        return "\t" * tabs + " " * left
+        tabs, rest = divmod(len(blanks), self._step)
+        return "\t" * tabs + " " * rest
 
     def _refuse_spoilt(self, old: list[ShownLine], cut: list[list[str]]) -> None:
         """Raise EditRefused for stand-ins that the model invented, lost or wrote otherwise."""
-        shown, meanings = self._shown, self._shown.meanings
+        shown_text, meanings = self._shown, self._shown.meanings
         if not meanings:
             return
         # The instruction may ask for another name in place of one that it names.
-        required = meanings.keys() - set(shown.cut(shown.instruction))
+        required = meanings.keys() - set(shown_text.cut(shown_text.instruction))
         before = [piece.shown for line in old for piece in line.pieces]
         after = [piece for pieces in cut for piece in pieces]
         for piece in after:
-            if shown.looks_like_stand_in(piece) and piece not in meanings:
+            if shown_text.looks_like_stand_in(piece) and piece not in meanings:
                 raise _spoilt()
         for kind, first, last, _, _ in opcodes(before, after):
             gone = [piece for piece in before[first:last] if piece.strip()]
@@ -197,7 +197,7 @@ def _spoilt() -> EditRefused:
 
 
 def _likeness(line: ShownLine, pieces: list[str]) -> float:
-    """How much of both is the same, from 0 to 1; 0 where it cannot be more than ALIKE."""
+    """Return the equal share of both, from 0 to 1; 0 if it cannot exceed ALIKE."""
     shown = [each.shown for each in line.pieces]
     both = len(shown) + len(pieces)
     if not both or 2 * min(len(shown), len(pieces)) <= ALIKE * both:
@@ -207,8 +207,8 @@ def _likeness(line: ShownLine, pieces: list[str]) -> float:
 
 
 def _apart(written: list[Written]) -> list[Written]:
-    """The lines, with no lone carriage return before an empty line that ends in a newline: the two
-    would become one line end."""
+    """Return the lines, with no lone carriage return before an empty line that ends in a newline:
+    the two would become one line end."""
     lines = list(written)
     for number, (line, below) in enumerate(itertools.pairwise(written)):
         adjacent = line.is_original and below.is_original and below.source == line.source + 1
@@ -218,12 +218,12 @@ def _apart(written: list[Written]) -> list[Written]:
 
 
 def _step_of(lines: list[str]) -> int:
-    """How many spaces a step of indentation is in the model's lines."""
+    """Return the number of spaces of one indentation step in the model's lines."""
     widths = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip()]
     return 4 if all(width % 4 == 0 for width in widths) else 2
 
 
 def _matched(pattern: re.Pattern[str], text: str) -> str:
-    found = pattern.match(text)
-    assert found is not None, "the pattern takes nothing as well"
-    return found.group()
+    match = pattern.match(text)
+    assert match is not None, "the pattern takes nothing as well"
+    return match.group()

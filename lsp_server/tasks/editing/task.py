@@ -37,18 +37,18 @@ _ADDED = (
 
 
 def edit_work(engine: Engine, job: EditJob, index: Any, cancelled: Cancelled) -> TaskList:
-    """What a selection becomes: its pieces one after another. Raises AccelError; the result raises
-    EditRefused where the answer does not fit."""
-    shown, shown_edit = _shown(engine, job)
+    """Rewrite a selection, its pieces one after another. Raises AccelError; the result raises
+    EditRefused if the answer does not fit."""
+    shown_text, shown_edit = _shown(engine, job)
     tasks = [
         edit_task(engine, shown_edit, piece, index, cancelled)
         for piece in _pieces(engine, shown_edit.selection)
     ]
-    return TaskList(tasks, lambda results: put_in(shown, job, joined(results)))
+    return TaskList(tasks, lambda results: put_in(shown_text, job, joined(results)))
 
 
 def edit_task(engine: Engine, job: EditJob, piece: str, index: Any, cancelled: Cancelled) -> Task:
-    """What a piece of a job's selection becomes. Raises AccelError."""
+    """Return the task that rewrites a piece of a job's selection. Raises AccelError."""
     from accel.verification.entropy import entropy_tokens
 
     prompt = edit_prompt(engine, replace(job, selection=piece))
@@ -80,21 +80,22 @@ def _pieces(engine: Engine, selection: str) -> list[str]:
 
 
 def _shown(engine: Engine, job: EditJob) -> tuple[ShownText, EditJob]:
-    """What the model reads of an edit, and the edit with that in place of the text itself."""
+    """Return the text that the model reads of an edit, and the edit with that text in place of its
+    own."""
     from accel.text.legible import legible_to
 
-    shown = ShownText(job.selection, job.instruction, legible=legible_to(engine.tokenizer))
-    return shown, replace(
+    shown_text = ShownText(job.selection, job.instruction, legible=legible_to(engine.tokenizer))
+    return shown_text, replace(
         job,
-        selection=shown.text,
-        instruction=shown.instruction,
+        selection=shown_text.text,
+        instruction=shown_text.instruction,
         before=readable(job.before),
         after=readable(job.after),
     )
 
 
 def edit_prompt(engine: Engine, job: EditJob) -> Prompt:
-    """The prompt of an edit. Raises AccelError."""
+    """Return the prompt of an edit. Raises AccelError."""
     from accel.errors import PromptTooLong
     from accel.text.prompts import edit_prompt as prompt_of
     from accel.text.token_counts import tokens_beyond
@@ -118,15 +119,15 @@ def edit_prompt(engine: Engine, job: EditJob) -> Prompt:
 
 
 def _answer_tokens(engine: Engine, job: EditJob, prompt: Prompt) -> int:
-    """How many tokens an answer may have before it is cut."""
-    left = engine.max_positions - len(prompt.tokens) - 1
+    """Return the most tokens that an answer may have."""
+    room = engine.max_positions - len(prompt.tokens) - 1
     longest = LONGEST_ANSWER * len(prompt.tokens) + ANSWER_TOKENS
-    return min(job.max_tokens, left, longest)
+    return min(job.max_tokens, room, longest)
 
 
 def answer(result: JobResult, prompt: Prompt, job: EditJob, original: str) -> JobResult:
-    """The code of an answer about ``original``, a piece of the job's selection, ending as that
-    does. Raises EditRefused where the code is not clear."""
+    """Return the code of an answer about ``original``, a piece of the job's selection, ending as
+    that does. Raises EditRefused where the code is not clear."""
     if result.stopped_by in CUT:
         return result
     if prompt.fence:
@@ -142,13 +143,13 @@ def answer(result: JobResult, prompt: Prompt, job: EditJob, original: str) -> Jo
 
 
 def fitted(result: JobResult, original: str) -> JobResult:
-    """The code of an answer with the blank lines and the indentation of the original."""
-    whole = with_start_of(original, with_end_of(original, result.text))
-    return replace(result, text=with_indentation_of(original, whole))
+    """Return the code of an answer with the blank lines and the indentation of the original."""
+    complete = with_start_of(original, with_end_of(original, result.text))
+    return replace(result, text=with_indentation_of(original, complete))
 
 
 def joined(results: list[JobResult]) -> JobResult:
-    """The answers for the pieces of a selection as one."""
+    """Return the answers for the pieces of a selection as one."""
     return JobResult(
         text="".join(result.text for result in results),
         spans=[span for result in results for span in result.spans],
@@ -158,12 +159,12 @@ def joined(results: list[JobResult]) -> JobResult:
     )
 
 
-def put_in(shown: ShownText, job: EditJob, result: JobResult) -> JobResult:
-    """The result with the answer put into the text that the user selected; an answer that was cut
-    stays as it is. Raises EditRefused where the answer does not fit."""
+def put_in(shown_text: ShownText, job: EditJob, result: JobResult) -> JobResult:
+    """Return the result with the answer put into the text that the user selected; an answer that
+    was cut stays as it is. Raises EditRefused where the answer does not fit."""
     if result.stopped_by not in CUT:
         around = [*split_lines(job.before), *split_lines(job.selection), *split_lines(job.after)]
-        end = next((found for line in around if (found := line_end(line))), "\n")
+        end = next((ending for line in around if (ending := line_end(line))), "\n")
         tabs = any(line.startswith("\t") for line in around)
-        return replace(result, text=spliced(shown, result.text, end, tabs))
+        return replace(result, text=spliced(shown_text, result.text, end, tabs))
     return result

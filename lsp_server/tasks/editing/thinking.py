@@ -49,75 +49,78 @@ class Spoken(NamedTuple):
     had_thinking: bool
 
 
-def without_thinking(answer: str, known: str) -> Spoken:
-    """What a model says after its thinking. known: what the model was given to edit. Marks that
-    occur in there are code, but for those that an answer begins with."""
+def without_thinking(answer: str, given_text: str) -> Spoken:
+    """Return a model's answer without its thinking. given_text: the text that the model edits;
+    marks that occur in it are code, unless the answer begins with them."""
     if (spoken := _of_channels(answer)) is not None:
         return spoken
     text, had = _SPOKEN.sub("", answer, count=1), False
     if rare := _RARE_OPENING.match(text):
         close = f"</{rare[1]}>"
-        if rare.group().strip() not in known and close in text:
+        if rare.group().strip() not in given_text and close in text:
             text = text[text.index(close) + len(close) :]
-    place = 0
-    while tag := _TAG.search(text, place):
-        if not _counts(text, tag, known):
-            place = tag.end()
+    offset = 0
+    while tag := _TAG.search(text, offset):
+        if not _counts(text, tag, given_text):
+            offset = tag.end()
         elif tag["closing"]:
             # What comes before it was thought, whoever began it.
-            text, place, had = text[tag.end() :], 0, True
+            text, offset, had = text[tag.end() :], 0, True
         else:
             had = True
-            closing = _closing_of(text, tag, known)
+            closing = _closing_of(text, tag, given_text)
             if closing is None:
                 return Spoken(text[: tag.start()].strip("\n"), True, True)
-            text, place = text[: tag.start()] + text[closing.end() :], tag.start()
+            text, offset = text[: tag.start()] + text[closing.end() :], tag.start()
     had = had or text != answer
     if had or not _FENCE_LINE.search(text):
-        text = _unwrapped(text, known)
+        text = _unwrapped(text, given_text)
     return Spoken(text, False, had)
 
 
 def _of_channels(answer: str) -> Spoken | None:
-    """The answer of a model that writes in channels; None of another."""
+    """Return the answer of a model that writes in channels; None of another."""
     finals = list(_FINAL_CHANNEL.finditer(answer))
     if finals and _CHANNEL.match(answer):
-        said = answer[finals[-1].end() :]
-        end = _CHANNEL_END.search(said)
-        return Spoken(said[: end.start()] if end else said, False, True)
+        final = answer[finals[-1].end() :]
+        end = _CHANNEL_END.search(final)
+        return Spoken(final[: end.start()] if end else final, False, True)
     if _CHANNEL.match(answer):
         return Spoken("", True, True)
-    if found := _FINAL_WORD.match(answer):
-        return Spoken(answer[found.end() :], False, True)
+    if match := _FINAL_WORD.match(answer):
+        return Spoken(answer[match.end() :], False, True)
     return None
 
 
-def _counts(text: str, tag: re.Match[str], known: str) -> bool:
-    """Whether a mark is one of thinking and no part of an answer's code."""
-    before, behind = text[: tag.start()], text[tag.end() :]
+def _counts(text: str, tag: re.Match[str], given_text: str) -> bool:
+    """Return True if a mark belongs to thinking and not to the code of an answer."""
+    before, after = text[: tag.start()], text[tag.end() :]
     if tag["opening"] and not before.strip():
         return True
-    if tag.group().lower() in known.lower():
+    if tag.group().lower() in given_text.lower():
         # Such code is edited: a mark ends thinking where it stands alone before a block.
-        is_alone = not before.rpartition("\n")[2].strip() and _FENCE_LINE.match(behind.lstrip())
-        return bool(tag["closing"] and is_alone and _BLOCK.search(behind))
+        is_alone = not before.rpartition("\n")[2].strip() and _FENCE_LINE.match(after.lstrip())
+        return bool(tag["closing"] and is_alone and _BLOCK.search(after))
     if len(_FENCE_LINE.findall(before)) % 2 == 0:
         return True
     # Inside of a block, it seems; thinking may leave one open.
-    return bool(tag["closing"]) and _BLOCK.search(behind) is not None
+    return bool(tag["closing"]) and _BLOCK.search(after) is not None
 
 
-def _closing_of(text: str, tag: re.Match[str], known: str) -> re.Match[str] | None:
-    for found in _TAG.finditer(text, tag.end()):
-        if found["closing"]:
-            behind = text[found.end() :]
-            if found.group().lower() not in known.lower() or not behind.split("\n", 1)[0].strip():
-                return found
+def _closing_of(text: str, tag: re.Match[str], given_text: str) -> re.Match[str] | None:
+    for closing in _TAG.finditer(text, tag.end()):
+        if closing["closing"]:
+            after = text[closing.end() :]
+            if (
+                closing.group().lower() not in given_text.lower()
+                or not after.split("\n", 1)[0].strip()
+            ):
+                return closing
     return None
 
 
-def _unwrapped(text: str, known: str) -> str:
-    found = _WRAPPED.match(text)
-    if found is None or found["begin"] in known:
+def _unwrapped(text: str, given_text: str) -> str:
+    match = _WRAPPED.match(text)
+    if match is None or match["begin"] in given_text:
         return text
-    return found["text"]
+    return match["text"]

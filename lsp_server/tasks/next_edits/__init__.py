@@ -1,1 +1,1 @@
-"""What the engine process knows of next edits: in which format a model is asked for them."""
+"""Formats in which models are asked for next edits."""

@@ -1,4 +1,4 @@
-"""How models of next edits are asked, as data: one table.
+"""Prompt formats of models for next edits, as one table.
 
 Each of these models rewrites a window of the file. A prompt holds the edits made of late, the
 window as it is, and what is around it; the answer is the window as it becomes.
@@ -81,7 +81,7 @@ class NextEditFormat:
 
     @property
     def window_copies(self) -> int:
-        """How often the window is computed: in the prompt, and as the answer."""
+        """The number of times that the window is computed: in the prompt, and as the answer."""
         return self.prompt.count("{window}") + self.prompt.count("{original}") + 1
 
     @property
@@ -228,19 +228,26 @@ assert tuple(FORMATS) == NEXT_EDIT_FORMATS, "the setting names every format"
 def format_for(
     names: str, has_token: Callable[[str], bool], *, is_ours: bool = False
 ) -> NextEditFormat | None:
-    """The format that a model was trained on; None where it knows none of the table.
+    """Return the format that a model was trained on; None where it knows none of the table.
 
     ``names``: what it is called, by its metadata and its file; ``has_token``: whether its
     vocabulary has a token of this name; ``is_ours``: it has an adapter of ours.
     """
     if is_ours:
-        return next((one for one in (REDRAFT, REDRAFT_PIPED) if fits(one, has_token)), None)
-    for one in FORMATS.values():
-        if one.models and re.search(one.models, names, re.IGNORECASE) and fits(one, has_token):
-            return one
+        return next(
+            (candidate for candidate in (REDRAFT, REDRAFT_PIPED) if fits(candidate, has_token)),
+            None,
+        )
+    for candidate in FORMATS.values():
+        if (
+            candidate.models
+            and re.search(candidate.models, names, re.IGNORECASE)
+            and fits(candidate, has_token)
+        ):
+            return candidate
     return None
 
 
-def fits(one: NextEditFormat, has_token: Callable[[str], bool]) -> bool:
-    """Whether a vocabulary has the tokens of a format."""
-    return all(map(has_token, one.tokens))
+def fits(format_: NextEditFormat, has_token: Callable[[str], bool]) -> bool:
+    """Return True if a vocabulary has the tokens of a format."""
+    return all(map(has_token, format_.tokens))

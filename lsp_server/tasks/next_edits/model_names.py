@@ -1,4 +1,4 @@
-"""What a model is called: by its file or folder, by the hub it is from, by its metadata."""
+"""Names of a model: of its file or folder, of the hub's repository, of its metadata."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OF_HUB = re.compile(r"models--[^/\\]+")
 
 
 def model_names(model: str) -> str:
-    """All names of a model at a path, or of an id, in one text."""
+    """Return all names of a model at a path, or of an id, in one text."""
     path = Path(model)
     names = [path.name, *_OF_HUB.findall(model)]
     try:

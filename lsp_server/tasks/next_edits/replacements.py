@@ -1,4 +1,4 @@
-"""What an edit replaced: short stretches that are likely to change elsewhere, too."""
+"""Replacements of an edit: short stretches that are likely to change elsewhere, too."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def changed_stretches(old: str, new: str) -> list[tuple[str, str]]:
     before, after = _WORDS.findall(old), _WORDS.findall(new)
     if max(len(before), len(after)) > _MOST_WORDS:
         return []
-    found = []
+    stretches = []
     for kind, first, end, new_first, new_end in opcodes(before, after):
         one, other = "".join(before[first:end]), "".join(after[new_first:new_end])
         if kind != "replace" or "\n" in one + other or "\r" in one + other:
             continue
         if one.strip() == one and other.strip() == other and re.search(r"\w", one):
-            found.append((one, other))
-    return found
+            stretches.append((one, other))
+    return stretches
