@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -10,25 +11,46 @@ from pathlib import Path
 
 
 class LockFile:
-    """An exclusive lock. The file stays."""
+    """An exclusive lock. Its file stays, unless ``remove`` takes it away."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
 
     def acquire(self, wait_s: float = 0.0) -> bool:
-        """Take the lock, waiting at most ``wait_s`` for its holder; whether it was taken. Raises
-        OSError where the file cannot be made."""
+        """Take the lock, waiting at most ``wait_s`` for its holder, and return True if it was
+        taken. A folder that is gone is made again. Raises OSError where the file cannot be made."""
         deadline = time.monotonic() + wait_s
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-        descriptor = os.open(self._path, flags, 0o600)
-        while not _locked(descriptor):
+        while True:
+            descriptor = self._open()
+            # A file that was removed meanwhile is the lock of no other process.
+            if _locked(descriptor) and self._is_there(descriptor):
+                self._descriptor = descriptor
+                return True
+            os.close(descriptor)
             if time.monotonic() >= deadline:
-                os.close(descriptor)
                 return False
             time.sleep(0.005)
-        self._descriptor = descriptor
-        return True
+
+    def remove(self) -> None:
+        """Let the lock go, and take its file away where the system allows that."""
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+        self.release()
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+        try:
+            return os.open(self._path, flags, 0o600)
+        except FileNotFoundError:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return os.open(self._path, flags, 0o600)
+
+    def _is_there(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), os.stat(self._path))
+        except FileNotFoundError:
+            return False
 
     def release(self) -> None:
         """Let the lock go."""

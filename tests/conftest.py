@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -38,6 +39,7 @@ from seeds import Amount  # noqa: E402
 from small_model import choose_small_model  # noqa: E402
 
 from lsp_server.shared.network import use_certificates  # noqa: E402
+from operating_system.file_lock import LockFile  # noqa: E402
 
 use_certificates()
 use_code_of_tests()
@@ -103,6 +105,17 @@ def amount(request: pytest.FixtureRequest) -> Amount:
         return lambda few, most: few
     share = float(os.environ.get("REDRAFT_LONG_SHARE", "1"))
     return lambda few, most: max(few, round(most * share))
+
+
+def pytest_sessionfinish() -> None:
+    """Remove the folders of daemons that tests killed: none is held by a process."""
+    for folder in Path(tempfile.gettempdir()).glob(f"redraft-{getattr(os, 'getuid', int)()}-*"):
+        locks = [LockFile(path) for path in folder.iterdir() if path.suffix in (".lock", ".start")]
+        taken = [lock for lock in locks if lock.acquire()]
+        if len(taken) == len(locks):
+            shutil.rmtree(folder, ignore_errors=True)
+        for lock in taken:
+            lock.release()
 
 
 @pytest.hookimpl(tryfirst=True)

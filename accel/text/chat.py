@@ -60,13 +60,52 @@ def conversation_tokens(
     off = {} if thinks else switched_off(tokenizer.chat_template)
     values = {**tokenizer.template_variables, **off, **(variables or {})}
     try:
-        pieces = render(tokenizer.chat_template, messages, values, tools)
+        pieces = with_all_instructions(tokenizer.chat_template, messages, values, tools)
     except TemplateFailed as error:
         raise UnsupportedPrompt(
             f"the model's chat template does not take this conversation ({error}); let user and "
             "assistant take turns"
         ) from error
     return _encoded(tokenizer, pieces if thinks else (*pieces, (answer_opening(pieces), False)))
+
+
+def with_all_instructions(
+    template: str,
+    messages: Sequence[tuple[str, str] | Mapping[str, object]],
+    values: Mapping[str, object],
+    tools: Sequence[object],
+) -> Pieces:
+    """Return ``messages`` in the template. Where it fails, or leaves a system message out, these
+    are merged in their order: into one at the beginning, else into the user's first message. Raises
+    TemplateFailed."""
+    dicts = [
+        dict(each) if isinstance(each, Mapping) else {"role": each[0], "content": each[1]}
+        for each in messages
+    ]
+    instructions = [str(each["content"]) for each in dicts if each["role"] == "system"]
+    others = [each for each in dicts if each["role"] != "system"]
+    merged = "\n\n".join(instructions)
+    forms = [dicts]
+    if instructions:
+        forms.append([{"role": "system", "content": merged}, *others])
+    if instructions and others and others[0]["role"] == "user":
+        text = f"{merged}\n\n{others[0]['content']}"
+        forms.append([{**others[0], "content": text}, *others[1:]])
+    incomplete, failed = None, None
+    for form in forms:
+        try:
+            pieces = render(template, form, values, tools)
+        except TemplateFailed as error:
+            failed = failed or error
+            continue
+        text = "".join(piece for piece, _ in pieces)
+        if all(instruction.strip() in text for instruction in instructions):
+            return pieces
+        incomplete = incomplete or pieces
+    if incomplete is None:
+        assert failed is not None
+        raise failed
+    return incomplete
 
 
 def takes_tools(template: str | None) -> bool:

@@ -72,6 +72,8 @@ def generation_task(
     request.logprobs, request.confidences = job.logprobs, job.likely
     if job.rewrites is not None and request.draft_request is not None:
         request.draft_request.rewrites = tuple((old, new) for old, new in job.rewrites)
+    if job.suffix is not None and _is_cut(engine, job, prompt):
+        task.read = _with_cut_prompt
     if predicted is not None:
         task.read = partial(_with_prediction, len(predicted), "original" if copies else "suffix")
     return task
@@ -82,6 +84,20 @@ def _with_prediction(count: int, source: str, steps: Steps) -> Steps:
     result = yield from steps
     accepted = min(result.sources.get(source, 0), count)
     return replace(result, prediction_tokens=count, prediction_accepted=accepted)
+
+
+def _with_cut_prompt(steps: Steps) -> Steps:
+    result = yield from steps
+    return replace(result, is_prompt_cut=True)
+
+
+def _is_cut(engine: Engine, job: GenerateJob, prompt: Prompt) -> bool:
+    """Return True if some of the text of ``job`` is not in its prompt."""
+    plain = [token for token in prompt.tokens if token not in engine.tokenizer.special_tokens]
+    held = len(engine.tokenizer.decode(np.array(plain, np.int32)))
+    names = sum(len(snippet.path) for snippet in job.snippets)
+    sent = sum(map(len, [job.text or "", job.suffix or "", *[s.text for s in job.snippets]]))
+    return held + len(prompt.required_prefix) < sent + names
 
 
 def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) -> Prompt:

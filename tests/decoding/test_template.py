@@ -9,6 +9,7 @@ import pytest
 from small_vocabularies import TEMPLATE
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
+from accel.text.chat import with_all_instructions
 from accel.text.template import TemplateFailed, render
 
 
@@ -196,3 +197,43 @@ def test_hostile_templates_end_soon_and_say_why(case: str) -> None:
 @pytest.mark.parametrize("case", SLOW)
 def test_templates_that_compute_for_ever_are_ended(case: str) -> None:
     refuse(SLOW[case])
+
+
+_TURNS = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+_FIRST_ALONE = (
+    "{% for m in messages %}{% if m.role == 'system' and not loop.first %}"
+    "{{ raise_exception('system first') }}{% endif %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+)
+_LATER_DROPPED = (
+    "{% for m in messages %}{% if m.role != 'system' or loop.first %}"
+    "<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}"
+)
+_NO_SYSTEM = (
+    "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+    "{% for m in messages %}{% if m.role != 'system' %}<{{ m.role }}>{{ m.content }}{% endif %}"
+    "{% endfor %}"
+)
+_DROPPED = "{% for m in messages if m.role != 'system' %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "roles", "expected"),
+    [
+        (_TURNS, "susa", "<system>0<user>1<system>2<assistant>3"),
+        (_FIRST_ALONE, "su", "<system>0<user>1"),
+        (_FIRST_ALONE, "ssu", "<system>0\n\n1<user>2"),
+        (_FIRST_ALONE, "usau", "<system>1<user>0<assistant>2<user>3"),
+        (_LATER_DROPPED, "suas", "<system>0\n\n3<user>1<assistant>2"),
+        (_NO_SYSTEM, "suau", "<user>0\n\n1<assistant>2<user>3"),
+        (_NO_SYSTEM, "uasu", "<user>2\n\n0<assistant>1<user>3"),
+        (_DROPPED, "ssu", "<user>0\n\n1\n\n2"),
+        (_DROPPED, "uau", "<user>0<assistant>1<user>2"),
+    ],
+)
+def test_system_messages_are_merged_where_a_template_does_not_take_them(
+    template: str, roles: str, expected: str
+) -> None:
+    names = {"s": "system", "u": "user", "a": "assistant"}
+    messages = [(names[role], f"{at}") for at, role in enumerate(roles)]
+    pieces = with_all_instructions(template, messages, {}, ())
+    assert "".join(text for text, _ in pieces) == expected

@@ -58,7 +58,7 @@ def _file_lines(folder: str) -> list[str]:
 
 
 def private_folder() -> Path:
-    """The folder of sockets and locks, made if needed: ours alone.
+    """Return the folder of sockets and locks, made if needed: ours alone.
 
     Raises UnsafeSocketFolder when it is a link, belongs to somebody else or others may write to it.
     """
@@ -76,6 +76,10 @@ def make_private(folder: Path) -> None:
         raise UnsafeSocketFolder(problem)
 
 
-def socket_path(build: str | None = None) -> Path:
-    """The socket of the daemon of this build."""
-    return private_folder() / f"{build or build_id()}.sock"
+def socket_path(build: str | None = None, *, make: bool = True) -> Path:
+    """Return the socket of the daemon of this build; its folder is made with ``make`` alone. Raises
+    UnsafeSocketFolder."""
+    folder = runtime_folder()
+    if make or os.path.lexists(folder):
+        make_private(folder)
+    return folder / f"{build or build_id()}.sock"

@@ -18,7 +18,7 @@ STOP_S = 30.0
 def ask_daemon(command: str, path: Path | None = None) -> dict[str, Any] | None:
     """The daemon's answer to ``status``, ``stop`` or ``models``, which tells it that others were
     chosen; None when no daemon runs at ``path``, by default that of this build."""
-    connection = connect(path or socket_path(), {"command": command}, start=False)
+    connection = connect(path or socket_path(make=False), {"command": command}, start=False)
     if connection is None:
         return None
     with connection:

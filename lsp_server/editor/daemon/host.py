@@ -10,6 +10,7 @@ import logging
 import os
 import secrets
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 IDLE_EXIT_S = 600.0
-CHECK_EVERY_S = 5.0
+CHECK_EVERY_S = 1.0
+"""A socket that is gone is made again before most editors look for it."""
 LOCK_WAIT_S = 15.0
 MAX_HELLO_BYTES = 4096
 GOODBYE = b'{"jsonrpc":"2.0","method":"redraft/stopped"}'
@@ -207,8 +209,21 @@ def main(path: Path) -> int:
         ).run()
 
     asyncio.run(serve())
-    lock.release()
+    _leave(path, lock)
     return 0
+
+
+def _leave(path: Path, lock: LockFile) -> None:
+    """Let the daemon's lock go, and take away what nobody uses of a folder among the temporary
+    files."""
+    starting = LockFile(path.with_suffix(".start"))
+    if path.parent.parent != Path(tempfile.gettempdir()) or not starting.acquire():
+        lock.release()
+        return
+    lock.remove()
+    starting.remove()
+    with contextlib.suppress(OSError):
+        path.parent.rmdir()
 
 
 if __name__ == "__main__":

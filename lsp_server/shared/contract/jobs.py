@@ -260,6 +260,8 @@ class JobResult:
     prompt_tokens: int = 0
     prompt_tokens_reused: int = 0
     """Those that were computed for an earlier request."""
+    is_prompt_cut: bool = False
+    """Text that was sent is not in the prompt, as it is too long or would take too long."""
     prediction_tokens: int = 0
     """Of the prediction, where there was one."""
     prediction_accepted: int = 0

@@ -78,13 +78,16 @@ class InfillFields(PromptFields, kw_only=True):
     t_max_prompt_ms: Count = 0
 
     def prompt_job(self) -> GenerateJob:
+        # What is only computed ahead takes the time that it takes: no key waits for it.
+        job = self.job(DEFAULT_TOKENS)
+        seconds = self.t_max_prompt_ms / 1000 if job.max_tokens else 0.0
         extra = [ContextSnippet(each.filename or "", each.text) for each in self.input_extra]
         return replace(
-            self.job(DEFAULT_TOKENS),
+            job,
             text=self.input_prefix + self.prompt,
             suffix=self.input_suffix,
             snippets=extra,
-            prompt_seconds=self.t_max_prompt_ms / 1000,
+            prompt_seconds=seconds,
         )
 
 
@@ -119,7 +122,7 @@ class InfillEvents(GenerationEvents):
             "tokens_predicted": result.tokens,
             "tokens_evaluated": result.prompt_tokens,
             "tokens_cached": result.prompt_tokens_reused,
-            "truncated": False,
+            "truncated": result.is_prompt_cut,
             "timings": _timings(result),
         }
         if not self._response_fields:

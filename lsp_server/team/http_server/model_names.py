@@ -46,11 +46,16 @@ def model_routes(engine: EngineInterface) -> list[BaseRoute]:
     started = int(time.time())
 
     def described() -> dict[str, Any]:
+        tokens = engine.status.max_tokens
         return {
             "id": model_name(engine),
             "object": "model",
             "created": started,
             "owned_by": "redraft",
+            # As vLLM, LM Studio's clients and llama.cpp name the context.
+            "max_model_len": tokens,
+            "context_length": tokens,
+            "meta": {"n_ctx": tokens},
         }
 
     async def models(_request: Request) -> Response:

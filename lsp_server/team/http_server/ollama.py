@@ -72,6 +72,8 @@ class OllamaFields(msgspec.Struct, kw_only=True):
 class OllamaEvents(GenerationEvents):
     """The answers of both routes: lines of JSON."""
 
+    comment = b""
+
     def __init__(self, model: str, job: GenerateJob, is_chat: bool) -> None:
         super().__init__("ollama", model, [job])
         self.headers["content-type"] = "application/x-ndjson"

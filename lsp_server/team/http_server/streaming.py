@@ -16,6 +16,9 @@ from lsp_server.shared.contract.jobs import Span
 from lsp_server.team.http_server.errors import ClientLeft, NoAnswer, RequestRefused, refusal_of
 from lsp_server.team.http_server.metrics import note_result
 
+HEARD_AFTER_S = 1.0
+"""Clients and proxies give up a connection that is silent for long: a comment comes meanwhile. What
+is refused sooner is so with its own status."""
 EVENT_HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-store",
@@ -29,6 +32,8 @@ Begin = Callable[[OnSpans], Call]
 class Events:
     """How the progress and the end of a request are written. This is the editor's form."""
 
+    comment = b": the prompt is being computed\n\n"
+    """What clients pass over."""
     fails_by_status = False
     """A request that fails before anything came is answered with an HTTP status."""
 
@@ -69,7 +74,11 @@ class StreamedCalls:
         results: dict[int, Any] = {}
         async with cancelled_by_leaving(calls, receive) as leaving:
             while len(results) < len(calls):
-                index, spans = await self._news.get()
+                try:
+                    index, spans = await asyncio.wait_for(self._news.get(), HEARD_AFTER_S)
+                except asyncio.TimeoutError:
+                    await self._send(send, self._events.comment, is_last=False)
+                    continue
                 if leaving.done():
                     await NoAnswer()(scope, receive, send)
                     return
