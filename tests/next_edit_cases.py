@@ -1,4 +1,5 @@
-"""Histories of edits, read from ``data/next_edit_histories.txt``: texts before, what somebody
+"""Histories of edits, read from ``data/next_edit_histories.txt``, and of kind ``fresh`` from
+``data/fresh_changes.txt``, which is typed key by key: texts before, what somebody
 changes, and what the files become when all next edits are taken.
 
 Each begins with ``=== kind, language: name``; a line of an edit says at which line of the text,
@@ -43,7 +44,8 @@ class NextEditCase:
 
 def next_edit_cases(*kinds: str) -> list[NextEditCase]:
     """The histories of some kinds, in order; of all kinds without one."""
-    text = (Path(__file__).parent / "data" / "next_edit_histories.txt").read_text("utf-8")
+    file = "fresh_changes.txt" if kinds == ("fresh",) else "next_edit_histories.txt"
+    text = (Path(__file__).parent / "data" / file).read_text("utf-8")
     _, *parts = _HEAD.split(text)
     found = []
     for kind, language, name, text in zip(*(parts[at::4] for at in range(4)), strict=True):
