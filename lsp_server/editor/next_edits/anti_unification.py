@@ -102,6 +102,11 @@ def is_literal(node: Node) -> bool:
     )
 
 
+def is_literal_kind(kind: str) -> bool:
+    """Return whether a kind of node is one of literals."""
+    return _LITERAL.search(kind) is not None
+
+
 def is_body(node: Node) -> bool:
     """Whether a node holds statements or members: it is compared as a whole."""
     return _BODY.search(node.type) is not None

@@ -15,6 +15,7 @@ from lsp_server.editor.next_edits.anti_unification import (
     Hole,
     Substitution,
     Term,
+    is_literal,
     matches,
     term_of,
 )
@@ -67,18 +68,71 @@ def same_change(
     last, *earlier = islice(edits, MOST_EDITS)
     mine = _made(last, trees)
     start, by = last.start_offset(), len(now.text) - len(before.text)
-    same = (_made(one) for one in earlier if one.document.language == last.document.language)
-    rules = chain(
-        (
-            generalised(one, other, before)
-            for other in chain(mine, chain.from_iterable(same) if mine else ())
-            for one in mine
-            if one is not other
-        ),
-        (rule_of_one(one, before, now) for one in mine),
-    )
-    found = (_edits(rule, before, now, start, by) for rule in rules if rule is not None)
-    return next((some for some in found if some), [])
+    others = [(last, other) for other in mine]
+    if mine:
+        same = (edit for edit in earlier if edit.document.language == last.document.language)
+        others += [(edit, other) for edit in same for other in _made(edit)]
+    for edit, other in others:
+        for one in mine:
+            rule = generalised(one, other, before) if one is not other else None
+            found = _edits(rule, before, now, start, by) if rule is not None else []
+            found = found or _same_in_literals(one, other, now)
+            if found:
+                return _ahead(found, last, edit, now)
+    rules = map(rule_of_one, mine)
+    made = (_edits(rule, before, now, start, by) for rule in rules if rule is not None)
+    return _ahead(next((some for some in made if some), []), last, last, now)
+
+
+def _ahead(
+    found: list[TextEdit[int]], last: RecordedEdit, other: RecordedEdit, now: SyntaxTree
+) -> list[TextEdit[int]]:
+    """Return the edits where the user has not been: in the direction from the other example to the
+    last one. None where a place was passed over, for then it is meant to stay."""
+    lines = [now.text.count("\n", 0, edit.start) for edit in found]
+    is_here = other.document is last.document
+    if is_here and other.line > last.line:
+        return [] if any(line >= last.end for line in lines) else found
+    return [] if any(line < last.line for line in lines) else found
+
+
+_WORD = re.compile(r"[%$\\]?\w+|.", re.DOTALL)
+
+
+def _same_in_literals(one: Rewrite, other: Rewrite, now: SyntaxTree) -> list[TextEdit[int]]:
+    """Return the change of one word in the other strings of the role of two that had it."""
+    change, role = _word_in(one), one[0].role
+    if one is other or change is None or other[0].role != role or _word_in(other) != change:
+        return []
+    old, new = change
+    refuse_many(now.text, old)
+    return [
+        TextEdit(*found.span(), new, f"{old} → {new}")
+        for found in whole(old).finditer(now.text)
+        if _literal_role(now, *found.span()) == role
+    ]
+
+
+def _word_in(rewrite: Rewrite) -> tuple[str, str] | None:
+    """Return the word of a string that became another one; None for any other change."""
+    old, new = rewrite[0].old.text, rewrite[0].new.text
+    if rewrite[0].role[:1] != ("literal",) or old[-1:] not in ("'", '"', "`"):
+        return None
+    words = [_WORD.findall(text) for text in (old, new)]
+    if len(words[0]) != len(words[1]):
+        return None
+    changed = {pair for pair in zip(*words, strict=True) if pair[0] != pair[1]}
+    if len(changed) != 1:
+        return None
+    ((word, other),) = changed
+    return (word, other) if re.search(r"\w", word) else None
+
+
+def _literal_role(tree: SyntaxTree, start: int, end: int) -> tuple[str, ...]:
+    node = tree.node(start, end)
+    while node is not None and node.parent is not None and not is_literal(node):
+        node = node.parent
+    return role_of(tree, node) if node is not None else ()
 
 
 _known: dict[int, list[Rewrite]] = {}
@@ -252,9 +306,10 @@ def _instance(
                  if start <= a and b <= end]  # fmt: skip
         text = apply_hunks(text, hunks)
         is_first = hole.start == template.start
-        is_operation = _TIGHT.search(around) is not None and _is_operation(
-            text, now.grammar, template.kind if is_first else ""
-        )
+        # Python's comparisons bind less than its arithmetic.
+        same = {template.kind if is_first else "",
+                "binary_operator" if around == "comparison_operator" else ""}  # fmt: skip
+        is_operation = _TIGHT.search(around) is not None and _is_operation(text, now.grammar, same)
         parts.append(f"({text})" if is_operation else text)
         at = hole.end
     parts.append(literal(template.text[at - template.start :]))
@@ -274,15 +329,15 @@ def _holes(term: Term) -> Iterator[tuple[Hole, str]]:
             yield from _holes(part)
 
 
-def _is_operation(text: str, grammar: str, same: str) -> bool:
-    """Whether a text is an operation of another kind."""
+def _is_operation(text: str, grammar: str, same: set[str]) -> bool:
+    """Return whether a text is an operation of another kind than ``same``."""
     tree = SyntaxTree.parsed(text, grammar)
     node = tree.node(0, len(text))
     while node is not None and not _OPERATION.search(node.type):
         if node.named_child_count != 1 or node.start_byte or node.type.startswith("paren"):
             return False
         node = node.named_children[0]
-    return node is not None and node.type != same
+    return node is not None and node.type not in same
 
 
 def _checked(rule: Rule, now: SyntaxTree, edits: list[TextEdit[int]]) -> list[TextEdit[int]]:

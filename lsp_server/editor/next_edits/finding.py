@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from lsp_server.editor.next_edits.examples import same_change
 from lsp_server.editor.next_edits.importers import ImportingFile, importing_files
 from lsp_server.editor.next_edits.parameters import (
+    BY_NAME,
+    CONSTRUCTORS,
     calls_at,
     calls_of,
     calls_of_method,
@@ -22,7 +24,8 @@ from lsp_server.editor.next_edits.parameters import (
 from lsp_server.editor.next_edits.renames import Rename, is_given, refuse_many_uses, rename_in
 from lsp_server.shared.errors import WorkTakesTooLong
 from lsp_server.text.documents.document import Document
-from lsp_server.text.syntax.name_uses import NameUse
+from lsp_server.text.syntax.expression_types import class_around
+from lsp_server.text.syntax.name_uses import NameUse, text_of
 from lsp_server.text.syntax.references import references
 from lsp_server.text.text_edit import TextEdit
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
     from lsp_server.editor.next_edits.history import RecordedEdit
     from lsp_server.editor.next_edits.parameters import SignatureChange
+    from lsp_server.text.syntax.tree import SyntaxTree
 
 
 LARGEST_TEXT = 400_000
@@ -46,6 +50,8 @@ class Elsewhere:
     """The class whose member it is."""
     rename: Rename | None = None
     signature: SignatureChange | None = None
+    is_parameter: bool = False
+    """The rename is of a parameter of the name, which calls give by its name."""
 
     def edits(
         self, folder: Path, module: str, opened: Mapping[str, str]
@@ -57,7 +63,10 @@ class Elsewhere:
         for file in importing_files(
             folder, module, self.name, opened, self.owner, is_argument=is_argument
         ):
-            edits = list(renamed_in(file, self.rename)) if self.rename is not None else []
+            edits: list[TextEdit[int]] = []
+            if self.rename is not None:
+                found_in = renamed_arguments if self.is_parameter else renamed_in
+                edits += found_in(file, self.rename)
             if self.signature is not None and self.owner:
                 calls = calls_of_method(file.tree, self.signature, alone=False)
                 edits += calls_to_change(self.signature, file.tree, calls)
@@ -91,8 +100,7 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
     if rename is not None:
         title = f"rename {rename.old} to {rename.new}"
         found = tuple(replace(one, note=title) for one in rename.edits())
-        elsewhere = Elsewhere(rename.old, rename.owner, rename=rename) if rename.is_global else None
-        return Found(found, elsewhere)
+        return Found(found, _elsewhere_of(rename, last, before))
     now = last.tree_now()
     assert now is not None
     signature = signature_change(last, before, now)
@@ -104,6 +112,38 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
         is_global = name is not None and is_given(now, name)
         return Found(tuple(calls), elsewhere if is_global else None)
     return Found(tuple(same_change(edits, (before, now))))
+
+
+def _elsewhere_of(rename: Rename, last: RecordedEdit, before: SyntaxTree) -> Elsewhere | None:
+    """Return the part of a rename that is in other files; None where it stays in its own."""
+    if rename.is_global:
+        return Elsewhere(rename.old, rename.owner, rename=rename)
+    place = rename.shift.places[0]
+    node = before.node(place, place + len(rename.old))
+    while node is not None and node.child_by_field_name("parameters") is None:
+        node = node.parent
+    name = name_of(node) if node is not None else None
+    parameters = node.child_by_field_name("parameters") if node is not None else None
+    if name is None or parameters is None or place > before.index(parameters.end_byte):
+        return None
+    function, owner = text_of(before, name), class_around(before, name)
+    if not BY_NAME.get(before.grammar) or not is_given(before, name):
+        return None
+    if function in CONSTRUCTORS:
+        function, owner = owner, ""
+    return Elsewhere(function, owner, rename=rename, is_parameter=True)
+
+
+def renamed_arguments(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
+    """Yield the arguments of calls in a file that are given by the name of a renamed parameter."""
+    for call in calls_at(file.tree, file.places):
+        arguments = call.child_by_field_name("arguments")
+        for argument in arguments.named_children if arguments is not None else ():
+            name = argument.child_by_field_name("name")
+            if name is not None and text_of(file.tree, name) == rename.old:
+                start = file.tree.index(name.start_byte)
+                title = f"rename {rename.old} to {rename.new}"
+                yield TextEdit(start, start + len(rename.old), rename.new, title)
 
 
 def edits_to_look_at(history: Iterable[RecordedEdit]) -> list[RecordedEdit]:

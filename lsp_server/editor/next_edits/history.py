@@ -295,7 +295,7 @@ class EditHistory:
             change.end_before + NEAR_LINES
         )
         is_prompt = self._clock() - last.changed_s <= PAUSE_S
-        if not (is_near and is_prompt) and not goes_on:
+        if not (is_near and is_prompt) and not goes_on and not _closes(last, change):
             return False
         joined = _union(last, change, document.lines)
         self._edits.pop()
@@ -337,6 +337,17 @@ def _as_it_was(edit: RecordedEdit, change: _Change) -> RecordedEdit:
     end = change.line + len(change.new)
     text = "".join([*lines[: change.line], *change.old, *lines[end:]])
     return replace(edit, document=Document(document.uri, document.language, 0, text))
+
+
+def _closes(last: RecordedEdit, change: _Change) -> bool:
+    """Return whether a change is of the line in which an edit left a bracket open."""
+    if not (len(last.old) == len(last.new) == len(change.old) == 1 and last.line == change.line):
+        return False
+    return _depth(last.new[0]) > _depth(last.old[0])
+
+
+def _depth(line: str) -> int:
+    return sum((character in "([{") - (character in ")]}") for character in line)
 
 
 def _is_pasted(edit: TextEdit[Position]) -> bool:

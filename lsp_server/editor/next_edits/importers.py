@@ -15,6 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lsp_server.text.syntax.expression_types import class_named
 from lsp_server.text.syntax.imports import python_paths, script_paths
 from lsp_server.text.syntax.languages import grammar_of
 from lsp_server.text.syntax.members import Members
@@ -36,6 +37,12 @@ _ENDINGS = {
 MOST_MODULES = 8
 """Files that hand a name on."""
 _ALL_ON = re.compile(r"^\s*export\s*\*\s*from\s*['\"]([^'\"]+)['\"]", re.MULTILINE)
+_RETURNS = re.compile(
+    r"^(?:export\s+)?(?:async\s+)?(?:def|function|func)\s+(\w+)[^\n]*?\)\s*(?:->|:)?\s*"
+    r"([\w.*\[\]<>| ]+?)\s*[:{]\s*$",
+    re.MULTILINE,
+)
+"""A function in one line, and the type that it returns: Python, TypeScript and Go."""
 _SCRIPT_IMPORT = re.compile(r"^(?:import|export)_statement$")
 
 
@@ -70,8 +77,11 @@ def importing_files(
     """
     endings = _ENDINGS.get(grammar_of("", module), ())
     trees: dict[str, SyntaxTree] = {}
+    returned = _returned(opened.get(module, "")) if owner else {}
+    givers = [owner, *(giver for giver in returned if class_named(returned[giver]) == owner)]
     for path, text in readable_texts(folder, opened, endings) if endings else ():
-        is_meant = (name in text and owner in text) or _ALL_ON.search(text) is not None
+        is_meant = name in text and any(giver in text for giver in givers)
+        is_meant = is_meant or _ALL_ON.search(text) is not None
         grammar = grammar_of("", path) if is_meant and path.endswith(endings) else ""
         if grammar and path != module:
             trees[path] = SyntaxTree.parsed(text, grammar)
@@ -79,7 +89,11 @@ def importing_files(
     modules = [module]
     for one in modules:
         for path, tree in trees.items():
-            places = list(_places(tree, path, one, name, owner, is_argument=is_argument))
+            if owner:
+                given = givers, returned
+                places = list(_member_places(tree, path, one, name, given, is_argument=is_argument))
+            else:
+                places = list(_places(tree, path, one, name))
             found.setdefault(path, {}).update((each.start, each) for each in places)
             if path not in modules and len(modules) < MOST_MODULES:
                 modules += [path] if _hands_on(tree, path, one, owner or name) else []
@@ -131,21 +145,35 @@ def readable_texts(
             yield path, content.text
 
 
-def _places(
-    tree: SyntaxTree, path: str, module: str, name: str, owner: str, *, is_argument: bool = False
+def _returned(text: str) -> dict[str, str]:
+    """Return the types that the functions of a text say they return, by their names."""
+    return {found[1]: found[2].strip() for found in _RETURNS.finditer(text)}
+
+
+def _member_places(
+    tree: SyntaxTree,
+    path: str,
+    module: str,
+    name: str,
+    given: tuple[list[str], dict[str, str]],
+    *,
+    is_argument: bool = False,
 ) -> Iterator[Reference]:
-    if owner:
-        folders = posixpath.dirname(path), posixpath.dirname(module)
-        is_known = (
-            (tree.grammar == "java" and (folders[0] == folders[1] or f".{owner};" in tree.text))
-            or tree.grammar == "csharp"
-            or next(_places(tree, path, module, owner, ""), None) is not None
-        )
-        members = Members(tree) if is_known else None
-        if members is not None:
-            found = members.places(name, owner, is_argument=is_argument)
-            yield from (one for one in found.meant if not one.declares)
-        return
+    """Yield the places of a class's member. given: the class and the functions of the module that
+    return one of it, and the types that its functions return."""
+    givers, returned = given
+    owner, folders = givers[0], (posixpath.dirname(path), posixpath.dirname(module))
+    is_known = (
+        (tree.grammar == "java" and (folders[0] == folders[1] or f".{owner};" in tree.text))
+        or tree.grammar == "csharp"
+        or any(next(_places(tree, path, module, giver), None) is not None for giver in givers)
+    )
+    if is_known:
+        found = Members(tree, returned=returned).places(name, owner, is_argument=is_argument)
+        yield from (one for one in found.meant if not one.declares)
+
+
+def _places(tree: SyntaxTree, path: str, module: str, name: str) -> Iterator[Reference]:
     if tree.grammar == "python":
         yield from _python_places(tree, path, module, name)
     elif path.endswith(_SCRIPTS):

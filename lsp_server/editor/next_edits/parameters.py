@@ -32,14 +32,14 @@ _NO_PARAMETER = re.compile(
     r"comment|line_continuation|positional_separator|dictionary_splat|attribute|^this$"
 )
 _NO_ARGUMENTS = {"comment", "line_comment", "block_comment", "line_continuation"}
-_CONSTRUCTORS = {"__init__", "constructor"}
+CONSTRUCTORS = {"__init__", "constructor"}
 _QUALIFIED = {"attribute", "member_expression", "selector_expression", "member_access_expression",
               "field_expression", "scoped_identifier", "generic_function", "generic_name",
               "generic_type", "qualified_name"}  # fmt: skip
 _SUPER = (re.compile(r"\b(?:super|base)\s*\("), re.compile(r"\bsuper\(\)\.__init__\s*\("))
 """How a class calls the constructor of the one that it is derived from; the second in Python."""
 _CALLED = ("function", "constructor", "type", "name")
-_BY_NAME = {"python": "{0}={0}", "csharp": "{0}: {0}"}
+BY_NAME = {"python": "{0}={0}", "csharp": "{0}: {0}"}
 """How an argument is given by its name, where a language has that."""
 
 
@@ -136,7 +136,7 @@ def calls_of(tree: SyntaxTree, change: SignatureChange, function: Node) -> list[
     name = name_of(function)
     assert name is not None
     at = tree.index(name.start_byte)
-    if text_of(tree, name) in _CONSTRUCTORS or function.type == "constructor_declaration":
+    if text_of(tree, name) in CONSTRUCTORS or function.type == "constructor_declaration":
         made = calls_at(tree, _of_class(tree, change.function))
         return [(call, 0) for call in (*made, *_calls_of_derived(tree, change.function))]
     if change.owner:
@@ -224,7 +224,7 @@ def _calls_of_derived(tree: SyntaxTree, name: str) -> Iterator[Node]:
                 call = call.parent
             if call is not None:
                 yield call
-        if inherits and not any(f"{one}(" in text for one in _CONSTRUCTORS):
+        if inherits and not any(f"{one}(" in text for one in CONSTRUCTORS):
             yield from calls_at(tree, _of_class(tree, text_of(tree, own)))
 
 
@@ -278,7 +278,7 @@ def _change(before: SyntaxTree, old: Node, now: SyntaxTree, new: Node) -> Signat
     name = name_of(new)
     assert name is not None
     function, owner = text_of(now, name), class_around(now, name)
-    is_constructor = function in _CONSTRUCTORS or new.type == "constructor_declaration"
+    is_constructor = function in CONSTRUCTORS or new.type == "constructor_declaration"
     bound = _bound(now, new)
     by_class = bound and int(not _is_decorated(now, new, "classmethod"))
     names_of = (owner, "") if is_constructor else (function, owner)
@@ -451,7 +451,7 @@ def _with(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> TextEdi
     inside = tree.index(arguments.end_byte) - 1
     by_name = change.place < 0 or change.place > len(positional)
     by_name = by_name or (change.place == len(positional) and len(given) > len(positional))
-    wording = _BY_NAME.get(tree.grammar)
+    wording = BY_NAME.get(tree.grammar)
     if not _is_visible(tree, change.added, arguments) or (by_name and wording is None):
         return TextEdit(inside, inside, "", title)
     if by_name and wording is not None:

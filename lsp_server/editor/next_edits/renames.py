@@ -17,6 +17,7 @@ from lsp_server.text.syntax.references import references, same_meaning
 from lsp_server.text.syntax.roles import MARKUP, PROSE
 from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
+from repo_index.common_ends import common_ends
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -90,6 +91,8 @@ def rename_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
     """The rename that an edit began; None where it is none, or where the new name would collide.
     ``before``: the document without the edit."""
     change = _changed_name(edit)
+    if change is None and before.grammar not in PROSE | MARKUP:
+        return _alias_in(edit, before)
     if change is None or before.grammar in PROSE | MARKUP or is_keyword(change.new, before.grammar):
         return None
     start = edit.start_offset()
@@ -99,6 +102,30 @@ def rename_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
         return None
     places = tuple(one for one in rename.places if one.start not in changed)
     return replace(rename, places=places, shift=Shift(changed, len(change.new) - len(change.old)))
+
+
+def _alias_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
+    """Return the rename of the other uses of an import that an edit gave an alias."""
+    head, tail = common_ends(edit.old_text, edit.new_text)
+    alias = re.fullmatch(r" ?as ([^\W\d]\w*)", edit.new_text[head : len(edit.new_text) - tail])
+    name = re.search(r"\bimport\b.*?([^\W\d]\w*)\s*\Z", edit.old_text[:head], re.DOTALL)
+    if alias is None or name is None or edit.old_text[head : len(edit.old_text) - tail].strip():
+        return None
+    if is_keyword(alias[1], before.grammar) or references(before, alias[1]):
+        return None
+    start = edit.start_offset() + name.start(1)
+    names = references(before, name[1])
+    given = next((one for one in names if one.start == start and one.declares), None)
+    if given is None or given.use is not NameUse.VARIABLE:
+        return None
+    meant = tuple(
+        one
+        for one in names
+        if one.scope == given.scope and one.use is NameUse.VARIABLE and one.start != start
+    )
+    if any(one.declares for one in meant):
+        return None
+    return Rename(name[1], alias[1], meant, Shift((start,), len(alias[0])), is_global=False)
 
 
 def rename_at(tree: SyntaxTree, start: int, end: int, old: str, new: str) -> Rename:

@@ -1,24 +1,23 @@
 """Rewrite rules: what two rewrites have in common, by anti-unification, as far as it says what it
-is about. One rewrite suffices where it gives a called function or a constant another name."""
+is about. One rewrite suffices where it gives a constant another name."""
 
 from __future__ import annotations
 
-import builtins
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from lsp_server.editor.next_edits.anti_unification import Generalisation, Hole, Term
+from lsp_server.editor.next_edits.anti_unification import (
+    Generalisation,
+    Hole,
+    Term,
+    is_literal_kind,
+)
 from lsp_server.editor.next_edits.rewrites import Rewrite, RewrittenNode, indent_at
-from lsp_server.editor.next_edits.words import whole
-from lsp_server.text.syntax.references import references
 from lsp_server.text.syntax.tree import SyntaxTree
 
-_GIVEN = re.compile(
-    r"^\s*(?:export\s+)?(?:class|def|func|function|fn|import|from|use|using|struct|type)\b.*$", re.M
-)
 _CONSTANT = re.compile(r"(?:[\w]+\.)*[A-Z][A-Z0-9_]+")
-_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_PLAIN_VALUE = re.compile(r"[Tt]rue|[Ff]alse|\d[\w.]*")
 _OPERATOR = re.compile(r"[^\w\s()\[\]{},;:]+")
 _SAME_OPERATORS = {("==", "==="), ("!=", "!=="), ("===", "=="), ("!==", "!="), ("&&", "and"),
                    ("||", "or"), ("||", "??"), ("<>", "!="), ("any", "unknown"),
@@ -35,6 +34,8 @@ _TYPED = {"composite_literal", "struct_expression", "object_creation_expression"
 """Literals whose type says what they are."""
 _OPERAND = re.compile(r"call|invocation|subscript|index_exp|^attribute$|member|field_exp|selector"
                       r"|^arguments$|argument_list")  # fmt: skip
+_SIGNATURE = re.compile(r"parameter|argument|(?:function|class|method|decorated)_(?:def|decl|item)")
+_TYPE = re.compile(r"(?:^|[ _])types?(?:$|[ _])|annotation")
 _MODIFIERS = re.compile(
     "readonly|export|final|static|public|private|protected|internal|pub|override|abstract"
 )
@@ -143,16 +144,35 @@ def _says_enough(rule: Rule) -> bool:
     if (pattern.text, rule.template.text) in _SAME_OPERATORS:
         return True
     if not pattern.parts:
-        return rule.by_role
-    if re.search(r"parameter|argument", pattern.kind) or rule.example.parent[0] in _TYPED:
+        return rule.by_role and is_literal_kind(pattern.kind) == is_literal_kind(rule.template.kind)
+    is_name = not rule.template.parts and not _CONSTANT.fullmatch(pattern.text)
+    if _has_open_call(pattern) or (is_name and next(pattern.holes(), None) is None):
+        # What was taken into a variable is a name there alone.
+        return False
+    if _SIGNATURE.search(pattern.kind) or rule.example.parent[0] in _TYPED:
+        return False
+    if _TYPE.search(f"{pattern.kind} {rule.example.parent[0]}") and not any(pattern.holes()):
+        # Another type in one place says nothing of others.
         return False
     return any(
         (one.is_named or one.text == "await")
         and one.text not in _COMMON
         and "comment" not in one.kind
         and re.search(r"\w", one.text)
+        and not _PLAIN_VALUE.fullmatch(one.text)
         for one in pattern.leaves()
     )
+
+
+def _has_open_call(term: Term) -> bool:
+    """Return whether a call of a pattern does not say what is called."""
+    is_call = re.search(r"^call$|call_exp|invocation", term.kind) is not None
+    called: Term | Hole | None = term.parts[0] if is_call and term.parts else None
+    while isinstance(called, Term):
+        called = called.parts[-1] if called.parts else None
+    if called is not None:
+        return True
+    return any(_has_open_call(part) for part in term.parts if isinstance(part, Term))
 
 
 def _is_of_siblings(rule: Rule) -> bool:
@@ -201,26 +221,11 @@ def _is_sense_changed(rule: Rule) -> bool:
     return not re.search(r"\b(?:None|null|nil|undefined)\b", pattern.text + "".join(left))
 
 
-def rule_of_one(one: Rewrite, before: SyntaxTree, now: SyntaxTree) -> Rule | None:
-    """The rule of a single rewrite: a called function or a constant that has another name."""
+def rule_of_one(one: Rewrite) -> Rule | None:
+    """Return the rule of a single rewrite: a constant that has another name."""
     for level in one[:3]:
-        old, new = level.old.text, level.new.text
-        is_call = level.role[:1] == ("call",) and _DOTTED.fullmatch(new) is not None
-        is_constant = _CONSTANT.fullmatch(old) is not None and _CONSTANT.fullmatch(new) is not None
-        if not (is_call or is_constant) or not _DOTTED.fullmatch(old):
-            continue
-        was_used = whole(new).search(_GIVEN.sub("", before.text)) if is_call else None
-        first = new.split(".")[0]
-        is_known = (
-            first in old.split(".")
-            or len(whole(first).findall(now.text)) > 1
-            or (before.grammar == "python" and hasattr(builtins, first))
-        )
-        own = old.split(".")[-1]
-        is_own = any(use.declares and not use.is_foreign for use in references(before, own))
-        if was_used or not is_known or is_own:
-            return None
-        return Rule(level.old, level.new, level, other=level.old.start, by_role=is_call)
+        if _CONSTANT.fullmatch(level.old.text) and _CONSTANT.fullmatch(level.new.text):
+            return Rule(level.old, level.new, level, other=level.old.start)
     return None
 
 

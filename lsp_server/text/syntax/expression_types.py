@@ -11,6 +11,8 @@ from lsp_server.text.syntax.name_uses import NameUse, Reference, text_of
 from lsp_server.text.syntax.references import references
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tree_sitter import Node
 
     from lsp_server.text.syntax.tree import SyntaxTree
@@ -113,8 +115,10 @@ def _arguments(text: str) -> list[str]:
 class ExpressionTypes:
     """Those of one text."""
 
-    def __init__(self, tree: SyntaxTree) -> None:
+    def __init__(self, tree: SyntaxTree, returned: Mapping[str, str] | None = None) -> None:
+        """returned: the types that functions of another file return, by their names."""
         self._tree = tree
+        self._returned = returned or {}
         self._references: dict[str, dict[int, Reference]] = {}
         self._known: dict[int, str] = {}
 
@@ -194,7 +198,7 @@ class ExpressionTypes:
         """Return the type of a field, or what a method returns."""
         for reference in self.references(name).values():
             node = self._tree.node(reference.start, reference.end) if reference.declares else None
-            if node is None or reference.use is not NameUse.MEMBER:
+            if node is None or not (reference.use is NameUse.MEMBER or _is_property(node)):
                 continue
             if class_around(self._tree, node) == owner and (
                 type_name := self._declared(node, steps)
@@ -252,9 +256,9 @@ class ExpressionTypes:
             if not reference.declares or reference.scope != scope or given_at is None:
                 continue
             if reference.is_foreign or (given_at.parent and _CLASS.search(given_at.parent.type)):
-                return name if name[:1].isupper() else ""
+                return self._returned.get(name, name if name[:1].isupper() else "")
             return self._declared(given_at, steps)
-        return ""
+        return "" if scope is not None else self._returned.get(name, "")
 
     def _declared(self, node: Node, steps: int) -> str:
         """Return the type that a declaration gives the name at a node."""
@@ -366,7 +370,18 @@ class ExpressionTypes:
         before = _receiver(called) if called is not None else None
         if before is None and outer is not None and outer.type == "method_invocation":
             before = _receiver(outer)
+        arguments = outer.child_by_field_name("arguments") if before is None and outer else None
+        if arguments is not None:
+            # ``max(items, key=lambda item: …)``, ``map(lambda item: …, items)``
+            others = (argument for argument in arguments.named_children if argument != function)
+            before = next((one for one in others if one.type != "keyword_argument"), None)
         return element_of(self.of(before, steps), is_loop=True)
+
+
+def _is_property(parameter: Node) -> bool:
+    """Return whether a parameter of a constructor is a field, too."""
+    outer = parameter.parent
+    return outer is not None and any("modifier" in child.type for child in outer.children)
 
 
 def _receiver(member: Node) -> Node | None:

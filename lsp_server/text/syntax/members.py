@@ -55,10 +55,17 @@ class MemberPlaces:
 class Members:
     """The members of a text's classes."""
 
-    def __init__(self, tree: SyntaxTree, *, by_words: bool = False) -> None:
-        """by_words: a variable that is called as a class is one of it."""
+    def __init__(
+        self,
+        tree: SyntaxTree,
+        *,
+        by_words: bool = False,
+        returned: Mapping[str, str] | None = None,
+    ) -> None:
+        """by_words: a variable that is called as a class is one of it; returned: the types that
+        functions of another file return, by their names."""
         self._tree = tree
-        self._types = ExpressionTypes(tree)
+        self._types = ExpressionTypes(tree, returned)
         self._nodes: dict[str, Node | None] = {}
         self._by_words = by_words
 
@@ -325,7 +332,8 @@ class Members:
                 function = function.parent
             result = function.child_by_field_name("return_type") if function is not None else None
             return text_of(tree, result)
-        return self._expected(outer, steps + 1) if "parenthesized" in outer.type else ""
+        is_value = re.match("parenthesized|binary|ternary|conditional", outer.type) is not None
+        return self._expected(outer, steps + 1) if is_value else ""
 
     def _parameter(self, call: Node, number: int) -> str:
         """Return the type of a parameter of the function that a call names, where the file has

@@ -20,7 +20,8 @@ NEAR = 8
 """Lines from the last edit to the next one, where the cursor need not move."""
 FAR = 24
 """Lines to the nearest change, where nothing is to come."""
-LANGUAGES = {".py": "python", ".md": "markdown", ".rst": "restructuredtext", ".toml": "toml"}
+LANGUAGES = {".py": "python", ".go": "go", ".ts": "typescript",
+             ".md": "markdown", ".rst": "restructuredtext", ".toml": "toml"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
