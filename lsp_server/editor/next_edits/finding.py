@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.examples import same_change
 from lsp_server.editor.next_edits.importers import ImportingFile, importing_files
+from lsp_server.editor.next_edits.listed_members import new_entries
 from lsp_server.editor.next_edits.parameters import (
     BY_NAME,
     CONSTRUCTORS,
@@ -111,7 +112,7 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
         name = name_of(function)
         is_global = name is not None and is_given(now, name)
         return Found(tuple(calls), elsewhere if is_global else None)
-    return Found(tuple(same_change(edits, (before, now))))
+    return Found(tuple(new_entries(last, before, now) or same_change(edits, (before, now))))
 
 
 def _elsewhere_of(rename: Rename, last: RecordedEdit, before: SyntaxTree) -> Elsewhere | None:

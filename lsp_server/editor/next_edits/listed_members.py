@@ -1,0 +1,107 @@
+"""Tables and switches that list all members of an enum, a union or constants of ``iota``: a member
+that is added is offered its entry, copied from the last."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from lsp_server.text.syntax.name_uses import text_of
+from lsp_server.text.text_edit import TextEdit
+from repo_index.common_ends import common_ends
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from lsp_server.editor.next_edits.history import RecordedEdit
+    from lsp_server.text.syntax.tree import SyntaxTree
+
+FEWEST = 2
+"""Members that a table lists before it is one of all of them."""
+_TABLE = re.compile(
+    r"^(?:dictionary|object|literal_value|switch_body|block|expression_switch_statement)$"
+)
+_KEY = re.compile(r"(?:case\s+)?[\[\"']?(?:\w+(?:\.|::))*(\w+)[\]\"']?\s*(?::|=>)")
+
+
+def new_entries(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[TextEdit[int]]:
+    """Return the entries of a member that an edit added, in the tables that list every other one.
+
+    before, now: the document without the edit and with it."""
+    head, tail = common_ends(last.old_text, last.new_text)
+    inserted = last.new_text[head : len(last.new_text) - tail]
+    start = last.start_offset() + head
+    word = start + len(inserted) - len(inserted.lstrip(" \t\r\n|,"))
+    added = None
+    for members in _member_lists(now, word):
+        above = max(len(before.text[:start].rstrip()) - 1, 0)
+        old = {name for each in _member_lists(before, above) for name in each}
+        came = [name for name in members if name not in old]
+        if len(came) == 1 and old <= set(members) and len(members) > FEWEST:
+            added = came[0], [name for name in members if name != came[0]]
+    if added is None:
+        return []
+    name, others = added
+    found = []
+    for table in _tables(now, others[-1]):
+        entries = {key[1]: child for child in table.named_children
+                   if (key := _KEY.match(text_of(now, child)))}  # fmt: skip
+        if set(others) <= set(entries) and name not in entries:
+            found.append(_copied(now, max((entries[one] for one in others), key=_start), name))
+    return found
+
+
+def _start(node: Node) -> int:
+    return node.start_byte
+
+
+def _member_lists(tree: SyntaxTree, offset: int) -> Iterator[list[str]]:
+    """Yield the members of the enum, union or list of constants around a character."""
+    node = tree.node(offset, offset + 1)
+    while node is not None:
+        if "enum_declaration" in node.type or (
+            node.type == "class_definition"
+            and re.search(r"Enum|Flag", text_of(tree, node.child_by_field_name("superclasses")))
+        ):
+            body = text_of(tree, node.child_by_field_name("body"))
+            yield re.findall(r"^[ \t]*(\w+)(?=\s*(?:=[^=]|,|$))", body, re.MULTILINE)
+            return
+        if node.type == "const_declaration" and "iota" in text_of(tree, node):
+            yield re.findall(r"^[ \t]*(\w+)(?=\s|$)(?!\s*\()", text_of(tree, node), re.MULTILINE)
+            return
+        if node.type == "type_alias_declaration":
+            value = text_of(tree, node.child_by_field_name("value"))
+            if re.fullmatch(r"[\s|]*(?:([\"'])[\w-]+\1[\s|]*)+", value):
+                yield re.findall(r"[\"']([\w-]+)[\"']", value)
+            return
+        node = node.parent
+
+
+def _tables(tree: SyntaxTree, member: str) -> Iterator[Node]:
+    """Yield the nodes of entries in which a member is a key."""
+    seen = set()
+    for start, end in [at.span() for at in re.finditer(rf"\b{re.escape(member)}\b", tree.text)]:
+        node = tree.node(start, end)
+        while node is not None:
+            if _TABLE.match(node.type) and node.id not in seen:
+                seen.add(node.id)
+                yield node
+            node = node.parent
+
+
+def _copied(tree: SyntaxTree, entry: Node, name: str) -> TextEdit[int]:
+    """Return the insertion of another entry after one, with its value."""
+    text = text_of(tree, entry).rstrip()
+    start = tree.index(entry.start_byte)
+    end = start + len(text)
+    key = _KEY.match(text)
+    assert key is not None
+    copy = text[: key.start(1)] + name + text[key.end(1) :]
+    line = tree.text[tree.text.rfind("\n", 0, start) + 1 : start]
+    between = f"\n{line}" if not line.strip() else " "
+    has_comma = tree.text[end : end + 1] == ","
+    if has_comma:
+        return TextEdit(end + 1, end + 1, f"{between}{copy},", f"add {name}")
+    is_case = "case" in entry.type
+    return TextEdit(end, end, f"{'' if is_case else ','}{between}{copy}", f"add {name}")
