@@ -22,8 +22,8 @@ from sample_jobs import completion_jobs, edit_jobs
 from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.jobs import CompletionJob, EditJob, GenerateJob
 from lsp_server.shared.contract.options import EngineOptions
-from lsp_server.team.http_server.fields import Fields
-from lsp_server.team.http_server.generation_fields import generate_job
+from lsp_server.team.http_server.fields import read_fields
+from lsp_server.team.http_server.openai_completions import CompletionFields
 from lsp_server.team.ray_serve.session import session_id
 
 pytestmark = [pytest.mark.long, pytest.mark.asyncio]
@@ -101,7 +101,7 @@ async def test_fields_that_change_a_text_reach_the_replicas(server, client):
             asked = {"prompt": LINES[:200], "max_tokens": 24, **fields}
             headers = {"authorization": f"Bearer {KEY}"}
             answer = await client.post(f"{server.url}/v1/completions", json=asked, headers=headers)
-            job = generate_job(Fields(asked), 256)
+            job = read_fields(CompletionFields, asked).job(256)
             job = replace(job, text=LINES[:200], plain=True)
             text = local.write(job).text
             assert answer.json()["choices"][0]["text"] == text, fields
