@@ -61,8 +61,8 @@ class DraftModelDrafter:
 
     def draft_steps(self, max_nodes: int) -> Forwards[DraftTree]:
         """One chain, ended early where the model itself would end the text."""
-        left = self._engine.max_positions - len(self._context) - 1
-        count = min(max_nodes, self._gamma, left)
+        room = self._engine.max_positions - len(self._context) - 1
+        count = min(max_nodes, self._gamma, room)
         if count <= 0 or not len(self._context):
             return DraftTree.empty()
         with self._session.used_by(self):

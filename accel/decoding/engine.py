@@ -89,9 +89,9 @@ class Engine(ModelRunner):
         **options: Any,
     ) -> Engine:
         """``open`` with ``options`` by their names in ``ModelOptions``, None for the default."""
-        given = {name: value for name, value in options.items() if value is not None}
+        named = {name: value for name, value in options.items() if value is not None}
         return cls.open(
-            ModelOptions(path=str(model or ""), **given),
+            ModelOptions(path=str(model or ""), **named),
             measures_later=measures_later,
             download=download,
             kv_budget=kv_budget,

@@ -77,13 +77,13 @@ class OutputBuffer:
             self.stopped_by = reason
 
     def _take_at_once(self, tokens: list[int]) -> int:
-        left = self._max_tokens - len(self.tokens)
+        room = self._max_tokens - len(self.tokens)
         ended = len(tokens)
         if not self._ends.isdisjoint(tokens):
-            ended = next(at for at, token in enumerate(tokens) if token in self._ends)
-        count = min(ended, left)
+            ended = next(offset for offset, token in enumerate(tokens) if token in self._ends)
+        count = min(ended, room)
         self.tokens += tokens[:count]
-        if left <= ended:
+        if room <= ended:
             self.finish("length")
         elif ended < len(tokens):
             self.finish("end")

@@ -40,7 +40,7 @@ def parts_of(
     Its forward is one of them for GGUF files that are computed ``as_stored``: others are large, or
     may have none.
     """
-    parts: dict[str, Any] = {
+    functions: dict[str, Any] = {
         "retrieval": retrieval_kernels.draft_in,
         "edits": copy_kernels.draft_in,
         "sampling": gumbel_sampling.draw,
@@ -48,9 +48,11 @@ def parts_of(
     may_be_ours = model is None or is_gguf(Path(model))
     if as_stored and may_be_ours and is_fast() and is_on_cpu(device, is_gguf=True):
         is_hybrid = model is not None and _is_hybrid(Path(model))
-        name, whole = ("hybrid", hybrid_forward) if is_hybrid else ("forward", forward.forward)
-        parts[name] = whole if is_cached(product.multiply_packed) else product.multiply_packed
-    return parts
+        name, function = ("hybrid", hybrid_forward) if is_hybrid else ("forward", forward.forward)
+        functions[name] = (
+            function if is_cached(product.multiply_packed) else product.multiply_packed
+        )
+    return functions
 
 
 def _is_hybrid(model: Path) -> bool:

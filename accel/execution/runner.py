@@ -145,8 +145,8 @@ class ModelRunner:
             if cancelled():
                 return False
             # A state that cannot be trimmed takes a whole text at once, or one token.
-            whole = len(tokens) if not session.length else 1
-            step = self.prefill_rows if self.takes_chains else whole
+            last = len(tokens) if not session.length else 1
+            step = self.prefill_rows if self.takes_chains else last
             chunk = tokens[session.length : session.length + step]
             least = 1 if self.takes_chains else len(chunk)
             self.reserve(session, len(chunk))

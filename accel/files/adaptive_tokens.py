@@ -69,9 +69,9 @@ def read_embeddings(file: Path, base: str, width: int) -> Floats:
 def save_adaptive_tokens(model: Path, embeddings: Floats) -> Path:
     """Write the adaptive tokens of a model, float32 [tokens, width], beside its weights."""
     file = adaptive_file(model)
-    part = file.with_suffix(".part")
-    save_file({_EMBEDDINGS: np.ascontiguousarray(embeddings)}, part, {_BASE: base_of(model)})
-    replace_file(part, file)
+    unfinished = file.with_suffix(".part")
+    save_file({_EMBEDDINGS: np.ascontiguousarray(embeddings)}, unfinished, {_BASE: base_of(model)})
+    replace_file(unfinished, file)
     return file
 
 

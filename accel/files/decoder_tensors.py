@@ -94,65 +94,69 @@ class DecoderTensor:
         return (shape[0], 1, shape[1]) if self.name.endswith("conv1d.weight") else shape
 
 
-def decoder_tensors(found: Architecture) -> Iterator[DecoderTensor]:
+def decoder_tensors(architecture: Architecture) -> Iterator[DecoderTensor]:
     """Yield every weight that such a decoder has or may have."""
-    hidden_size = found.hidden_size
-    table = found.vocabulary, hidden_size
+    hidden_size = architecture.hidden_size
+    table = architecture.vocabulary, hidden_size
     yield DecoderTensor(EMBEDDING, "token_embd.weight", table)
-    yield DecoderTensor(NORM, "output_norm.weight", (hidden_size,), found.logit_scale)
+    yield DecoderTensor(NORM, "output_norm.weight", (hidden_size,), architecture.logit_scale)
     yield DecoderTensor(HEAD, "output.weight", table, is_needed=False)
-    hybrid = found.hybrid
-    attention = [*_feed_forward(found), *_attention(found)]
-    delta_net = [] if hybrid is None else [*_feed_forward(found), *_delta_net(found, hybrid)]
-    for layer in range(found.layers):
+    hybrid = architecture.hybrid
+    attention = [*_feed_forward(architecture), *_attention(architecture)]
+    delta_net = (
+        [] if hybrid is None else [*_feed_forward(architecture), *_delta_net(architecture, hybrid)]
+    )
+    for layer in range(architecture.layers):
         is_delta_net = hybrid is not None and layer in hybrid.layers
-        for part in delta_net if is_delta_net else attention:
-            name, tensor = f"model.layers.{layer}.{part.name}", f"blk.{layer}.{part.tensor}"
-            yield replace(part, name=name, tensor=tensor)
+        for weight in delta_net if is_delta_net else attention:
+            name, tensor = f"model.layers.{layer}.{weight.name}", f"blk.{layer}.{weight.tensor}"
+            yield replace(weight, name=name, tensor=tensor)
 
 
-def _feed_forward(found: Architecture) -> Iterator[DecoderTensor]:
+def _feed_forward(architecture: Architecture) -> Iterator[DecoderTensor]:
     """Yield a layer's norms and feed-forward matrices."""
-    hidden_size, width = found.hidden_size, found.intermediate_size
-    mlp_norm = "post_attention_norm" if found.hybrid else "ffn_norm"
+    hidden_size, width = architecture.hidden_size, architecture.intermediate_size
+    mlp_norm = "post_attention_norm" if architecture.hybrid else "ffn_norm"
     yield DecoderTensor("input_layernorm.weight", "attn_norm.weight", (hidden_size,))
     yield DecoderTensor("post_attention_layernorm.weight", f"{mlp_norm}.weight", (hidden_size,))
     yield DecoderTensor("mlp.gate_proj.weight", "ffn_gate.weight", (width, hidden_size))
     yield DecoderTensor("mlp.up_proj.weight", "ffn_up.weight", (width, hidden_size))
-    scale = found.added_scale
+    scale = architecture.added_scale
     yield DecoderTensor("mlp.down_proj.weight", "ffn_down.weight", (hidden_size, width), scale)
 
 
-def _attention(found: Architecture) -> Iterator[DecoderTensor]:
+def _attention(architecture: Architecture) -> Iterator[DecoderTensor]:
     """Yield the weights of a layer's attention. In a hybrid queries and the gate of the output are
     one tensor."""
-    hidden_size, size, family = found.hidden_size, found.head_dim, found.family
-    queries, keys = found.heads * size, found.kv_heads * size
+    hidden_size, size, family = architecture.hidden_size, architecture.head_dim, architecture.family
+    queries, keys = architecture.heads * size, architecture.kv_heads * size
     both, query_rows, gate_rows, key_rows, order = None, None, None, None, None
-    if found.hybrid:
-        both, rotary = (2 * queries, hidden_size), found.hybrid.rotary_dim
-        query_rows, gate_rows = gated_query_rows(found.heads, size, rotary)
-        key_rows, order = head_rows(found.kv_heads, size, rotary), turned_order(size, rotary)
-    for name, rows, heads, own_rows, whole in (
-        ("q", queries, found.heads, query_rows, both),
-        ("k", keys, found.kv_heads, key_rows, None),
+    if architecture.hybrid:
+        both, rotary = (2 * queries, hidden_size), architecture.hybrid.rotary_dim
+        query_rows, gate_rows = gated_query_rows(architecture.heads, size, rotary)
+        key_rows, order = head_rows(architecture.kv_heads, size, rotary), turned_order(size, rotary)
+    for name, rows, heads, own_rows, stored_shape in (
+        ("q", queries, architecture.heads, query_rows, both),
+        ("k", keys, architecture.kv_heads, key_rows, None),
         ("v", keys, 0, None, None),
     ):
-        part = DecoderTensor(
+        weight = DecoderTensor(
             f"self_attn.{name}_proj.weight",
             f"attn_{name}.weight",
             (rows, hidden_size),
             interleaved_heads=heads if family.is_interleaved else 0,
             order=own_rows,
-            whole=whole,
+            whole=stored_shape,
         )
-        yield part
+        yield weight
         if family.is_biased is not False:
             names = f"self_attn.{name}_proj.bias", f"attn_{name}.bias"
             needed = bool(family.is_biased)
-            yield replace(part, name=names[0], tensor=names[1], shape=(rows,), is_needed=needed)
+            yield replace(weight, name=names[0], tensor=names[1], shape=(rows,), is_needed=needed)
     output = hidden_size, queries
-    yield DecoderTensor("self_attn.o_proj.weight", "attn_output.weight", output, found.added_scale)
+    yield DecoderTensor(
+        "self_attn.o_proj.weight", "attn_output.weight", output, architecture.added_scale
+    )
     if both:
         yield DecoderTensor(
             *("self_attn.output_gate.weight", "attn_q.weight", (queries, hidden_size)),
@@ -165,9 +169,9 @@ def _attention(found: Architecture) -> Iterator[DecoderTensor]:
             yield DecoderTensor(*names, (size,), order=order)
 
 
-def _delta_net(found: Architecture, hybrid: Hybrid) -> Iterator[DecoderTensor]:
+def _delta_net(architecture: Architecture, hybrid: Hybrid) -> Iterator[DecoderTensor]:
     """Yield the weights of a layer's gated DeltaNet."""
-    hidden_size, heads, values = found.hidden_size, hybrid.value_heads, hybrid.value_size
+    hidden_size, heads, values = architecture.hidden_size, hybrid.value_heads, hybrid.value_size
     for name, tensor, shape in (
         ("in_proj_qkv.weight", "attn_qkv.weight", (hybrid.channels, hidden_size)),
         ("in_proj_z.weight", "attn_gate.weight", (values, hidden_size)),

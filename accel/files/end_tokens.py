@@ -12,11 +12,11 @@ logger = logging.getLogger(__name__)
 def named_ends(values: Iterable[Any], vocabulary_size: int, model: object) -> frozenset[int]:
     """The ids in ``values``, each of which is one, a list of them, or None. Those that are no
     token's are passed over with a warning that names the ``model``."""
-    found: set[int] = set()
+    ids: set[int] = set()
     for value in values:
         for token in value if isinstance(value, list) else [] if value is None else [value]:
             if isinstance(token, int) and 0 <= token < vocabulary_size:
-                found.add(token)
+                ids.add(token)
             else:
                 logger.warning(
                     "%s names token %s as an end and has %d tokens: that is passed over",
@@ -24,4 +24,4 @@ def named_ends(values: Iterable[Any], vocabulary_size: int, model: object) -> fr
                     token,
                     vocabulary_size,
                 )
-    return frozenset(found)
+    return frozenset(ids)

@@ -17,8 +17,8 @@ _BLOCKS, _BLOCK = 64, 1 << 12
 def identity_of(path: Path) -> str:
     """Names a file as it is now, by device, inode, times and samples of what it holds: another
     file, or this one once it changes, has another name. Raises OSError."""
-    found = path.stat()
-    state = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    stat = path.stat()
+    state = stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
     return _identity(path, state)
 
 

@@ -59,8 +59,8 @@ def folder_architecture(folder: Path) -> FolderArchitecture | None:
         config = text_config(config) if is_hybrid else config
         if not (_is_known_hybrid(config) if is_hybrid else _is_known(config)):
             return None
-        found = _architecture(folder, config, is_hybrid=is_hybrid)
-        return found if _is_whole(found) else None
+        architecture = _architecture(folder, config, is_hybrid=is_hybrid)
+        return architecture if _is_whole(architecture) else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, ModelError):
         return None
 
@@ -68,26 +68,26 @@ def folder_architecture(folder: Path) -> FolderArchitecture | None:
 def _tensors(
     folder: Path, config: dict[str, Any], *, is_hybrid: bool
 ) -> dict[str, tuple[Path, WeightsEntry]]:
-    whole = folder / "model.safetensors"
-    files = [whole]
-    if not whole.exists():
-        index = folder / f"{whole.name}.index.json"
+    single_file = folder / "model.safetensors"
+    files = [single_file]
+    if not single_file.exists():
+        index = folder / f"{single_file.name}.index.json"
         listed = json.loads(index.read_text("utf-8"))["weight_map"]
         files = [folder / name for name in shards_of(index, listed)]
-    found = {
+    tensors = {
         text_name(name) if is_hybrid else name: (file, entry)
         for file in files
         for name, entry in read_header(file).items()
         if not name.endswith(LEFT_OVER)
     }
-    found.pop("", None)
+    tensors.pop("", None)
     if config.get("tie_word_embeddings", False):
         # Where both are there and differ, transformers ties them as little.
-        found.setdefault(HEAD, found[EMBEDDING])
-    for name in list(found) if is_hybrid else ():
+        tensors.setdefault(HEAD, tensors[EMBEDDING])
+    for name in list(tensors) if is_hybrid else ():
         if name.endswith(_QUERIES):
-            found[name.replace(_QUERIES, ".self_attn.output_gate.weight")] = found[name]
-    return found
+            tensors[name.replace(_QUERIES, ".self_attn.output_gate.weight")] = tensors[name]
+    return tensors
 
 
 def _is_known(config: dict[str, Any]) -> bool:
@@ -147,15 +147,15 @@ def _architecture(folder: Path, config: dict[str, Any], *, is_hybrid: bool) -> F
     )
 
 
-def _is_whole(found: FolderArchitecture) -> bool:
+def _is_whole(architecture: FolderArchitecture) -> bool:
     """Return whether no weight is missing, left over, of another size or in numbers that are not
     read."""
-    stored = {name: entry.shape for name, (_, entry) in found.tensors.items()}
+    stored = {name: entry.shape for name, (_, entry) in architecture.tensors.items()}
     return (
-        stored == {part.name: part.folder_shape for part in decoder_tensors(found)}
-        and not found.heads % found.kv_heads
-        and not found.odd_size
-        and all(entry.dtype in DTYPES for _, entry in found.tensors.values())
+        stored == {tensor.name: tensor.folder_shape for tensor in decoder_tensors(architecture)}
+        and not architecture.heads % architecture.kv_heads
+        and not architecture.odd_size
+        and all(entry.dtype in DTYPES for _, entry in architecture.tensors.values())
     )
 
 
@@ -193,13 +193,15 @@ def _by_wavelength(plain: NDArray[np.float32], scaling: dict[str, Any]) -> NDArr
     low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
     turns = original * plain.astype(np.float64) / (2 * math.pi)
     share = ((turns - low) / (high - low)).clip(0, 1)
-    found: NDArray[np.float32] = (plain * share + plain / factor * (1 - share)).astype(np.float32)
-    return found
+    frequencies: NDArray[np.float32] = (plain * share + plain / factor * (1 - share)).astype(
+        np.float32
+    )
+    return frequencies
 
 
 def _end_tokens(folder: Path, config: dict[str, Any]) -> frozenset[int]:
     """Ids that end a text, from the generation config and the config."""
     file = folder / "generation_config.json"
     generation = json.loads(file.read_text("utf-8")) if file.exists() else {}
-    ids = [one.get("eos_token_id") for one in (generation, config)]
+    ids = [source.get("eos_token_id") for source in (generation, config)]
     return named_ends(ids, config["vocab_size"], folder)

@@ -18,26 +18,26 @@ PASSED_OVER = {
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
     """The configuration of the text part, with what the whole says of the embedding."""
-    found = config.get("text_config")
-    if not isinstance(found, dict):
+    inner = config.get("text_config")
+    if not isinstance(inner, dict):
         return config
-    tied = config.get("tie_word_embeddings", found.get("tie_word_embeddings", False))
-    whole = {"eos_token_id": config.get("eos_token_id", found.get("eos_token_id"))}
-    return found | whole | {"tie_word_embeddings": tied}
+    tied = config.get("tie_word_embeddings", inner.get("tie_word_embeddings", False))
+    ends = {"eos_token_id": config.get("eos_token_id", inner.get("eos_token_id"))}
+    return inner | ends | {"tie_word_embeddings": tied}
 
 
 def text_name(name: str) -> str:
     """Return the name of our forward for a tensor called ``name``; empty for one that is passed
     over."""
-    if any(is_of(name, part) for part in PASSED_OVER):
+    if any(is_of(name, prefix) for prefix in PASSED_OVER):
         return ""
     # The logarithm that a folder has is undone when it is read.
     return name.replace("model.language_model.", "model.", 1).replace(".A_log", ".A")
 
 
-def is_of(name: str, part: str) -> bool:
-    """Return whether the tensor ``name`` belongs to ``part``, a part that is passed over."""
-    return name.removeprefix("model.").startswith(part)
+def is_of(name: str, prefix: str) -> bool:
+    """Return whether the tensor ``name`` belongs to ``prefix``, a part that is passed over."""
+    return name.removeprefix("model.").startswith(prefix)
 
 
 def read_hybrid(config: dict[str, Any], head_dim: int) -> Hybrid:
@@ -51,8 +51,8 @@ def read_hybrid(config: dict[str, Any], head_dim: int) -> Hybrid:
     ]
     rope = config.get("rope_parameters") or {}
     share = rope.get("partial_rotary_factor", config.get("partial_rotary_factor", ROTARY_SHARE))
-    found = Hybrid(
-        layers=tuple(at for at, kind in enumerate(kinds) if kind == "linear_attention"),
+    hybrid = Hybrid(
+        layers=tuple(number for number, kind in enumerate(kinds) if kind == "linear_attention"),
         key_heads=config["linear_num_key_heads"],
         value_heads=config["linear_num_value_heads"],
         key_dim=config["linear_key_head_dim"],
@@ -64,8 +64,8 @@ def read_hybrid(config: dict[str, Any], head_dim: int) -> Hybrid:
         set(kinds) != {"linear_attention", "full_attention"}
         or len(kinds) != layers
         or config.get("linear_conv_kernel_dim", KERNEL) != KERNEL
-        or found.value_heads % found.key_heads
+        or hybrid.value_heads % hybrid.key_heads
         or rope.get("rope_type", "default") != "default"
     ):
         raise ValueError("it has parts that our forward has not")
-    return found
+    return hybrid

@@ -91,11 +91,11 @@ def check_folder(folder: Path) -> dict[str, Any]:
 
 def _read_weights(folder: Path) -> dict[str, WeightsEntry]:
     """Every tensor of the model, from the headers of the files that transformers would read."""
-    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
-    if whole.is_symlink() and not whole.exists():
-        raise BrokenModel(f"{whole} is a link to {whole.readlink()}, which does not exist", WHOLE)
-    if whole.exists():
-        return read_header(whole)
+    file, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if file.is_symlink() and not file.exists():
+        raise BrokenModel(f"{file} is a link to {file.readlink()}, which does not exist", WHOLE)
+    if file.exists():
+        return read_header(file)
     if not index.exists():
         raise _without_weights(folder)
     listed = _read_object(index).get("weight_map")
@@ -117,10 +117,10 @@ def _read_weights(folder: Path) -> dict[str, WeightsEntry]:
 def known_kinds() -> frozenset[str]:
     """Model types of which transformers has a causal language model; read from its source, as its
     import takes longer than all else at a start. Nothing where it is written otherwise."""
-    found = importlib.util.find_spec("transformers")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("transformers")
+    if spec is None or spec.origin is None:
         return frozenset()
-    file = Path(found.origin).parent / "models" / "auto" / "modeling_auto.py"
+    file = Path(spec.origin).parent / "models" / "auto" / "modeling_auto.py"
     try:
         tree = ast.parse(file.read_text("utf-8"))
         (pairs,) = [
@@ -159,8 +159,8 @@ def _check_kind(folder: Path, config: dict[str, Any]) -> None:
     kind = config.get("model_type")
     if not isinstance(kind, str):
         raise BrokenModel(f"{folder / 'config.json'} names no model_type", "fetch that file again")
-    known = known_kinds()
-    if known and kind not in known:
+    kinds = known_kinds()
+    if kinds and kind not in kinds:
         if "auto_map" in config:
             raise UnsupportedModel(f"{folder} needs its own code, which is never run", OTHER)
         if config.get("is_encoder_decoder"):
@@ -191,9 +191,9 @@ def _check_quantisation(
 ) -> None:
     """Raise UnsupportedModel for quantised weights that no package here runs. Transformers loads
     weights of a method that it does not know as if they were not quantised, in silence."""
-    told = config.get("quantization_config")
-    if isinstance(told, dict) and told:
-        method = str(told.get("quant_method") or "a method without a name")
+    quantisation = config.get("quantization_config")
+    if isinstance(quantisation, dict) and quantisation:
+        method = str(quantisation.get("quant_method") or "a method without a name")
         package = _PACKAGES.get(method)
         if method in _BY_TRANSFORMERS or (package is not None and _is_installed(package)):
             return
@@ -207,8 +207,8 @@ def _check_quantisation(
     for name, entry in tensors.items():
         is_weight = name.endswith("weight") or entry.dtype.startswith("F")
         if _OF_QUANTISED.search(name) or (is_weight and entry.dtype not in FLOATS):
-            found = f"({name} is in {entry.dtype})"
-            raise _quantised(folder, f"{found}, of which config.json says nothing")
+            tensor = f"({name} is in {entry.dtype})"
+            raise _quantised(folder, f"{tensor}, of which config.json says nothing")
 
 
 def _is_installed(package: str) -> bool:
@@ -233,18 +233,20 @@ def _check_fit(folder: Path, config: dict[str, Any], tensors: dict[str, WeightsE
             WHOLE,
         )
     layers = {
-        int(found[1]) for name in tensors if (found := re.match(r"model\.layers\.(\d+)\.", name))
+        int(match[1]) for name in tensors if (match := re.match(r"model\.layers\.(\d+)\.", name))
     }
-    wanted = config.get("num_hidden_layers")
-    if layers and wanted is not None and (missing := sorted(set(range(wanted)) - layers)):
+    listed = config.get("num_hidden_layers")
+    if layers and listed is not None and (missing := sorted(set(range(listed)) - layers)):
         raise BrokenModel(
-            f"{folder} lacks the weights of layer {missing[0]}; config.json names {wanted} layers",
+            f"{folder} lacks the weights of layer {missing[0]}; config.json names {listed} layers",
             WHOLE,
         )
 
 
 def _check_tokenizer(folder: Path, names: set[str]) -> None:
-    if not names.intersection(_TOKENIZERS) and not any(one.endswith(".tiktoken") for one in names):
+    if not names.intersection(_TOKENIZERS) and not any(
+        name.endswith(".tiktoken") for name in names
+    ):
         raise ModelNotFound(f"{folder} holds no tokenizer", f"{WHOLE}, with tokenizer.json")
     file = folder / "tokenizer.json"
     if not file.exists():
@@ -275,7 +277,7 @@ def _without_config(folder: Path, names: set[str]) -> ModelError:
         return UnsupportedModel(f"{folder} holds a model that makes pictures", OTHER)
     if "adapter_config.json" in names:
         return _only_adapter(folder)
-    inner = sorted(one for one in names if (folder / one / "config.json").is_file())
+    inner = sorted(name for name in names if (folder / name / "config.json").is_file())
     if inner:
         return ModelNotFound(f"{folder} holds no model itself", f"give {folder / inner[0]}")
     if error := _other_format(folder):
@@ -287,7 +289,7 @@ def _without_config(folder: Path, names: set[str]) -> ModelError:
         )
     if unfinished := _unfinished(folder):
         return BrokenModel(f"{folder} was not fetched to its end: {unfinished} is left", WHOLE)
-    if not any(one.endswith((".json", ".safetensors", ".bin", ".model")) for one in names):
+    if not any(name.endswith((".json", ".safetensors", ".bin", ".model")) for name in names):
         return ModelNotFound(
             f"{folder} holds other files, but no config.json and no weights",
             "give the folder of a model",
@@ -296,15 +298,15 @@ def _without_config(folder: Path, names: set[str]) -> ModelError:
 
 
 def _without_weights(folder: Path) -> ModelError:
-    found = sorted(file.name for file in folder.glob("*.safetensors"))
-    if "adapter_model.safetensors" in found:
+    files = sorted(file.name for file in folder.glob("*.safetensors"))
+    if "adapter_model.safetensors" in files:
         return _only_adapter(folder)
-    if any(re.search(r"-of-\d+\.safetensors$", name) for name in found):
+    if any(re.search(r"-of-\d+\.safetensors$", name) for name in files):
         return BrokenModel(f"{folder} lacks model.safetensors.index.json", WHOLE)
     if unfinished := _unfinished(folder):
         return BrokenModel(f"{folder} was not fetched to its end: {unfinished} is left", WHOLE)
-    if found:
-        return BrokenModel(f"{folder} has {found[0]}, but no model.safetensors", WHOLE)
+    if files:
+        return BrokenModel(f"{folder} has {files[0]}, but no model.safetensors", WHOLE)
     if any([*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]):
         return UnsupportedModel(
             f"{folder} holds pickled weights only, which are never loaded",
@@ -335,4 +337,4 @@ def _other_format(folder: Path) -> ModelError | None:
 
 
 def _unfinished(folder: Path) -> str:
-    return next((file.name for one in _UNFINISHED for file in sorted(folder.glob(one))), "")
+    return next((file.name for pattern in _UNFINISHED for file in sorted(folder.glob(pattern))), "")

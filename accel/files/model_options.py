@@ -104,19 +104,19 @@ class ModelOptions:
 
     def check(self) -> None:
         """Raises InvalidRequest for a value that is none of an option's."""
-        for one in fields(self):
+        for option in fields(self):
             value, choices, low = (
-                getattr(self, one.name),
-                *map(one.metadata.get, ("choices", "low")),
+                getattr(self, option.name),
+                *map(option.metadata.get, ("choices", "low")),
             )
             if choices and value not in choices:
                 *others, last = choices
-                known = f"{', '.join(others)} or {last}"
-                raise InvalidRequest(f"{one.name} {value!r} is unknown; give {known}")
+                listed = f"{', '.join(others)} or {last}"
+                raise InvalidRequest(f"{option.name} {value!r} is unknown; give {listed}")
             if low is not None and isinstance(value, int) and value < low:
-                raise InvalidRequest(f"{one.name} is {value}; give {low} or more")
+                raise InvalidRequest(f"{option.name} is {value}; give {low} or more")
 
 
 def part_of(options: ModelOptions, kind: type[Options]) -> Options:
     """The options of ``kind`` among those of a class that has more."""
-    return kind(**{one.name: getattr(options, one.name) for one in fields(kind)})
+    return kind(**{option.name: getattr(options, option.name) for option in fields(kind)})

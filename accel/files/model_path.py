@@ -64,7 +64,7 @@ def state_of(model: str | Path | None) -> tuple[object, ...]:
         if is_hub_id(str(model)) and not path.exists():
             path = _from_hub(str(model), path)
         if not path.is_dir():
-            return tuple(_stamp(part) for part in parts_of(path))
+            return tuple(_stamp(file) for file in parts_of(path))
         return tuple(sorted((entry.name, *_stamp(Path(entry.path))) for entry in os.scandir(path)))
     except (OSError, ValueError, ModelError):
         return ("gone",)
@@ -74,8 +74,8 @@ def weights_files(path: Path) -> list[Path]:
     """The files of a GGUF model, or those of a folder with weights. Raises BrokenModel."""
     if not path.is_dir():
         return parts_of(path)
-    whole = path / "model.safetensors"
-    return [whole] if whole.exists() else sorted(path.glob("*.safetensors"))
+    file = path / "model.safetensors"
+    return [file] if file.exists() else sorted(path.glob("*.safetensors"))
 
 
 def hub_folder(name: str) -> Path:
@@ -87,11 +87,11 @@ def hub_folder(name: str) -> Path:
 
 def _stamp(path: Path) -> tuple[object, ...]:
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError as error:
         return (error.errno,)
     # Another file may take its place with its size and time.
-    return found.st_size, found.st_mtime_ns, found.st_mode, found.st_ino, found.st_ctime_ns
+    return stat.st_size, stat.st_mtime_ns, stat.st_mode, stat.st_ino, stat.st_ctime_ns
 
 
 def _check_writing(written: str) -> None:
@@ -109,10 +109,10 @@ def _check_writing(written: str) -> None:
         path = unquote(urlsplit(written).path)
         raise ModelNotFound(f"{written} is an address, not a path", f"write {path or 'the path'}")
     if "://" in written:
-        known = re.match(
+        match = re.match(
             r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)", written
         )
-        name = known.group(1) if known else "OWNER/NAME"
+        name = match.group(1) if match else "OWNER/NAME"
         raise ModelNotFound(
             f"{written} is a web address, and nothing is fetched unless you ask for it",
             f"run `hf download {name}` and write {name}",
@@ -141,14 +141,14 @@ def _from_hub(written: str, path: Path) -> Path:
     fetch = f"fetch it with `hf download {written}`"
     if not folder.is_dir():
         raise ModelNotFound(f"model {written} is not on this machine", fetch)
-    found = snapshots_of(folder)
-    if not found:
+    snapshots = snapshots_of(folder)
+    if not snapshots:
         raise BrokenModel(f"model {written} was not fetched to its end", fetch)
     # The newest may hold a file alone that was read for itself, as a model's card.
     for files in ("*.safetensors", "*.gguf"):
-        if holding := next((one for one in found if any(one.glob(files))), None):
+        if holding := next((snapshot for snapshot in snapshots if any(snapshot.glob(files))), None):
             return holding
-    return found[0]
+    return snapshots[0]
 
 
 def snapshots_of(model: Path) -> list[Path]:
@@ -163,8 +163,8 @@ def snapshots_of(model: Path) -> list[Path]:
         return snapshot.name != main, -snapshot.stat().st_mtime_ns, snapshot.name
 
     try:
-        found = [one for one in (model / "snapshots").iterdir() if one.is_dir()]
-        return sorted(found, key=order)
+        folders = [folder for folder in (model / "snapshots").iterdir() if folder.is_dir()]
+        return sorted(folders, key=order)
     except OSError:
         return []
 
@@ -191,7 +191,7 @@ def _about_missing(written: str, path: Path) -> ModelError:
         return ModelNotFound(
             f"no model folder {written} in {Path.cwd()}", "give the folder by its whole path"
         )
-    parent = next(one for one in path.parents if one.exists())
+    parent = next(folder for folder in path.parents if folder.exists())
     return ModelNotFound(
         f"no model at {written}: there is nothing of that name in {parent}", CHECK_PATH
     )
@@ -229,7 +229,7 @@ def _in_hub_folder(path: Path) -> Path:
     """The snapshot, where a path names the folder of the hub's cache around it."""
     snapshots = path if path.name == "snapshots" else path / "snapshots"
     if not (path / "config.json").exists() and snapshots.is_dir():
-        found = sorted(one for one in snapshots.iterdir() if one.is_dir())
-        if len(found) == 1:
-            return found[0]
+        folders = sorted(folder for folder in snapshots.iterdir() if folder.is_dir())
+        if len(folders) == 1:
+            return folders[0]
     return path

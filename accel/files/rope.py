@@ -30,8 +30,8 @@ def rope_table(
     for first in range(0, positions, _AT_ONCE):
         some = np.arange(first, min(first + _AT_ONCE, positions), dtype=np.float32)
         angles = np.outer(some, frequencies).astype(np.float64)
-        part = table[first : first + len(some)]
-        part[:, 0], part[:, 1] = np.cos(angles), np.sin(angles)
+        rows = table[first : first + len(some)]
+        rows[:, 0], rows[:, 1] = np.cos(angles), np.sin(angles)
     if scale != 1:
         table *= np.float32(scale)
     return table

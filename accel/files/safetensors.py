@@ -143,8 +143,8 @@ def _tensor(file: Path, name: str, value: Any) -> WeightsEntry:
         dtype, shape = value["dtype"], tuple(value["shape"])
         start, end = value["data_offsets"]
         bits = BITS.get(dtype)
-        whole = all(isinstance(number, int) and number >= 0 for number in (*shape, start, end))
-        right = whole and (bits is None or (end - start) * 8 == prod(shape) * bits)
+        is_valid = all(isinstance(number, int) and number >= 0 for number in (*shape, start, end))
+        right = is_valid and (bits is None or (end - start) * 8 == prod(shape) * bits)
     except (KeyError, TypeError, ValueError):
         right = False
     if not right:
@@ -157,14 +157,14 @@ def _tensor(file: Path, name: str, value: Any) -> WeightsEntry:
 
 
 def _check_size(file: Path, tensors: dict[str, WeightsEntry], present: int) -> None:
-    place = 0
+    position = 0
     for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].start, item[1].end)):
-        if tensor.start != place:
+        if tensor.start != position:
             raise BrokenModel(f"{file} is damaged: {name} is not where its header says", AGAIN)
-        place = tensor.end
-    if place > present:
+        position = tensor.end
+    if position > present:
         raise BrokenModel(
-            f"{file} was cut off: {present} of its {place} bytes of weights are there", AGAIN
+            f"{file} was cut off: {present} of its {position} bytes of weights are there", AGAIN
         )
-    if place < present:
+    if position < present:
         raise BrokenModel(f"{file} is damaged: it goes on after its last tensor", AGAIN)

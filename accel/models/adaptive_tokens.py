@@ -13,12 +13,12 @@ from accel.files.adaptive_tokens import read_adaptive_tokens
 
 def add_adaptive_tokens(module: Any, path: Path) -> tuple[int, ...]:
     """Have a module read the adaptive tokens that lie beside its weights; returns their ids."""
-    known: Any = module.get_input_embeddings()
-    more = read_adaptive_tokens(path, known.weight.shape[1])
+    embedding: Any = module.get_input_embeddings()
+    more = read_adaptive_tokens(path, embedding.weight.shape[1])
     if more is None:
         return ()
-    weight = torch.cat([known.weight.data, torch.from_numpy(more).to(known.weight)])
+    weight = torch.cat([embedding.weight.data, torch.from_numpy(more).to(embedding.weight)])
     extended = nn.Embedding.from_pretrained(weight)
     extended.train(module.training)
     module.set_input_embeddings(extended)
-    return tuple(range(len(known.weight), len(weight)))
+    return tuple(range(len(embedding.weight), len(weight)))

@@ -16,8 +16,8 @@ class ArrayLogits:
 
     def argmax(self) -> Sequence[int]:
         """Of equals the first."""
-        found: list[int] = self._numbers.argmax(-1).tolist()
-        return found
+        tokens: list[int] = self._numbers.argmax(-1).tolist()
+        return tokens
 
     def row(self, index: int) -> NDArray[np.float32]:
         """A view."""

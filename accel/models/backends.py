@@ -26,43 +26,43 @@ def open_backend(
     """
     options = part_of(options, ModelOptions)
     options.check()
-    about = model_file(find_model_path(options.path or None, download=download))
-    about.check(options.backend)
-    asked = (opener(about, options, measures_later=measures_later) for opener in OPENERS)
-    found = next(opened for opened in asked if opened is not None)
-    if found.model.kv_type != options.kv_type:
-        found.model.notices += (
-            f"keys and values stay in 16 bits: this forward ({found.execution_path}) has no "
+    model = model_file(find_model_path(options.path or None, download=download))
+    model.check(options.backend)
+    backends = (opener(model, options, measures_later=measures_later) for opener in OPENERS)
+    backend = next(opened for opened in backends if opened is not None)
+    if backend.model.kv_type != options.kv_type:
+        backend.model.notices += (
+            f"keys and values stay in 16 bits: this forward ({backend.execution_path}) has no "
             f"{options.kv_type}",
         )
-    return found
+    return backend
 
 
 def _by_llama_cpp(
-    about: ModelFile, options: ModelOptions, *, measures_later: bool
+    model: ModelFile, options: ModelOptions, *, measures_later: bool
 ) -> Backend | None:
-    if not isinstance(about, GgufModel) or options.backend == "own" or not is_installed():
+    if not isinstance(model, GgufModel) or options.backend == "own" or not is_installed():
         return None
     from accel.models.llama_cpp.opening import open_asked
 
-    return open_asked(about, options, measures_later=measures_later)
+    return open_asked(model, options, measures_later=measures_later)
 
 
-def _by_torch(about: ModelFile, options: ModelOptions, *, measures_later: bool) -> Backend | None:
-    if isinstance(about, GgufModel):
+def _by_torch(model: ModelFile, options: ModelOptions, *, measures_later: bool) -> Backend | None:
+    if isinstance(model, GgufModel):
         raise InvalidRequest(
-            f"{about.path} is a GGUF file, which is computed on the CPU or by llama.cpp; give "
+            f"{model.path} is a GGUF file, which is computed on the CPU or by llama.cpp; give "
             "dtype auto or fp32, and device auto"
         )
     if not torch_extra.is_installed():
         raise UnsupportedModel(
-            f"{about.path} in {options.dtype} on {options.device} is computed by torch, which is "
+            f"{model.path} in {options.dtype} on {options.device} is computed by torch, which is "
             "not here",
             torch_extra.INSTALL,
         )
     from accel.models.torch_registry import open_by_torch
 
-    return open_by_torch(about, options)
+    return open_by_torch(model, options)
 
 
 OPENERS = _by_llama_cpp, open_own, _by_torch

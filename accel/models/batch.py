@@ -67,17 +67,17 @@ def tree_batch(
         padding,
         BLOCKED,
     )
-    meant = len(pending) + len(tree)
-    return ForwardBatch(tokens, parents, offsets, mask, root, wants_numbers, meant)
+    count = len(pending) + len(tree)
+    return ForwardBatch(tokens, parents, offsets, mask, root, wants_numbers, count)
 
 
 @lru_cache(maxsize=64)
 def _chain(count: int) -> tuple[TokenArray, TokenArray, NDArray[np.float32]]:
     """Return parents, offsets and mask of a chain of ``count`` rows. They are shared: models do not
     write into them."""
-    places = np.arange(count, dtype=np.int32)
+    rows = np.arange(count, dtype=np.int32)
     mask = np.triu(np.full((count, count), BLOCKED, np.float32), 1)
-    return places - 1, places, mask
+    return rows - 1, rows, mask
 
 
 @compiled_with()
@@ -88,10 +88,10 @@ def _tree_layout(  # type: ignore[no-untyped-def]  # pragma: no cover (compiled)
     count = pending + nodes + padding
     tokens = np.zeros(count, np.int32)
     # Loops compile in no time; assigning an array to another compiles error messages.
-    for place in range(pending):
-        tokens[place] = pending_tokens[place]
-    for place in range(nodes):
-        tokens[pending + place] = node_tokens[place]
+    for index in range(pending):
+        tokens[index] = pending_tokens[index]
+    for index in range(nodes):
+        tokens[pending + index] = node_tokens[index]
     parents = np.full(count, -1, np.int32)
     offsets = np.zeros(count, np.int32)
     mask = np.full((count, count), blocked, np.float32)

@@ -22,14 +22,14 @@ def version_of(package: str) -> str:
     """The version of an installed package, one whose name is a word; empty where it is not
     installed. ``importlib.metadata`` would read all that a package says of itself."""
     for folder in sys.path:
-        for found in Path(folder).glob(f"{package}-*.*-info"):
-            return found.stem.removeprefix(f"{package}-")
+        for folder_of_info in Path(folder).glob(f"{package}-*.*-info"):
+            return folder_of_info.stem.removeprefix(f"{package}-")
     return ""
 
 
 def fingerprint(folder: Path, device: str) -> str:
     """Names a model's folder or file as it is now, on this kind of machine with these libraries."""
-    parts = [
+    names = [
         str(VERSION),
         *map(version_of, (*torch_extra.PACKAGES, "numba", "llvmlite")),
         # A home folder may be that of several machines.
@@ -38,7 +38,7 @@ def fingerprint(folder: Path, device: str) -> str:
         device,
     ]
     if folder.is_dir():
-        parts.append(hashlib.sha256((folder / "config.json").read_bytes()).hexdigest())
+        names.append(hashlib.sha256((folder / "config.json").read_bytes()).hexdigest())
     for file in sorted(folder.glob("*.safetensors")) if folder.is_dir() else parts_of(folder):
-        parts.append(f"{file.name} {identity_of(file)}")
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+        names.append(f"{file.name} {identity_of(file)}")
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:32]

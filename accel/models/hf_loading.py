@@ -51,9 +51,9 @@ def load_module(
             f"{folder} lacks weights such as {(missing or mismatched)[0]}", "fetch the whole model"
         )
     unexpected = sorted(map(str, loading.get("unexpected_keys") or ()))
-    if left := [name for name in unexpected if not name.endswith(LEFT_OVER)]:
+    if unused := [name for name in unexpected if not name.endswith(LEFT_OVER)]:
         raise UnsupportedModel(
-            f"{folder} has weights that its model does not take, such as {left[0]}",
+            f"{folder} has weights that its model does not take, such as {unused[0]}",
             "use another model",
         )
     module.requires_grad_(False)
@@ -67,5 +67,5 @@ def end_tokens(module: Any) -> frozenset[int]:
         getattr(config, "eos_token_id", None)
         for config in (getattr(module, "generation_config", None), text)
     ]
-    place = getattr(module.config, "name_or_path", "") or "the model"
-    return named_ends(ids, module.get_output_embeddings().weight.shape[0], place)
+    name = getattr(module.config, "name_or_path", "") or "the model"
+    return named_ends(ids, module.get_output_embeddings().weight.shape[0], name)

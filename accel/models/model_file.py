@@ -131,11 +131,11 @@ class GgufModel(ModelFile):
         super().__init__(path)
         with GgufFile(path) as file:
             self._file = file
-        about = self._about = file.metadata
-        self.family = about.text("general.architecture") or ""
+        metadata = self._about = file.metadata
+        self.family = metadata.text("general.architecture") or ""
         self.context_tokens = self._number("context_length")
-        self.licence = about.text("general.license") or ""
-        self.has_template = bool(about.text("tokenizer.chat_template"))
+        self.licence = metadata.text("general.license") or ""
+        self.has_template = bool(metadata.text("tokenizer.chat_template"))
         if self._number("nextn_predict_layers"):
             self.passed_over = PASSED_OVER["mtp."]
 
@@ -152,10 +152,10 @@ class GgufModel(ModelFile):
     @cached_property
     def end_tokens(self) -> frozenset[int]:
         """All tokens that end a text."""
-        kept = kept_tokenizer(self._about)
-        if kept is None:
+        files = kept_tokenizer(self._about)
+        if files is None:
             return read_vocabulary(self._about).end_tokens
-        return frozenset(map(int, kept.config["end_tokens"]))
+        return frozenset(map(int, files.config["end_tokens"]))
 
     @cached_property
     def _is_known(self) -> bool:
@@ -240,21 +240,21 @@ class GgufModel(ModelFile):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        kept = tokenizer_of(self._about)
-        key = kept.folder, kept.config["sha256"]
+        files = tokenizer_of(self._about)
+        key = files.folder, files.config["sha256"]
         with _lock:
-            made = _tokenizers.pop(key, None) or _read_tokenizer(kept)
-            _tokenizers[key] = made
+            tokenizer = _tokenizers.pop(key, None) or _read_tokenizer(files)
+            _tokenizers[key] = tokenizer
             while len(_tokenizers) > MOST_OPEN:
                 _tokenizers.popitem(last=False)
-        return made
+        return tokenizer
 
     def _number(self, key: str) -> int:
         return _count(self._about.value(f"{self.family}.{key}"))
 
 
-def _read_tokenizer(kept: KeptTokenizer) -> Tokenizer:
-    return Tokenizer.from_folder(kept.folder, kept.definition, kept.config["plain_head"])
+def _read_tokenizer(files: KeptTokenizer) -> Tokenizer:
+    return Tokenizer.from_folder(files.folder, files.definition, files.config["plain_head"])
 
 
 _tokenizers: OrderedDict[tuple[Path, str], Tokenizer] = OrderedDict()
@@ -266,9 +266,9 @@ class FolderModel(ModelFile):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        whole = _object_in(path / "config.json")
-        self._config = text_config(whole)
-        self.family = str(whole.get("model_type", ""))
+        config = _object_in(path / "config.json")
+        self._config = text_config(config)
+        self.family = str(config.get("model_type", ""))
         self.context_tokens = self._number("max_position_embeddings")
         self.licence = _licence(path / "README.md")
         templates = _object_in(path / "tokenizer_config.json").get("chat_template")
@@ -302,8 +302,10 @@ class FolderModel(ModelFile):
     @property
     def passed_over(self) -> str:  # type: ignore[override]
         names = [name for file in self.files for name in read_header(file)]
-        found = {what for name in names for part, what in PASSED_OVER.items() if is_of(name, part)}
-        return " and ".join(sorted(found))
+        kinds = {
+            what for name in names for prefix, what in PASSED_OVER.items() if is_of(name, prefix)
+        }
+        return " and ".join(sorted(kinds))
 
     @cached_property
     def _is_sound(self) -> bool:
@@ -312,7 +314,7 @@ class FolderModel(ModelFile):
 
     @cached_property
     def parameters(self) -> int:
-        return sum(prod(one.shape) for file in self.files for one in read_header(file).values())
+        return sum(prod(entry.shape) for file in self.files for entry in read_header(file).values())
 
     @property
     def nbytes(self) -> int:
@@ -354,17 +356,17 @@ def model_file(path: Path) -> ModelFile:
     GGUF file has no sound header."""
     state = state_of(path)
     with _lock:
-        found = _open.pop((path, state), None)
-    if found is None:
-        found = GgufModel(path) if is_gguf(path) else FolderModel(path)
+        model = _open.pop((path, state), None)
+    if model is None:
+        model = GgufModel(path) if is_gguf(path) else FolderModel(path)
         if not _is_settled(state):
             # Two writes of one moment leave the same times.
-            return found
+            return model
     with _lock:
-        _open[path, state] = found
+        _open[path, state] = model
         while len(_open) > MOST_OPEN:
             _open.popitem(last=False)
-    return found
+    return model
 
 
 _open: OrderedDict[tuple[Path, tuple[object, ...]], ModelFile] = OrderedDict()
@@ -372,8 +374,10 @@ _lock = Lock()
 
 
 def _is_settled(state: tuple[object, ...]) -> bool:
-    times = [number for part in state if isinstance(part, tuple) for number in part]
-    newest = max((one for one in times if isinstance(one, int) and one > 1 << 55), default=0)
+    times = [number for stamp in state if isinstance(stamp, tuple) for number in stamp]
+    newest = max(
+        (time_ns for time_ns in times if isinstance(time_ns, int) and time_ns > 1 << 55), default=0
+    )
     return time.time_ns() - newest > SETTLED_NS
 
 
@@ -383,20 +387,20 @@ def _count(value: object) -> int:
 
 def _has_fill_names(vocabulary: bytes) -> bool:
     """Return whether the names of some family's fill-in-the-middle tokens are in a vocabulary."""
-    return any(all(name.encode() in vocabulary for name in one.hole) for one in FAMILIES)
+    return any(all(name.encode() in vocabulary for name in family.hole) for family in FAMILIES)
 
 
 def _object_in(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text("utf-8"))
+        value = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _licence(card: Path) -> str:
     try:
-        found = _LICENCE.search(card.read_text("utf-8", "replace")[:_HEAD_OF_CARD])
+        match = _LICENCE.search(card.read_text("utf-8", "replace")[:_HEAD_OF_CARD])
     except OSError:
         return ""
-    return found.group(1) if found else ""
+    return match.group(1) if match else ""

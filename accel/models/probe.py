@@ -43,17 +43,17 @@ class Probe:
         tree = self._tree(kind)
         cache = model.new_cache(_TEXT)
         first = _TEXT - 2 if kind == BatchKind.PLAIN else _TEXT // 2
-        for part in (self._text[:first], self._text[first:-1]):
-            model.forward(chain_batch(part, len(part)), [cache])
-            cache.commit(list(range(len(part))))
+        for rows_of_text in (self._text[:first], self._text[first:-1]):
+            model.forward(chain_batch(rows_of_text, len(rows_of_text)), [cache])
+            cache.commit(list(range(len(rows_of_text))))
         batch = tree_batch(self._text[-1:], tree, wants_numbers=True)
         logits = model.forward(batch, [cache])
         rows = [logits.row(row).copy() for row in range(len(tree) + 1)]
         cache.commit([0, *(1 + node for node in ancestors(tree, len(tree) - 1))])
         after = model.forward(chain_batch(self._last, 0, wants_numbers=True), [cache])
-        found = torch.from_numpy(np.stack([*rows, after.row(0)]))
+        logits_of_rows = torch.from_numpy(np.stack([*rows, after.row(0)]))
         tolerance = _TOLERANCES.get(model.dtype, _OTHERWISE)
-        return _close(found, self._expected[kind].cpu(), tolerance=tolerance)
+        return _close(logits_of_rows, self._expected[kind].cpu(), tolerance=tolerance)
 
     def _tree(self, kind: BatchKind) -> DraftTree:
         parents = np.array(_PARENTS[kind], np.int32)
@@ -88,10 +88,10 @@ def ancestors(tree: DraftTree, node: int) -> list[int]:
     return path
 
 
-def _close(found: Tensor, expected: Tensor, *, tolerance: float) -> bool:
+def _close(actual: Tensor, expected: Tensor, *, tolerance: float) -> bool:
     """Equal up to rounding, measured against how far logits of different rows lie apart."""
-    if found.shape != expected.shape or not bool(torch.isfinite(found).all()):
+    if actual.shape != expected.shape or not bool(torch.isfinite(actual).all()):
         return False
     spread = (expected[1:] - expected[:-1]).abs().mean(-1).min()
-    error = (found - expected).abs().mean(-1).max()
+    error = (actual - expected).abs().mean(-1).max()
     return bool(error <= tolerance * spread)

@@ -31,25 +31,25 @@ _log = logging.getLogger(__name__)
 _EXECUTION_PATHS = {"tree": BatchKind.TREE, "chain": BatchKind.CHAIN, "plain": BatchKind.PLAIN}
 
 
-def open_by_torch(about: ModelFile, options: ModelOptions) -> Backend:
+def open_by_torch(model_file: ModelFile, options: ModelOptions) -> Backend:
     """Open a folder on the device of ``options``. Raises InvalidRequest, BrokenModel,
     UnsupportedModel or OutOfMemory."""
-    folder, device = about.path, device_of(options.device)
+    folder, device = model_file.path, device_of(options.device)
     if options.dtype == "int8":
         raise InvalidRequest(
             f"int8 is for models that our own forward computes on a CPU, not for {folder} on "
             f"{device.type}; give dtype auto or bf16"
         )
-    dtype = options.dtype if options.dtype != "auto" else _usual_dtype(about, device)
+    dtype = options.dtype if options.dtype != "auto" else _usual_dtype(model_file, device)
     if device.type == "cpu":
-        check_fits(folder, about.size(dtype))
+        check_fits(folder, model_file.size(dtype))
     settings = RunSettings(dtype, options.threads or cores())
     torch.set_num_threads(settings.threads)
     store = ProfileStore(fingerprint(folder, str(device)))
     model, execution_path = open_model(folder, dtype, device, store)
     return Backend(
         model=model,
-        tokenizer=about.tokenizer,
+        tokenizer=model_file.tokenizer,
         costs=profile(model, settings, store),
         threads=settings.threads,
         execution_path=execution_path,
@@ -57,9 +57,9 @@ def open_by_torch(about: ModelFile, options: ModelOptions) -> Backend:
     )
 
 
-def _usual_dtype(about: ModelFile, device: torch.device) -> str:
+def _usual_dtype(model: ModelFile, device: torch.device) -> str:
     """Return ``fp32`` for a model that has room so on a CPU, else ``bf16``."""
-    size = about.size("fp32")
+    size = model.size("fp32")
     is_wide = device.type == "cpu" and fits_in_memory(size.nbytes, size.token_bytes)
     return "fp32" if is_wide else "bf16"
 

@@ -60,15 +60,15 @@ class TransformersModel(Model):
             arguments["position_ids"] = (offsets + cache.length)[None]
         if self.capability.kind == BatchKind.TREE:
             arguments["attention_mask"] = self._masks(rows, cache.length)
-        wanted = len(rows) - rows.logits_from
+        count = len(rows) - rows.logits_from
         if self._keep_argument:
-            arguments[self._keep_argument] = max(wanted, 1)
+            arguments[self._keep_argument] = max(count, 1)
         tokens = torch.from_numpy(rows.tokens).to(device, torch.long)
         output = self.module(
             input_ids=tokens[None], past_key_values=cache.layers, use_cache=True, **arguments
         )
         logits: Tensor = output.logits[0]
-        return TorchLogits(logits[len(logits) - wanted :])
+        return TorchLogits(logits[len(logits) - count :])
 
     def _masks(self, rows: ForwardBatch, past: int) -> Tensor | dict[str, Tensor]:
         """Additive masks [1, 1, T, past + T], one for every kind of layer."""
@@ -82,8 +82,8 @@ class TransformersModel(Model):
             mask = full
             if window is not None and past + len(rows) > window:
                 own = torch.from_numpy(rows.offsets).to(device) + past
-                places = torch.cat([torch.arange(past, device=device), own])
-                mask = full.masked_fill(own[:, None] - places[None] >= window, lowest)
+                positions = torch.cat([torch.arange(past, device=device), own])
+                mask = full.masked_fill(own[:, None] - positions[None] >= window, lowest)
             masks[kind] = mask[None, None]
         return masks if len(masks) > 1 else next(iter(masks.values()))
 

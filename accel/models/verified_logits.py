@@ -59,6 +59,6 @@ class _ChosenTokens(Sequence[int]):
     def __getitem__(self, index: slice) -> list[int]: ...
     def __getitem__(self, index: int | slice) -> int | list[int]:
         if isinstance(index, slice):
-            return [self[place] for place in range(len(self))[index]]
+            return [self[row] for row in range(len(self))[index]]
         token = self._chosen[index]
         return token if token >= 0 else int(self._logits.row(index).argmax())

@@ -21,8 +21,8 @@ def closing_place(answer: str, fence: str, *, is_whole: bool = False) -> int | N
     if fence not in answer:
         return None
     inside = False
-    for found in _LINE.finditer(answer):
-        marks, info, end = found.groups()
+    for match in _LINE.finditer(answer):
+        marks, info, end = match.groups()
         if len(marks) < len(fence):
             continue
         if info.strip():
@@ -30,5 +30,5 @@ def closing_place(answer: str, fence: str, *, is_whole: bool = False) -> int | N
         elif inside and (end or is_whole):
             inside = False
         elif end or is_whole:
-            return found.start()
+            return match.start()
     return None

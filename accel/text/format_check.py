@@ -36,11 +36,11 @@ def template_problems(tokenizer: Tokenizer) -> list[str]:
 
 def _fill_problems(tokenizer: Tokenizer) -> list[str]:
     problems = []
-    for part, token in tokenizer.named_tokens.items():
+    for part_name, token in tokenizer.named_tokens.items():
         if not 0 <= token < tokenizer.vocabulary_size:
             problems.append(
-                f"its metadata names token {token} for the {part} of a hole, and its vocabulary "
-                f"has {tokenizer.vocabulary_size}"
+                f"its metadata names token {token} for the {part_name} of a hole, and its "
+                f"vocabulary has {tokenizer.vocabulary_size}"
             )
         elif not tokenizer.is_named(token):
             problems.append(_ordinary(f"{_spelt(tokenizer, token)} (token {token})"))

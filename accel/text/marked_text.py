@@ -18,10 +18,10 @@ class MarkedText(str):
 
     def __new__(cls, text: str, marks: str = "") -> MarkedText:
         """``marks``: one for each character; all are a message's without."""
-        made = super().__new__(cls, text)
-        made.marks = marks or _MESSAGE * len(text)
-        assert len(made.marks) == len(text), "one mark for each character"
-        return made
+        marked = super().__new__(cls, text)
+        marked.marks = marks or _MESSAGE * len(text)
+        assert len(marked.marks) == len(text), "one mark for each character"
+        return marked
 
     def __str__(self) -> MarkedText:
         return self
@@ -43,11 +43,11 @@ class MarkedText(str):
     def __rmod__(self, template: str) -> MarkedText:
         return MarkedText(str.__mod__(template, self))
 
-    def __getitem__(self, place: Any) -> MarkedText:
-        return MarkedText(str.__getitem__(self, place), self.marks[place])
+    def __getitem__(self, index: Any) -> MarkedText:
+        return MarkedText(str.__getitem__(self, index), self.marks[index])
 
     def __iter__(self) -> Iterator[MarkedText]:
-        return (self[place] for place in range(len(self)))
+        return (self[index] for index in range(len(self)))
 
     def strip(self, chars: str | None = None) -> MarkedText:
         return self.lstrip(chars).rstrip(chars)
@@ -74,13 +74,13 @@ class MarkedText(str):
         return self._placed(str.splitlines(self, keepends), 0 if keepends else None)
 
     def partition(self, sep: str) -> tuple[Any, Any, Any]:
-        before, found, _ = str.partition(self, sep)
-        first, second = len(before), len(before) + len(found)
+        before, separator, _ = str.partition(self, sep)
+        first, second = len(before), len(before) + len(separator)
         return self[:first], self[first:second], self[second:]
 
     def rpartition(self, sep: str) -> tuple[Any, Any, Any]:
-        before, found, _ = str.rpartition(self, sep)
-        first, second = len(before), len(before) + len(found)
+        before, separator, _ = str.rpartition(self, sep)
+        first, second = len(before), len(before) + len(separator)
         return self[:first], self[first:second], self[second:]
 
     def replace(self, old: str, new: str, count: Any = -1) -> MarkedText:
@@ -109,12 +109,12 @@ class MarkedText(str):
     def _placed(self, pieces: list[str], separator: int | None) -> list[Any]:
         """Return pieces of this text that follow one another in it, ``separator`` characters apart;
         with None white space is between them, and none begins with any."""
-        found, place = [], 0
+        pieces_found, offset = [], 0
         for piece in pieces:
-            start = str.find(self, piece, place) if separator is None else place
-            found.append(self[start : start + len(piece)])
-            place = start + len(piece) + (separator or 0)
-        return found
+            start = str.find(self, piece, offset) if separator is None else offset
+            pieces_found.append(self[start : start + len(piece)])
+            offset = start + len(piece) + (separator or 0)
+        return pieces_found
 
 
 def of_message(text: str, number: int) -> MarkedText:
@@ -141,12 +141,12 @@ def joined(texts: Iterable[str], between: str = "") -> MarkedText:
 
 def pieces_of(text: str) -> list[tuple[str, bool]]:
     """The stretches of a text, and whether each came with a message."""
-    plain, place, found = str.__str__(text), 0, []
+    plain, offset, pieces = str.__str__(text), 0, []
     for is_own, group in groupby(marks_of(text), lambda mark: mark == _OWN):
         count = len(list(group))
-        found.append((plain[place : place + count], not is_own))
-        place += count
-    return found
+        pieces.append((plain[offset : offset + count], not is_own))
+        offset += count
+    return pieces
 
 
 def holds_marks(value: Any) -> bool:

@@ -53,31 +53,31 @@ def laid_out(
     file_format = file_format_of(tokenizer)
     if file_format is None:
         return NO_FILES
-    parts: list[TokenArray] = []
+    texts: list[TokenArray] = []
     for snippet in snippets:
         text = snippet.text if snippet.text.endswith("\n") else f"{snippet.text}\n"
         if len(text) > budget * tokenizer.longest_token:
             break
-        is_first = file_format.position is FilePosition.INSIDE and not parts
-        part = _file(
+        is_first = file_format.position is FilePosition.INSIDE and not texts
+        tokens = _file(
             tokenizer, file_format, f"{snippet.path}\n{text}{file_format.between}", is_first
         )
-        budget -= len(part)
+        budget -= len(tokens)
         if budget < 0:
             break
-        parts.append(part)
-    if not parts:
+        texts.append(tokens)
+    if not texts:
         return NO_FILES
     name = _repository(tokenizer, file_format, repository)
     stops = () if tokenizer.special(file_format.mark) is not None else (f"\n{file_format.mark}",)
     if file_format.position is FilePosition.PATH_INSIDE:
         # The mark of this file comes before the markers, its path after them.
-        before = np.concatenate([name, *parts, _file(tokenizer, file_format, "")])
+        before = np.concatenate([name, *texts, _file(tokenizer, file_format, "")])
         return OtherFiles(before, tokenizer.encode_beginning(f"{path}\n"), stops)
-    whole = np.concatenate([name, *parts, _file(tokenizer, file_format, f"{path}\n")])
+    prompt = np.concatenate([name, *texts, _file(tokenizer, file_format, f"{path}\n")])
     if file_format.position is FilePosition.INSIDE:
-        return OtherFiles(_nothing(), whole, stops)
-    return OtherFiles(whole, _nothing(), stops)
+        return OtherFiles(_nothing(), prompt, stops)
+    return OtherFiles(prompt, _nothing(), stops)
 
 
 def _file(

@@ -84,14 +84,14 @@ def fim_prompt(
     share = _suffix_share(lines + line, available)
     most = min(share, suffix_budget or share)
     after = _first_lines(tokenizer, suffix, most, Preceding.CONTROL)
-    left = available if alone else available - len(after)
+    room = available if alone else available - len(after)
     preceding = _preceding(files, alone)
     if by_lines:
-        in_hole = _last_lines(tokenizer, line, left // 2)
+        in_hole = _last_lines(tokenizer, line, room // 2)
         reserved = (len(in_hole) // _LINE_STEP + 1) * _LINE_STEP
-        before = _last_lines(tokenizer, lines, left - min(reserved, left // 2), preceding)
+        before = _last_lines(tokenizer, lines, room - min(reserved, room // 2), preceding)
     else:
-        in_hole, before = NOTHING, _last_lines(tokenizer, line, left, preceding)
+        in_hole, before = NOTHING, _last_lines(tokenizer, line, room, preceding)
     before = _joined(files.inside, before)
     if fim is not None and not alone:
         around = around_hole(fim, before, after)
@@ -227,8 +227,8 @@ def around_hole(fim: FimFormat, prefix: TokenArray, suffix: TokenArray) -> Token
     return _joined(fim.prefix, prefix, fim.suffix, suffix, fim.middle)
 
 
-def _joined(*parts: int | TokenArray) -> TokenArray:
-    return np.concatenate([np.atleast_1d(np.asarray(part, np.int32)) for part in parts])
+def _joined(*pieces: int | TokenArray) -> TokenArray:
+    return np.concatenate([np.atleast_1d(np.asarray(piece, np.int32)) for piece in pieces])
 
 
 def _suffix_share(prefix: str, available: int) -> int:
@@ -291,12 +291,12 @@ def _first_lines(
     return tokenizer.encode(head[:end])[:budget] if end else tokens[:budget]
 
 
-def _line_start(text: str, place: int) -> int:
-    """The first line border at or after ``place``; ``place`` itself when there is none."""
-    if place <= 0 or text[place - 1] == "\n":
-        return max(place, 0)
-    found = text.find("\n", place)
-    return place if found < 0 else found + 1
+def _line_start(text: str, offset: int) -> int:
+    """The first line border at or after ``offset``; ``offset`` itself when there is none."""
+    if offset <= 0 or text[offset - 1] == "\n":
+        return max(offset, 0)
+    line_break = text.find("\n", offset)
+    return offset if line_break < 0 else line_break + 1
 
 
 def _tail(tokenizer: Tokenizer, text: str, budget: int) -> str:
@@ -323,13 +323,13 @@ def edit_question(
     fence = re.match(r"`+", opening)
     assert fence is not None, "a fence begins with backticks"
     close = fence.group()
-    parts = [f"Edit the code as instructed: {instruction}"]
+    lines = [f"Edit the code as instructed: {instruction}"]
     if path:
-        parts.append(f"File: {path}")
+        lines.append(f"File: {path}")
     if before.strip():
-        parts.append(f"Before it stands:\n{opening}\n{before}\n{close}")
+        lines.append(f"Before it stands:\n{opening}\n{before}\n{close}")
     if after.strip():
-        parts.append(f"After it stands:\n{opening}\n{after}\n{close}")
-    parts.append(f"The code to edit:\n{opening}\n{selection}\n{close}")
-    parts.append("Answer with the whole edited code in one fenced block and nothing else.")
-    return "\n\n".join(parts)
+        lines.append(f"After it stands:\n{opening}\n{after}\n{close}")
+    lines.append(f"The code to edit:\n{opening}\n{selection}\n{close}")
+    lines.append("Answer with the whole edited code in one fenced block and nothing else.")
+    return "\n\n".join(lines)

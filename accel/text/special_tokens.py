@@ -60,21 +60,24 @@ def _named_format(tokenizer: Tokenizer) -> FimFormat | None:
     """The tokens that metadata names, where there is one for each part of a hole. Order and files
     are those of the family whose tokens they are."""
     named = tokenizer.named_tokens
-    prefix, suffix, middle = (named.get(part) for part in ("prefix", "suffix", "middle"))
+    prefix, suffix, middle = (named.get(name) for name in ("prefix", "suffix", "middle"))
     if prefix is None or suffix is None or middle is None:
         return None
     if not all(0 <= token < tokenizer.vocabulary_size for token in (prefix, suffix, middle)):
         return None
-    known = _known_format(tokenizer)
-    if known is not None and (known.prefix, known.suffix) == (prefix, suffix):
-        return known
+    family_format = _known_format(tokenizer)
+    if family_format is not None and (family_format.prefix, family_format.suffix) == (
+        prefix,
+        suffix,
+    ):
+        return family_format
     ends = frozenset({prefix, suffix, middle})
     return FimFormat(prefix, suffix, middle, Order.PREFIX_FIRST, ends=ends)
 
 
 def _ends(tokenizer: Tokenizer, names: tuple[str, ...]) -> frozenset[int]:
-    found = (tokenizer.special(name) for name in names)
-    return frozenset(token for token in found if token is not None)
+    ids = (tokenizer.special(name) for name in names)
+    return frozenset(token for token in ids if token is not None)
 
 
 def file_format_of(tokenizer: Tokenizer) -> FileFormat | None:

@@ -94,9 +94,9 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
             return result
         return marked_like(result, owner, *args, *kwargs.values())
 
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+    def call_binop(self, context: Context, operator: str, first: Any, right: Any) -> Any:
         """``template % values``."""
-        return marked_like(super().call_binop(context, operator, left, right), left, right)
+        return marked_like(super().call_binop(context, operator, first, right), first, right)
 
 
 def _marking(name: str, filtered: Callable[..., Any]) -> Callable[..., Any]:

@@ -36,8 +36,8 @@ def _marked(value: Any, number: int) -> Any:
 
 def _message(number: int, message: dict[str, Any]) -> dict[str, Any]:
     # Templates make control tokens of roles.
-    known = {"role": message["role"]} if message["role"] in _KNOWN_ROLES else {}
-    return {name: _marked(value, number) for name, value in message.items()} | known
+    content = {"role": message["role"]} if message["role"] in _KNOWN_ROLES else {}
+    return {name: _marked(value, number) for name, value in message.items()} | content
 
 
 def _leaves_out(messages: list[dict[str, Any]], text: str) -> bool:

@@ -36,22 +36,22 @@ _BLOCKS = (
 
 def switched_off(template: str) -> dict[str, object]:
     """Variables by which this template, or none, lets a model answer at once."""
-    found = {name: value for name, value in _OFF.items() if re.search(rf"\b{name}\b", template)}
+    options = {name: value for name, value in _OFF.items() if re.search(rf"\b{name}\b", template)}
     if "reasoning_effort" in template:
-        found["reasoning_effort"] = "none" if re.search(r"['\"]none['\"]", template) else "low"
-    return found
+        options["reasoning_effort"] = "none" if re.search(r"['\"]none['\"]", template) else "low"
+    return options
 
 
 def answer_opening(pieces: Pieces) -> str:
     """Return the text between a rendered prompt and an answer that is begun for the model: the end
     of the thinking that the template begins after the last message, if it does."""
     tail = pieces[-1][0] if pieces and not pieces[-1][1] else ""
-    place, begin, end, behind = max((tail.rfind(block[0]), *block) for block in _BLOCKS)
-    inside = tail[place + len(begin) :]
-    if place >= 0 and end not in inside:
+    offset, begin, end, between = max((tail.rfind(block[0]), *block) for block in _BLOCKS)
+    inside = tail[offset + len(begin) :]
+    if offset >= 0 and end not in inside:
         # A tag is on a line of its own, as Qwen3 closes it.
         lines = "\n" if inside.endswith("\n") else "\n\n"
-        return f"{lines if end.startswith('</') else ''}{end}{behind}"
+        return f"{lines if end.startswith('</') else ''}{end}{between}"
     if tail.endswith(_HARMONY):
         return _HARMONY_ANSWER
     return ""

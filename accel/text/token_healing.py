@@ -21,7 +21,7 @@ def prune(tree: DraftTree, required: bytes, index: ByteIndex) -> DraftTree:
     """The nodes of ``tree`` that agree with ``required``, likelier for what they have survived."""
     rests: list[bytes | None] = []
     included: list[int] = []
-    place = np.full(len(tree) + 1, -1, np.int32)
+    position = np.full(len(tree) + 1, -1, np.int32)
     agreed = total = 0.0
     for node, (token, parent) in enumerate(
         zip(tree.tokens.tolist(), tree.parents.tolist(), strict=True)
@@ -40,14 +40,14 @@ def prune(tree: DraftTree, required: bytes, index: ByteIndex) -> DraftTree:
         if rest is not None:
             if parent < 0:
                 agreed += float(tree.probabilities[node])
-            place[node] = len(included)
+            position[node] = len(included)
             included.append(node)
     nodes = np.array(included, np.int64)
     unseen = 0.1 * max(1.0 - total, 0.0)
     scale = 1.0 / max(agreed + unseen, 1e-6)
     return DraftTree(
         tree.tokens[nodes],
-        place[tree.parents[nodes]].astype(np.int32),
+        position[tree.parents[nodes]].astype(np.int32),
         np.minimum(tree.probabilities[nodes] * np.float32(scale), np.float32(1)),
         tree.sources[nodes],
     )

@@ -92,8 +92,8 @@ class Tokenizer:
             what = "holds no tokenizer.json" if Path(folder).is_dir() else "is not a folder"
             raise ModelNotFound(f"{folder} {what}; give the folder of a model")
         try:
-            made = cls(definition or file.read_text("utf-8"), head)
-            return made._with_template(Path(folder))
+            tokenizer = cls(definition or file.read_text("utf-8"), head)
+            return tokenizer._with_template(Path(folder))
         except (OSError, UnicodeDecodeError) as error:
             raise BrokenModel(f"{file} cannot be read ({error}); fetch the model again") from error
 
@@ -136,12 +136,15 @@ class Tokenizer:
             definition["model"]["vocab"] = {
                 names.get(name, name): token for name, token in vocabulary.items()
             }
-        made = Tokenizer(json.dumps(definition))
-        made.chat_template, made.named_tokens = self.chat_template, dict(self.named_tokens)
-        made.template_variables = dict(self.template_variables)
-        made.edit_lines, made.opens_chats = self.edit_lines, self.opens_chats
-        made.problems = self.problems
-        return made
+        tokenizer = Tokenizer(json.dumps(definition))
+        tokenizer.chat_template, tokenizer.named_tokens = (
+            self.chat_template,
+            dict(self.named_tokens),
+        )
+        tokenizer.template_variables = dict(self.template_variables)
+        tokenizer.edit_lines, tokenizer.opens_chats = self.edit_lines, self.opens_chats
+        tokenizer.problems = self.problems
+        return tokenizer
 
     def encode(self, text: str) -> TokenArray:
         """Token ids of ``text``. int32 [n]."""
@@ -165,16 +168,18 @@ class Tokenizer:
             for name, text in zip(names_apart[1::2], names_apart[2::2], strict=True):
                 controls.append(self._controls[name])
                 texts.append(text)
-        found: list[TokenArray] = []
+        token_pieces: list[TokenArray] = []
         for number, text in enumerate(texts):
             # Phi-3's control tokens take the white space after them.
             stripped = text.lstrip() if number and controls[number - 1].get("rstrip") else text
             is_last = number == len(controls)
-            whole = stripped if is_last or not controls[number].get("lstrip") else stripped.rstrip()
-            found.append(self.encode_beginning(whole, is_first=not number))
+            text_of_piece = (
+                stripped if is_last or not controls[number].get("lstrip") else stripped.rstrip()
+            )
+            token_pieces.append(self.encode_beginning(text_of_piece, is_first=not number))
             if not is_last:
-                found.append(np.array([controls[number]["id"]], np.int32))
-        return np.concatenate(found)
+                token_pieces.append(np.array([controls[number]["id"]], np.int32))
+        return np.concatenate(token_pieces)
 
     def names_control(self, text: str) -> bool:
         """Return whether the name of a control token occurs in ``text``."""
@@ -204,9 +209,9 @@ class Tokenizer:
     @cached_property
     def _with_blank(self) -> FastTokenizer:
         marked = _with_controls(json.loads(self._definition))
-        made = FastTokenizer.from_str(json.dumps(marked))
-        made.encode_special_tokens = True
-        return made
+        tokenizer = FastTokenizer.from_str(json.dumps(marked))
+        tokenizer.encode_special_tokens = True
+        return tokenizer
 
     @cached_property
     def reads_blanks(self) -> bool:
@@ -285,10 +290,10 @@ class Tokenizer:
         those of either kind."""
         if character not in self._leading_to:
             first = (b"\n", b"\r") if character in "\r\n" else (character.encode(),)
-            found = (
+            tokens = (
                 n for n, text in enumerate(self.byte_table) if text.lstrip(b" \t").startswith(first)
             )
-            self._leading_to[character] = frozenset(found) - self.special_tokens
+            self._leading_to[character] = frozenset(tokens) - self.special_tokens
         return self._leading_to[character]
 
     @cached_property
@@ -302,8 +307,8 @@ class Tokenizer:
             ends = np.cumsum(list(map(len, table)), dtype=np.int64)
             return {"bytes": np.frombuffer(b"".join(table), np.uint8), "ends": ends}
 
-        found = self.kept("bytes", spell)
-        spelt, ends = found["bytes"].tobytes(), found["ends"].tolist()
+        spellings = self.kept("bytes", spell)
+        spelt, ends = spellings["bytes"].tobytes(), spellings["ends"].tolist()
         return [spelt[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
     @cached_property
@@ -315,13 +320,13 @@ class Tokenizer:
         """The end of ``text`` that its own pre-tokenizer keeps together, such as a word."""
         pre_tokenizer = self._tokenizer.pre_tokenizer
         if pre_tokenizer is None:
-            found = _LAST_WORD.search(text)
-            return found.group() if found else ""
+            match = _LAST_WORD.search(text)
+            return match.group() if match else ""
         normalizer = self._tokenizer.normalizer
-        shown = text if normalizer is None else normalizer.normalize_str(text)
-        if len(shown) != len(text):
+        normalized = text if normalizer is None else normalizer.normalize_str(text)
+        if len(normalized) != len(text):
             return ""
-        pieces = pre_tokenizer.pre_tokenize_str(shown)
+        pieces = pre_tokenizer.pre_tokenize_str(normalized)
         return text[pieces[-1][1][0] :] if pieces else ""
 
     def _spelt(self, text: str) -> bytes:

@@ -40,17 +40,17 @@ class VocabularyFiles:
         """Arrays that were kept under ``name``, or those that ``make`` makes, which are kept."""
         file = self.folder / f"{name}.npz"
         if (content := read_checked(file)) is not None:
-            with np.load(io.BytesIO(content), allow_pickle=False) as kept:
-                found = {key: kept[key] for key in kept.files}
+            with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+                arrays = {key: stored[key] for key in stored.files}
             with contextlib.suppress(OSError):
                 os.utime(self.folder)
-            return found
-        made, stream = make(), io.BytesIO()
-        np.savez(stream, allow_pickle=False, **made)
+            return arrays
+        derived, stream = make(), io.BytesIO()
+        np.savez(stream, allow_pickle=False, **derived)
         with contextlib.suppress(OSError):
             self._make_place()
             write_checked(file, stream.getvalue())
-        return made
+        return derived
 
     def write(self, name: str, text: str) -> None:
         """Write a file of text as a whole: other processes read it meanwhile. Raises OSError."""
@@ -61,8 +61,8 @@ class VocabularyFiles:
         if self.folder.is_dir():
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        others = [one for one in self._above.iterdir() if one != self.folder]
-        used = sorted((one.stat().st_mtime, one) for one in others)
+        others = [each for each in self._above.iterdir() if each != self.folder]
+        used = sorted((each.stat().st_mtime, each) for each in others)
         for when, folder in used[: max(len(used) + 1 - MOST_FOLDERS, 0)]:
             if time.time() - when > UNUSED_S:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -117,19 +117,19 @@ class Adapter:
     def _check(self, name: str) -> None:
         """Raise BrokenModel where a projection's four tensors do not go together."""
         names = f"{name}.A", f"{name}.B", f"{name}.A.scale", f"{name}.B.scale"
-        if any(part not in self._parts for part in names):
+        if any(name_of_part not in self._parts for name_of_part in names):
             raise self._broken(f"lacks a part of {name}")
-        a, b, *scales = (self._parts[part] for part in names)
-        types = [part.dtype for part in (a, b, *scales)]
+        a, b, *scales = (self._parts[name_of_part] for name_of_part in names)
+        types = [name_of_part.dtype for name_of_part in (a, b, *scales)]
         if types != [np.int8, np.int8, np.float16, np.float16]:
             raise self._broken(f"has {name} in another type")
         layers, rank, _ = a.shape if a.ndim == 3 else (0, 0, 0)
         fits = b.ndim == 3 and (len(b), b.shape[2]) == (layers, rank)
-        scaled = [part.shape for part in scales] == [(layers, rank), b.shape[:2]]
+        scaled = [name_of_part.shape for name_of_part in scales] == [(layers, rank), b.shape[:2]]
         if not (fits and scaled and 0 < rank <= _LARGEST_RANK):
             raise self._broken(f"has {name} in a size that cannot be")
         # A scale that is no number is not smaller than anything.
-        if not max(float(np.abs(part).max()) for part in scales) <= _LARGEST_SCALE:
+        if not max(float(np.abs(name_of_part).max()) for name_of_part in scales) <= _LARGEST_SCALE:
             raise self._broken(f"has too large a scale for {name}")
 
     def _numbers(self, key: str, count: int) -> list[int]:
@@ -171,7 +171,7 @@ def _tensors(file: GgufFile, adapter: Adapter) -> list[NewTensor]:
         for name in adapter.projections
         for layer in range(_layers(file, adapter, weights))
     }
-    sources = {part.tensor: part for part in weights.parts.values()}
+    sources = {source.tensor: source for source in weights.parts.values()}
     head = weights.parts.get(HEAD)
     if adapter.fim_embeddings is not None and head is not None:
         raise UnsupportedModel(
@@ -179,7 +179,7 @@ def _tensors(file: GgufFile, adapter: Adapter) -> list[NewTensor]:
             "give the model that the adapter was trained on",
         )
     embedding = weights.parts[EMBEDDING].tensor
-    found = []
+    tensors = []
     for name, tensor in file.tensors.items():
         kind = tensor.type.name
         rows = partial(file.read, name)
@@ -194,14 +194,14 @@ def _tensors(file: GgufFile, adapter: Adapter) -> list[NewTensor]:
                 raise _is_for_another(file, adapter)
             kind = kind if kind in ("Q8_0", "F32") else "Q8_0"
             rows = partial(_with_fim_rows, file, adapter, name, kind)
-        found.append(NewTensor(name, kind, tensor.shape, rows))
-    return found
+        tensors.append(NewTensor(name, kind, tensor.shape, rows))
+    return tensors
 
 
 def _layers(file: GgufFile, adapter: Adapter, weights: GgufWeights) -> int:
     last = f"model.layers.{adapter.layers - 1}.mlp.down_proj.weight"
-    behind = f"model.layers.{adapter.layers}.mlp.down_proj.weight"
-    if adapter.layers and (last not in weights or behind in weights):
+    next_layer = f"model.layers.{adapter.layers}.mlp.down_proj.weight"
+    if adapter.layers and (last not in weights or next_layer in weights):
         raise _is_for_another(file, adapter)
     return adapter.layers
 

@@ -56,20 +56,20 @@ class _Keys:
         return f"{self._name}.{key}" in self._metadata
 
     def integer(self, key: str, default: int | None = None, least: int = 1) -> int:
-        found = self._metadata.integer(f"{self._name}.{key}", least, _MOST)
-        return self._found(key, default if found is None else found)
+        value = self._metadata.integer(f"{self._name}.{key}", least, _MOST)
+        return self._found(key, default if value is None else value)
 
     def flags(self, key: str) -> list[bool] | None:
         """A list of truth values; None where it has none."""
-        found = self._metadata.numbers(f"{self._name}.{key}")
-        return None if found is None else list(map(bool, found.tolist()))
+        values = self._metadata.numbers(f"{self._name}.{key}")
+        return None if values is None else list(map(bool, values.tolist()))
 
     def number(self, key: str, default: float | None = None) -> float:
-        found = self._metadata.number(f"{self._name}.{key}")
-        found = self._found(key, default if found is None else found)
-        if found <= 0:
-            raise BrokenModel(f"{self._metadata.path}: {self._name}.{key} is {found}", AGAIN)
-        return found
+        value = self._metadata.number(f"{self._name}.{key}")
+        value = self._found(key, default if value is None else value)
+        if value <= 0:
+            raise BrokenModel(f"{self._metadata.path}: {self._name}.{key} is {value}", AGAIN)
+        return value
 
     def _found(self, key: str, value: _Number | None) -> _Number:
         if value is None:
@@ -85,8 +85,8 @@ def read_architecture(file: GgufFile) -> Architecture:
         raise BrokenModel(f"{path} names no architecture", AGAIN)
     family = FAMILIES.get(name)
     if family is None:
-        known = ", ".join(FAMILIES)
-        raise UnsupportedModel(f"{path} is built as {shown(name)}, not as {known}", ADVICE)
+        names = ", ".join(FAMILIES)
+        raise UnsupportedModel(f"{path} is built as {shown(name)}, not as {names}", ADVICE)
     kind = file.metadata.text("general.type")
     if kind not in (None, "model"):
         raise UnsupportedModel(f"{path} is no model but {shown(kind)}", "give the model's own file")
@@ -96,7 +96,7 @@ def read_architecture(file: GgufFile) -> Architecture:
         raise BrokenModel(f"{path} lacks token_embd.weight", AGAIN)
     hidden_size, heads = keys.integer("embedding_length"), keys.integer("attention.head_count")
     head_dim = keys.integer("attention.key_length", max(hidden_size // heads, 1))
-    found = Architecture(
+    architecture = Architecture(
         family=family,
         layers=keys.integer("block_count"),
         hidden_size=hidden_size,
@@ -110,53 +110,53 @@ def read_architecture(file: GgufFile) -> Architecture:
         attention_scale=head_dim**-0.5,
     )
     if family.is_hybrid:
-        found = _with_hybrid(found, keys, file)
-    _refuse_foreign(found, keys, path)
-    return _scaled(found, keys) if family.is_scaled else found
+        architecture = _with_hybrid(architecture, keys, file)
+    _refuse_foreign(architecture, keys, path)
+    return _scaled(architecture, keys) if family.is_scaled else architecture
 
 
-def _refuse_foreign(found: Architecture, keys: _Keys, path: Path) -> None:
-    known = {_STATE} if found.hybrid else set()
-    reasons = [what for key, what in _FOREIGN.items() if key not in known and keys.has(key)]
-    turned = found.hybrid.rotary_dim if found.hybrid else found.head_dim
+def _refuse_foreign(architecture: Architecture, keys: _Keys, path: Path) -> None:
+    allowed = {_STATE} if architecture.hybrid else set()
+    reasons = [what for key, what in _FOREIGN.items() if key not in allowed and keys.has(key)]
+    turned = architecture.hybrid.rotary_dim if architecture.hybrid else architecture.head_dim
     if keys.integer("expert_count", 0, least=0):
         reasons.append("is a mixture of experts")
-    if 0 < keys.integer("attention.sliding_window", 0, least=0) < found.positions:
+    if 0 < keys.integer("attention.sliding_window", 0, least=0) < architecture.positions:
         reasons.append("looks back through a sliding window")
     if keys.integer("rope.dimension_count", turned, least=0) != turned:
         reasons.append("turns a part of each head only")
     if (
-        keys.integer("attention.value_length", found.head_dim) != found.head_dim
-        or found.head_dim % 2
+        keys.integer("attention.value_length", architecture.head_dim) != architecture.head_dim
+        or architecture.head_dim % 2
     ):
         reasons.append("has heads of other widths")
-    if found.heads % found.kv_heads:
+    if architecture.heads % architecture.kv_heads:
         reasons.append("shares heads unevenly")
-    if hybrid := found.hybrid:
+    if hybrid := architecture.hybrid:
         if keys.integer("ssm.conv_kernel") != KERNEL:
             reasons.append("has a convolution of another width")
         if hybrid.value_heads % hybrid.key_heads:
             reasons.append("shares heads unevenly")
-        if not 0 < len(hybrid.layers) < found.layers:
+        if not 0 < len(hybrid.layers) < architecture.layers:
             reasons.append("is no hybrid, whatever it calls itself")
     if reasons:
         raise UnsupportedModel(f"{path} {reasons[0]}, which is not known here", ADVICE)
 
 
-def _with_hybrid(found: Architecture, keys: _Keys, file: GgufFile) -> Architecture:
-    """Return ``found`` with its layers of gated DeltaNet. Layers that guess several tokens come
-    after all others; some files count them among the layers, others do not."""
+def _with_hybrid(architecture: Architecture, keys: _Keys, file: GgufFile) -> Architecture:
+    """Return ``architecture`` with its layers of gated DeltaNet. Layers that guess several tokens
+    come after all others; some files count them among the layers, others do not."""
     guessing = keys.integer("nextn_predict_layers", 0, least=0)
     names = [name.split(".") for name in file.tensors if name.startswith("blk.")]
     guess = {name[1] for name in names if "nextn" in name}
     layers = len({name[1] for name in names} - guess)
-    if layers not in (found.layers, found.layers - guessing):
+    if layers not in (architecture.layers, architecture.layers - guessing):
         raise BrokenModel(
-            f"{file.path} has tensors of {layers} layers and says that it has {found.layers}, "
-            f"{guessing} of which guess several tokens",
+            f"{file.path} has tensors of {layers} layers and says that it has "
+            f"{architecture.layers}, {guessing} of which guess several tokens",
             AGAIN,
         )
-    passed_over = max(len(guess), found.layers - layers)
+    passed_over = max(len(guess), architecture.layers - layers)
     flags = keys.flags("attention.recurrent_layers")
     if flags is None or len(flags) < layers:
         interval = keys.integer("full_attention_interval", 4)
@@ -168,19 +168,19 @@ def _with_hybrid(found: Architecture, keys: _Keys, file: GgufFile) -> Architectu
         value_heads=value_heads,
         key_dim=keys.integer(_STATE),
         value_dim=keys.integer("ssm.inner_size") // value_heads,
-        rotary_dim=keys.integer("rope.dimension_count", int(found.head_dim * ROTARY_SHARE)),
+        rotary_dim=keys.integer("rope.dimension_count", int(architecture.head_dim * ROTARY_SHARE)),
         is_tiled=True,
     )
-    return replace(found, layers=layers, hybrid=hybrid, passed_over=passed_over)
+    return replace(architecture, layers=layers, hybrid=hybrid, passed_over=passed_over)
 
 
-def _scaled(found: Architecture, keys: _Keys) -> Architecture:
+def _scaled(architecture: Architecture, keys: _Keys) -> Architecture:
     """Granite's numbers. Source: its modelling in transformers; ``logit_scale`` divides."""
     embedding = keys.number("embedding_scale", 1.0)
     return replace(
-        found,
-        eps=found.eps / embedding**2,
-        attention_scale=keys.number("attention.scale", found.attention_scale),
+        architecture,
+        eps=architecture.eps / embedding**2,
+        attention_scale=keys.number("attention.scale", architecture.attention_scale),
         added_scale=keys.number("residual_scale", 1.0) / embedding,
         logit_scale=1 / keys.number("logit_scale", 1.0),
     )

@@ -41,14 +41,14 @@ def dequantise(data: NDArray[np.uint8], kind: GgmlType) -> Values:
     if not can_be_read(kind):
         raise UnsupportedModel(f"weights of type {kind.name} are not known", OTHER_TYPE)
     blocks = np.ascontiguousarray(data).reshape(-1, kind.nbytes)
-    found = np.empty((len(blocks), kind.values), np.float32)
+    values = np.empty((len(blocks), kind.values), np.float32)
     step = max(_PIECE // kind.values, 1)
     # What a damaged file holds may be infinite: the caller sees it, numpy need not warn.
     with np.errstate(invalid="ignore", over="ignore"):
         for start in range(0, len(blocks), step):
             piece = slice(start, start + step)
-            found[piece] = _READERS[kind.name](blocks[piece])
-    return found.reshape(len(data), -1)
+            values[piece] = _READERS[kind.name](blocks[piece])
+    return values.reshape(len(data), -1)
 
 
 def _f32(blocks: Blocks) -> Values:
@@ -155,8 +155,8 @@ def _iq4_xs(blocks: Blocks) -> Values:
     return (wide[:, :, None] * _LEVELS[q]).reshape(-1, 256)
 
 
-def _scale(blocks: Blocks, place: int) -> Values:
-    return np.ascontiguousarray(blocks[:, place : place + 2]).view("<f2").astype(np.float32)
+def _scale(blocks: Blocks, offset: int) -> Values:
+    return np.ascontiguousarray(blocks[:, offset : offset + 2]).view("<f2").astype(np.float32)
 
 
 def _nibbles(data: NDArray[np.uint8]) -> NDArray[np.uint8]:

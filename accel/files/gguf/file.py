@@ -67,8 +67,8 @@ class GgufFile:
 
     def close(self) -> None:
         """Close the files. Tensors that were read stay."""
-        for part in self._parts:
-            part.close()
+        for stream in self._parts:
+            stream.close()
 
     @property
     def nbytes(self) -> int:
@@ -79,29 +79,29 @@ class GgufFile:
         """A copy of a tensor's bytes [rows, row_bytes]. KeyError without one of this name. Raises
         BrokenModel when the file has become shorter."""
         tensor = self.tensors[name]
-        found = np.empty((tensor.rows, tensor.row_bytes), np.uint8)
-        self._read_into(found, tensor.part, tensor.place)
-        return found
+        data = np.empty((tensor.rows, tensor.row_bytes), np.uint8)
+        self._read_into(data, tensor.part, tensor.place)
+        return data
 
     def entry(self, key: str) -> bytes:
         """A key of the header with its kind and value, as the file has it. KeyError without. Raises
         BrokenModel when the file has become shorter."""
-        place = self.metadata.places[key]
-        found = np.empty(place.stop - place.start, np.uint8)
-        self._read_into(found, 0, place.start)
-        return found.tobytes()
+        span = self.metadata.places[key]
+        data = np.empty(span.stop - span.start, np.uint8)
+        self._read_into(data, 0, span.start)
+        return data.tobytes()
 
-    def _read_into(self, found: NDArray[np.uint8], part: int, place: int) -> None:
-        left = found.data.cast("B")
-        stream = self._parts[part]
+    def _read_into(self, data: NDArray[np.uint8], number: int, offset: int) -> None:
+        rest = data.data.cast("B")
+        stream = self._parts[number]
         with self._lock:
             try:
-                stream.seek(place)
-                while left:
-                    count = stream.readinto(left)
+                stream.seek(offset)
+                while rest:
+                    count = stream.readinto(rest)
                     if not count:
                         raise BrokenModel(f"{self.path} became shorter", AGAIN)
-                    left = left[count:]
+                    rest = rest[count:]
             except OSError as error:
                 raise BrokenModel(f"{self.path} cannot be read ({error})", AGAIN) from (error)
 
@@ -117,10 +117,10 @@ class GgufFile:
             )
         for path in paths[1:]:
             self._open(path)
-        wanted = first.integer("split.tensors.count", 0, 1 << 31)
-        if wanted is not None and wanted != len(self.tensors):
+        listed = first.integer("split.tensors.count", 0, 1 << 31)
+        if listed is not None and listed != len(self.tensors):
             raise BrokenModel(
-                f"{self.path} and its other parts hold {len(self.tensors)} of {wanted} tensors",
+                f"{self.path} and its other parts hold {len(self.tensors)} of {listed} tensors",
                 "fetch them again",
             )
         return first
@@ -151,15 +151,15 @@ _headers_lock = Lock()
 def _header_of(stream: FileIO, path: Path) -> tuple[Metadata, list[Tensor]]:
     """The header of an open file; those opened last are at hand until the file changes. Raises
     OSError, BrokenModel or UnsupportedModel."""
-    found = os.fstat(stream.fileno())
-    state = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    stat = os.fstat(stream.fileno())
+    state = stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
     with _headers_lock:
         header = _headers.get((path, state))
         if header is not None:
             _headers.move_to_end((path, state))
             return header
-    header = read_header(stream, path, found.st_size)
-    if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < SETTLED_NS:
+    header = read_header(stream, path, stat.st_size)
+    if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) < SETTLED_NS:
         # Two writes of one moment leave the same times.
         return header
     with _headers_lock:
@@ -172,13 +172,13 @@ def _header_of(stream: FileIO, path: Path) -> tuple[Metadata, list[Tensor]]:
 def parts_of(path: Path) -> list[Path]:
     """All files of a model, in order, by the name of one; they need not be there. Raises
     BrokenModel for a number that cannot be."""
-    found = _PART.fullmatch(path.name)
-    if found is None:
+    match = _PART.fullmatch(path.name)
+    if match is None:
         return [path]
-    count = int(found["count"])
-    if not 1 <= int(found["number"]) <= count <= MOST_PARTS:
+    count = int(match["count"])
+    if not 1 <= int(match["number"]) <= count <= MOST_PARTS:
         raise BrokenModel(f"{path} has the name of a part that cannot be", "give the first part")
     return [
-        path.with_name(f"{found['stem']}-{number:05}-of-{count:05}{found['ending']}")
+        path.with_name(f"{match['stem']}-{number:05}-of-{count:05}{match['ending']}")
         for number in range(1, count + 1)
     ]

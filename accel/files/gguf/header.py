@@ -112,25 +112,25 @@ class _Header:
             )
         tensors, keys = self._count(MOST_TENSORS, "tensors"), self._count(MOST_KEYS, "keys")
         values: dict[str, Value] = {}
-        places: dict[str, slice] = {}
+        spans: dict[str, slice] = {}
         for _ in range(keys):
             start_of_entry = self._place
             key = self._text(MOST_TEXT)
             if key in values:
                 self._refuse(f"it has the key {shown(key)} twice")
             values[key] = self._value()
-            places[key] = slice(start_of_entry, self._place)
-        metadata = Metadata(self._path, values, places)
+            spans[key] = slice(start_of_entry, self._place)
+        metadata = Metadata(self._path, values, spans)
         return metadata, self._tensors(tensors, metadata)
 
     def _tensors(self, count: int, metadata: Metadata) -> list[Tensor]:
-        found = [self._tensor() for _ in range(count)]
-        if len({tensor.name for tensor, _ in found}) < count:
+        tensors = [self._tensor() for _ in range(count)]
+        if len({tensor.name for tensor, _ in tensors}) < count:
             self._refuse("two of its tensors have one name")
         alignment = metadata.integer("general.alignment", 1, MOST_ALIGNMENT) or 32
         start = self._place + -self._place % alignment
         placed, end = [], 0
-        for tensor, offset in found:
+        for tensor, offset in tensors:
             # Writers lay tensors one after the other: another offset is damage.
             if offset != end:
                 self._refuse(f"the offset of {shown(tensor.name)} is wrong")
@@ -181,16 +181,16 @@ class _Header:
         return np.frombuffer(bytes(data), dtype)
 
     def _texts(self, count: int) -> StringArray:
-        start = place = self._place
-        left = count
-        while left:
-            passed, place = _pass_over(self._bytes, place, left)
-            left -= passed
-            if left:
-                self._read_to(place + 8)
-                self._read_to(place + 8 + _LENGTH.unpack_from(self._bytes, place)[0])
-        self._place = place
-        return StringArray(count, bytes(self._bytes[start:place]))
+        start = position = self._place
+        missing = count
+        while missing:
+            passed, position = _pass_over(self._bytes, position, missing)
+            missing -= passed
+            if missing:
+                self._read_to(position + 8)
+                self._read_to(position + 8 + _LENGTH.unpack_from(self._bytes, position)[0])
+        self._place = position
+        return StringArray(count, bytes(self._bytes[start:position]))
 
     def _text(self, most: int) -> str:
         length = int.from_bytes(self._take(8), "little")
@@ -210,9 +210,9 @@ class _Header:
     def _take(self, count: int) -> bytearray:
         end = self._place + count
         self._read_to(end)
-        taken = self._bytes[self._place : end]
+        data = self._bytes[self._place : end]
         self._place = end
-        return taken
+        return data
 
     def _read_to(self, end: int) -> None:
         if end <= len(self._bytes):
@@ -231,36 +231,38 @@ class _Header:
         raise BrokenModel(f"{self._path} is damaged: {why}", AGAIN)
 
 
-def _pass_over(data: bytearray, place: int, most: int) -> tuple[int, int]:
-    """Return the number of strings from ``place`` on, at most ``most``, that lie within data, and
-    the end of the last of them. Of 150,000 tokens nearly all are shorter than 256 bytes and have no
-    zero: a length is a byte before seven zeros, and the next such byte marks the end of the
-    string."""
-    found = np.frombuffer(data, np.uint8)
-    zeros = found[place:] == 0
+def _pass_over(data: bytearray, position: int, most: int) -> tuple[int, int]:
+    """Return the number of strings from ``position`` on, at most ``most``, that lie within data,
+    and the end of the last of them.
+
+    Of 150,000 tokens nearly all are shorter than 256 bytes and have no zero: a length is a byte
+    before seven zeros, and the next such byte marks the end of the string.
+    """
+    data_bytes = np.frombuffer(data, np.uint8)
+    zeros = data_bytes[position:] == 0
     for more in (1, 2, 3):
         # Of one, two, four and seven side by side.
         zeros = zeros[:-more] & zeros[more:]
-    starts = np.flatnonzero(zeros[1:]) + place
-    ends = starts + 8 + found[starts]
+    starts = np.flatnonzero(zeros[1:]) + position
+    ends = starts + 8 + data_bytes[starts]
     is_last = np.flatnonzero(np.append(ends[:-1] != starts[1:], [True] * bool(len(ends))))
     passed = 0
-    while passed < most and place + 8 <= len(data):
-        first = int(np.searchsorted(starts, place))
-        if first < len(starts) and starts[first] == place:
+    while passed < most and position + 8 <= len(data):
+        first = int(np.searchsorted(starts, position))
+        if first < len(starts) and starts[first] == position:
             last = int(is_last[np.searchsorted(is_last, first)])
             last = min(last, first + most - passed - 1)
             if ends[last] > len(data):
                 last -= 1
             if last < first:
                 break
-            passed, place = passed + last + 1 - first, int(ends[last])
+            passed, position = passed + last + 1 - first, int(ends[last])
         else:
-            end = place + 8 + _LENGTH.unpack_from(data, place)[0]
+            end = position + 8 + _LENGTH.unpack_from(data, position)[0]
             if end > len(data):
                 break
-            passed, place = passed + 1, end
-    return passed, place
+            passed, position = passed + 1, end
+    return passed, position
 
 
 def shown(text: str) -> str:

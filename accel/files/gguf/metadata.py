@@ -38,23 +38,23 @@ class StringArray:
 
     def encoded(self) -> list[bytes]:
         """The bytes of each string."""
-        found, data, place = [], self.data, 0
+        texts, data, position = [], self.data, 0
         for _ in range(self.count):
-            start = place + 8
-            place = start + _LENGTH.unpack_from(data, place)[0]
-            found.append(data[start:place])
-        return found
+            start = position + 8
+            position = start + _LENGTH.unpack_from(data, position)[0]
+            texts.append(data[start:position])
+        return texts
 
 
 class Metadata:
     """The values of a header. What is asked for and has another kind raises BrokenModel."""
 
     def __init__(
-        self, path: Path, values: dict[str, Value], places: dict[str, slice] | None = None
+        self, path: Path, values: dict[str, Value], spans: dict[str, slice] | None = None
     ) -> None:
-        """``places``: where each key and its value are in the file, in bytes."""
+        """``spans``: where each key and its value are in the file, in bytes."""
         self.path = path
-        self.places = places or {}
+        self.places = spans or {}
         self._values = values
 
     def __contains__(self, key: str) -> bool:

@@ -17,11 +17,11 @@ _ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _BLANKS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
-def _llama_3(digits: str, letters: str = r"\p{L}", behind: str = r"[\r\n]*") -> str:
+def _llama_3(digits: str, letters: str = r"\p{L}", newlines: str = r"[\r\n]*") -> str:
     """Llama 3's pattern with other digits, letters, or line breaks after signs."""
     return (
         rf"{_ENDINGS}|[^\r\n\p{{L}}\p{{N}}]?{letters}+|\p{{N}}{digits}"
-        rf"| ?[^\s{letters.strip('[]')}\p{{N}}]+{behind}|{_BLANKS}"
+        rf"| ?[^\s{letters.strip('[]')}\p{{N}}]+{newlines}|{_BLANKS}"
     )
 
 
@@ -83,7 +83,9 @@ PRE_TOKENIZERS = {
     ),
     "deepseek-v3": _DEEPSEEK_V3,
     "hunyuan-dense": _DEEPSEEK_V3,
-    "seed-coder": PreTokenizer((_llama_3("", behind="").replace(r"[^\s\p{L}", r"[^\s\r\n\p{L}"),)),
+    "seed-coder": PreTokenizer(
+        (_llama_3("", newlines="").replace(r"[^\s\p{L}", r"[^\s\r\n\p{L}"),)
+    ),
     "qwen35": PreTokenizer((_llama_3("", letters=r"[\p{L}\p{M}]"),)),
     "tekken": PreTokenizer((_cased("", ""),), ignores_merges=True, begins=True),
     **dict.fromkeys(

@@ -21,10 +21,10 @@ def q8_0(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     blocks = values.reshape(-1, _VALUES)
     d = np.abs(blocks).max(1, keepdims=True) / np.float32(_MOST)
     scaled = np.divide(blocks, d, out=np.zeros_like(blocks), where=d > 0)
-    whole = np.trunc(scaled)
+    codes = np.trunc(scaled)
     # The fraction is exact, and so is its double: 0.49999997 stays below the half.
-    whole += np.trunc(2 * (scaled - whole))
+    codes += np.trunc(2 * (scaled - codes))
     packed = np.empty((len(blocks), 2 + _VALUES), np.uint8)
     packed[:, :2] = d.astype("<f2").view(np.uint8)
-    packed[:, 2:] = whole.astype(np.int8).view(np.uint8)
+    packed[:, 2:] = codes.astype(np.int8).view(np.uint8)
     return packed.reshape(rows, -1)

@@ -30,7 +30,7 @@ class RopeFrequencies:
     scale: float
 
 
-def read_rope_frequencies(file: GgufFile, found: Architecture) -> RopeFrequencies:
+def read_rope_frequencies(file: GgufFile, architecture: Architecture) -> RopeFrequencies:
     """Plain, linear (Chen et al. 2023) or YaRN (Peng et al. 2023, section 3.4) frequencies. Raises
     BrokenModel or UnsupportedModel."""
     metadata, path = file.metadata, file.path
@@ -38,18 +38,23 @@ def read_rope_frequencies(file: GgufFile, found: Architecture) -> RopeFrequencie
     base = metadata.number(f"{prefix}.freq_base") or 10_000.0
     if base <= 1:
         raise BrokenModel(f"{path}: {prefix}.freq_base is {base}", AGAIN)
-    if found.hybrid is not None and metadata.text(f"{prefix}.scaling.type") not in (None, "none"):
+    if architecture.hybrid is not None and metadata.text(f"{prefix}.scaling.type") not in (
+        None,
+        "none",
+    ):
         raise UnsupportedModel(f"{path} is a hybrid that scales positions", ADVICE)
-    if found.hybrid is not None:
-        turned = rope_frequencies(base, found.hybrid.rotary_dim)
-        return RopeFrequencies(turned_frequencies(turned, found.head_dim), 1.0)
-    plain = rope_frequencies(base, found.head_dim).astype(np.float64) / _factors(file, found)
+    if architecture.hybrid is not None:
+        turned = rope_frequencies(base, architecture.hybrid.rotary_dim)
+        return RopeFrequencies(turned_frequencies(turned, architecture.head_dim), 1.0)
+    plain = rope_frequencies(base, architecture.head_dim).astype(np.float64) / _factors(
+        file, architecture
+    )
     factor = metadata.number(f"{prefix}.scaling.factor") or metadata.number(
         f"{prefix}.scale_linear"
     )
     kind = metadata.text(f"{prefix}.scaling.type") or "linear"
     scale = metadata.number(f"{prefix}.scaling.attn_factor") or 1.0
-    if metadata.flag(f"{prefix}.scaling.finetuned") is False and found.family.is_scaled:
+    if metadata.flag(f"{prefix}.scaling.finetuned") is False and architecture.family.is_scaled:
         raise UnsupportedModel(f"{path} has no positions, which is not known here", ADVICE)
     if kind == "none" or not factor:
         return RopeFrequencies(plain.astype(np.float32), scale)
@@ -64,7 +69,7 @@ def read_rope_frequencies(file: GgufFile, found: Architecture) -> RopeFrequencie
         metadata.number(f"{prefix}.scaling.yarn_beta_{name}") or default
         for name, default in (("fast", 32.0), ("slow", 1.0))
     ]
-    share = _yarn_ramp(found.head_dim, base, original or found.positions, betas)
+    share = _yarn_ramp(architecture.head_dim, base, original or architecture.positions, betas)
     mixed = plain * share + plain / factor * (1 - share)
     return RopeFrequencies(mixed.astype(np.float32), scale * (1 + 0.1 * math.log(factor)))
 
@@ -85,11 +90,11 @@ def _yarn_ramp(
     return 1 - ramp.clip(0, 1)
 
 
-def _factors(file: GgufFile, found: Architecture) -> NDArray[np.float32]:
+def _factors(file: GgufFile, architecture: Architecture) -> NDArray[np.float32]:
     tensor = file.tensors.get(FACTORS)
     if tensor is None:
         return np.ones(1, np.float32)
-    if tensor.shape != (found.head_dim // 2,):
+    if tensor.shape != (architecture.head_dim // 2,):
         raise BrokenModel(f"{file.path}: {FACTORS} has the wrong size", AGAIN)
     factors = dequantise(file.read(FACTORS), tensor.type)[0]
     if not (np.isfinite(factors).all() and (factors > 0).all()):

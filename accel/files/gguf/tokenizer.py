@@ -28,13 +28,15 @@ _TAKE_NO_BLANKS = ("<unk>", "<s>", "<|endoftext|>")
 def tokenizer_json(vocabulary: Vocabulary, path: Path) -> str:
     """The definition of a tokenizer. ``path`` is the file that messages name. Raises BrokenModel or
     UnsupportedModel."""
-    made = _sentencepiece(vocabulary) if vocabulary.kind == "llama" else _byte_level(vocabulary)
+    tokenizer = (
+        _sentencepiece(vocabulary) if vocabulary.kind == "llama" else _byte_level(vocabulary)
+    )
     definition = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": _added_tokens(vocabulary),
-        **made,
+        **tokenizer,
     }
     text = json.dumps(definition, ensure_ascii=False)
     try:
@@ -107,15 +109,15 @@ def _merges_by_score(vocabulary: Vocabulary) -> list[list[str]]:
     """Return all pairs of tokens that make a token, in the order of its score: SentencePiece makes
     the token with the highest score first, from any two parts."""
     normal = vocabulary.types == TokenType.NORMAL
-    places = {text: place for place, text in enumerate(vocabulary.tokens) if normal[place]}
+    tokens = {text: token for token, text in enumerate(vocabulary.tokens) if normal[token]}
     order = np.argsort(-vocabulary.scores, kind="stable")
     merges = []
-    for place in order.tolist():
-        text = vocabulary.tokens[place]
-        if not normal[place]:
+    for token in order.tolist():
+        text = vocabulary.tokens[token]
+        if not normal[token]:
             continue
         pairs = [(text[:cut], text[cut:]) for cut in range(1, len(text))]
-        merges += [list(pair) for pair in pairs if pair[0] in places and pair[1] in places]
+        merges += [list(pair) for pair in pairs if pair[0] in tokens and pair[1] in tokens]
     return merges
 
 
@@ -130,26 +132,26 @@ def _bpe(vocabulary: Vocabulary) -> dict[str, Any]:
         "fuse_unk": False,
         "byte_fallback": False,
         "ignore_merges": False,
-        "vocab": {text or f"[EMPTY_{place}]": place for place, text in enumerate(texts)},
+        "vocab": {text or f"[EMPTY_{token}]": token for token, text in enumerate(texts)},
     }
 
 
 def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
     """Tokens that stand for their whole name. Which of them a user's text may hold is decided by
     who reads the definition: white space and single letters."""
-    known = {*vocabulary.end_tokens, *vocabulary.fim_tokens.values(), vocabulary.beginning}
+    controls = {*vocabulary.end_tokens, *vocabulary.fim_tokens.values(), vocabulary.beginning}
     return [
         {
-            "id": place,
-            "content": vocabulary.tokens[place],
+            "id": token,
+            "content": vocabulary.tokens[token],
             "single_word": False,
             "lstrip": False,
-            "rstrip": vocabulary.takes_blanks and vocabulary.tokens[place] not in _TAKE_NO_BLANKS,
+            "rstrip": vocabulary.takes_blanks and vocabulary.tokens[token] not in _TAKE_NO_BLANKS,
             "normalized": False,
-            "special": bool(vocabulary.types[place] != TokenType.USER_DEFINED) or place in known,
+            "special": bool(vocabulary.types[token] != TokenType.USER_DEFINED) or token in controls,
         }
-        for place in np.flatnonzero(np.isin(vocabulary.types, NAMED)).tolist()
-        if vocabulary.tokens[place]
+        for token in np.flatnonzero(np.isin(vocabulary.types, NAMED)).tolist()
+        if vocabulary.tokens[token]
     ]
 
 

@@ -137,12 +137,12 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
     count = len(tokens)
 
     def listed(key: str, default: float) -> NDArray[Any]:
-        found = metadata.numbers(f"{_PREFIX}{key}")
-        if found is None:
+        values = metadata.numbers(f"{_PREFIX}{key}")
+        if values is None:
             return np.full(count, default)
-        if len(found) < count:
-            raise BrokenModel(f"{metadata.path} has {len(found)} {key} for {count} tokens", AGAIN)
-        return found[:count]
+        if len(values) < count:
+            raise BrokenModel(f"{metadata.path} has {len(values)} {key} for {count} tokens", AGAIN)
+        return values[:count]
 
     problems: list[str] = []
 
@@ -160,10 +160,10 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
     ends = {token(key) for key in ("eos", "eot", "eom")}
     # Qwen has an ordinary token "</s>", and Gemma one that was added: both are HTML.
     ends |= {
-        place
-        for place in np.flatnonzero(np.isin(types, NAMED)).tolist()
-        if tokens[place] in _ENDS
-        and (types[place] != TokenType.USER_DEFINED or is_control_name(tokens[place]))
+        number
+        for number in np.flatnonzero(np.isin(types, NAMED)).tolist()
+        if tokens[number] in _ENDS
+        and (types[number] != TokenType.USER_DEFINED or is_control_name(tokens[number]))
     }
     is_sentencepiece = kind == "llama"
     merges = metadata.strings(f"{_PREFIX}merges")
@@ -202,13 +202,13 @@ def takes_blanks(metadata: Metadata) -> bool:
 
 def _fim_tokens(metadata: Metadata) -> dict[str, int]:
     """Newer files have the first name of a key, older ones the second."""
-    found = {}
-    for part, names in _FIM_KEYS.items():
+    tokens = {}
+    for part_name, names in _FIM_KEYS.items():
         values = (metadata.value(f"{_PREFIX}{name}_token_id") for name in names)
-        known = [value for value in values if isinstance(value, int) and value >= 0]
-        if known:
-            found[part] = known[0]
-    return found
+        ids = [value for value in values if isinstance(value, int) and value >= 0]
+        if ids:
+            tokens[part_name] = ids[0]
+    return tokens
 
 
 def _pre_tokenizer(metadata: Metadata) -> PreTokenizer:

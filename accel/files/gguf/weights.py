@@ -24,16 +24,17 @@ class GgufWeights:
         those that our forward does not use."""
         self._file = file
         self.parts: dict[str, DecoderTensor] = {}
-        for part in decoder_tensors(architecture):
-            tensor = file.tensors.get(part.tensor)
-            if tensor is None and not part.is_needed:
+        for source in decoder_tensors(architecture):
+            tensor = file.tensors.get(source.tensor)
+            if tensor is None and not source.is_needed:
                 continue
             if tensor is None:
-                raise BrokenModel(f"{file.path} lacks {part.tensor}", AGAIN)
-            shape = part.whole or part.shape
+                raise BrokenModel(f"{file.path} lacks {source.tensor}", AGAIN)
+            shape = source.whole or source.shape
             if tensor.shape != shape:
                 raise BrokenModel(
-                    f"{file.path}: {part.tensor} is {_by(tensor.shape)} where {_by(shape)} belongs",
+                    f"{file.path}: {source.tensor} is {_by(tensor.shape)} where {_by(shape)} "
+                    "belongs",
                     AGAIN,
                 )
             if not can_be_read(tensor.type):
@@ -41,14 +42,14 @@ class GgufWeights:
                     f"{file.path} has weights of type {tensor.type.name}, which are not known here",
                     OTHER_TYPE,
                 )
-            self.parts[part.name] = part
-        left = set(file.tensors) - {part.tensor for part in self.parts.values()} - {FACTORS}
+            self.parts[source.name] = source
+        unused = set(file.tensors) - {source.tensor for source in self.parts.values()} - {FACTORS}
         layers = range(architecture.layers, architecture.layers + architecture.passed_over)
         passed_over = tuple(f"blk.{layer}." for layer in layers)
-        left = {name for name in left if not (passed_over and name.startswith(passed_over))}
-        if left:
+        unused = {name for name in unused if not (passed_over and name.startswith(passed_over))}
+        if unused:
             raise UnsupportedModel(
-                f"{file.path} has weights such as {shown(min(left))} that are not known here",
+                f"{file.path} has weights such as {shown(min(unused))} that are not known here",
                 ADVICE,
             )
 
@@ -57,48 +58,48 @@ class GgufWeights:
 
     def stored_as(self, name: str) -> tuple[GgmlType, int]:
         """The type of a part's blocks, and the bytes of all."""
-        part = self.parts[name]
-        tensor = self._file.tensors[part.tensor]
-        share = part.shape[0] / part.whole[0] if part.whole else 1
+        source = self.parts[name]
+        tensor = self._file.tensors[source.tensor]
+        share = source.shape[0] / source.whole[0] if source.whole else 1
         return tensor.type, int(tensor.nbytes * share)
 
     def rows(self, name: str) -> tuple[NDArray[np.uint8], GgmlType]:
         """Rows of bytes [rows, row_bytes] in our order, as they are stored; the part's ``scale`` is
         not in them. Raises BrokenModel when the file has become shorter."""
-        part, kind = self.parts[name], self._file.tensors[self.parts[name].tensor].type
-        data = self._file.read(part.tensor)
-        if part.order is not None:
-            if len(part.shape) == 1:
-                data = data.reshape(len(part.order), -1)
-            return np.ascontiguousarray(data[part.order]), kind
-        if not part.interleaved_heads:
+        source, kind = self.parts[name], self._file.tensors[self.parts[name].tensor].type
+        data = self._file.read(source.tensor)
+        if source.order is not None:
+            if len(source.shape) == 1:
+                data = data.reshape(len(source.order), -1)
+            return np.ascontiguousarray(data[source.order]), kind
+        if not source.interleaved_heads:
             return data, kind
-        if len(part.shape) == 1 and kind.values > 1:
-            raise UnsupportedModel(f"{self._file.path}: {part.tensor} is quantised", ADVICE)
+        if len(source.shape) == 1 and kind.values > 1:
+            raise UnsupportedModel(f"{self._file.path}: {source.tensor} is quantised", ADVICE)
         # A bias is as many rows of one value.
         by_pairs = data.reshape(
-            part.interleaved_heads, part.shape[0] // part.interleaved_heads // 2, 2, -1
+            source.interleaved_heads, source.shape[0] // source.interleaved_heads // 2, 2, -1
         )
         return np.ascontiguousarray(by_pairs.swapaxes(1, 2)).reshape(data.shape), kind
 
     def values(self, name: str) -> NDArray[np.float32]:
         """Values, scaled, in their shape. Raises BrokenModel for such that are not finite, too."""
-        part = self.parts[name]
+        source = self.parts[name]
         data, kind = self.rows(name)
-        found = dequantise(data, kind)
-        if part.scale != 1:
-            found *= np.float32(part.scale)
-        if not np.isfinite(found).all():
+        values = dequantise(data, kind)
+        if source.scale != 1:
+            values *= np.float32(source.scale)
+        if not np.isfinite(values).all():
             raise BrokenModel(
-                f"{self._file.path}: {part.tensor} has values that are no numbers", AGAIN
+                f"{self._file.path}: {source.tensor} has values that are no numbers", AGAIN
             )
-        if name.endswith(".linear_attn.A") and (found > 0).any():
+        if name.endswith(".linear_attn.A") and (values > 0).any():
             raise BrokenModel(
-                f"{self._file.path}: {part.tensor} is above zero, so that states would grow for "
+                f"{self._file.path}: {source.tensor} is above zero, so that states would grow for "
                 "ever; it was converted wrongly",
                 "give a file of another conversion",
             )
-        return found.reshape(part.shape)
+        return values.reshape(source.shape)
 
 
 def _by(shape: tuple[int, ...]) -> str:

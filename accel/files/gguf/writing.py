@@ -70,15 +70,15 @@ def write_gguf(
 
 
 def _header(entries: Sequence[bytes], tensors: Sequence[NewTensor]) -> bytes:
-    parts = [b"GGUF", struct.pack("<IQQ", _VERSION, len(tensors), len(entries)), *entries]
+    pieces = [b"GGUF", struct.pack("<IQQ", _VERSION, len(tensors), len(entries)), *entries]
     offset = 0
     for tensor in tensors:
         sizes = tensor.shape[::-1]
-        parts.append(_text(tensor.name.encode()))
-        parts.append(struct.pack(f"<I{len(sizes)}Q", len(sizes), *sizes))
-        parts.append(struct.pack("<IQ", _NUMBERS[tensor.type], offset))
+        pieces.append(_text(tensor.name.encode()))
+        pieces.append(struct.pack(f"<I{len(sizes)}Q", len(sizes), *sizes))
+        pieces.append(struct.pack("<IQ", _NUMBERS[tensor.type], offset))
         offset += tensor.nbytes + -tensor.nbytes % _ALIGNMENT
-    return _padded(b"".join(parts))
+    return _padded(b"".join(pieces))
 
 
 def _text(content: bytes) -> bytes:

@@ -94,31 +94,33 @@ class AttentionBuffers(NamedTuple):
 
 
 @compiled_with(simd, matmul, borrows=True)
-def apply_rope(vectors: Floats, at: int, cos_sin: Floats, position: int, given: Floats, to: int):  # type: ignore[no-untyped-def]
-    """Apply RoPE to a head's vector (rotate_half) and write it to ``given``; indices are flat."""
+def apply_rope(
+    vectors: Floats, start: int, cos_sin: Floats, position: int, turned: Floats, to: int
+) -> None:
+    """Apply RoPE to a head's vector (rotate_half) and write it to ``turned``; indices are flat."""
     half = cos_sin.shape[2]
     for i in range(0, half, LANES):
         cos = load(cos_sin, 2 * position * half + i)
         sin = load(cos_sin, (2 * position + 1) * half + i)
-        left, right = load(vectors, at + i), load(vectors, at + half + i)
-        store(given, to + i, left * cos - right * sin)
-        store(given, to + half + i, right * cos + left * sin)
+        first, right = load(vectors, start + i), load(vectors, start + half + i)
+        store(turned, to + i, first * cos - right * sin)
+        store(turned, to + half + i, right * cos + first * sin)
 
 
 @compiled_with(matmul, borrows=True)
-def store_key(keys: Stored, place: int, vector: Floats) -> None:
+def store_key(keys: Stored, position: int, vector: Floats) -> None:
     """Write a head's key for a position. keys: of one layer and head."""
-    block, column = place // BLOCK, place % BLOCK
+    block, column = position // BLOCK, position % BLOCK
     for i in range(len(vector)):
         keys[block, i, column] = narrow(vector[i], keys)
 
 
 @compiled_with(matmul, borrows=True)
-def store_value(values: Stored, place: int, vector: Floats) -> None:
+def store_value(values: Stored, position: int, vector: Floats) -> None:
     """Write a head's value for a position. values: of one layer and head."""
     for block in range(len(vector) // BLOCK):
         for i in range(BLOCK):
-            values[block, place, i] = narrow(vector[block * BLOCK + i], values)
+            values[block, position, i] = narrow(vector[block * BLOCK + i], values)
 
 
 @compiled_with(matmul, borrows=True)
@@ -212,10 +214,10 @@ def attend(
     scores, factors, sums = buffers
     stride = attended.shape[1]
     wanted = stop - begin
-    parts = (wanted + QUERIES - 1) // QUERIES
-    for part in range(parts):
-        first = begin + wanted * part // parts
-        count = begin + wanted * (part + 1) // parts - first
+    tiles = (wanted + QUERIES - 1) // QUERIES
+    for tile in range(tiles):
+        first = begin + wanted * tile // tiles
+        count = begin + wanted * (tile + 1) // tiles - first
         end = past + (first + count - 1) // group + 1
         blocks = (end + BLOCK - 1) // BLOCK
         multiply(queries, queries_at + first, count, keys, blocks, shape.head_dim, scores, 0)

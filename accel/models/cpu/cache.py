@@ -25,13 +25,13 @@ class CompiledCache(RowCache):
 
     @property
     def nbytes(self) -> int:
-        return sum(part.nbytes for part in self.kv)
+        return sum(array.nbytes for array in self.kv)
 
     def pretend(self, length: int) -> None:
         assert not self.length, "a cache that holds text need not pretend"
         self.reserve(length)
-        for part in self.kv:
-            part[...] = 0
+        for array in self.kv:
+            array[...] = 0
         self.length = length
 
     def reserve(self, rows: int) -> None:
@@ -39,10 +39,10 @@ class CompiledCache(RowCache):
         if needed <= self.capacity:
             return
         old = self.kv
-        blocks, places = old.keys.shape[2], old.values.shape[3]
+        blocks, positions = old.keys.shape[2], old.values.shape[3]
         self._make(max(needed, self.capacity + self.capacity // 2))
         self.kv.keys[:, :, :blocks] = old.keys
-        self.kv.values[:, :, :, :places] = old.values
+        self.kv.values[:, :, :, :positions] = old.values
         for scales, kv in zip(self.kv[2:], old[2:], strict=True):
             scales[:, :, : kv.shape[2]] = kv
 
@@ -54,28 +54,30 @@ class CompiledCache(RowCache):
         self.length = 0
         self.reserve(length)
         own = self._committed(length)
-        if [(one.dtype, one.shape) for one in state] != [(one.dtype, one.shape) for one in own]:
+        if [(array.dtype, array.shape) for array in state] != [
+            (array.dtype, array.shape) for array in own
+        ]:
             raise ValueError("a KV cache of another shape")
-        for place, stored in zip(own, state, strict=True):
-            place[...] = stored
+        for target, stored in zip(own, state, strict=True):
+            target[...] = stored
         self.length = length
 
     def rows(self, start: int, end: int) -> list[NDArray[Any]]:
         keys = self.kv.keys[:, :, start // BLOCK : end // BLOCK]
         views = [keys, self.kv.values[:, :, :, start:end]]
-        return views + [part[:, :, start:end] for part in self.kv[2:]] * self._has_scales
+        return views + [array[:, :, start:end] for array in self.kv[2:]] * self._has_scales
 
     def append_rows(self, rows: list[NDArray[Any]]) -> None:
         end = self.length + rows[1].shape[3]
-        for place, stored in zip(self.rows(self.length, end), rows, strict=True):
-            place[...] = stored
+        for array, stored in zip(self.rows(self.length, end), rows, strict=True):
+            array[...] = stored
         self.length = end
 
     def _committed(self, length: int) -> list[NDArray[Any]]:
         """Views of the arrays up to ``length`` rows."""
         blocks = -(-length // BLOCK)
         views = [self.kv.keys[:, :, :blocks], self.kv.values[:, :, :, : blocks * BLOCK]]
-        scales = [part[:, :, :length] for part in self.kv[2:]]
+        scales = [array[:, :, :length] for array in self.kv[2:]]
         return views + scales if self._has_scales else views
 
     def _make(self, capacity: int) -> None:
@@ -88,7 +90,7 @@ class CompiledCache(RowCache):
         columns = blocks * BLOCK if self._has_scales else 0
         scales = zeros((*heads, columns), np.float32), zeros((*heads, columns), np.float32)
         self.kv = KVCache(keys, values, *scales)
-        self.addresses = tuple(part.ctypes.data for part in self.kv)
+        self.addresses = tuple(array.ctypes.data for array in self.kv)
         """Addresses of its arrays in memory."""
 
     def _move(self, rows: list[int], start: int) -> None:

@@ -53,7 +53,7 @@ class Decoder:
 
 
 def decoder_for(
-    found: Architecture,
+    architecture: Architecture,
     weights: tuple[Weights, DeltaWeights | None],
     dtype: str,
     *,
@@ -63,31 +63,37 @@ def decoder_for(
 ) -> Decoder:
     """Return the decoder of an architecture with its weights, see ``Decoder``."""
     return Decoder(
-        shape=Shape(found.heads, found.kv_heads, found.head_dim, found.eps, found.attention_scale),
+        shape=Shape(
+            architecture.heads,
+            architecture.kv_heads,
+            architecture.head_dim,
+            architecture.eps,
+            architecture.attention_scale,
+        ),
         weights=weights[0],
-        vocabulary_size=found.vocabulary,
-        max_positions=found.positions,
+        vocabulary_size=architecture.vocabulary,
+        max_positions=architecture.positions,
         dtype=dtype,
         cos_sin=cos_sin,
         matrices=matrices,
         end_tokens=end_tokens,
         delta=weights[1],
-        delta_shape=delta_shape(found.hybrid, found.eps),
+        delta_shape=delta_shape(architecture.hybrid, architecture.eps),
     )
 
 
 def with_adaptive_tokens(decoder: Decoder, embeddings: Floats) -> Decoder:
     """A decoder that reads adaptive tokens, too. embeddings: float32 [tokens, hidden_size]; where
     its own are quantised they are a second table, in eight bits."""
-    known, matrices = decoder.weights.embedding, decoder.matrices
-    if is_quantised(known):
+    embedding, matrices = decoder.weights.embedding, decoder.matrices
+    if is_quantised(embedding):
         matrix = QuantisedMatrix.from_numbers(
             lambda first, last: embeddings[first:last], *embeddings.shape
         )
         matrices = *matrices, matrix
-        first, tables = int(known[0, 0, 3]) * COLUMNS, [known, descriptors_of([[matrix]])]
+        first, tables = int(embedding[0, 0, 3]) * COLUMNS, [embedding, descriptors_of([[matrix]])]
     else:
-        first, tables = len(known), [known, embeddings]
+        first, tables = len(embedding), [embedding, embeddings]
     return replace(
         decoder,
         weights=decoder.weights._replace(embedding=np.concatenate(tables)),
@@ -99,9 +105,9 @@ def with_adaptive_tokens(decoder: Decoder, embeddings: Floats) -> Decoder:
 def descriptors_of(layers: Sequence[Sequence[QuantisedMatrix]]) -> NDArray[np.int64]:
     """``layer_matrices.Matrices`` of quantised matrices. layers: for each layer the matrices whose
     columns are beside each other."""
-    return np.stack([np.stack([part.descriptor() for part in layer]) for layer in layers])
+    return np.stack([np.stack([matrix.descriptor() for matrix in layer]) for layer in layers])
 
 
-def weight_of(layer: int, part: str) -> str:
+def weight_of(layer: int, name: str) -> str:
     """The name of a weight of a layer."""
-    return f"model.layers.{layer}.{part}.weight"
+    return f"model.layers.{layer}.{name}.weight"

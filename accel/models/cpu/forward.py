@@ -187,7 +187,7 @@ def _compute_output(
         return
     verifies = output.most_nodes >= 0
     if verifies and after % 2 > 0:
-        parts = _num_head_tiles(output.wanted, state)
+        tiles = _num_head_tiles(output.wanted, state)
         advance(
             verification,
             scratch.normed,
@@ -195,7 +195,7 @@ def _compute_output(
             output.parents,
             batch.requests,
             weights.head,
-            parts,
+            tiles,
         )
         return
     if after <= 2 and len(output.logits) > 0:

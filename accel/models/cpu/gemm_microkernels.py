@@ -93,12 +93,12 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             x_stride, w_stride, out_stride, in_features = (
-                arguments[place] for place in (2, 5, 8, 9)
+                arguments[index] for index in (2, 5, 8, 9)
             )
 
-            def start(place: int, kind: Any, at: Any) -> Any:
-                array = signature.args[place], arguments[place]
-                return pointer(context, builder, *array, at, kind)
+            def start(index: int, kind: Any, address: Any) -> Any:
+                array = signature.args[index], arguments[index]
+                return pointer(context, builder, *array, address, kind)
 
             def offset(value: Any, count: int) -> Any:
                 return builder.mul(value, I64(count))
@@ -121,12 +121,12 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
             loaded = []
             for panel in panels:
                 for span in spans:
-                    place = builder.add(offset(k, BLOCK), I64(span * LANES))
-                    at = builder.bitcast(builder.gep(panel, [place]), weights_of.as_pointer())
-                    loaded.append(_as_floats(builder, builder.load(at, align=2)))
+                    index = builder.add(offset(k, BLOCK), I64(span * LANES))
+                    address = builder.bitcast(builder.gep(panel, [index]), weights_of.as_pointer())
+                    loaded.append(_as_floats(builder, builder.load(address, align=2)))
             for line in spans:
-                place = builder.add(builder.mul(k, arguments[11]), I64(line * LANES))
-                prefetch(builder, builder.gep(wanted, [place]), level=1 if rows <= FAST_ROWS else 2)
+                index = builder.add(builder.mul(k, arguments[11]), I64(line * LANES))
+                prefetch(builder, builder.gep(wanted, [index]), level=1 if rows <= FAST_ROWS else 2)
             following = builder.add(k, I64(1))
             values = [
                 emit_splat(builder, builder.load(builder.gep(row, [k])), FLOATS) for row in starts
@@ -146,10 +146,10 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
             builder.cbranch(builder.icmp_signed("<", following, in_features), loop, after)
             builder.position_at_end(after)
             for row, row_ends in enumerate(ends):
-                for part, end in enumerate(row_ends):
-                    place = builder.add(offset(out_stride, row), I64(part * LANES))
-                    at = builder.bitcast(builder.gep(sums, [place]), FLOATS.as_pointer())
-                    builder.store(end, at, align=4)
+                for row_part, end in enumerate(row_ends):
+                    index = builder.add(offset(out_stride, row), I64(row_part * LANES))
+                    address = builder.bitcast(builder.gep(sums, [index]), FLOATS.as_pointer())
+                    builder.store(end, address, align=4)
             return context.get_dummy_value()
 
         return signature, generate

@@ -52,26 +52,26 @@ IN_FP32 = "in_proj_a.weight", "in_proj_b.weight", "conv1d.weight"
 """Suffixes of the names of matrices that are computed in fp32."""
 
 
-def read_decoder(about: GgufModel, dtype: str = "int8") -> Decoder:
+def read_decoder(model: GgufModel, dtype: str = "int8") -> Decoder:
     """The decoder of a file that is known. ``dtype``: ``int8`` takes weights as they are stored,
     ``fp32`` dequantised. Raises BrokenModel or UnsupportedModel."""
-    with GgufFile(about.path) as file:
-        reader = _Reader(about, GgufWeights(file, about.architecture))
-        rope = read_rope_frequencies(file, about.architecture)
+    with GgufFile(model.path) as file:
+        reader = _Reader(model, GgufWeights(file, model.architecture))
+        rope = read_rope_frequencies(file, model.architecture)
         return reader.dequantised(rope) if dtype == "fp32" else reader.as_stored(rope)
 
 
 def layouts_of(path: Path) -> set[PackedLayout]:
     """Layouts of the matrices that ``read_decoder`` makes of a file, empty where it makes none.
     Raises BrokenModel."""
-    about = model_file(path)
-    assert isinstance(about, GgufModel)
-    if not about.is_known:
+    model = model_file(path)
+    assert isinstance(model, GgufModel)
+    if not model.is_known:
         return set()
     kinds = {
-        (about.weights.stored_as(name)[0].name, part.scale)
-        for name, part in about.weights.parts.items()
-        if len(part.shape) == 2 and not name.endswith(IN_FP32)
+        (model.weights.stored_as(name)[0].name, source.scale)
+        for name, source in model.weights.parts.items()
+        if len(source.shape) == 2 and not name.endswith(IN_FP32)
     }
     return {layout_of(layout_for(*each) if each[0] in BLOCK_TYPES else EIGHT) for each in kinds}
 
@@ -79,41 +79,41 @@ def layouts_of(path: Path) -> set[PackedLayout]:
 class _Reader:
     """The weights of one file, matrix by matrix."""
 
-    def __init__(self, about: GgufModel, weights: GgufWeights) -> None:
-        self._about, self._found, self._weights = about, about.architecture, weights
+    def __init__(self, model: GgufModel, weights: GgufWeights) -> None:
+        self._model, self._architecture, self._weights = model, model.architecture, weights
         self._head = HEAD if HEAD in weights else EMBEDDING
         self._rounded: set[str] = set()
         """Types whose weights were rounded to eight bits."""
 
     def as_stored(self, rope: RopeFrequencies) -> Decoder:
         """All of it, matrices packed as they are."""
-        hybrid, layers = self.hybrid, range(self._found.layers)
+        hybrid, layers = self.hybrid, range(self._architecture.layers)
         attention = layers_with(hybrid, len(layers))
         gate = OUTPUT_GATE if hybrid else ()
-        parts = [
+        groups = [
             *((layer, GATE_UP + DOWN) for layer in layers),
             *((layer, QKV + OUTPUT + gate) for layer in attention),
             *((layer, MIXED + DELTA_OUT) for layer in (hybrid.layers if hybrid else ())),
         ]
-        names = [weight_of(layer, part) for layer, some in parts for part in some]
+        names = [weight_of(layer, name) for layer, some in groups for name in some]
         every = list(dict.fromkeys([self._head, EMBEDDING, *names]))
-        kept = KeptWeights(self._about.path)
-        if (matrices := kept.read(every, self._packed_anew)) is None:
+        cache = KeptWeights(self._model.path)
+        if (matrices := cache.read(every, self._packed_anew)) is None:
             with ThreadPoolExecutor(cores()) as pool:
                 matrices = dict(zip(every, pool.map(self._matrix, every), strict=True))
-            kept.write_later(matrices)
+            cache.write_later(matrices)
         if self._rounded:
             kinds = ", ".join(sorted(self._rounded))
-            _log.info("%s: weights of type %s are rounded to eight bits", self._about.path, kinds)
+            _log.info("%s: weights of type %s are rounded to eight bits", self._model.path, kinds)
 
-        def stacked(parts: Sequence[str], layers: Sequence[int]) -> Matrices:
+        def stacked(suffixes: Sequence[str], layers: Sequence[int]) -> Matrices:
             return descriptors_of(
-                [[matrices[weight_of(layer, part)] for part in parts] for layer in layers]
+                [[matrices[weight_of(layer, name)] for name in suffixes] for layer in layers]
             )
 
         weights = forward_weights(
             self._weights,
-            self._found.layers,
+            self._architecture.layers,
             stacked,
             embedding=descriptors_of([[matrices[EMBEDDING]]]),
             head=descriptors_of([[matrices[self._head]]]),
@@ -122,8 +122,8 @@ class _Reader:
         return self._decoder(weights, self._commonest_type(), rope, tuple(matrices.values()))
 
     def _packed_anew(self, name: str) -> QuantisedMatrix:
-        with GgufFile(self._about.path) as file:
-            return _Reader(self._about, GgufWeights(file, self._found))._matrix(name)
+        with GgufFile(self._model.path) as file:
+            return _Reader(self._model, GgufWeights(file, self._architecture))._matrix(name)
 
     def dequantised(self, rope: RopeFrequencies) -> Decoder:
         """All of it, in fp32."""
@@ -131,11 +131,11 @@ class _Reader:
 
     @property
     def layers(self) -> int:
-        return self._found.layers
+        return self._architecture.layers
 
     @property
     def hybrid(self) -> Hybrid | None:
-        return self._found.hybrid
+        return self._architecture.hybrid
 
     @property
     def is_tied(self) -> bool:
@@ -157,10 +157,10 @@ class _Reader:
         matrices: tuple[QuantisedMatrix, ...] = (),
     ) -> Decoder:
         return decoder_for(
-            *(self._found, weights, dtype),
+            *(self._architecture, weights, dtype),
             cos_sin=lambda positions: rope_table(rope.frequencies, rope.scale, positions),
             matrices=matrices,
-            end_tokens=self._about.end_tokens,
+            end_tokens=self._model.end_tokens,
         )
 
     def _commonest_type(self) -> str:
@@ -173,20 +173,20 @@ class _Reader:
 
     def _matrix(self, name: str) -> QuantisedMatrix:
         data, kind = self._weights.rows(name)
-        part = self._weights.parts[name]
-        out, in_features = part.shape
+        source = self._weights.parts[name]
+        out, in_features = source.shape
         with np.errstate(invalid="ignore", over="ignore"):
             if kind.name in BLOCK_TYPES:
-                matrix = QuantisedMatrix.from_file(kind.name, data, in_features, part.scale)
+                matrix = QuantisedMatrix.from_file(kind.name, data, in_features, source.scale)
             else:
                 self._rounded.add(kind.name)
                 matrix = QuantisedMatrix.from_numbers(
-                    lambda first, last: dequantise(data[first:last], kind) * part.scale,
+                    lambda first, last: dequantise(data[first:last], kind) * source.scale,
                     out,
                     in_features,
                 )
         if not matrix.is_finite:
             raise BrokenModel(
-                f"{self._about.path}: {part.tensor} has values that are no numbers", AGAIN
+                f"{self._model.path}: {source.tensor} has values that are no numbers", AGAIN
             )
         return matrix

@@ -92,7 +92,7 @@ class KeptWeights:
         names = list(names)
         for file in self._files():
             try:
-                found = _read(file, names)
+                entry = _read(file, names)
             except _DAMAGED:
                 continue
             state = file_state(file)
@@ -100,20 +100,20 @@ class KeptWeights:
                 # When it was used last. Its other time says whether it was written.
                 os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
             if not _is_checked(file, state):
-                _do_behind(partial(_check, file, state, *found, pack))
-            return found[1]
+                _do_behind(partial(_check, file, state, *entry, pack))
+            return entry[1]
         return None
 
     def write_later(self, matrices: Mapping[str, QuantisedMatrix]) -> None:
         """Write ``matrices`` in the background, if the disk has room."""
         size = sum(matrix.packed.nbytes for matrix in matrices.values())
-        if LEAST_BYTES <= size <= MOST_BYTES and all(one.is_finite for one in matrices.values()):
+        if LEAST_BYTES <= size <= MOST_BYTES and all(each.is_finite for each in matrices.values()):
             Thread(target=self._write, args=(matrices, size), daemon=True).start()
 
     def _files(self) -> list[Path]:
         """Written for this model, the newest first."""
-        found = ((_times(file)[1], file) for file in self._folder.glob(f"{self._name}.*{_ENDING}"))
-        return [file for _, file in sorted(found, reverse=True)]
+        files = ((_times(file)[1], file) for file in self._folder.glob(f"{self._name}.*{_ENDING}"))
+        return [file for _, file in sorted(files, reverse=True)]
 
     def _write(self, matrices: Mapping[str, QuantisedMatrix], size: int) -> None:
         with contextlib.suppress(OSError):
@@ -141,17 +141,17 @@ class KeptWeights:
 
     def _make_room(self, size: int) -> None:
         """Remove what was not finished, and the least recently used."""
-        kept = []
+        newest = []
         for file in self._folder.iterdir():
             used, written = _times(file)
             if file.suffix == _ENDING:
                 if not file.name.startswith(self._name):
-                    kept.append((used, file.stat().st_size, file))
+                    newest.append((used, file.stat().st_size, file))
             elif file.suffix == _CHECKED and file.with_suffix(_ENDING).exists():
                 continue
             elif written < time.time() - UNFINISHED_S:
                 file.unlink(missing_ok=True)
-        for _, nbytes, file in sorted(kept, reverse=True):
+        for _, nbytes, file in sorted(newest, reverse=True):
             size += nbytes
             if size > MOST_BYTES:
                 _remove(file)
@@ -160,11 +160,11 @@ class KeptWeights:
 def _read(file: Path, names: Sequence[str]) -> tuple[dict[str, _Place], dict[str, QuantisedMatrix]]:
     """The matrices of a file, and where they are. Raises ``_DAMAGED``."""
     with file.open("rb") as stream:
-        places, begin = _header(stream)
-        if list(places) != names:
+        records, begin = _header(stream)
+        if list(records) != names:
             raise ValueError("other matrices than are asked for")
         data = _contents(stream, file)[begin:]
-    return places, {name: _matrix(place, data) for name, place in places.items()}
+    return records, {name: _matrix(record, data) for name, record in records.items()}
 
 
 def _header(stream: BinaryIO) -> tuple[dict[str, _Place], int]:
@@ -173,12 +173,12 @@ def _header(stream: BinaryIO) -> tuple[dict[str, _Place], int]:
     digest, _, line = stream.readline(_LONGEST_LINE).partition(b" ")
     if hashlib.sha256(line).hexdigest().encode() != digest:
         raise ValueError("another header than was written")
-    places = {name: _Place(*place) for name, place in json.loads(line).items()}
+    records = {name: _Place(*record) for name, record in json.loads(line).items()}
     begin = -(-stream.tell() // _PAGE) * _PAGE
-    last = list(places.values())[-1]
+    last = list(records.values())[-1]
     if os.fstat(stream.fileno()).st_size != begin + last.first + _nbytes(last):
         raise ValueError("another length than was written")
-    return places, begin
+    return records, begin
 
 
 def _contents(stream: BinaryIO, file: Path) -> NDArray[np.uint8]:
@@ -190,35 +190,35 @@ def _contents(stream: BinaryIO, file: Path) -> NDArray[np.uint8]:
     return np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY), np.uint8)
 
 
-def _matrix(place: _Place, data: NDArray[np.uint8]) -> QuantisedMatrix:
-    packed = data[place.first : place.first + _nbytes(place)]
-    return QuantisedMatrix(LAYOUTS[place.layout], place.out, place.in_features, None, packed)
+def _matrix(record: _Place, data: NDArray[np.uint8]) -> QuantisedMatrix:
+    packed = data[record.first : record.first + _nbytes(record)]
+    return QuantisedMatrix(LAYOUTS[record.layout], record.out, record.in_features, None, packed)
 
 
-def _nbytes(place: _Place) -> int:
-    layout = layout_of(LAYOUTS[place.layout])
-    groups, group_bytes = packed_shape(layout, place.out, place.in_features)
+def _nbytes(record: _Place) -> int:
+    layout = layout_of(LAYOUTS[record.layout])
+    groups, group_bytes = packed_shape(layout, record.out, record.in_features)
     return groups * group_bytes
 
 
 def _write_all(stream: BinaryIO, matrices: Mapping[str, QuantisedMatrix]) -> None:
-    places = _places(matrices)
-    line = json.dumps(places).encode() + b"\n"
+    records = _places(matrices)
+    line = json.dumps(records).encode() + b"\n"
     stream.write(hashlib.sha256(line).hexdigest().encode() + b" " + line)
     begin = -(-stream.tell() // _PAGE) * _PAGE
-    for matrix, place in zip(matrices.values(), places.values(), strict=True):
-        stream.write(bytes(begin + place.first - stream.tell()))
+    for matrix, record in zip(matrices.values(), records.values(), strict=True):
+        stream.write(bytes(begin + record.first - stream.tell()))
         stream.write(matrix.packed.data.cast("B"))
 
 
 def _places(matrices: Mapping[str, QuantisedMatrix]) -> dict[str, _Place]:
-    places, first = {}, 0
+    records, first = {}, 0
     numbers = {layout_of(layout): layout.number for layout in LAYOUTS}
     for name, matrix in matrices.items():
-        about = numbers[matrix.layout], matrix.out, matrix.in_features
-        places[name] = _Place(*about, first, _sum(matrix))
+        sizes = numbers[matrix.layout], matrix.out, matrix.in_features
+        records[name] = _Place(*sizes, first, _sum(matrix))
         first += -(-matrix.packed.nbytes // _LINE) * _LINE
-    return places
+    return records
 
 
 def _sum(matrix: QuantisedMatrix) -> int:
@@ -229,13 +229,13 @@ def _sum(matrix: QuantisedMatrix) -> int:
 def _check(
     file: Path,
     state: tuple[int, ...] | None,
-    places: Mapping[str, _Place],
+    records: Mapping[str, _Place],
     matrices: Mapping[str, QuantisedMatrix],
     pack: Callable[[str], QuantisedMatrix],
 ) -> None:
     """Look at all that is mapped of a file. What is damaged is packed anew, into pages of this
     process, and the file goes; otherwise the next start need not look."""
-    damaged = [name for name, place in places.items() if _sum(matrices[name]) != place.total]
+    damaged = [name for name, record in records.items() if _sum(matrices[name]) != record.total]
     if not damaged:
         with contextlib.suppress(OSError):
             write_private(file.with_suffix(_CHECKED), json.dumps(state))

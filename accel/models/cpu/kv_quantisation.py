@@ -21,19 +21,19 @@ Floats = NDArray[np.float32]
 
 
 @compiled_with(simd, borrows=True)
-def absmax_quantise(vectors: Floats, at: int, count: int) -> float:
-    """Scale ``count`` numbers from flat index ``at`` on so that the largest is 127; returns the
+def absmax_quantise(vectors: Floats, start: int, count: int) -> float:
+    """Scale ``count`` numbers from flat index ``start`` on so that the largest is 127; returns the
     scale."""
     zero = splat(np.float32(0))
     most = zero
     for i in range(0, count, LANES):
-        numbers = load(vectors, at + i)
+        numbers = load(vectors, start + i)
         most = maximum(most, maximum(numbers, zero - numbers))
     largest = reduce_max(most)
     if largest > _LEAST:
         factor = splat(MOST / largest)
         for i in range(0, count, LANES):
-            store(vectors, at + i, load(vectors, at + i) * factor)
+            store(vectors, start + i, load(vectors, start + i) * factor)
     return np.float32(largest / MOST)
 
 

@@ -38,13 +38,13 @@ def _are_descriptors(kind: Any) -> bool:
     return isinstance(kind, types.Array) and kind.dtype == types.int64
 
 
-def _compile(function: Any, place: int, of_packed: Any, of_quantised: Any) -> None:
+def _compile(function: Any, index: int, of_packed: Any, of_quantised: Any) -> None:
     """Have compiled code call one of two for ``function``, by the kind of the matrices that it is
-    given at ``place``."""
+    given at ``index``."""
 
     @overload(function)
     def choose(*arguments: Any) -> Any:
-        chosen = of_quantised if _are_descriptors(arguments[place]) else of_packed
+        chosen = of_quantised if _are_descriptors(arguments[index]) else of_packed
 
         def call(*arguments: Any) -> Any:
             return chosen(*arguments)
@@ -62,8 +62,8 @@ def blocks_of(matrices: Matrices) -> int:
 @compiled_with(borrows=True)
 def _blocks_of_parts(matrices: Matrices) -> int:
     groups = 0
-    for part in range(matrices.shape[1]):
-        groups += matrices[0, part, 3]
+    for column_part in range(matrices.shape[1]):
+        groups += matrices[0, column_part, 3]
     return groups // _GROUPS
 
 
@@ -110,21 +110,21 @@ _compile(quantise_row, 3, _nothing, _quantise)
 
 
 def hand_over(
-    found: Floats,
+    product: Floats,
     row: int,
     blocks: tuple[int, int],
     matrices: Matrices,
     inputs: Floats,
     q8: Q8Blocks,
 ) -> None:
-    """Give some blocks of a row, which ``found`` has from its first column on, to the next product:
-    as they are in ``inputs`` for packed matrices, quantised in ``q8`` for others."""
+    """Give some blocks of a row, which ``product`` has from its first column on, to the next
+    product: as they are in ``inputs`` for packed matrices, quantised in ``q8`` for others."""
     raise AssertionError("for compiled functions alone")
 
 
 @compiled_with(activations, simd, borrows=True)
 def _hand_over_quantised(
-    found: Floats,
+    product: Floats,
     row: int,
     blocks: tuple[int, int],
     _matrices: Matrices,
@@ -133,21 +133,21 @@ def _hand_over_quantised(
 ) -> None:
     first, last = blocks
     to = row * (inputs.shape[1] // BLOCK) + first
-    quantise_from(found, row * found.shape[1], q8, to, last - first)
+    quantise_from(product, row * product.shape[1], q8, to, last - first)
 
 
 @compiled_with(simd, borrows=True)
 def _hand_over(
-    found: Floats,
+    product: Floats,
     row: int,
     blocks: tuple[int, int],
     _matrices: Matrices,
     inputs: Floats,
     _q8: Q8Blocks,
 ) -> None:
-    to, start = row * inputs.shape[1] + blocks[0] * BLOCK, row * found.shape[1]
+    to, start = row * inputs.shape[1] + blocks[0] * BLOCK, row * product.shape[1]
     for i in range(0, (blocks[1] - blocks[0]) * BLOCK, LANES):
-        store(inputs, to + i, load(found, start + i))
+        store(inputs, to + i, load(product, start + i))
 
 
 _compile(hand_over, 3, _hand_over, _hand_over_quantised)
@@ -202,13 +202,13 @@ def _project_quantised(
 ) -> None:
     first, last = _GROUPS * blocks[0], _GROUPS * blocks[1]
     begin = 0
-    for part in range(matrices.shape[1]):
-        place = matrices[layer, part]
-        end = begin + place[3]
+    for column_part in range(matrices.shape[1]):
+        descriptor = matrices[layer, column_part]
+        end = begin + descriptor[3]
         own_first, own_last = max(first, begin), min(last, end)
         to = column + (own_first - first) * COLUMNS
         multiply_quantised(
-            place, q8, first_row, rows, own_first - begin, own_last - begin, output, to
+            descriptor, q8, first_row, rows, own_first - begin, own_last - begin, output, to
         )
         begin = end
 

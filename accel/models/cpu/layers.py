@@ -164,10 +164,10 @@ def _project_head(layer: int, head: int, batch: ForwardInput, state: OpenThreadS
     of_keys = head < shape.heads + shape.kv_heads
     kept_head = max(head - shape.heads - (0 if of_keys else shape.kv_heads), 0)
     for request in range(len(batch.requests)):
-        kept = keys_of(batch.requests, request, state.kv.keys)
+        keys = keys_of(batch.requests, request, state.kv.keys)
         scales = key_scales_of(batch.requests, request, state.kv.key_scales)
         if not of_keys:
-            kept = values_of(batch.requests, request, state.kv.values)
+            keys = values_of(batch.requests, request, state.kv.values)
             scales = value_scales_of(batch.requests, request, state.kv.value_scales)
         qkv_epilogue(
             head,
@@ -181,7 +181,7 @@ def _project_head(layer: int, head: int, batch: ForwardInput, state: OpenThreadS
             batch.requests[request, PAST],
             shape,
             state.cos_sin,
-            kept[layer, kept_head],
+            keys[layer, kept_head],
             scales[layer, kept_head],
             scratch.queries,
         )
@@ -195,15 +195,15 @@ def attend_to_past(
     whose sigmoid the output is multiplied by, or no rows."""
     scratch, shape, requests = state.scratch, state.shape, batch.requests
     group = shape.heads // shape.kv_heads
-    parts = items // shape.kv_heads
-    head, part = item // parts, item % parts
+    tiles_per_head = items // shape.kv_heads
+    head, tile = item // tiles_per_head, item % tiles_per_head
     request, tiles = 0, _num_query_tiles_of(requests, 0, state)
-    while part >= tiles:
-        part -= tiles
+    while tile >= tiles:
+        tile -= tiles
         request += 1
         tiles = _num_query_tiles_of(requests, request, state)
     first_row = requests[request, FIRST]
-    first, last = tile_range(requests[request, ROWS] * group, tiles, part)
+    first, last = tile_range(requests[request, ROWS] * group, tiles, tile)
     attend(
         scratch.queries,
         keys_of(requests, request, state.kv.keys)[layer, head],
@@ -225,8 +225,8 @@ def attend_to_past(
     for query in range(first, last):
         block, row = (head * group + query % group) * blocks, first_row + query // group
         if len(gate):
-            at = row * gate.shape[1] + block * BLOCK
-            sigmoid_and_mul(gate, scratch.attended, at, at + shape.head_dim)
+            start = row * gate.shape[1] + block * BLOCK
+            sigmoid_and_mul(gate, scratch.attended, start, start + shape.head_dim)
         span = block, block + blocks
         quantise_row(scratch.attended, row, span, state.weights.output, scratch.q8)
 

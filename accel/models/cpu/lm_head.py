@@ -97,19 +97,19 @@ def update_argmax(
     ``count`` logits of each row are those of the tokens from ``first`` on."""
     stride = logits.shape[1]
     for row in range(rows):
-        for place in range(count, (count + LANES - 1) // LANES * LANES):
-            logits[row, place] = -np.inf
+        for lane in range(count, (count + LANES - 1) // LANES * LANES):
+            logits[row, lane] = -np.inf
         start = row * stride
         top = load(logits, start)
-        for place in range(LANES, count, LANES):
-            top = maximum(top, load(logits, start + place))
+        for lane in range(LANES, count, LANES):
+            top = maximum(top, load(logits, start + lane))
         score = reduce_max(top)
         if score > scores[row]:
-            place = 0
-            while place < count - 1 and logits[row, place] != score:
-                place += 1
+            lane = 0
+            while lane < count - 1 and logits[row, lane] != score:
+                lane += 1
             scores[row] = score
-            tokens[row] = first + place
+            tokens[row] = first + lane
 
 
 @compiled_with(simd, layer_matrices, matmul, borrows=True)
@@ -139,21 +139,21 @@ def argmax_of_columns(
 
 
 @compiled_with(borrows=True)
-def choose_rows(node: int, parents: TokenArray, places: TokenArray, most: int) -> int:
+def choose_rows(node: int, parents: TokenArray, rows: TokenArray, most: int) -> int:
     """Choose the rows of the next block: that of ``node`` and those of its first descendants, at
     most ``most``. Writes their indices in the block, -1 for all other rows, and returns how many
     rows it has.
 
     Nodes are in order of their probability; row 0 is the root's, ``node`` -1.
     """
-    places[:] = -1
-    places[node + 1] = 0
+    rows[:] = -1
+    rows[node + 1] = 0
     count = 1
     for below in range(node + 1, len(parents)):
         if count == most:
             break
-        if places[parents[below] + 1] >= 0:
-            places[below + 1] = count
+        if rows[parents[below] + 1] >= 0:
+            rows[below + 1] = count
             count += 1
     return count
 
@@ -164,10 +164,10 @@ def all_logits(
 ) -> None:
     """Write the logits of ``count`` rows from ``first`` on. q8: a buffer for these rows,
     quantised."""
-    wanted, blocks = states[first : first + count], (0, blocks_of(head))
+    rows, blocks = states[first : first + count], (0, blocks_of(head))
     for row in range(count):
-        quantise_row(wanted, row, (0, states.shape[1] // BLOCK), head, q8)
-    project(wanted, 0, count, head, 0, blocks, logits, 0, q8)
+        quantise_row(rows, row, (0, states.shape[1] // BLOCK), head, q8)
+    project(rows, 0, count, head, 0, blocks, logits, 0, q8)
 
 
 @compiled_with(request_table, borrows=True)
@@ -232,13 +232,13 @@ def advance(
         state = verification.state[request]
         if state[_IS_FINISHED] == 0:
             first, last = rows_wanted(requests, request)
-            places = verification.places[first:last]
+            row_lanes = verification.places[first:last]
             most = min(FIRST_ROWS, share) if state[_CHOSEN] == 0 else share
             state[_BLOCK] = rows
-            state[_ROWS] = choose_rows(state[_NODE], parents[first + 1 : last], places, most)
+            state[_ROWS] = choose_rows(state[_NODE], parents[first + 1 : last], row_lanes, most)
             for row in range(last - first):
-                if places[row] >= 0:
-                    _put_in_block(verification, states, first + row, rows + places[row], head)
+                if row_lanes[row] >= 0:
+                    _put_in_block(verification, states, first + row, rows + row_lanes[row], head)
             rows += state[_ROWS]
     verification.totals[_ALL_ROWS] = rows
 
@@ -247,7 +247,7 @@ def advance(
 def _follow(
     state: NDArray[np.int64],
     likeliest: TokenArray,
-    places: TokenArray,
+    rows: TokenArray,
     path: TokenArray,
     chosen: TokenArray,
     tokens: TokenArray,
@@ -255,8 +255,8 @@ def _follow(
 ) -> None:
     """Follow the argmax in one tree as far as its rows in the block go."""
     node, count = state[_NODE], state[_CHOSEN]
-    while places[node + 1] >= 0:
-        token = likeliest[state[_BLOCK] + places[node + 1]]
+    while rows[node + 1] >= 0:
+        token = likeliest[state[_BLOCK] + rows[node + 1]]
         chosen[count] = token
         count += 1
         child = node + 1
@@ -272,12 +272,12 @@ def _follow(
 
 @compiled_with(simd, layer_matrices, borrows=True)
 def _put_in_block(
-    verification: GreedyVerification, states: Floats, row: int, place: int, head: Matrices
+    verification: GreedyVerification, states: Floats, row: int, lane: int, head: Matrices
 ) -> None:
     hidden_size = states.shape[1]
     for i in range(hidden_size):
-        verification.block[place, i] = states[row, i]
-    quantise_row(verification.block, place, (0, hidden_size // BLOCK), head, verification.q8)
+        verification.block[lane, i] = states[row, i]
+    quantise_row(verification.block, lane, (0, hidden_size // BLOCK), head, verification.q8)
 
 
 @compiled_with(simd, layer_matrices, matmul, borrows=True)
@@ -294,5 +294,5 @@ def head_argmax(
     to before ``last``. logits: a buffer, float32 [rows, ``COLUMNS``]."""
     rows = verification.totals[_ALL_ROWS]
     scores, tokens = verification.scores[item], verification.tokens[item]
-    found = first, last, vocabulary, logits, scores, tokens
-    argmax_of_columns(verification.block, verification.q8, rows, head, *found)
+    arguments = first, last, vocabulary, logits, scores, tokens
+    argmax_of_columns(verification.block, verification.q8, rows, head, *arguments)

@@ -76,16 +76,16 @@ def multiply(
             ahead = w_at + (w_stride + tile * step * in_features if tiles > 1 else soon)
             if not IS_WIDE and count > WHOLE_ROWS:
                 for half in range(2):
-                    at = half * HALF
+                    offset = half * HALF
                     half_of(
                         count,
                         x,
                         x_at,
                         x_stride,
                         w,
-                        w_at + at,
+                        w_at + offset,
                         out,
-                        out_at + at,
+                        out_at + offset,
                         out_stride,
                         in_features,
                         w_at + w_stride + (2 * tile + half) * (step // 2) * in_features,
@@ -141,9 +141,9 @@ def packed(weight: NDArray[Any]) -> Packed:
     """A matrix [out, in] of float32, or of fp16's bits as uint16, with zeros up to whole blocks."""
     rows, in_features = weight.shape
     blocks = -(-rows // BLOCK)
-    whole = np.zeros((blocks * BLOCK, in_features), weight.dtype)
-    whole[:rows] = weight
-    return copied(whole.reshape(blocks, BLOCK, in_features).transpose(0, 2, 1))
+    padded = np.zeros((blocks * BLOCK, in_features), weight.dtype)
+    padded[:rows] = weight
+    return copied(padded.reshape(blocks, BLOCK, in_features).transpose(0, 2, 1))
 
 
 __all__ = [

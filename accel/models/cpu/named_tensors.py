@@ -76,9 +76,9 @@ def layers_with(hybrid: Hybrid | None, layers: int) -> Sequence[int]:
     return [layer for layer in range(layers) if hybrid is None or layer not in hybrid.layers]
 
 
-def _of_layers(vectors: NamedVectors, layers: Sequence[int], part: str) -> Floats:
+def _of_layers(vectors: NamedVectors, layers: Sequence[int], suffix: str) -> Floats:
     """float32 [layers, ..], [layers, 0] where the model has none."""
-    names = [f"model.layers.{layer}.{part}" for layer in layers]
+    names = [f"model.layers.{layer}.{suffix}" for layer in layers]
     if names[0] not in vectors:
         return np.empty((len(layers), 0), np.float32)
     return np.stack([vectors.values(name) for name in names])
@@ -97,14 +97,14 @@ def forward_weights(
     DeltaNet beside them."""
     every, attention = range(layers), layers_with(hybrid, layers)
 
-    def of_attention(part: str) -> Floats:
-        return _of_layers(vectors, attention, part)
+    def of_attention(name: str) -> Floats:
+        return _of_layers(vectors, attention, name)
 
     weights = Weights(
         embedding=embedding,
         attention_norm=_of_layers(vectors, every, f"{ATTENTION_NORM}.weight"),
         qkv=stacked(QKV, attention),
-        qkv_bias=np.concatenate([of_attention(f"{part}.bias") for part in QKV], 1),
+        qkv_bias=np.concatenate([of_attention(f"{name}.bias") for name in QKV], 1),
         query_norm=of_attention("self_attn.q_norm.weight"),
         key_norm=of_attention("self_attn.k_norm.weight"),
         output=stacked(OUTPUT, attention),
@@ -122,21 +122,25 @@ def _delta_weights(
 ) -> DeltaWeights:
     """Betas and gates stay in fp32, as they are small and decide what is forgotten."""
     attention, own = layers_with(hybrid, layers), hybrid.layers
-    kinds = [-1 - own.index(at) if at in own else attention.index(at) for at in range(layers)]
+    kinds = [
+        -1 - own.index(layer) if layer in own else attention.index(layer) for layer in range(layers)
+    ]
 
-    def of_own(part: str) -> Floats:
-        return _of_layers(vectors, own, f"linear_attn.{part}")
+    def of_own(name: str) -> Floats:
+        return _of_layers(vectors, own, f"linear_attn.{name}")
 
     missing = -hybrid.value_heads % BLOCK
-    both = [of_own(f"in_proj_{part}.weight") for part in ("b", "a")]
-    whole = np.concatenate([np.pad(part, [(0, 0), (0, missing), (0, 0)]) for part in both], 1)
+    both = [of_own(f"in_proj_{name}.weight") for name in ("b", "a")]
+    stacked_parts = np.concatenate(
+        [np.pad(name, [(0, 0), (0, missing), (0, 0)]) for name in both], 1
+    )
     kernel = of_own("conv1d.weight").reshape(len(own), hybrid.channels, -1)
     return DeltaWeights(
         kinds=np.array(kinds, np.int64),
         output_gate=stacked(OUTPUT_GATE, attention),
         mixed=stacked(MIXED, own),
         out=stacked(DELTA_OUT, own),
-        betas_gates=np.stack([packed(matrix) for matrix in whole]),
+        betas_gates=np.stack([packed(matrix) for matrix in stacked_parts]),
         kernel=np.ascontiguousarray(kernel.swapaxes(1, 2)),
         rate=of_own("A"),
         bias=of_own("dt_bias"),
@@ -147,17 +151,17 @@ def _delta_weights(
 def packed_weights(tensors: NamedTensors) -> tuple[Weights, DeltaWeights | None]:
     """Weights as float32, packed."""
 
-    def stacked(parts: Sequence[str], layers: Sequence[int]) -> Matrices:
+    def stacked(parts_of_layer: Sequence[str], layers: Sequence[int]) -> Matrices:
         """Layer by layer, so that little is in memory twice."""
-        whole: NDArray[Any] | None = None
-        for at, layer in enumerate(layers):
-            names = [weight_of(layer, part) for part in parts]
+        stack: NDArray[Any] | None = None
+        for index, layer in enumerate(layers):
+            names = [weight_of(layer, suffix) for suffix in parts_of_layer]
             matrix = packed(np.concatenate([tensors.values(name) for name in names]))
-            if whole is None:
-                whole = empty((len(layers), *matrix.shape), matrix.dtype)
-            whole[at] = matrix
-        assert whole is not None
-        return whole
+            if stack is None:
+                stack = empty((len(layers), *matrix.shape), matrix.dtype)
+            stack[index] = matrix
+        assert stack is not None
+        return stack
 
     return forward_weights(
         *(tensors, tensors.layers, stacked),
@@ -185,12 +189,12 @@ def quantised_weights(
         matrices.append(matrix)
         return matrix
 
-    def stacked(parts: Sequence[str], layers: Sequence[int]) -> Matrices:
-        found = []
+    def stacked(parts_of_layer: Sequence[str], layers: Sequence[int]) -> Matrices:
+        matrices_by_layer = []
         for layer in layers:
-            names = [weight_of(layer, part) for part in parts]
-            found.append([matrix_of(name) for name in names])
-        return descriptors_of(found)
+            names = [weight_of(layer, suffix) for suffix in parts_of_layer]
+            matrices_by_layer.append([matrix_of(name) for name in names])
+        return descriptors_of(matrices_by_layer)
 
     head = descriptors_of([[matrix_of(HEAD)]])
     embedding = head if tensors.is_tied else descriptors_of([[matrix_of(EMBEDDING)]])

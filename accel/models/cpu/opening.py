@@ -20,17 +20,17 @@ DTYPES = {"auto": "int8", "int8": "int8", "fp32": "fp32"}
 stored."""
 
 
-def decoder_of(about: ModelFile, dtype: str) -> Decoder:
+def decoder_of(model: ModelFile, dtype: str) -> Decoder:
     """The decoder of a model that has a compiled forward, with the adaptive tokens beside it.
     Raises BrokenModel or UnsupportedModel."""
-    if isinstance(about, GgufModel):
-        decoder = gguf_decoder.read_decoder(about, dtype)
+    if isinstance(model, GgufModel):
+        decoder = gguf_decoder.read_decoder(model, dtype)
     else:
         from accel.models.cpu import safetensors_decoder
 
-        assert isinstance(about, FolderModel)
-        decoder = safetensors_decoder.read_decoder(about, dtype)
-    embeddings = read_adaptive_tokens(about.path, len(decoder.weights.norm))
+        assert isinstance(model, FolderModel)
+        decoder = safetensors_decoder.read_decoder(model, dtype)
+    embeddings = read_adaptive_tokens(model.path, len(decoder.weights.norm))
     return decoder if embeddings is None else with_adaptive_tokens(decoder, embeddings)
 
 
@@ -44,19 +44,19 @@ def compiled_model(decoder: Decoder, kv_type: KvType = "f16") -> CompiledLlama:
 
 
 def open_own(
-    about: ModelFile, options: ModelOptions, *, measures_later: bool = False
+    model_file: ModelFile, options: ModelOptions, *, measures_later: bool = False
 ) -> Backend | None:
     """Return a model on the CPU; None if the options ask for another device or for a format that
     our forward does not compute. Raises BrokenModel, UnsupportedModel or OutOfMemory."""
-    dtype, is_gguf = DTYPES.get(options.dtype), isinstance(about, GgufModel)
+    dtype, is_gguf = DTYPES.get(options.dtype), isinstance(model_file, GgufModel)
     if dtype is None or not is_on_cpu(options.device, is_gguf=is_gguf):
         return None
-    if not about.has_compiled_forward:
+    if not model_file.has_compiled_forward:
         return None
-    check_fits(about.path, about.size(dtype, options.kv_type))
-    decoder = decoder_of(about, dtype)
+    check_fits(model_file.path, model_file.size(dtype, options.kv_type))
+    decoder = decoder_of(model_file, dtype)
     model = compiled_model(decoder, options.kv_type)
-    model.end_tokens, model.fingerprint = decoder.end_tokens, fingerprint(about.path, "cpu")
+    model.end_tokens, model.fingerprint = decoder.end_tokens, fingerprint(model_file.path, "cpu")
     may_share = may_use_more(options.threads or None)
     settings = RunSettings(dtype, options.threads or 1, may_share, options.kv_type)
     store = ProfileStore(model.fingerprint)
@@ -64,7 +64,7 @@ def open_own(
     is_later = measures_later and not measuring.is_known
     return Backend(
         model=model,
-        tokenizer=about.tokenizer,
+        tokenizer=model_file.tokenizer,
         costs=measuring.costs if measuring.is_known or is_later else measuring.measure(),
         threads=settings.threads,
         execution_path="compiled",

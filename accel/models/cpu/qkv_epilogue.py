@@ -28,34 +28,34 @@ def qkv_epilogue(
     past: int,
     shape: Shape,
     cos_sin: Floats,
-    kept: Stored,
+    keys: Stored,
     scales: Floats,
     queries: Floats,
 ) -> None:
     """Finish one head of a request's projected rows, ``rows`` from ``first`` on: add its bias, and
     for queries and keys apply the head's norm and RoPE. Queries are written as ``attend`` reads
-    them, keys and values to ``kept``, with their scales: the head's of its KV cache, after
+    them, keys and values to ``keys``, with their scales: the head's of its KV cache, after
     ``past`` rows. Query heads come first, then key heads, then value heads.
     """
     heads, kv_heads, head_dim = shape.heads, shape.kv_heads, shape.head_dim
     group, stride = heads // kv_heads, projected.shape[1]
     for row in range(first, first + rows):
-        position, at = past + offsets[row], row * stride
+        position, start = past + offsets[row], row * stride
         if len(bias) > 0:
             for i in range(head_dim):
                 projected[row, i] += bias[i]
         if head < heads:
-            rms_norm_head(projected, at, query_norm, shape.eps)
+            rms_norm_head(projected, start, query_norm, shape.eps)
             to = (head // group * len(offsets) + row) * group + head % group
-            apply_rope(projected, at, cos_sin, position, queries, to * head_dim)
+            apply_rope(projected, start, cos_sin, position, queries, to * head_dim)
             continue
         if head < heads + kv_heads:
-            rms_norm_head(projected, at, key_norm, shape.eps)
-            apply_rope(projected, at, cos_sin, position, projected, at)
-        place, vector = past + row - first, projected[row, :head_dim]
+            rms_norm_head(projected, start, key_norm, shape.eps)
+            apply_rope(projected, start, cos_sin, position, projected, start)
+        slot, vector = past + row - first, projected[row, :head_dim]
         if len(scales) > 0:
-            scales[place] = absmax_quantise(projected, at, head_dim)
+            scales[slot] = absmax_quantise(projected, start, head_dim)
         if head < heads + kv_heads:
-            store_key(kept, place, vector)
+            store_key(keys, slot, vector)
         else:
-            store_value(kept, place, vector)
+            store_value(keys, slot, vector)

@@ -33,11 +33,11 @@ def line_of(batch: ForwardBatch, cache: CompiledCache, first: int, numbers: int)
     """A request's line: its first row in the forward, how many it has, the tokens before them, the
     first row whose logits are asked for, whether its tree is verified, and the row of the logits
     from which on its numbers are written; then its mask and its cache."""
-    wanted = first + batch.logits_from
+    first_wanted = first + batch.logits_from
     verifies = not batch.wants_numbers and batch.logits_from < len(batch)
     mask = batch.mask.__array_interface__["data"][0]
-    places = first, len(batch), cache.length, wanted, int(verifies), numbers
-    return [*places, mask, *cache.addresses, cache.capacity]
+    line = first, len(batch), cache.length, first_wanted, int(verifies), numbers
+    return [*line, mask, *cache.addresses, cache.capacity]
 
 
 @intrinsic
@@ -55,8 +55,8 @@ def _array_at(_context: Any, address: Any, shape: Any, like: Any) -> Any:
         for length in reversed(lengths):
             strides.insert(0, stride)
             stride = builder.mul(stride, length)
-        place = builder.inttoptr(arguments[0], array.data.type)
-        populate_array(array, place, lengths, strides, size, meminfo=None)
+        pointer = builder.inttoptr(arguments[0], array.data.type)
+        populate_array(array, pointer, lengths, strides, size, meminfo=None)
         return array._getvalue()
 
     return like(address, shape, like), generate

@@ -21,16 +21,16 @@ def add_residual(x: Floats, added: Floats, rows: int, first: int, last: int) -> 
 
 
 @compiled_with(simd, borrows=True)
-def _normalise(x: Floats, at: int, weight: Floats, eps: float, normed: Floats) -> None:
+def _normalise(x: Floats, start: int, weight: Floats, eps: float, normed: Floats) -> None:
     size, zero = len(weight), splat(np.float32(0))
     even, odd = zero, zero
     for i in range(0, size, 2 * LANES):
-        first, second = load(x, at + i), load(x, at + i + LANES)
+        first, second = load(x, start + i), load(x, start + i + LANES)
         even, odd = multiply_add(first, first, even), multiply_add(second, second, odd)
     mean = reduce_add(even + odd) / np.float32(size)
     scale = splat(np.float32(1) / np.sqrt(mean + np.float32(eps)))
     for i in range(0, size, LANES):
-        store(normed, at + i, load(x, at + i) * scale * load(weight, i))
+        store(normed, start + i, load(x, start + i) * scale * load(weight, i))
 
 
 @compiled_with(simd, borrows=True)
@@ -41,8 +41,8 @@ def rms_norm(x: Floats, first: int, last: int, weight: Floats, eps: float, norme
 
 
 @compiled_with(simd, borrows=True)
-def rms_norm_head(vectors: Floats, at: int, weight: Floats, eps: float) -> None:
-    """Normalise a head's vector in place, from flat index ``at`` on. An empty weight means that
+def rms_norm_head(vectors: Floats, start: int, weight: Floats, eps: float) -> None:
+    """Normalise a head's vector in place, from flat index ``start`` on. An empty weight means that
     the model has no such norm."""
     if len(weight):
-        _normalise(vectors, at, weight, eps, vectors)
+        _normalise(vectors, start, weight, eps, vectors)

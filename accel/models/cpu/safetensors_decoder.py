@@ -26,34 +26,38 @@ _TYPES: dict[str, np.dtype[Any]] = {
 """The dtype of stored numbers: bf16 as bits."""
 
 
-def read_decoder(about: FolderModel, dtype: str) -> Decoder:
+def read_decoder(model: FolderModel, dtype: str) -> Decoder:
     """The decoder of a folder that has a compiled forward, in ``fp32`` or ``int8``. Raises
     BrokenModel for weights that are no numbers."""
-    found = about.architecture
-    assert found is not None, "its caller asks first"
-    tensors, matrices = _FolderTensors(found), tuple[QuantisedMatrix, ...]()
+    architecture = model.architecture
+    assert architecture is not None, "its caller asks first"
+    tensors, matrices = _FolderTensors(architecture), tuple[QuantisedMatrix, ...]()
     if dtype == "int8":
         weights, matrices = quantised_weights(tensors, tensors.refuse)
     else:
         weights = packed_weights(tensors)
     return decoder_for(
-        *(found, weights, dtype),
-        cos_sin=lambda positions: rope_table(found.frequencies, 1.0, positions),
+        *(architecture, weights, dtype),
+        cos_sin=lambda positions: rope_table(architecture.frequencies, 1.0, positions),
         matrices=matrices,
-        end_tokens=found.end_tokens,
+        end_tokens=architecture.end_tokens,
     )
 
 
 class _FolderTensors:
     """The tensors of a folder, as it has them."""
 
-    def __init__(self, found: FolderArchitecture) -> None:
-        self._found, self.layers, self.hybrid = found, found.layers, found.hybrid
-        self._orders = {part.name: part.order for part in decoder_tensors(found)}
-        self.is_tied = found.tensors[HEAD] == found.tensors[EMBEDDING]
+    def __init__(self, architecture: FolderArchitecture) -> None:
+        self._found, self.layers, self.hybrid = (
+            architecture,
+            architecture.layers,
+            architecture.hybrid,
+        )
+        self._orders = {tensor.name: tensor.order for tensor in decoder_tensors(architecture)}
+        self.is_tied = architecture.tensors[HEAD] == architecture.tensors[EMBEDDING]
         self._files = {
             file: np.memmap(file, np.uint8, "r", offset=first_byte(file))
-            for file in {file for file, _ in found.tensors.values()}
+            for file in {file for file, _ in architecture.tensors.values()}
         }
 
     def __contains__(self, name: str) -> bool:
@@ -66,13 +70,13 @@ class _FolderTensors:
         return stored if order is None else stored[order]
 
     def values(self, name: str) -> Floats:
-        found = widened(self.numbers(name))
-        if not np.isfinite(found).all():
+        values = widened(self.numbers(name))
+        if not np.isfinite(values).all():
             self.refuse(name)
         if name.endswith(".A"):
-            return -np.exp(found)
+            return -np.exp(values)
         is_centred = name.endswith("norm.weight") and not name.endswith("linear_attn.norm.weight")
-        return found + np.float32(1) if self.hybrid and is_centred else found
+        return values + np.float32(1) if self.hybrid and is_centred else values
 
     def refuse(self, name: str) -> NoReturn:
         """Raises BrokenModel for a tensor that has values that are no numbers."""

@@ -18,13 +18,13 @@ def silu_and_mul(gate_up: Floats, gated: Floats, rows: int, first: int, last: in
     gate_up: [rows, >= 2 * intermediate_size], the gate before the up projection; gated: [rows,
     intermediate_size]."""
     intermediate_size = gated.shape[1]
-    one, zero = splat(np.float32(1)), splat(np.float32(0))
+    unity, zero = splat(np.float32(1)), splat(np.float32(0))
     most = splat(np.float32(87))
     for row in range(rows):
         start = row * gate_up.shape[1]
         for i in range(first, last, LANES):
             gate, up = load(gate_up, start + i), load(gate_up, start + intermediate_size + i)
-            silu = gate / (one + exp(minimum(zero - gate, most)))
+            silu = gate / (unity + exp(minimum(zero - gate, most)))
             store(gated, row * intermediate_size + i, silu * up)
 
 
@@ -32,7 +32,7 @@ def silu_and_mul(gate_up: Floats, gated: Floats, rows: int, first: int, last: in
 def sigmoid_and_mul(gate: Floats, x: Floats, first: int, last: int) -> None:
     """Multiply numbers of x, by flat index, by the sigmoids of those of the gate at the same
     places."""
-    one, zero, most = splat(np.float32(1)), splat(np.float32(0)), splat(np.float32(87))
+    unity, zero, most = splat(np.float32(1)), splat(np.float32(0)), splat(np.float32(87))
     for i in range(first, last, LANES):
-        sigmoid = one / (one + exp(minimum(zero - load(gate, i), most)))
+        sigmoid = unity / (unity + exp(minimum(zero - load(gate, i), most)))
         store(x, i, load(x, i) * sigmoid)

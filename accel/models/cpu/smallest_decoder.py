@@ -26,20 +26,20 @@ def smallest_hybrid() -> Decoder:
         name: np.concatenate([getattr(plain.weights, name)] * 2)
         for name in ("attention_norm", "mlp_norm", "gate_up", "down")
     }
-    one, ones = plain.weights.output, np.ones((1, BLOCK), np.float32)
+    matrix, unit_norm = plain.weights.output, np.ones((1, BLOCK), np.float32)
     delta = DeltaWeights(
         kinds=np.array([-1, 0]),
-        output_gate=one,
-        mixed=np.concatenate([one] * 4, 1),
-        out=one,
+        output_gate=matrix,
+        mixed=np.concatenate([matrix] * 4, 1),
+        out=matrix,
         betas_gates=np.zeros((1, 2, BLOCK, BLOCK), np.float32),
         kernel=np.zeros((1, TAPS + 1, 3 * BLOCK), np.float32),
         rate=np.zeros((1, 1), np.float32),
         bias=np.zeros((1, 1), np.float32),
-        norm=ones,
+        norm=unit_norm,
     )
     shape = DeltaShape(1, 1, BLOCK, BLOCK, 1, 1, plain.shape.eps)
-    weights = plain.weights._replace(**both, query_norm=ones, key_norm=ones)
+    weights = plain.weights._replace(**both, query_norm=unit_norm, key_norm=unit_norm)
     return replace(plain, weights=weights, delta=delta, delta_shape=shape)
 
 
@@ -51,19 +51,19 @@ def smallest_decoder() -> Decoder:
     rounded = QuantisedMatrix.from_numbers(
         lambda first, last: np.zeros((last - first, BLOCK), np.float32), BLOCK, BLOCK
     )
-    one, norm = descriptors_of([[stored]]), np.ones((1, BLOCK), np.float32)
+    matrix, norm = descriptors_of([[stored]]), np.ones((1, BLOCK), np.float32)
     none = np.empty((1, 0), np.float32)
     weights = Weights(
-        embedding=one,
+        embedding=matrix,
         attention_norm=norm,
         qkv=descriptors_of([[stored] * 3]),
         qkv_bias=none,
         query_norm=none,
         key_norm=none,
-        output=one,
+        output=matrix,
         mlp_norm=norm,
         gate_up=descriptors_of([[stored] * 2]),
-        down=one,
+        down=matrix,
         norm=norm[0],
         head=descriptors_of([[rounded]]),
     )

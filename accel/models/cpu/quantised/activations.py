@@ -63,18 +63,18 @@ def _quantise(_context: Any, source: Any, target: Any) -> Any:
         factor = builder.select(is_zero, F32(0), builder.fdiv(F32(_MOST), most))
         scale = builder.fdiv(most, F32(_MOST))
         sums = []
-        for place, half in enumerate(halves):
+        for index, half in enumerate(halves):
             scaled = builder.fmul(half, emit_splat(builder, factor, FLOATS))
             codes = builder.fptosi(call(builder, "llvm.rint.v16f32", FLOATS, scaled), WORDS)
-            put(LANES * place, builder.trunc(codes, _BYTES))
+            put(LANES * index, builder.trunc(codes, _BYTES))
             sums.append(call(builder, "llvm.vector.reduce.add.v16i32", I32, codes))
         total = builder.add(*sums)
         put(SCALE, scale)
         put(SUM, builder.fmul(scale, builder.sitofp(total, F32)))
         for layout in (FOUR, EIGHT, SIX):
-            parts = sums if layout.parts == 2 else [total]
-            for place, part in zip(CORRECTIONS[layout.bits], parts, strict=False):
-                put(place, builder.mul(part, I32(-layout.offset)))
+            totals = sums if layout.parts == 2 else [total]
+            for index, total_of_part in zip(CORRECTIONS[layout.bits], totals, strict=False):
+                put(index, builder.mul(total_of_part, I32(-layout.offset)))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
@@ -89,10 +89,12 @@ def quantise_blocks(x: NDArray[np.float32], row: int, first: int, last: int, q8:
 
 
 @compiled_with(simd, borrows=True)
-def quantise_from(x: NDArray[np.float32], at: int, q8: Q8Blocks, first: int, blocks: int) -> None:
-    """Quantise numbers from flat index ``at`` on to ``blocks`` blocks of ``q8``, from ``first`` on
-    of all rows'."""
-    source, target = x.ctypes.data + 4 * at, q8.ctypes.data + first * Q8_BYTES
+def quantise_from(
+    x: NDArray[np.float32], start: int, q8: Q8Blocks, first: int, blocks: int
+) -> None:
+    """Quantise numbers from flat index ``start`` on to ``blocks`` blocks of ``q8``, from ``first``
+    on of all rows'."""
+    source, target = x.ctypes.data + 4 * start, q8.ctypes.data + first * Q8_BYTES
     for block in range(blocks):
         _quantise(source + block * 4 * BLOCK, target + block * Q8_BYTES)
 

@@ -59,8 +59,8 @@ class _Sum:
 
     def _widen(self, narrow: Any) -> None:
         builder = self._builder
-        ones = same(_PAIRS, 1)
-        words = call(builder, "llvm.x86.avx2.pmadd.wd", _WORDS, narrow, ones)
+        unit = same(_PAIRS, 1)
+        words = call(builder, "llvm.x86.avx2.pmadd.wd", _WORDS, narrow, unit)
         total = words if self._wide is None else builder.add(self._wide, words)
         self._wide = in_order(builder, total)
         self._narrow, self._added = None, 0

@@ -60,35 +60,37 @@ class BlockType:
 
 
 @compiled_with(borrows=True, forceinline=True)
-def _word(data: Bytes, place: int) -> np.uint32:
+def _word(data: Bytes, offset: int) -> np.uint32:
     """Four bytes, the first of them lowest."""
-    word = np.uint32(data[place]) | np.uint32(data[place + 1]) << np.uint32(8)
-    word |= np.uint32(data[place + 2]) << np.uint32(16)
-    return np.uint32(word | np.uint32(data[place + 3]) << np.uint32(24))
+    word = np.uint32(data[offset]) | np.uint32(data[offset + 1]) << np.uint32(8)
+    word |= np.uint32(data[offset + 2]) << np.uint32(16)
+    return np.uint32(word | np.uint32(data[offset + 3]) << np.uint32(24))
 
 
 @compiled_with(borrows=True, forceinline=True)
-def read_codes(data: Bytes, codes: int, place: int, part: int, fifth: int, word: int) -> np.uint32:
+def read_codes(
+    data: Bytes, codes: int, offset: int, part_number: int, fifth: int, word: int
+) -> np.uint32:
     """Four codes of a part of a block, from number 4 * ``word`` on, whose low bits begin at an
     offset of data, and whose fifth bits, if any, at another."""
     if codes == BYTES:
-        return np.uint32(_word(data, place + 4 * word) ^ _SIGNS)
+        return np.uint32(_word(data, offset + 4 * word) ^ _SIGNS)
     if codes == NIBBLES:
-        found = _word(data, place + 4 * (word % 4)) >> np.uint32(4 * (word // 4)) & _LOW
+        code = _word(data, offset + 4 * (word % 4)) >> np.uint32(4 * (word // 4)) & _LOW
         if fifth >= 0:
             four = _word(data, fifth) >> np.uint32(4 * word) & np.uint32(15)
-            found |= (four * _SPREAD & _FIFTH) << np.uint32(4)
-        return np.uint32(found)
+            code |= (four * _SPREAD & _FIFTH) << np.uint32(4)
+        return np.uint32(code)
     if codes == NIBBLES_OF_PARTS:
-        packed = _word(data, place + 32 * (part // 2) + 4 * word)
-        found = packed >> np.uint32(4 * (part % 2)) & _LOW
+        packed = _word(data, offset + 32 * (part_number // 2) + 4 * word)
+        code = packed >> np.uint32(4 * (part_number % 2)) & _LOW
         if fifth >= 0:
-            bit = _word(data, fifth + 4 * word) >> np.uint32(part) & _FIFTH
-            found |= bit << np.uint32(4)
-        return np.uint32(found)
-    half, quarter = part // 4, part % 4
-    low = _word(data, place + 64 * half + 32 * (quarter % 2) + 4 * word)
-    high = _word(data, place + 128 + 32 * half + 4 * word) >> np.uint32(2 * quarter) & _HIGH
+            bit = _word(data, fifth + 4 * word) >> np.uint32(part_number) & _FIFTH
+            code |= bit << np.uint32(4)
+        return np.uint32(code)
+    half, quarter = part_number // 4, part_number % 4
+    low = _word(data, offset + 64 * half + 32 * (quarter % 2) + 4 * word)
+    high = _word(data, offset + 128 + 32 * half + 4 * word) >> np.uint32(2 * quarter) & _HIGH
     return np.uint32(low >> np.uint32(4 * (quarter // 2)) & _LOW | high << np.uint32(4))
 
 
@@ -112,13 +114,13 @@ def _q5_0(blocks: Bytes) -> Halves:
 
 def _scales_and_minimums(blocks: Bytes) -> Scales:
     """Of Q4_K and Q5_K: six bits for each of both and each part, in twelve bytes."""
-    whole = _halves(blocks, 0, 2).copy()
-    whole[..., 1] *= -1
+    halves = _halves(blocks, 0, 2).copy()
+    halves[..., 1] *= -1
     packed = blocks[..., 4:16]
     low, high, more = packed[..., :4], packed[..., 4:8], packed[..., 8:]
     scales = np.concatenate([low & 63, more & 15 | (low >> 6) << 4], -1)
     minimums = np.concatenate([high & 63, more >> 4 | (high >> 6) << 4], -1)
-    return whole, np.stack([scales, minimums], -1).view(np.int8)
+    return halves, np.stack([scales, minimums], -1).view(np.int8)
 
 
 def _q6_k(blocks: Bytes) -> Scales:
@@ -128,9 +130,9 @@ def _q6_k(blocks: Bytes) -> Scales:
 
 def in_halves(scales: Scales) -> Halves:
     """float16 [rows, in / 32, ..] of blocks."""
-    whole, times = scales
-    both = whole[:, :, None].astype(np.float32) * times
-    return both.astype(np.float16).reshape(len(whole), -1, times.shape[-1])
+    halves, times = scales
+    both = halves[:, :, None].astype(np.float32) * times
+    return both.astype(np.float16).reshape(len(halves), -1, times.shape[-1])
 
 
 _K = SUPER * BLOCK
@@ -153,5 +155,5 @@ BLOCK_TYPES = {
 def layout_for(kind: str, factor: float) -> PackedLayout:
     """Return the layout for weights of a type, times a factor: scales in halves are rounded once
     more by that, whole numbers are not."""
-    found = BLOCK_TYPES[kind]
-    return found.layout if factor == 1 or found.plain is None else found.plain
+    block_type = BLOCK_TYPES[kind]
+    return block_type.layout if factor == 1 or block_type.plain is None else block_type.plain

@@ -74,15 +74,15 @@ class QuantisedMatrix:
         first: int,
         last: int,
         scales: Halves,
-        whole: Scales | None,
+        whole_scales: Scales | None,
         pack_codes_of: Callable[[Packed], None],
     ) -> None:
         """The columns from one to before another. whole: the scales of super blocks, where the
         layout has those."""
         self.is_finite = self.is_finite and bool(np.isfinite(scales).all())
         groups = self.packed[first // COLUMNS : -(-last // COLUMNS)]
-        if whole is not None and self.layout.has_super_blocks:
-            pack_super_scales(self.layout, whole, groups)
+        if whole_scales is not None and self.layout.has_super_blocks:
+            pack_super_scales(self.layout, whole_scales, groups)
         else:
             pack_scales(self.layout, scales, groups)
         pack_codes_of(groups)
@@ -102,17 +102,17 @@ class QuantisedMatrix:
         name of an instruction set, None for the chosen one."""
         block_type = BLOCK_TYPES[kind]
         assert in_features % block_type.weights == 0, "whole blocks"
-        found = cls(layout_for(kind, factor), len(raw), in_features, instructions)
-        for first in range(0, found.out, _AT_ONCE):
+        matrix = cls(layout_for(kind, factor), len(raw), in_features, instructions)
+        for first in range(0, matrix.out, _AT_ONCE):
             rows = raw[first : first + _AT_ONCE]
             scales = block_type.scales(rows.reshape(len(rows), -1, block_type.size))
-            whole = scales if block_type.plain else None
-            scales = in_halves(whole) if whole else scales
+            scales_or_none = scales if block_type.plain else None
+            scales = in_halves(scales_or_none) if scales_or_none else scales
             if factor != 1:
                 scales = (scales.astype(np.float32) * np.float32(factor)).astype(np.float16)
-            pack_codes_of = partial(pack_blocks, found.layout, block_type, rows)
-            found._pack(first, first + len(rows), scales, whole, pack_codes_of)
-        return found
+            pack_codes_of = partial(pack_blocks, matrix.layout, block_type, rows)
+            matrix._pack(first, first + len(rows), scales, scales_or_none, pack_codes_of)
+        return matrix
 
     @classmethod
     def from_numbers(
@@ -120,7 +120,7 @@ class QuantisedMatrix:
     ) -> QuantisedMatrix:
         """A matrix [out, in] rounded to eight bits, as ``Q8_0`` of llama.cpp has them. rows:
         those from one to before another, float32."""
-        found = cls(EIGHT, out, in_features, None)
+        matrix = cls(EIGHT, out, in_features, None)
         for first in range(0, out, _AT_ONCE):
             last = min(first + _AT_ONCE, out)
             blocks = rows(first, last).reshape(last - first, -1, BLOCK)
@@ -131,8 +131,8 @@ class QuantisedMatrix:
             codes = np.zeros((-(-(last - first) // COLUMNS) * COLUMNS, in_features), np.uint8)
             written = codes[: last - first]
             np.bitwise_xor(rounded.view(np.uint8).reshape(written.shape), EIGHT.offset, out=written)
-            found._pack(first, last, scales, None, partial(pack_codes, EIGHT, codes))
-        return found
+            matrix._pack(first, last, scales, None, partial(pack_codes, EIGHT, codes))
+        return matrix
 
     def descriptor(self) -> MatrixDescriptor:
         """Return the argument of ``multiply``, valid as long as the matrix is held."""

@@ -52,17 +52,17 @@ class NeonDotprod(InstructionSet):
     def sums_of(
         self, builder: Any, layout: PackedLayout, corrections: Iterable[Any], registers: int
     ) -> Sequence[Sequence[Sum]]:
-        taken, width = list(corrections), layout.width
+        by_rows, width = list(corrections), layout.width
         first = builder.bitcast(_bias(layout), _WORDS)
-        if None not in taken:
+        if None not in by_rows:
             # One lane each: to spread a lane takes no more than to copy a register.
             by_row: Any = ir.Constant(_WORDS, ir.Undefined)
-            for row, each in enumerate(taken):
+            for row, each in enumerate(by_rows):
                 by_row = builder.insert_element(by_row, each, I32(row))
             first = builder.add(first, by_row)
         sums = []
-        for row in range(0, len(taken), width):
-            lanes = [min(row + lane % width, len(taken) - 1) for lane in range(_LANES)]
+        for row in range(0, len(by_rows), width):
+            lanes = [min(row + lane % width, len(by_rows) - 1) for lane in range(_LANES)]
             start = builder.shuffle_vector(first, first, ir.Constant(_WORDS, lanes))
             name = "smmla" if layout.is_paired else "sdot"
             sums.append([_Sum(builder, name, start) for _ in range(registers)])

@@ -62,13 +62,13 @@ class PackedLayout:
         """Words of a column that lie side by side."""
         return 1 + self.is_paired
 
-    def words(self, place: int) -> tuple[int, ...]:
+    def words(self, offset: int) -> tuple[int, ...]:
         """The words that lie at a place in the order of their codes."""
         if not self.is_paired:
-            return (place,)
+            return (offset,)
         if self.bits == 8:
-            return 2 * place, 2 * place + 1
-        first = place // 2 * 4 + place % 2
+            return 2 * offset, 2 * offset + 1
+        first = offset // 2 * 4 + offset % 2
         return first, first + 2
 
     @property

@@ -52,10 +52,10 @@ def pack_super_scales(layout: PackedLayout, scales: Scales, groups: Packed) -> N
     by_group = []
     for each in scales:
         missing = len(groups) * COLUMNS - len(each)
-        part = np.pad(each, [(0, missing), *[(0, 0)] * (each.ndim - 1)])
-        columns_last = np.moveaxis(part.reshape(len(groups), COLUMNS, *part.shape[1:]), 1, -1)
+        padded = np.pad(each, [(0, missing), *[(0, 0)] * (each.ndim - 1)])
+        columns_last = np.moveaxis(padded.reshape(len(groups), COLUMNS, *padded.shape[1:]), 1, -1)
         in_bytes = np.ascontiguousarray(columns_last).view(np.uint8)
-        by_group.append(in_bytes.reshape(len(groups), part.shape[1], -1))
+        by_group.append(in_bytes.reshape(len(groups), padded.shape[1], -1))
     written = np.concatenate(by_group, -1).reshape(len(groups), -1)
     first = layout.scales_bytes(scales[0].shape[1] * SUPER)
     groups[:, : written.shape[1]] = written
@@ -84,8 +84,8 @@ def pack_blocks(
 ) -> None:
     """Write the codes of columns as a file has them, uint8 [columns, ..], a row of blocks each, and
     zeros for the columns that are missing to whole groups."""
-    parts = block_type.weights // BLOCK
-    first = layout.scales_bytes(rows.shape[1] // block_type.size * parts)
+    blocks_per_type = block_type.weights // BLOCK
+    first = layout.scales_bytes(rows.shape[1] // block_type.size * blocks_per_type)
     if missing := len(groups) * COLUMNS - len(rows):
         words = groups[-1, first:].view(np.uint32).reshape(-1, COLUMNS)
         words[:, COLUMNS - missing :] = 0
@@ -109,19 +109,19 @@ def _pack_blocks(
     """``low``, ``fifth``: see ``BlockType``. The kinds are distinguished outside of all loops over
     blocks, so that each has a loop of its own."""
     for column in range(len(rows)):
-        row, group, at = rows[column], groups[column // COLUMNS], first + column % COLUMNS
+        row, group, lane = rows[column], groups[column // COLUMNS], first + column % COLUMNS
         if codes == BYTES:
-            _pack_column(row, BYTES, size, low, -1, 1, 8, group, at)
+            _pack_column(row, BYTES, size, low, -1, 1, 8, group, lane)
         elif codes == NIBBLES and bits == 4:
-            _pack_column(row, NIBBLES, size, low, -1, 1, 4, group, at)
+            _pack_column(row, NIBBLES, size, low, -1, 1, 4, group, lane)
         elif codes == NIBBLES:
-            _pack_column(row, NIBBLES, size, low, fifth, 1, 5, group, at)
+            _pack_column(row, NIBBLES, size, low, fifth, 1, 5, group, lane)
         elif codes == NIBBLES_OF_PARTS and bits == 4:
-            _pack_column(row, NIBBLES_OF_PARTS, size, low, -1, 8, 4, group, at)
+            _pack_column(row, NIBBLES_OF_PARTS, size, low, -1, 8, 4, group, lane)
         elif codes == NIBBLES_OF_PARTS:
-            _pack_column(row, NIBBLES_OF_PARTS, size, low, fifth, 8, 5, group, at)
+            _pack_column(row, NIBBLES_OF_PARTS, size, low, fifth, 8, 5, group, lane)
         else:
-            _pack_column(row, SIX_BITS, size, low, -1, 8, 6, group, at)
+            _pack_column(row, SIX_BITS, size, low, -1, 8, 6, group, lane)
 
 
 @compiled_with(file_blocks, packed_layouts, borrows=True, forceinline=True)
@@ -131,27 +131,27 @@ def _pack_column(
     size: int,
     low: int,
     fifth: int,
-    parts: int,
+    blocks_per_type: int,
     bits: int,
     group: NDArray[np.uint32],
-    place: int,
+    offset: int,
 ) -> None:
     for block in range(row.shape[0] // size):
         start = block * size
         more = start + fifth if fifth >= 0 else -1
-        for part in range(parts):
-            at = place + (block * parts + part) * bits * _PLANE_WORDS
+        for part_number in range(blocks_per_type):
+            address = offset + (block * blocks_per_type + part_number) * bits * _PLANE_WORDS
             if bits == 8:
                 for word in range(WORDS):
-                    found = read_codes(row, codes, start + low, part, more, word)
-                    group[at + word * _PLANE_WORDS] = found
+                    code = read_codes(row, codes, start + low, part_number, more, word)
+                    group[address + word * _PLANE_WORDS] = code
                 continue
             high, higher = np.uint32(0), np.uint32(0)
             for plane in range(WORDS // 2):
-                first = read_codes(row, codes, start + low, part, more, 2 * plane)
-                second = read_codes(row, codes, start + low, part, more, 2 * plane + 1)
+                first = read_codes(row, codes, start + low, part_number, more, 2 * plane)
+                second = read_codes(row, codes, start + low, part_number, more, 2 * plane + 1)
                 packed = first & _LOW | (second & _LOW) << np.uint32(4)
-                group[at + plane * _PLANE_WORDS] = packed
+                group[address + plane * _PLANE_WORDS] = packed
                 mask = _FIFTH if bits == 5 else _HIGH
                 first, second = first >> np.uint32(4) & mask, second >> np.uint32(4) & mask
                 if bits == 5:
@@ -163,9 +163,9 @@ def _pack_column(
                     else:
                         higher |= both << np.uint32(4 * (plane - WORDS // 4))
             if bits > 4:
-                group[at + 4 * _PLANE_WORDS] = high
+                group[address + 4 * _PLANE_WORDS] = high
             if bits > 5:
-                group[at + 5 * _PLANE_WORDS] = higher
+                group[address + 5 * _PLANE_WORDS] = higher
 
 
 @compiled_with(packed_layouts, borrows=True, error_model="numpy")
@@ -174,24 +174,24 @@ def _pack_codes(
 ) -> None:
     """Write the planes of all blocks, in each group from word ``first`` on."""
     for column in range(len(words)):
-        group, place = column // COLUMNS, first + column % COLUMNS
+        group, lane = column // COLUMNS, first + column % COLUMNS
         for block in range(words.shape[1] // WORDS):
-            at = place + block * bits * _PLANE_WORDS
-            _pack_block(words[column], block * WORDS, bits, groups[group], at)
+            start = lane + block * bits * _PLANE_WORDS
+            _pack_block(words[column], block * WORDS, bits, groups[group], start)
 
 
 @compiled_with(packed_layouts, borrows=True, forceinline=True)
 def _pack_block(
-    words: NDArray[np.uint32], first: int, bits: int, group: NDArray[np.uint32], at: int
+    words: NDArray[np.uint32], first: int, bits: int, group: NDArray[np.uint32], start: int
 ) -> None:
     """Write a column's words of a block, the first of them at an offset in its group."""
     if bits == 8:
         for word in range(WORDS):
-            group[at + word * _PLANE_WORDS] = words[first + word]
+            group[start + word * _PLANE_WORDS] = words[first + word]
         return
     for plane in range(WORDS // 2):
         low, high = words[first + 2 * plane] & _LOW, words[first + 2 * plane + 1] & _LOW
-        group[at + plane * _PLANE_WORDS] = low | high << np.uint32(4)
+        group[start + plane * _PLANE_WORDS] = low | high << np.uint32(4)
     more = bits - 4
     if more == 0:
         return
@@ -201,4 +201,4 @@ def _pack_block(
         for word in range(in_plane):
             of_word = words[first + plane * in_plane + word] >> np.uint32(4) & mask
             bits_of_all |= of_word << np.uint32(word * more)
-        group[at + (WORDS // 2 + plane) * _PLANE_WORDS] = bits_of_all
+        group[start + (WORDS // 2 + plane) * _PLANE_WORDS] = bits_of_all

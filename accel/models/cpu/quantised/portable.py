@@ -16,10 +16,10 @@ class _Sum:
 
     def add(self, weights: Any, values: Any) -> None:
         builder, kind = self._builder, self._kind
-        for place in range(4):
-            weight = builder.lshr(weights, same(kind, 8 * place))
+        for lane in range(4):
+            weight = builder.lshr(weights, same(kind, 8 * lane))
             weight = builder.and_(weight, same(kind, 255))
-            value = builder.shl(values, same(kind, 24 - 8 * place))
+            value = builder.shl(values, same(kind, 24 - 8 * lane))
             value = builder.ashr(value, same(kind, 24))
             self._total = builder.add(self._total, builder.mul(weight, value))
 

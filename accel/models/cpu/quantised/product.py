@@ -101,10 +101,10 @@ def _in_halves(
     return types.int64(layout, instructions, *[types.int64] * 4), generate
 
 
-def _arguments_of(layout: PackedLayout, given: Any) -> Arguments:
+def _arguments_of(layout: PackedLayout, values: Any) -> Arguments:
     """Of a tile, from those that end with ``continues``: only blocks of super blocks come in
     parts."""
-    *others, continues = given
+    *others, continues = values
     return Arguments(*others)._replace(continues=continues if layout.has_super_blocks else None)
 
 
@@ -127,14 +127,14 @@ def _tile(
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         of_layout, machine = _layout_and_set(layout, instructions)
-        given = _arguments_of(of_layout, arguments[3:])
+        operands = _arguments_of(of_layout, arguments[3:])
         done, no_such = (builder.append_basic_block(name) for name in ("written", "no_such"))
         choice = builder.switch(arguments[2], no_such)
         for count in range(1, machine.rows + 1):
             case = builder.append_basic_block(f"rows{count}")
             choice.add_case(I64(count), case)
             builder.position_at_end(case)
-            write_tile(builder, of_layout.in_halves, count, machine, given)
+            write_tile(builder, of_layout.in_halves, count, machine, operands)
             builder.branch(done)
         builder.position_at_end(no_such)
         builder.unreachable()
@@ -167,8 +167,8 @@ def _pair_tile(
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         of_layout, machine = _layout_and_set(layout, instructions)
         if machine.takes_pairs:
-            given = _arguments_of(of_layout, arguments[2:])
-            write_tile(builder, of_layout.in_halves, machine.rows, machine, given)
+            operands = _arguments_of(of_layout, arguments[2:])
+            write_tile(builder, of_layout.in_halves, machine.rows, machine, operands)
         return context.get_dummy_value()
 
     return types.void(layout, instructions, *[types.int64] * 11), generate
@@ -197,8 +197,8 @@ def multiply_packed(  # type: ignore[no-untyped-def]
     at_once = min(blocks, BLOCKS_AT_ONCE) if has_super_blocks else blocks
     apart = at_once * _halves_bytes_of(layout, instructions) if has_super_blocks else group_bytes
     # Whole tiles take two groups at once, and leave the others rows for two tiles of one height.
-    whole = rows // most - (rows % most > 0) if _takes_pairs(layout, instructions) > 0 else 0
-    paired = max(last - first, 0) // 2 if whole > 1 else 0
+    pairs = rows // most - (rows % most > 0) if _takes_pairs(layout, instructions) > 0 else 0
+    paired = max(last - first, 0) // 2 if pairs > 1 else 0
     for pair in range(paired):
         group = first + 2 * pair
         scales = weights + group * group_bytes
@@ -208,12 +208,12 @@ def multiply_packed(  # type: ignore[no-untyped-def]
             if has_super_blocks:
                 other = scales + group_bytes
                 _in_halves(layout, instructions, other, begin, end, room + apart)
-            for place in range(whole):
-                x_at = x + place * most * x_stride + begin * Q8_BYTES
-                to = out + place * most * out_stride + (group - first) * _GROUP_OUT
+            for number in range(pairs):
+                x_at = x + number * most * x_stride + begin * Q8_BYTES
+                to = out + number * most * out_stride + (group - first) * _GROUP_OUT
                 codes = scales + lines * PLANE + begin * code_bytes
                 ahead = scales + 2 * group_bytes
-                ahead += (place * blocks + begin) * _fetched_bytes_of(layout, instructions)
+                ahead += (number * blocks + begin) * _fetched_bytes_of(layout, instructions)
                 _pair_tile(
                     layout,
                     instructions,
@@ -230,7 +230,7 @@ def multiply_packed(  # type: ignore[no-untyped-def]
                     begin,
                 )
     for group in range(first, last):
-        before = most * whole if group - first < 2 * paired else 0
+        before = most * pairs if group - first < 2 * paired else 0
         tiles = (rows - before + most - 1) // most
         if tiles == 0:
             continue
@@ -242,8 +242,8 @@ def multiply_packed(  # type: ignore[no-untyped-def]
             here = _in_halves(layout, instructions, scales, begin, end, room)
             codes = scales + lines * PLANE + begin * code_bytes
             row = before
-            for place in range(tiles):
-                count = height + (place < taller)
+            for number in range(tiles):
+                count = height + (number < taller)
                 x_at, to = x + row * x_stride, out + row * out_stride + (group - first) * _GROUP_OUT
                 x_at += begin * Q8_BYTES
                 _tile(
@@ -269,8 +269,8 @@ def address_of_product(layout: PackedLayout, instructions: str) -> int:
     kinds = types.literal(layout.number), types.literal(chosen), *[types.int64] * 8
     dispatcher: Any = multiply_packed
     dispatcher.compile(kinds)
-    found = dispatcher.overloads[kinds]
-    address: int = found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
+    entry = dispatcher.overloads[kinds]
+    address: int = entry.library.get_pointer_to_function(entry.fndesc.llvm_cfunc_wrapper_name)
     return address
 
 

@@ -71,8 +71,8 @@ class RowByRow(InstructionSet, Protocol):
         self, builder: Any, layout: PackedLayout, corrections: Iterable[Any], registers: int
     ) -> Sequence[Sequence[Sum]]:
         return [
-            [self.sum(builder, layout.bits, taken) for _ in range(registers)]
-            for taken in corrections
+            [self.sum(builder, layout.bits, correction) for _ in range(registers)]
+            for correction in corrections
         ]
 
 

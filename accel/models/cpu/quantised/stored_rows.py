@@ -61,16 +61,16 @@ def _rounded(_context: Any, value: Any) -> Any:
 
 
 @compiled_with(packed_layouts, borrows=True)
-def _scale(layout: int, scales: int, block: int, place: int, column: int) -> np.float32:
+def _scale(layout: int, scales: int, block: int, part_number: int, column: int) -> np.float32:
     """A scale of a block of a group whose scales begin at an address, or, after all parts of it,
     its minimum."""
     count, size = _PARTS[layout] + _MINIMUMS[layout], _SUPER_BYTES[layout]
     if size == 0:
-        return _half(scales + SCALES * (block * count + place) + 2 * column)
+        return _half(scales + SCALES * (block * count + part_number) + 2 * column)
     first = scales + block // SUPER * SUPER * _SCALE_BYTES[layout]
-    whole = _half(first + SCALES * (place == _PARTS[layout]) + 2 * column)
-    times = _signed(first + size + COLUMNS * (block % SUPER * count + place) + column)
-    return _rounded(whole * np.float32(times))
+    scale = _half(first + SCALES * (part_number == _PARTS[layout]) + 2 * column)
+    times = _signed(first + size + COLUMNS * (block % SUPER * count + part_number) + column)
+    return _rounded(scale * np.float32(times))
 
 
 @compiled_with(packed_layouts, borrows=True)
@@ -79,11 +79,11 @@ def _code(bits: int, width: int, planes: int, column: int, descriptor: int) -> i
     address."""
     word, byte = descriptor // 4, 4 * column + descriptor % 4
     plane = word if bits == 8 else word // 2
-    place = planes + plane // width * width * PLANE + plane % width * 4
-    place += 4 * width * column + descriptor % 4
+    address = planes + plane // width * width * PLANE + plane % width * 4
+    address += 4 * width * column + descriptor % 4
     if bits == 8:
-        return _byte(place)
-    code = _byte(place) >> (word % 2 * 4) & 15
+        return _byte(address)
+    code = _byte(address) >> (word % 2 * 4) & 15
     more = bits - 4
     if more > 0:
         in_plane = WORDS // more
@@ -97,7 +97,7 @@ def write_row(descriptor: NDArray[np.int64], index: int, x: NDArray[np.float32],
     """Write the weights of one column of a matrix (see ``packed_layouts``) to a row of x.
     descriptor: see ``matrix.MatrixDescriptor``."""
     layout, blocks = descriptor[4], descriptor[2]
-    bits, parts, width = _BITS[layout], _PARTS[layout], _WIDTHS[layout]
+    bits, parts_per_block, width = _BITS[layout], _PARTS[layout], _WIDTHS[layout]
     sign, offset = _SIGNS[layout], np.float32(_OFFSETS[layout])
     scales_bytes = (blocks * _SCALE_BYTES[layout] + PLANE - 1) // PLANE * PLANE
     group_bytes = scales_bytes + blocks * bits * PLANE
@@ -106,8 +106,8 @@ def write_row(descriptor: NDArray[np.int64], index: int, x: NDArray[np.float32],
         planes = group + scales_bytes + block * bits * PLANE
         minimum = np.float32(0)
         if _MINIMUMS[layout]:
-            minimum = _scale(layout, group, block, parts, column)
+            minimum = _scale(layout, group, block, parts_per_block, column)
         for i in range(BLOCK):
-            scale = _scale(layout, group, block, i * parts // BLOCK, column)
+            scale = _scale(layout, group, block, i * parts_per_block // BLOCK, column)
             code = np.float32((_code(bits, width, planes, column, i) ^ sign) - sign) - offset
             x[row, block * BLOCK + i] = scale * code + minimum

@@ -37,15 +37,15 @@ def write_in_halves(
     block.add_incoming(first, before)
     to.add_incoming(target, before)
     start = builder.add(scales, builder.mul(block, I64(layout.scale_bytes)))
-    whole = [
-        builder.fpext(builder.load(at(start, SCALES * place, _HALVES), align=2), _FLOATS)
-        for place in range(1 + layout.has_minimum)
+    wide_scales = [
+        builder.fpext(builder.load(at(start, SCALES * index, _HALVES), align=2), _FLOATS)
+        for index in range(1 + layout.has_minimum)
     ]
     for number in range(SUPER * count):
         own = at(start, layout.super_bytes + COLUMNS * number, _WHOLE)
         times = builder.sitofp(builder.load(own, align=1), _FLOATS)
         is_minimum = number % count == layout.parts
-        halves = builder.fptrunc(builder.fmul(whole[is_minimum], times), _HALVES)
+        halves = builder.fptrunc(builder.fmul(wide_scales[is_minimum], times), _HALVES)
         builder.store(halves, at(to, SCALES * number, _HALVES), align=2)
     following = builder.add(block, I64(SUPER))
     block.add_incoming(following, loop)

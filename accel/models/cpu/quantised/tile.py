@@ -39,8 +39,8 @@ class _Place:
 
     def at(self, offset: int, kind: Any) -> Any:
         """A pointer."""
-        place = self._builder.gep(self._first, [I64(offset)])
-        return self._builder.bitcast(place, kind.as_pointer())
+        pointer = self._builder.gep(self._first, [I64(offset)])
+        return self._builder.bitcast(pointer, kind.as_pointer())
 
 
 def _weights(
@@ -68,8 +68,8 @@ def _weights(
             shift = builder.shl if to_bit > from_bit else builder.lshr
             register = shift(register, ir.Constant(kind, [move] * lanes))
         mask = ((1 << count) - 1) << to_bit
-        whole = int.from_bytes(bytes([mask] * 4), "little", signed=True)
-        return builder.and_(register, ir.Constant(kind, [whole] * lanes))
+        mask_word = int.from_bytes(bytes([mask] * 4), "little", signed=True)
+        return builder.and_(register, ir.Constant(kind, [mask_word] * lanes))
 
     def word(number: int) -> Any:
         if layout.bits == 8:
@@ -101,9 +101,9 @@ class _RowOfTwo:
         self._builder, self._sums, self._row = builder, sums, row
 
     def total(self) -> Any:
-        one, other = (each.total() for each in self._sums)
-        order = ir.Constant(one.type, [self._row + 2 * column for column in range(4)])
-        return self._builder.shuffle_vector(one, other, order)
+        first, other = (each.total() for each in self._sums)
+        order = ir.Constant(first.type, [self._row + 2 * column for column in range(4)])
+        return self._builder.shuffle_vector(first, other, order)
 
 
 class _Block:
@@ -139,17 +139,17 @@ class _Block:
 
     def added_to(self, sums: Any) -> Any:
         """Sums [rows][registers] and the products with this block."""
-        for part in range(self._layout.parts):
-            sums = self._with_part(part, sums)
+        for part_number in range(self._layout.parts):
+            sums = self._with_part(part_number, sums)
         return self._with_minimum(sums) if self._layout.has_minimum else sums
 
-    def _with_part(self, part: int, sums: Any) -> Any:
-        dots = self._dots(part)
-        counts = [self._factor(part, register) for register in self._registers]
-        found = []
+    def _with_part(self, part_number: int, sums: Any) -> Any:
+        dots = self._dots(part_number)
+        counts = [self._factor(part_number, register) for register in self._registers]
+        rows = []
         for q8_block, row_dots, row_sums in zip(self._q8, dots, sums, strict=True):
             scale = self._of_row(q8_block, SCALE)
-            found.append(
+            rows.append(
                 [
                     self._fused(
                         self._machine.in_floats(self._builder, self._layout, dot.total()),
@@ -159,26 +159,28 @@ class _Block:
                     for dot, count, before in zip(row_dots, counts, row_sums, strict=True)
                 ]
             )
-        return found
+        return rows
 
-    def _dots(self, part: int) -> Sequence[Sequence[Total]]:
+    def _dots(self, part_number: int) -> Sequence[Sequence[Total]]:
         """Sums of products of whole numbers, by rows and registers."""
         builder, bits, machine = self._builder, self._layout.bits, self._machine
-        at = CORRECTIONS[bits][part] if self._layout.offset else None
-        corrections = (None if at is None else q8_block.load(at, I32) for q8_block in self._q8)
+        correction = CORRECTIONS[bits][part_number] if self._layout.offset else None
+        corrections = (
+            None if correction is None else q8_block.load(correction, I32) for q8_block in self._q8
+        )
         dots = machine.sums_of(builder, self._layout, corrections, len(self._words))
         width = self._layout.width
         count = WORDS // width // self._layout.parts
-        places = range(part * count, (part + 1) * count)
+        words = range(part_number * count, (part_number + 1) * count)
         # Registers by turns where rows are: else LLVM copies sums.
         at_once = 1 if width > 1 else len(self._words)
-        for first, place in product(range(0, len(self._words), at_once), places):
+        for first, word in product(range(0, len(self._words), at_once), words):
             some = slice(first, first + at_once)
-            weights = [machine.prepared(builder, of(place), bits) for of in self._words[some]]
+            weights = [machine.prepared(builder, of(word), bits) for of in self._words[some]]
             for number, row_dots in enumerate(dots):
-                values = self._values(self._q8[width * number :][:width], place)
-                for dot, given in zip(row_dots[some], weights, strict=True):
-                    dot.add(given, values)
+                values = self._values(self._q8[width * number :][:width], word)
+                for dot, weight in zip(row_dots[some], weights, strict=True):
+                    dot.add(weight, values)
         return dots if width == 1 else self._by_rows(dots)
 
     def _by_rows(self, dots: Sequence[Sequence[Total]]) -> Sequence[Sequence[Total]]:
@@ -191,9 +193,9 @@ class _Block:
             for row in range(len(self._q8))
         ]
 
-    def _values(self, rows: list[_Place], place: int) -> Any:
-        """Return the activations of ``rows`` for the codes at ``place``, in all lanes."""
-        together, words = self._machine.words_at_once, self._layout.words(place)
+    def _values(self, rows: list[_Place], index: int) -> Any:
+        """Return the activations of ``rows`` for the codes at ``index``, in all lanes."""
+        together, words = self._machine.words_at_once, self._layout.words(index)
         if together == 1:
             return splat(self._builder, rows[0].load(4 * words[0], I32), self._lanes)
         first = words[0] - words[0] % together
@@ -204,12 +206,12 @@ class _Block:
 
     def _with_minimum(self, sums: Any) -> Any:
         least = [self._factor(self._layout.parts, register) for register in self._registers]
-        found = []
+        rows = []
         for q8_block, row_sums in zip(self._q8, sums, strict=True):
             total = self._of_row(q8_block, SUM)
             pairs = zip(least, row_sums, strict=True)
-            found.append([self._fused(minimum, total, before) for minimum, before in pairs])
-        return found
+            rows.append([self._fused(minimum, total, before) for minimum, before in pairs])
+        return rows
 
     def _at(self, groups: list[_Place], register: int, width: int = 1) -> tuple[_Place, int]:
         """The place of a register's group among ``groups``, and its number there. width: registers
@@ -217,10 +219,10 @@ class _Block:
         in_group = width * self._in_group
         return groups[register // in_group], register % in_group
 
-    def _factor(self, place: int, register: int) -> Any:
+    def _factor(self, index: int, register: int) -> Any:
         """Return the scales of a register's columns, or their minimum."""
         scales, number = self._at(self._scales, register)
-        offset = SCALES * place + 2 * self._lanes * number
+        offset = SCALES * index + 2 * self._lanes * number
         halves = scales.load(offset, ir.VectorType(ir.HalfType(), self._lanes))
         return self._builder.fpext(halves, self._floats)
 
@@ -339,6 +341,6 @@ def _write_columns(
     builder.cbranch(builder.icmp_signed("<", following, blocks), loop, after)
     builder.position_at_end(after)
     for row, row_ends in enumerate(ends):
-        place = place_of(row)
+        target = place_of(row)
         for register, end in zip(registers, row_ends, strict=True):
-            builder.store(end, place.at(4 * lanes * register, floats), align=4)
+            builder.store(end, target.at(4 * lanes * register, floats), align=4)
