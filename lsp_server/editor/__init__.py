@@ -1,1 +1,1 @@
-"""What runs in the daemon: the editors' documents, suggestions, edits and next edits."""
+"""The daemon's work for editors: documents, suggestions, edits and next edits."""

@@ -202,9 +202,9 @@ def _refresh(ls: RedraftServer, uris: Iterable[str]) -> None:
         ls.ignored.forget()
         ls.feed_buffers()
     for uri in uris:
-        place = ls.folders.place(uri)
-        if place.folder and to_fs_path(uri):
-            by_folder.setdefault(place.folder, []).append(place.path)
+        location = ls.folders.place(uri)
+        if location.folder and to_fs_path(uri):
+            by_folder.setdefault(location.folder, []).append(location.path)
     for folder, paths in by_folder.items():
         ls.hub.indexer.refresh(folder, paths)
 

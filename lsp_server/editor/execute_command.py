@@ -110,15 +110,19 @@ def _use_model(ls: RedraftServer, chosen: dict[str, Any]) -> dict[str, Any]:
 def accepted(ls: RedraftServer, argument: dict[str, Any]) -> None:
     """Carry out ``redraft.accepted``: it is counted here alone. The text is told to the engine,
     which drafts from it."""
-    taken = ls.offers.accepted(argument)
-    ls.performance.accepted += taken is not None
-    document = ls.documents.find(taken[0].document) if taken is not None else None
-    if taken is not None and document is not None and not ls.secrets.withheld_reason(document):
-        ask, text = taken
+    accepted_ask = ls.offers.accepted(argument)
+    ls.performance.accepted += accepted_ask is not None
+    document = ls.documents.find(accepted_ask[0].document) if accepted_ask is not None else None
+    if (
+        accepted_ask is not None
+        and document is not None
+        and not ls.secrets.withheld_reason(document)
+    ):
+        ask, text = accepted_ask
         ls.next_edits.history.suggested(document)
         # Nothing else is written from a text that counts for itself alone.
-        known = ask if ls.counts_elsewhere(document) else replace(ask, workspace="")
-        ls.completion.accepted(known, text)
+        noted = ask if ls.counts_elsewhere(document) else replace(ask, workspace="")
+        ls.completion.accepted(noted, text)
     ls.status.changed()
 
 
@@ -147,7 +151,7 @@ def _pause(ls: RedraftServer, paused: str) -> None:
 
 
 def _snooze(ls: RedraftServer, argument: dict[str, Any]) -> None:
-    """``redraft.snooze`` with ``{minutes}``: nothing is suggested for so long."""
+    """Run ``redraft.snooze`` with ``{minutes}``: no suggestion until they are over."""
     minutes = argument.get("minutes")
     if not isinstance(minutes, int | float) or not 0 < minutes <= LONGEST_SNOOZE_MINUTES:
         raise RedraftError(f"{SNOOZE} needs the minutes, at most {LONGEST_SNOOZE_MINUTES:,}")

@@ -103,10 +103,10 @@ async def get_completions(ls: RedraftServer, params: Any) -> dict[str, Any]:
     """Answer ``getCompletions`` of Copilot's protocol."""
     ls.reasons.speak_copilot()
     try:
-        place = copilot.asked_place(params)
+        requested = copilot.asked_place(params)
     except (KeyError, TypeError, ValueError):
         raise RedraftError("expected doc with uri and position") from None
-    return copilot.completions(await inline_completion(ls, place), place.position)
+    return copilot.completions(await inline_completion(ls, requested), requested.position)
 
 
 def notify_accepted(ls: RedraftServer, params: Any) -> str:
@@ -141,21 +141,25 @@ async def completion(
 
 
 async def _answer(
-    ls: RedraftServer, cursor: Cursor, at: types.Position | None = None
+    ls: RedraftServer, cursor: Cursor, cursor_position: types.Position | None = None
 ) -> Answer | None:
-    """Texts for a cursor; what it took and why there are none goes into the status. ``at``: where
-    they are to be ghost text."""
+    """Return texts for a cursor; what it took and why there are none goes into the status.
+    ``cursor_position``: where they are to be ghost text."""
     from lsp_server.editor.completion.provider import Answer
 
     started = time.monotonic()
     document = ls.documents.get(cursor.ask.document)
     reason = inactive_reason(ls, document)
-    if not reason and at is not None and not cursor.ask.invoked:
+    if not reason and cursor_position is not None and not cursor.ask.invoked:
         reason = ls.screen.held_back(document.uri)
     answer = Answer(reason=reason) if reason else await ls.completion.complete(cursor.ask)
-    if answer is not None and answer.texts and at is not None:
-        place = document.position(at.line, at.character, ls.features.encoding)
-        if not await ls.screen.shows_suggestion(document, place, is_asked_for=cursor.ask.invoked):
+    if answer is not None and answer.texts and cursor_position is not None:
+        position = document.position(
+            cursor_position.line, cursor_position.character, ls.features.encoding
+        )
+        if not await ls.screen.shows_suggestion(
+            document, position, is_asked_for=cursor.ask.invoked
+        ):
             answer = Answer(reason=NEXT_EDIT_FIRST)
     if answer is not None:
         took_s = time.monotonic() - started
@@ -201,7 +205,9 @@ def measurements(ls: RedraftServer, params: Any) -> dict[str, Any]:
     engine, next_edits = ls.engine(), ls.next_edits.model
     return {
         **ls.protocol.measurements.as_json(),
-        "nextEdits": [asdict(one) for one in next_edits.times] if next_edits is not None else [],
+        "nextEdits": [asdict(timing) for timing in next_edits.times]
+        if next_edits is not None
+        else [],
         "cancels": list(engine.calls.cancels_s),
         "cancelForwards": list(engine.calls.cancel_forwards_s),
     }

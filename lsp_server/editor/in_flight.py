@@ -1,5 +1,5 @@
-"""What is computed for a document just now. The newest request wins, something may run ahead of the
-next one, and whoever types on stops what nobody waits for any more."""
+"""Running computations of a document. The newest request wins, one may run ahead of the next, and
+typing on stops those that no request waits for."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Work(Protocol):
-    """What takes a while."""
+    """A running computation."""
 
     def cancel(self) -> None:
-        """End it: nobody waits for it any more."""
+        """Stop it: no request waits for it any more."""
 
 
 AnyWork = TypeVar("AnyWork", bound=Work)
@@ -32,11 +32,12 @@ class InFlight(Generic[AnyWork]):
         self._waiters: list[asyncio.Future[None]] = []
 
     def __iter__(self) -> Iterator[AnyWork]:
-        """All that runs."""
+        """Yield all that runs."""
         return iter([work for work in (self.running, self.ahead) if work is not None])
 
     def begin(self) -> object:
-        """A request came; returns what makes it the newest. Nothing else begins by itself now."""
+        """Return a request came; returns what makes it the newest. Nothing else begins by itself
+        now."""
         self._stop_timer()
         self.newest = object()
         self.wake()
@@ -66,7 +67,7 @@ class InFlight(Generic[AnyWork]):
             self.ahead = None
 
     def stop(self) -> None:
-        """Nobody waits for any of it."""
+        """Stop all of it."""
         self._stop_timer()
         stopped, self.running, self.ahead = list(self), None, None
         for work in stopped:

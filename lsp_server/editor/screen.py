@@ -32,14 +32,15 @@ class SettledEdits(Protocol):
 
     @property
     def goes_on(self) -> bool:
-        """Whether the last change took a next edit, or typed the beginning of one."""
+        """True if the last change took a next edit, or typed the beginning of one."""
 
     def settled(self) -> Awaitable[bool]:
-        """Whether the last change led to next edits that need no model and wait for the user."""
+        """True if the last change led to next edits that need no model and wait for the user."""
 
 
 class Screen:
-    """What one client shows. Not thread-safe: the event loop owns it."""
+    """The suggestions and next edits that one client shows. Not thread-safe: the event loop owns
+    it."""
 
     def __init__(
         self,
@@ -70,20 +71,20 @@ class Screen:
         self._proposed.discard(uri)
 
     async def is_time(self, *, is_asked_for: bool) -> bool:
-        """Whether anything may come by the user's settings; waits until no key has come for as
-        long as he wants."""
+        """Return True if the user's settings allow a suggestion now; waits until no key has come
+        for as long as they say."""
         settings = self._settings()
         if is_asked_for:
             return True
         if settings.only_asked:
             return False
-        while (left := self._changed_s + settings.idle_ms / 1000 - self._clock()) > 0:
-            await asyncio.sleep(left)
+        while (remaining := self._changed_s + settings.idle_ms / 1000 - self._clock()) > 0:
+            await asyncio.sleep(remaining)
         return True
 
     def held_back(self, uri: str) -> str:
-        """Why ghost text that nobody asked for may not come in a document, as far as that is known
-        at once; empty where it may."""
+        """Return why unrequested ghost text may not come in a document, as far as that is known at
+        once; empty if it may."""
         if self._settings().only_asked:
             return ONLY_ASKED
         is_taken = self._next_edits.goes_on or uri in self._proposed
@@ -92,7 +93,7 @@ class Screen:
     async def shows_suggestion(
         self, document: Document, position: Position, *, is_asked_for: bool
     ) -> bool:
-        """Whether ghost text may come at a place. If so, it counts as shown there."""
+        """Return True if ghost text may come at a position. If so, it counts as shown there."""
         version = document.version
         if not is_asked_for:
             is_settled = self.draws_next_edits and await self._next_edits.settled()
@@ -118,14 +119,14 @@ class Screen:
     async def suggestion_decided(self, uri: str) -> None:
         """Wait until it is known whether ghost text comes for a text as it is: an editor asks a
         moment after the last key."""
-        if (left := self._changed_s + ASKED_S - self._clock()) > 0:
-            await asyncio.sleep(left)
+        if (remaining := self._changed_s + ASKED_S - self._clock()) > 0:
+            await asyncio.sleep(remaining)
         if undecided := list(self._undecided[uri]):
             await asyncio.wait(undecided, timeout=DECIDED_S)
 
     def shows_next_edit(self, document: Document, position: Position) -> bool:
-        """Whether next edits may come while the cursor is at a place. If so, they count as shown;
-        else they wait behind ghost text."""
+        """Return True if next edits may come while the cursor is at a position. If so, they count
+        as shown; else they wait behind ghost text."""
         if self._suggested.get(document.uri) == position:
             return False
         self._proposed.add(document.uri)

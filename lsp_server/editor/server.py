@@ -222,11 +222,11 @@ class RedraftServer(LanguageServer):
     # What serves the client
 
     def engine(self) -> EngineInterface:
-        """The engine of suggestions that the client's settings ask for."""
+        """Return the engine of suggestions that the client's settings ask for."""
         return self._engine_for("completion")
 
     def edit_engine(self) -> EngineInterface:
-        """The engine of edits; that of suggestions where both have one model."""
+        """Return the engine of edits; that of suggestions where both have one model."""
         return self._engine_for("edits")
 
     def _engine_for(self, purpose: Purpose) -> EngineInterface:
@@ -235,14 +235,14 @@ class RedraftServer(LanguageServer):
         return self._engines[purpose]
 
     def next_edit_engine(self) -> EngineClient | None:
-        """The engine of next edits, on this machine; None where no model makes them."""
+        """Return the engine of next edits, on this machine; None where no model makes them."""
         return self.hub.next_edit_engine(self.settings)
 
     def engines(self) -> set[EngineInterface]:
-        """All of them; often they are one."""
-        found: set[EngineInterface] = {self.engine(), self.edit_engine()}
+        """Return all of them; often they are one."""
+        engines: set[EngineInterface] = {self.engine(), self.edit_engine()}
         next_edits = self.next_edit_engine() if self.settings.next_edits.enabled else None
-        return found if next_edits is None else found | {next_edits}
+        return engines if next_edits is None else engines | {next_edits}
 
     def _tell_status(self, status: dict[str, Any]) -> None:
         self.protocol.tell("redraft/status", status)
@@ -290,36 +290,38 @@ class RedraftServer(LanguageServer):
 
     @property
     def saves_power(self) -> str:
-        """Why nothing runs ahead of a pause; empty where it does."""
+        """Return why nothing runs ahead of a pause; empty if it may."""
         return saving_reason(self.settings.power)
 
     def withheld_documents(self) -> dict[str, str]:
         """Open documents that are held back, by URI, each with the reason."""
-        reasons = {one.uri: self.secrets.withheld_reason(one) for one in self.documents}
+        reasons = {
+            document.uri: self.secrets.withheld_reason(document) for document in self.documents
+        }
         return {uri: reason for uri, reason in reasons.items() if reason}
 
     def has_unsaved(self, path: str, text: str) -> bool:
-        """Whether a file that holds ``text`` is open here with another one. ``path``: without
-        links, as the operating system has it."""
+        """Return True if a file that holds ``text`` is open here with another text. ``path``:
+        without links, as the operating system has it."""
 
         def is_here(uri: str) -> bool:
             return os.path.realpath(self.folders.place(uri).absolute) == path
 
         # What the file of an open notebook would hold is not known.
         return any(map(is_here, self.documents.notebooks)) or any(
-            is_here(one.uri) and with_line_feeds(one.text) != with_line_feeds(text)
-            for one in self.documents
-            if _is_file(one.uri)
+            is_here(document.uri) and with_line_feeds(document.text) != with_line_feeds(text)
+            for document in self.documents
+            if _is_file(document.uri)
         )
 
     def _indexed_folders(self) -> list[WorkspaceState]:
-        """How far the datastores of the client's folders are."""
+        """Return the progress of the datastores of the client's folders."""
         model = self.settings.completion_model
         states = [self.hub.indexer.find(folder, model) for folder in self.folders.paths]
         return [state for state in states if state is not None]
 
     def condition(self, inactive: str = "", document: str = "") -> Condition:
-        """What the status is made from; ``document``: the URI of the one it is about."""
+        """Return the state that the status is made from; ``document``: the URI that it is about."""
         return Condition(
             enabled=self.settings.enabled,
             paused=self.paused,
@@ -342,57 +344,59 @@ class RedraftServer(LanguageServer):
     # Open documents, as the index sees them
 
     def feed_buffers(self) -> None:
-        """Which open documents count for others may have changed."""
+        """Send all open documents to the index again after a change of the settings that exclude
+        them."""
         for document in self.documents:
             self.feed_buffer(document.uri)
 
     def feed_buffer(self, uri: str, opened: bool = False) -> None:
         """An open document changed; lookups see its text with the next request."""
-        place = self.folders.place(uri)
+        location = self.folders.place(uri)
         document = self.documents.find(uri)
         if not self.settings.index.enabled or document is None or not _is_file(uri):
             return
-        if place.folder:
+        if location.folder:
             # A text that is held back, or counts for itself alone, hides what is on the disk.
             for engine in self.engines():
                 engine.set_buffer(
-                    place.folder,
-                    place.path,
+                    location.folder,
+                    location.path,
                     lambda: document.text if self.counts_elsewhere(document) else "",
                     opened,
                 )
 
     def forget_if_withheld(self, document: Document) -> None:
-        """Where a document is held back now, the model forgets what it read of it."""
+        """Have the model forget its caches of a document that is withheld now."""
         if self.secrets.withheld_reason(document):
             self.next_edits.forget(document.uri)
-            place = self.folders.place(document.uri)
+            location = self.folders.place(document.uri)
             for engine in self.engines():
-                engine.tell(ForgetDocument(place.folder, place.path))
+                engine.tell(ForgetDocument(location.folder, location.path))
 
     def drop_buffer(self, uri: str) -> None:
         """A document was closed; its file counts again."""
-        place = self.folders.place(uri)
-        if place.folder and _is_file(uri):
+        location = self.folders.place(uri)
+        if location.folder and _is_file(uri):
             for engine in self.engines():
-                engine.tell(CloseBuffer(place.folder, place.path))
+                engine.tell(CloseBuffer(location.folder, location.path))
 
     def counts_elsewhere(self, document: Document) -> bool:
-        """Whether other documents may be completed from this one's text: none that seems to hold
-        secrets, allowed or not, and none that is ignored unless the user asks for it."""
+        """Return True if other documents may be completed from this one's text: not if it seems to
+        hold secrets, allowed or not, or is ignored, unless the user asks for it."""
         if self.secrets.secret_reason(document):
             return False
         index = self.settings.index
-        place = self.folders.place(document.uri)
-        return index.ignored_open_files or not self.ignored.reason(place, index.exclude)
+        location = self.folders.place(document.uri)
+        return index.ignored_open_files or not self.ignored.reason(location, index.exclude)
 
 
 def _models(settings: Settings) -> tuple[object, ...]:
-    """What of the settings decides which models are loaded, and how."""
+    """Return the settings that decide which models are loaded, and how."""
     edit = settings.edit
     return settings.model, settings.completion_model, settings.edit_model, edit.draft_model
 
 
 def _is_file(uri: str) -> bool:
-    """Whether a document is what is in a file: no old version of it, no cell of a notebook."""
+    """Return True if a document is the content of a file: no old version of it, no cell of a
+    notebook."""
     return uri.startswith("file:") and "#" not in uri

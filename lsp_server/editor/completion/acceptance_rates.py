@@ -32,14 +32,14 @@ class Rate:
     rate: float = START
     count: int = 0
 
-    def learn(self, taken: bool) -> None:
+    def learn(self, accepted: bool) -> None:
         """One more outcome. The first ones count equally, later ones fade."""
         self.count += 1
-        self.rate += (taken - self.rate) * max(WEIGHT, 1 / (self.count + 2))
+        self.rate += (accepted - self.rate) * max(WEIGHT, 1 / (self.count + 2))
 
 
 def acceptance_file() -> Path:
-    """Where the rates are kept."""
+    """Return the file of acceptance rates."""
     return state_folder() / "acceptance.json"
 
 
@@ -53,17 +53,17 @@ class AcceptanceRates:
         self._unsaved = 0
         self._single_line_turns: dict[str, int] = {}
 
-    def learn(self, language: str, several: bool, taken: bool) -> None:
+    def learn(self, language: str, several: bool, accepted: bool) -> None:
         """A suggestion was taken or turned down."""
-        self._rates.setdefault((language, several), Rate()).learn(taken)
+        self._rates.setdefault((language, several), Rate()).learn(accepted)
         self._unsaved += 1
         if self._unsaved >= SAVE_EVERY:
             self.save()
 
     def wants_several(self, language: str) -> bool:
-        """Whether several lines may be offered in a language just now."""
-        known = self._rates.get((language, True))
-        if known is None or known.count < FEWEST or known.rate >= HARDLY_EVER:
+        """Return True if several lines may be offered in a language now."""
+        rate = self._rates.get((language, True))
+        if rate is None or rate.count < FEWEST or rate.rate >= HARDLY_EVER:
             return True
         times = self._single_line_turns[language] = self._single_line_turns.get(language, 0) + 1
         return times % TRY_AGAIN_EVERY == 0
@@ -84,8 +84,8 @@ class AcceptanceRates:
         if self._file is None:
             return
         rows = [
-            {"language": language, "several": several, "rate": one.rate, "count": one.count}
-            for (language, several), one in self._rates.items()
+            {"language": language, "several": several, "rate": rate.rate, "count": rate.count}
+            for (language, several), rate in self._rates.items()
         ]
         try:
             write_private(self._file, json.dumps(rows))

@@ -39,7 +39,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class CacheHit:
-    """What is left of a known suggestion after what was typed of it."""
+    """The rest of a cached suggestion after the text typed since."""
 
     text: str
     complete: bool
@@ -84,20 +84,20 @@ class SuggestionCache:
         invoked: bool = False,
         threshold: float = 0.0,
     ) -> CacheHit | None:
-        """The rest of a suggestion that fits here. None when nothing is known, or when the model
-        can say more: to whoever asks by hand (``invoked``), and where it was not sure (by
-        ``threshold``) of a token that is typed in part by now."""
+        """Return the rest of a cached suggestion that fits here. None without one, or if the model
+        can say more: for requests by hand (``invoked``), and if it was unsure (by ``threshold``) of
+        a token that is now typed in part."""
         now = time.monotonic()
         window = prefix[-(TAIL + LOOKBACK) :]
         for entry in self._documents.get(document, ()):
             if now - entry.made < LIFETIME_S and _same_suffix(entry.head, suffix):
-                found = _rest(entry, window, len(window) == len(prefix))
-                if found is not None:
-                    typed = len(entry.text) - len(found.text)
-                    is_begun = found.complete and is_inside(entry.pieces, typed)
-                    if is_begun and not gated(found.text, found.pieces, threshold):
+                hit = _rest(entry, window, len(window) == len(prefix))
+                if hit is not None:
+                    typed = len(entry.text) - len(hit.text)
+                    is_begun = hit.complete and is_inside(entry.pieces, typed)
+                    if is_begun and not gated(hit.text, hit.pieces, threshold):
                         return None
-                    return None if invoked and entry.is_short else found
+                    return None if invoked and entry.is_short else hit
         return None
 
     def forget(self, document: str) -> None:
@@ -105,15 +105,15 @@ class SuggestionCache:
         self._documents.pop(document, None)
 
 
-def _rest(entry: Entry, window: str, whole: bool) -> CacheHit | None:
-    """What is left of ``entry`` at the end of ``window``; shortest typed text first."""
+def _rest(entry: Entry, window: str, is_whole: bool) -> CacheHit | None:
+    """Return the rest of ``entry`` at the end of ``window``; shortest typed text first."""
     for typed in range(min(LOOKBACK, len(entry.text), len(window)) + 1):
         if not window.endswith(entry.text[:typed]):
             continue
         before = window[: len(window) - typed]
         if not before.endswith(entry.tail):
             continue
-        if len(entry.tail) < TAIL and not (whole and before == entry.tail):
+        if len(entry.tail) < TAIL and not (is_whole and before == entry.tail):
             # A short tail is the beginning of a document: nothing may come before it.
             continue
         rest, pieces = entry.text[typed:], rest_of(entry.pieces, typed)
@@ -125,7 +125,8 @@ def _rest(entry: Entry, window: str, whole: bool) -> CacheHit | None:
 
 
 def _same_suffix(head: str, suffix: str) -> bool:
-    """The same text follows, but for brackets and quotes that the editor closed by itself."""
+    """Return the same text follows, but for brackets and quotes that the editor closed by
+    itself."""
     if _continues(head, suffix):
         return True
     for closed in range(1, 4):

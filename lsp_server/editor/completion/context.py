@@ -29,26 +29,30 @@ class OpenFiles:
         self._known: dict[str, tuple[Document, int, str]] = {}
 
     def snippets(self, ask: CompletionRequest, settings: ContextSettings) -> list[ContextSnippet]:
-        """Other open documents of the language, by name, of those that count elsewhere."""
+        """Return other open documents of the language, by name, of those that count elsewhere."""
         if not settings.cross_file:
             return []
         self._forget_closed()
-        found: list[ContextSnippet] = []
+        snippets: list[ContextSnippet] = []
         for document in sorted(self._documents, key=lambda document: document.uri):
             if document.uri == ask.document or document.language != ask.language:
                 continue
             if self._documents.notebook_of(document.uri) is not None:
                 continue
             if self._counts_elsewhere(document) and (text := self._outline(document)):
-                found.append(ContextSnippet(self._folders.place(document.uri).path, text))
-            if len(found) == MOST_FILES:
+                snippets.append(ContextSnippet(self._folders.place(document.uri).path, text))
+            if len(snippets) == MOST_FILES:
                 break
-        return found
+        return snippets
 
     def _outline(self, document: Document) -> str:
-        known = self._known.get(document.uri)
-        if known is not None and known[0] is document and known[1] == document.version:
-            return known[2]
+        kept_outline = self._known.get(document.uri)
+        if (
+            kept_outline is not None
+            and kept_outline[0] is document
+            and kept_outline[1] == document.version
+        ):
+            return kept_outline[2]
         text = outline(document.text.replace("\r\n", "\n"), CHARACTERS)
         self._known[document.uri] = document, document.version, text
         return text

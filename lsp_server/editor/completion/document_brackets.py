@@ -20,8 +20,8 @@ class DocumentBrackets:
         self._brackets: dict[tuple[str, str], IncrementalBrackets | None] = {}
 
     def syntax_of(self, ask: CompletionRequest) -> IncrementalBrackets | None:
-        """What is known of a document; None where its language has no grammar, and while a long
-        document is parsed for the first time."""
+        """Return the brackets of a document; None without a grammar, and while a long document is
+        parsed for the first time."""
         key = (ask.document, ask.language)
         if key not in self._brackets:
             while len(self._brackets) >= DOCUMENTS:

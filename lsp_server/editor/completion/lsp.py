@@ -31,7 +31,8 @@ ACCEPTED_COMMAND = "redraft.accepted"
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a completion goes: the range that an item replaces, and what of it stays."""
+    """The position of a completion: the range that an item replaces, and the text of it that
+    stays."""
 
     ask: CompletionRequest
     range: types.Range
@@ -40,23 +41,23 @@ class Cursor:
 
 
 def inactive_reason(server: RedraftServer, document: Document) -> str:
-    """Why there are no completions in this document; empty when there are."""
+    """Return why there are no completions in this document; empty if there are."""
     if server.settings.enabled and not server.settings.completion.enabled:
         return "switched off by the setting redraft.completion.enabled"
     return switched_off_reason(server, document)
 
 
 def switched_off_reason(server: RedraftServer, document: Document) -> str:
-    """Why nothing is suggested in this document, completion or next edit; empty when it is."""
+    """Return why this document gets neither completions nor next edits; empty if it does."""
     settings = server.settings
-    place = server.folders.place(document.uri)
+    location = server.folders.place(document.uri)
     if not settings.enabled:
         return "switched off by the setting redraft.enabled"
     if server.paused:
         return f"paused {server.paused}; redraft.resume ends it"
     if not language_enabled(settings, document.language):
         return f"switched off for {document.language} by the setting redraft.languages"
-    if not folder_enabled(settings, place.absolute or place.folder):
+    if not folder_enabled(settings, location.absolute or location.folder):
         return "switched off for this folder by the setting redraft.folders"
     if reason := server.secrets.withheld_reason(document):
         return f"the file may hold secrets ({reason}) and is not read"
@@ -70,14 +71,16 @@ def cursor_at(
     selected: types.SelectedCompletionInfo | None = None,
     invoked: bool = False,
 ) -> Cursor:
-    """The request for a completion at a position."""
+    """Return the request for a completion at a position."""
     encoding = server.features.encoding
-    place = document.position(position.line, position.character, encoding)
-    start, menu_text, end = place, "", place
+    position_here = document.position(position.line, position.character, encoding)
+    start, menu_text, end = position_here, "", position_here
     if selected is not None:
-        wanted = selected.range
-        start = document.position(wanted.start.line, wanted.start.character, encoding)
-        end = document.position(wanted.end.line, wanted.end.character, encoding)
+        selected_range = selected.range
+        start = document.position(
+            selected_range.start.line, selected_range.start.character, encoding
+        )
+        end = document.position(selected_range.end.line, selected_range.end.character, encoding)
         menu_text = selected.text
     text, before = document.text, document.offset(start)
     prefix = _cells_before(server, document) + text[:before] + menu_text
@@ -99,22 +102,22 @@ def cursor_at(
 
 
 def _drafts_from_workspace(server: RedraftServer, document: Document) -> bool:
-    """Whether a document is completed from its workspace, which then learns what was written. It
-    does not learn from a document with secrets that the user allows."""
+    """Return True if a document is completed from its workspace, which then learns the accepted
+    text. It learns nothing from documents with secrets, allowed or not."""
     return server.settings.index.enabled and not server.secrets.secret_reason(document)
 
 
 def _may_hold_secrets(server: RedraftServer, document: Document) -> bool:
     notebook = server.documents.notebook_of(document.uri)
     cells = [] if notebook is None else map(server.documents.find, notebook.cells)
-    parts = [document, *(cell for cell in cells if cell is not None)]
-    return any(server.secrets.secret_reason(part) for part in parts)
+    documents = [document, *(cell for cell in cells if cell is not None)]
+    return any(server.secrets.secret_reason(document_) for document_ in documents)
 
 
 def ask_after(
     server: RedraftServer, document: Document, edit: TextEdit[Position]
 ) -> CompletionRequest:
-    """The request that would come where an edit ended."""
+    """Return the request that would come where an edit ended."""
     lines = split_lines(edit.text)
     line = edit.start.line + len(lines) - 1
     column = len(lines[-1]) + (edit.start.column if len(lines) == 1 else 0)
@@ -126,7 +129,7 @@ def ask_after(
 def lsp_range(
     server: RedraftServer, document: Document, start: Position, end: Position
 ) -> types.Range:
-    """A range in the client's units."""
+    """Return a range in the client's units."""
     encoding = server.features.encoding
     return types.Range(
         types.Position(*document.units(start, encoding)),
@@ -148,9 +151,9 @@ def _other_cells(server: RedraftServer, document: Document) -> tuple[list[str], 
     notebook = server.documents.notebook_of(document.uri)
     if notebook is None or document.uri not in notebook.cells:
         return [], []
-    place = notebook.cells.index(document.uri)
+    index = notebook.cells.index(document.uri)
     texts = []
-    for uris in (notebook.cells[:place], notebook.cells[place + 1 :]):
+    for uris in (notebook.cells[:index], notebook.cells[index + 1 :]):
         cells = (server.documents.find(uri) for uri in uris)
         texts.append(
             [
@@ -166,7 +169,7 @@ def _other_cells(server: RedraftServer, document: Document) -> tuple[list[str], 
 
 
 def inline_items(cursor: Cursor, texts: list[str], offer: int) -> types.InlineCompletionList:
-    """Texts as inline completion items; ``offer`` is the id under which they are known."""
+    """Return texts as inline completion items; ``offer`` is the id under which they are known."""
     return types.InlineCompletionList(
         items=[
             types.InlineCompletionItem(
@@ -187,7 +190,7 @@ def _accepted(offer: int, number: int, text: str) -> types.Command:
 def menu_items(
     cursor: Cursor, texts: list[str], features: ClientFeatures, offer: int
 ) -> types.CompletionList:
-    """Texts as items of the completion menu, for clients without inline completion."""
+    """Return texts as items of the completion menu, for clients without inline completion."""
     line = cursor.ask.line_before
     word = line[len(line) - _word_length(line) :]
     indents = features.indents_items
@@ -222,8 +225,8 @@ def menu_items(
 
 
 def _as_far_as_indented(text: str, indentation: str) -> str:
-    """The lines up to one that is indented less than the cursor's: an editor that indents every
-    line as far as the cursor's cannot insert it."""
+    """Return the lines up to one that is indented less than the cursor's: an editor that indents
+    every line as far as the cursor's cannot insert it."""
     first, *others = text.split("\n")
     lines = [first]
     for line in others:

@@ -35,24 +35,24 @@ class Offer:
 
     @property
     def several(self) -> bool:
-        """Whether it has more than one line."""
+        """True if it has more than one line."""
         return "\n" in self.text.strip()
 
     def goes_on(self, ask: CompletionRequest, text: str) -> bool:
-        """Whether ``text`` at ``ask`` is what is left of this, or begins with it: while a part is
-        typed, the model is sure of more."""
+        """Return True if ``text`` at ``ask`` is the rest of this offer, or begins with it: after
+        more typing the model may be sure of more."""
         if not ask.prefix.startswith(self.ask.prefix) or ask.suffix != self.ask.suffix:
             return False
-        whole, now = self.ask.prefix + self.text, ask.prefix + text
-        longer = now.startswith(whole) and len(whole) > len(ask.prefix) and not self.settled
-        return now == whole or longer
+        offered, now = self.ask.prefix + self.text, ask.prefix + text
+        longer = now.startswith(offered) and len(offered) > len(ask.prefix) and not self.settled
+        return now == offered or longer
 
     def left_of(self, ask: CompletionRequest) -> int:
-        """Characters that were not typed when ``ask`` came."""
+        """Return characters that were not typed when ``ask`` came."""
         return len(self.ask.prefix) + len(self.text) - len(ask.prefix)
 
     def typed(self, ask: CompletionRequest) -> bool:
-        """Whether all of it is before the cursor now."""
+        """Return True if all of it is before the cursor now."""
         return ask.prefix.startswith(self.ask.prefix + self.text)
 
 
@@ -104,10 +104,10 @@ class Offers:
         offer = self._newest.get(document)
         if offer is None or offer.settled:
             return None
-        whole = (
+        complete = (
             number for number, text in enumerate(offer.texts) if prefix == offer.ask.prefix + text
         )
-        number = next(whole, None)
+        number = next(complete, None)
         return None if number is None else {"id": offer.id, "number": number}
 
     def close(self, document: str) -> None:
@@ -122,6 +122,6 @@ class Offers:
         elif time.monotonic() - offer.shown >= SEEN_S:
             self._learn(offer, False)
 
-    def _learn(self, offer: Offer, taken: bool) -> None:
+    def _learn(self, offer: Offer, accepted: bool) -> None:
         offer.settled = True
-        self._rates.learn(offer.ask.language, offer.several, taken)
+        self._rates.learn(offer.ask.language, offer.several, accepted)

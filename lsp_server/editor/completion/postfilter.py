@@ -21,8 +21,8 @@ _KEY = re.compile(r"""\s*["']?[\w$.-]+["']?\??\s*(?::(?!:)|=>|=(?!=))\s*\S""")
 def shown_text(
     text: str, prefix: str, suffix: str, syntax: IncrementalBrackets | None = None
 ) -> str:
-    """What to offer of ``text`` between ``prefix`` and ``suffix``; empty when nothing is left.
-    ``syntax``: what is known of the document, for a language that has a grammar."""
+    """Return the part of ``text`` to offer between ``prefix`` and ``suffix``; may be empty.
+    ``syntax``: the brackets of the document, for a language with a grammar."""
     text = with_line_feeds(text)
     if not text.isascii():
         text = text[: first_hidden(text, prefix + suffix)]
@@ -47,18 +47,18 @@ def without_suffix(text: str, around: Surroundings) -> str:
         return text
     line_before = around.prefix[around.prefix.rfind("\n") + 1 :]
     lines = text.split("\n")
-    whole = [line_before + lines[0], *lines[1:]]
+    new_lines = [line_before + lines[0], *lines[1:]]
     for number in range(1, len(lines)):
         # The line below the cursor comes again: what was written goes up to there.
-        written = _filled(whole[number:])
+        written = _filled(new_lines[number:])
         if not written or not (_starts_same(written, following) or _is_entry(written, following)):
             continue
-        if _are_rows([*_filled(whole[:number])[-1:], *written]):
+        if _are_rows([*_filled(new_lines[:number])[-1:], *written]):
             continue
         if not around.needs("\n".join(lines[number:]), text):
             return "\n".join(lines[:number]).rstrip("\n")
     if lines[0].strip() and not rest_of_line.strip():
-        written = _filled(whole)
+        written = _filled(new_lines)
         doubled = written == following[:1] or _starts_same(written, following)
         doubled = doubled or _is_entry(written, following)
         if doubled and not _are_rows([*_last_line(around.prefix), *written]):
@@ -75,19 +75,22 @@ def _last_line(prefix: str) -> list[str]:
 
 
 def _are_rows(lines: list[str]) -> bool:
-    """Whether the same line is there several times: one more is no mistake."""
+    """Return True if the same line occurs several times, so that one more is no mistake."""
     return len(lines) > 1 and len({line.rstrip(_SEPARATORS) for line in lines}) == 1
 
 
 def _is_same(line: str, other: str) -> bool:
-    """Whether two lines are one but for what separates them from the next, what closes after the
-    other one, and its comment."""
-    one, two = line.rstrip(_SEPARATORS), other.rstrip(_SEPARATORS)
-    return one == two or (two.startswith(one) and _ENDING.fullmatch(two, len(one)) is not None)
+    """Return True if two lines are equal but for separators at their ends, brackets that close
+    after one of them, and comments."""
+    first, second = line.rstrip(_SEPARATORS), other.rstrip(_SEPARATORS)
+    return first == second or (
+        second.startswith(first) and _ENDING.fullmatch(second, len(first)) is not None
+    )
 
 
 def _is_entry(written: list[str], following: list[str]) -> bool:
-    """Whether a key gets its value that gets it on the next line: no other line matters then."""
+    """Return True if a key whose value is on the next line gets its value: other lines do not
+    matter then."""
     return _KEY.match(written[0]) is not None and _starts_same(written[:1], following)
 
 
@@ -110,16 +113,16 @@ def _without_line_rest(text: str, rest: str, around: Surroundings) -> str:
     first, separator, more = text.partition("\n")
     first = first.rstrip()
     for size in range(len(rest), 0, -1):
-        part = rest[:size].rstrip()
-        if not part.strip() or not first.endswith(part):
+        head = rest[:size].rstrip()
+        if not head.strip() or not first.endswith(head):
             continue
         if size < len(rest) and not all(character in _CLOSES for character in rest[:size]):
             continue
-        if part[0] in "\"'`" and (line_before + first).count(part[0]) % 2:
+        if head[0] in "\"'`" and (line_before + first).count(head[0]) % 2:
             # The text's last quote opens what the rest of the line closes.
             continue
-        if not around.needs(part, text):
-            return first[: len(first) - len(part)]
+        if not around.needs(head, text):
+            return first[: len(first) - len(head)]
     if separator and more and rest.strip(" \t" + _CLOSES):
         # More lines would tear the rest of the line off what belongs before it.
         return text.partition("\n")[0]

@@ -79,7 +79,7 @@ class Answer:
 
 
 class _Filtered(NamedTuple):
-    """What is left of a text, its pieces, and as far as the model is sure of it."""
+    """The visible part of a text, its pieces, and the length that the model is sure of."""
 
     text: str
     pieces: list[LikelyPiece]
@@ -114,8 +114,8 @@ class CompletionProvider:
         self._syntax = DocumentBrackets()
 
     async def complete(self, ask: CompletionRequest) -> Answer | None:
-        """Texts for one place; None when a newer request of the document came meanwhile. Cancelling
-        the coroutine stops the decode loop."""
+        """Return texts for one place; None when a newer request of the document came meanwhile.
+        Cancelling the coroutine stops the decode loop."""
         flight = self._flights[ask.document]
         mine = flight.begin()
         self._stop_warming(ask.document)
@@ -123,18 +123,18 @@ class CompletionProvider:
         if not ask.invoked and not is_place(ask):
             flight.stop()
             return Answer(reason=NOTHING_MISSING)
-        found = self._cache.find(
+        hit = self._cache.find(
             *(ask.document, ask.prefix, ask.suffix),
             invoked=ask.invoked,
             threshold=ask.threshold,
         )
         # What was shown stays first among the alternatives, also after a part of it was taken.
         several = ask.invoked and self._settings().completion.alternatives > 1
-        without_model = found is not None and not several
+        without_model = hit is not None and not several
         if not without_model and (reason := self._engine().refused):
             return Answer(reason=reason)
-        if found is not None:
-            text, pieces = found.text, found.pieces
+        if hit is not None:
+            text, pieces = hit.text, hit.pieces
             if flight.running is not None and flight.running.typed_since(ask) is None:
                 flight.stop()
         else:
@@ -145,26 +145,26 @@ class CompletionProvider:
             if written is None:
                 return None
             text, pieces = written
-        shown = self._filtered(text, pieces, ask)
-        others = await self._alternatives(ask, shown.sure) if several else []
-        texts = [shown.sure, *others] if shown.sure else others
-        reason = "" if texts else NOT_SURE if shown.text else "the model suggests nothing here"
+        filtered = self._filtered(text, pieces, ask)
+        others = await self._alternatives(ask, filtered.sure) if several else []
+        texts = [filtered.sure, *others] if filtered.sure else others
+        reason = "" if texts else NOT_SURE if filtered.text else "the model suggests nothing here"
         return Answer(texts, reason, without_model)
 
     def _filtered(
         self, text: str, pieces: Sequence[LikelyPiece], ask: CompletionRequest
     ) -> _Filtered:
         syntax = self._syntax.syntax_of(ask)
-        shown = shown_text(text, ask.prefix, ask.suffix, syntax)
-        pieces = aligned(pieces, text, shown)
-        sure = gated(shown, pieces, ask.threshold)
-        return _Filtered(shown, pieces, sure if ask.invoked else offered(sure, ask))
+        visible = shown_text(text, ask.prefix, ask.suffix, syntax)
+        pieces = aligned(pieces, text, visible)
+        sure = gated(visible, pieces, ask.threshold)
+        return _Filtered(visible, pieces, sure if ask.invoked else offered(sure, ask))
 
     async def _written(
         self, ask: CompletionRequest, flight: InFlight[Running], mine: object
     ) -> tuple[str, Sequence[LikelyPiece]] | None:
-        """What the model writes here, and how likely it finds that; None when a newer request came.
-        Raises without a model."""
+        """Return the model's text and its probabilities; None when a newer request came. Raises
+        without a model."""
         started = time.monotonic()
         patient_until = started + PATIENCE_S
         limit = started + self._settings().completion.timeout_ms / 1000
@@ -235,13 +235,13 @@ class CompletionProvider:
         )
 
     def _ended(self, running: Running, flight: InFlight[Running]) -> None:
-        """What a generation wrote is known from now on."""
+        """Put the text of an ended generation into the cache."""
         flight.ended(running)
         ask, text, pieces = running.ask, running.text, running.pieces
         if running.result is not None:
             self._on_result(running.result)
-            shown = redacted(text, self._settings().log.source_text)
-            logger.debug("wrote %s, %s", shown, running.result.stopped_by)
+            logged = redacted(text, self._settings().log.source_text)
+            logger.debug("wrote %s, %s", logged, running.result.stopped_by)
         if running.complete:
             text, pieces, _ = self._filtered(text, pieces, ask)
         if text or running.complete:
@@ -258,10 +258,12 @@ class CompletionProvider:
             flight = self._flights[ask.document]
             flight.soon(AHEAD_S, lambda: self._fetch_ahead(ask, text, flight))
 
-    def _fetch_ahead(self, ask: CompletionRequest, shown: str, flight: InFlight[Running]) -> None:
-        following = replace(ask, prefix=ask.prefix + shown)
+    def _fetch_ahead(
+        self, ask: CompletionRequest, suggestion: str, flight: InFlight[Running]
+    ) -> None:
+        following = replace(ask, prefix=ask.prefix + suggestion)
         is_known = self._cache.find(ask.document, following.prefix, ask.suffix) is not None
-        if not is_known and all(one.typed_since(following) is None for one in flight):
+        if not is_known and all(running.typed_since(following) is None for running in flight):
             self._start(following, flight, PREFETCH)
 
     async def _alternatives(self, ask: CompletionRequest, first: str) -> list[str]:
@@ -275,9 +277,9 @@ class CompletionProvider:
                 result = await self._engine().ask(job, self._client).result()
             except RedraftError:
                 break
-            shown = self._filtered(result.text, (), ask).text if result else ""
-            if shown and shown != first and shown not in texts:
-                texts.append(shown)
+            alternative = self._filtered(result.text, (), ask).text if result else ""
+            if alternative and alternative != first and alternative not in texts:
+                texts.append(alternative)
         return texts
 
     async def explain(self, ask: CompletionRequest, plain: bool) -> JobResult:
@@ -289,14 +291,14 @@ class CompletionProvider:
     def accepted(self, ask: CompletionRequest, text: str) -> None:
         """A suggestion was taken: it is known here from now on, also when it is undone, and what
         is written later in the workspace is drafted from it."""
-        known = self._cache.find(ask.document, ask.prefix, ask.suffix)
+        hit = self._cache.find(ask.document, ask.prefix, ask.suffix)
         # A part of it may have been taken, and the rest stays to be shown.
-        if known is None or not known.text.startswith(text):
+        if hit is None or not hit.text.startswith(text):
             self._cache.add(ask.document, ask.prefix, ask.suffix, text, complete=True)
         if ask.workspace:
             before = ask.prefix[-ACCEPTED_CONTEXT:]
-            taken = AcceptedText(ask.workspace, ask.path, before, text, secret=ask.secret)
-            self._engine().tell(taken)
+            accepted = AcceptedText(ask.workspace, ask.path, before, text, secret=ask.secret)
+            self._engine().tell(accepted)
 
     def opened(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
         """A document was opened: compute what its prompts begin with, before the first key.
@@ -311,7 +313,8 @@ class CompletionProvider:
             self.rest(document, ask)
 
     def rest(self, document: str, ask: Callable[[], CompletionRequest]) -> None:
-        """The document changed: compute the prompt once the cursor rests and nobody asks."""
+        """Compute the prompt after a change of the document, once the cursor rests and no request
+        waits."""
         self._unplaced.discard(document)
         self._prefill_soon(document, REST_S, ask)
 
@@ -341,7 +344,7 @@ class CompletionProvider:
             del self._warming[document]
 
     def _stop_warming(self, document: str) -> None:
-        """Whoever asks now does not wait for a prompt that is computed ahead."""
+        """Stop computing a prompt ahead, so that a request need not wait for it."""
         if (call := self._warming.pop(document, None)) is not None:
             call.cancel()
 

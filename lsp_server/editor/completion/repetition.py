@@ -42,33 +42,33 @@ def _loops(lines: list[str], start: int, size: int) -> bool:
 
 
 def _begins_again(rest: list[str], unit: list[str]) -> bool:
-    """Whether what is left is nothing, or one more round that was cut off."""
+    """Return True if ``rest`` is empty, or one more round that was cut off."""
     while rest and not rest[-1].strip():
         rest = rest[:-1]
     if not rest:
         return True
     if len(rest) > len(unit):
         return False
-    *whole, last = rest
-    return whole == unit[: len(whole)] and unit[len(whole)].startswith(last)
+    *rounds, last = rest
+    return rounds == unit[: len(rounds)] and unit[len(rounds)].startswith(last)
 
 
 def _without_phrase_loop(text: str) -> str:
     """Cut within a line after the first of four equal phrases in a row that do not end."""
-    for found in _PHRASES.finditer(text):
-        phrase = found["phrase"]
+    for match in _PHRASES.finditer(text):
+        phrase = match["phrase"]
         if re.search(r"\w", phrase) is None:
             continue
-        repeats = (found.end() - found.start()) // len(phrase)
-        rest = text[found.end() :].rstrip()
+        repeats = (match.end() - match.start()) // len(phrase)
+        rest = text[match.end() :].rstrip()
         if phrase.startswith(rest) or repeats >= REPEATS_ANYWHERE:
-            return text[: found.start() + len(phrase)]
+            return text[: match.start() + len(phrase)]
     return text
 
 
 def is_echo(text: str, prefix: str) -> bool:
-    """Whether a text is the last lines before the cursor once more, and nothing else. A block in
-    brackets may come twice one after another, but not three times."""
+    """Return True if a text only repeats the last lines before the cursor. A block in brackets may
+    come twice in a row, but not three times."""
     line_before = prefix[prefix.rfind("\n") + 1 :]
     if line_before.strip():
         return False

@@ -60,7 +60,7 @@ class CompletionRequest:
 
     @property
     def wants_several_lines(self) -> bool:
-        """Whether a block may be written here: on an empty line, or after what opens a block."""
+        """True if a block may be written here: on an empty line, or after a block's header."""
         if self.line_after.strip(" \t\r)]}>;,:\"'"):
             return False
         before = self.line_before.rstrip()

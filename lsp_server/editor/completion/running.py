@@ -40,9 +40,9 @@ class Running:
     def add(self, spans: list[Span]) -> None:
         """The model wrote more."""
         self.text += "".join(span.text for span in spans)
-        found = pieces_of(spans)
-        self._tells = self._tells and found is not None
-        self.pieces = [*self.pieces, *(found or ())] if self._tells else []
+        pieces = pieces_of(spans)
+        self._tells = self._tells and pieces is not None
+        self.pieces = [*self.pieces, *(pieces or ())] if self._tells else []
         self._on_more()
 
     def _done(self, future: asyncio.Future[JobResult | None]) -> None:
@@ -55,8 +55,8 @@ class Running:
         self._on_more()
 
     def typed_since(self, ask: CompletionRequest) -> str | None:
-        """What was typed since the generation began, if it may still fit what is written; None
-        where it does not, or where the text was broken off."""
+        """Return the text typed since the generation began, if it may still fit the written text;
+        None if it does not, or if the text broke off."""
         own = self.ask
         if own.document != ask.document or own.suffix != ask.suffix or own.invoked != ask.invoked:
             return None
@@ -67,6 +67,6 @@ class Running:
         return typed if fits else None
 
     def cancel(self) -> None:
-        """Nobody waits for it any more: the decode loop stops within one forward."""
+        """Stop the generation within one forward: no request waits for it any more."""
         if not self.finished and self._call is not None:
             self._call.cancel()

@@ -39,47 +39,47 @@ _ONLY_CLOSES = re.compile(r"[^\n]*(?:\n[\s)\]};,]*$)*", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What comes before and after a text that is offered."""
+    """The text before and after an offered text."""
 
     prefix: str
     suffix: str
     syntax: IncrementalBrackets | None = None
 
     def too_many(self, text: str) -> int | None:
-        """Where the first closing bracket of ``text`` is that closes nothing, or closes what
-        the suffix closes already; None where all fit."""
+        """Return the offset of the first bracket of ``text`` that closes nothing, or closes a
+        bracket that the suffix closes already; None if all fit."""
         if _CLOSER.search(text) is None:
             return None
         if self.syntax is not None:
-            whole = self.prefix + text + self.suffix
+            text_around = self.prefix + text + self.suffix
             end = len(self.prefix) + len(text)
-            around = self.syntax.around(whole, len(self.prefix), end)
+            around = self.syntax.around(text_around, len(self.prefix), end)
             if around is not None:
                 return self._too_many(around, False)
         hidden = len(self.prefix) > SURROUNDING_CHARACTERS
-        places = [self._too_many(self._read(text, quoted), hidden) for quoted in _READINGS]
-        found = [place for place in places if place is not None]
-        if len(found) < len(places):
+        offsets = [self._too_many(self._read(text, quoted), hidden) for quoted in _READINGS]
+        excess = [offset for offset in offsets if offset is not None]
+        if len(excess) < len(offsets):
             return None
-        place = max(found)
-        line = text[text.rfind("\n", 0, place) + 1 :].split("\n", 1)[0]
-        is_closed = "\n" not in text[:place] or not line.strip(" \t)]};,")
-        return place if is_closed else None
+        offset = max(excess)
+        line = text[text.rfind("\n", 0, offset) + 1 :].split("\n", 1)[0]
+        is_closed = "\n" not in text[:offset] or not line.strip(" \t)]};,")
+        return offset if is_closed else None
 
-    def needs(self, part: str, text: str) -> bool:
-        """Whether ``part`` of ``text`` closes what nothing else closes."""
-        if ">" in part and "<" not in part and text.count("<") == text.count(">"):
+    def needs(self, piece: str, text: str) -> bool:
+        """Return True if ``piece`` of ``text`` closes a bracket that nothing else closes."""
+        if ">" in piece and "<" not in piece and text.count("<") == text.count(">"):
             return True
-        return bool(unpaired(_BRACKET.findall(part)).closing) and self.too_many(text) is None
+        return bool(unpaired(_BRACKET.findall(piece)).closing) and self.too_many(text) is None
 
     def _too_many(self, around: Around, hidden: bool) -> int | None:
-        """The first closing bracket from which on more is closed than is open; ``b) + f(c`` fits
-        before ``)``. Where ``hidden``, more may be open than is seen."""
+        """Return the first closing bracket from which on more is closed than is open; ``b) + f(c``
+        fits before ``)``. Where ``hidden``, more may be open than is seen."""
         stack = list(around.open_before)
         surplus = 0
         allowed = _unclosable(stack, around.closed_after)
         first: int | None = None
-        for place, sign in around.inside:
+        for offset, sign in around.inside:
             opener = OPENER_OF.get(sign)
             if opener is None:
                 stack.append(sign)
@@ -94,7 +94,7 @@ class Surroundings:
             if surplus + _unclosable(stack, around.closed_after) <= allowed:
                 first = None
             elif first is None:
-                first = place
+                first = offset
         return first
 
     def _is_far(self, opener: str) -> bool:
@@ -102,17 +102,17 @@ class Surroundings:
         return opener not in unpaired(_BRACKET.findall(line)).opening
 
     def _read(self, text: str, quoted: re.Pattern[str]) -> Around:
-        """The brackets of plain text. Before its window any bracket may be open."""
+        """Return the brackets of plain text. Before its window any bracket may be open."""
         prefix = self.prefix[-SURROUNDING_CHARACTERS:]
         closes = _ONLY_CLOSES.match(self.suffix[:SURROUNDING_CHARACTERS])
         suffix = closes[0] if closes else ""
-        whole = quoted.sub(lambda found: " " * len(found[0]), prefix + text + suffix)
+        text_around = quoted.sub(lambda match: " " * len(match[0]), prefix + text + suffix)
         start, end = len(prefix), len(prefix) + len(text)
-        signs = [Bracket(found.start(), found[0]) for found in _BRACKET.finditer(whole)]
+        signs = [Bracket(match.start(), match[0]) for match in _BRACKET.finditer(text_around)]
         return Around(
-            unpaired(one.sign for one in signs if one.place < start).opening,
-            [Bracket(place - start, sign) for place, sign in signs if start <= place < end],
-            unpaired(one.sign for one in signs if one.place >= end).closing,
+            unpaired(bracket.sign for bracket in signs if bracket.place < start).opening,
+            [Bracket(offset - start, sign) for offset, sign in signs if start <= offset < end],
+            unpaired(bracket.sign for bracket in signs if bracket.place >= end).closing,
         )
 
 

@@ -1,5 +1,5 @@
-"""Which suggestions are offered to somebody who did not ask for them, as far as text alone tells:
-none where nothing is missing, and none that says what is there already."""
+"""Rules, by text alone, for suggestions that the user did not ask for: none where nothing is
+missing, and none that repeats present text."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _OPENS = ("(", "[", "{", ":", ",", "=", "\\", "=>", "->")
 
 
 def is_place(ask: CompletionRequest) -> bool:
-    """Whether something may be missing at the cursor: nothing is after it in its line, or what
-    closes what is open."""
+    """Return True if text may be missing at the cursor: nothing follows in its line but closing
+    brackets and quotes."""
     return _CLOSES.fullmatch(ask.line_after) is not None
 
 
 def offered(text: str, ask: CompletionRequest) -> str:
-    """The text, or nothing where it is no more than a sign, begins a line below one that is whole,
-    or is the rest of the line once more, but for a comma or semicolon."""
+    """Return the text, or nothing where it is no more than a sign, begins a line below one that is
+    whole, or is the rest of the line once more, but for a comma or semicolon."""
     bare, line = _bare(text), ask.line_before.rstrip()
     is_sign = len(text.strip()) < 2 and not bare.isalnum()
     is_below = line and text.lstrip(" \t")[:1] in "\r\n" and not line.endswith(_OPENS)

@@ -1,1 +1,1 @@
-"""What LSP messages travel by: frames, JSON-RPC, a connection, progress."""
+"""The transport of LSP messages: frames, JSON-RPC, a connection, progress."""

@@ -86,10 +86,9 @@ class ClientFeatures:
         )
 
     def misplaced_settings(self, answered: Mapping[str, Any]) -> list[str]:
-        """Settings that are beside ``settings``, where they are not read: in the options
+        """Return settings that are beside ``settings``, where they are not read: in the options
         themselves or in their ``redraft``. Those that the client also ``answered``, as Helix does,
-        are read from there.
-        """
+        are read from there."""
         own = self.options.get("redraft")
         inner = own if isinstance(own, dict) else {}
         lost = SECTIONS - answered.keys()
@@ -107,7 +106,7 @@ def announce_null(params: Any) -> None:
 
 
 def _encoding(capabilities: types.ClientCapabilities) -> Encoding:
-    """The client's first choice that we know; UTF-16 is what every client must take."""
+    """Return the client's first choice that we know; UTF-16 is what every client must take."""
     offered = _get(capabilities, "general", "position_encodings") or []
     names = [getattr(one, "value", one) for one in offered]
     return next((one for name in names for one in ENCODINGS if one == name), "utf-16")
@@ -124,7 +123,7 @@ def _tags(capabilities: types.ClientCapabilities) -> bool:
 
 
 def _indents(capabilities: types.ClientCapabilities) -> bool:
-    """Whether items are indented by the editor, and it cannot be told to leave that."""
+    """Return True if the editor indents items itself and cannot be told not to."""
     menu = _get(capabilities, "text_document", "completion")
     modes = _get(menu, "completion_item", "insert_text_mode_support", "value_set") or []
     default = _get(menu, "insert_text_mode")

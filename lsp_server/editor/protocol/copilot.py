@@ -39,9 +39,9 @@ def asked_place(params: Any) -> types.InlineCompletionParams:
 
 
 def completions(
-    found: types.InlineCompletionList | None, position: types.Position
+    suggestions: types.InlineCompletionList | None, position: types.Position
 ) -> dict[str, Any]:
-    """Return the answer to ``getCompletions`` at ``position`` with the items of ``found``."""
+    """Return the answer to ``getCompletions`` at ``position`` with the items of ``suggestions``."""
     return {
         "completions": [
             {
@@ -51,7 +51,7 @@ def completions(
                 "range": item.range,
                 "position": position,
             }
-            for item in (found.items if found is not None else ())
+            for item in (suggestions.items if suggestions is not None else ())
         ]
     }
 

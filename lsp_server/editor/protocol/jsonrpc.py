@@ -70,13 +70,13 @@ def _trigger_kind(value: Any, _: Any) -> types.InlineCompletionTriggerKind:
 
 
 def _plain(kind: type[Any]) -> Callable[[Any, Any], Any]:
-    """A hook for messages of methods outside LSP: the parameters stay plain JSON."""
+    """Return a hook for messages of methods outside LSP: the parameters stay plain JSON."""
     names = [name for name in ("id", "method", "jsonrpc", "params") if name in kind.__annotations__]
     return lambda data, _: kind(**{name: data.get(name) for name in names})
 
 
 def make_converter() -> Converter:
-    """The converter between JSON and lsprotocol's types, made once for all connections."""
+    """Return the converter between JSON and lsprotocol's types, made once for all connections."""
     converter = default_converter()
     converter.register_structure_hook(types.InlineCompletionTriggerKind, _trigger_kind)
     for kind in (JsonRPCRequestMessage, JsonRPCNotification):
@@ -132,7 +132,7 @@ class RedraftProtocol(LanguageServerProtocol):
         self._send_json({"id": msg_id, "error": {"code": code, "message": text}})
 
     def _may_come_now(self, message: dict[str, Any]) -> bool:
-        """Whether the method is allowed in this state; a request that is not is refused."""
+        """Return True if the method is allowed in this state; other requests are refused."""
         method, msg_id = message["method"], message.get("id")
         has_id = "id" in message
         if not isinstance(method, str) or (has_id and not isinstance(msg_id, (str, int))):

@@ -33,9 +33,9 @@ class LoopTurns:
 
         def select(timeout: float | None = None) -> Any:
             self._end(time.perf_counter() - self._began)
-            found = waits(timeout)
+            events = waits(timeout)
             self._began = time.perf_counter()
-            return found
+            return events
 
         selector.select = select
 
@@ -45,7 +45,7 @@ class LoopTurns:
 
     @types.coroutine
     def noted(self, name: str, work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """A handler's work, each of whose steps is noted."""
+        """Yield a handler's work, each of whose steps is noted."""
         step, value = work.send, None
         while True:
             started = time.perf_counter()
@@ -62,9 +62,9 @@ class LoopTurns:
 
     def _end(self, seconds: float) -> None:
         if seconds > LONG_TURN_S:
-            parts = sorted(self._ran.items(), key=lambda one: -one[1])
+            handlers = sorted(self._ran.items(), key=lambda handler: -handler[1])
             ran = ", ".join(
-                f"{name} {1000 * took:.0f} ms" for name, took in parts[:3] if took > 1e-3
+                f"{name} {1000 * took:.0f} ms" for name, took in handlers[:3] if took > 1e-3
             )
             ran = ran or "no handler"
             logger.warning("a turn of the event loop took %.0f ms: %s", 1000 * seconds, ran)

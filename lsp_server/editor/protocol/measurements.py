@@ -25,16 +25,17 @@ class Histogram:
         self._longest_s = max(self._longest_s, seconds)
 
     def percentile(self, percent: float) -> float:
-        """Seconds that so many percent did not exceed, rounded up to a step; 0 of nothing."""
-        left = sum(self._counts.values()) * percent / 100
+        """Return seconds that so many percent did not exceed, rounded up to a step; 0 of
+        nothing."""
+        remaining = sum(self._counts.values()) * percent / 100
         for step in sorted(self._counts):
-            left -= self._counts[step]
-            if left <= 0:
+            remaining -= self._counts[step]
+            if remaining <= 0:
                 return min(self._longest_s, (step + 1) * STEP_S)
         return self._longest_s
 
     def as_json(self) -> dict[str, float]:
-        """Number, percentiles and the longest; times in seconds."""
+        """Return number, percentiles and the longest; times in seconds."""
         return {
             "count": sum(self._counts.values()),
             "p50": self.percentile(50),

@@ -17,10 +17,10 @@ _numbers = itertools.count(1)
 class Progress:
     """One piece of work that the client shows. ``cancelled`` is set when its user cancels it."""
 
-    def __init__(self, protocol: RedraftProtocol, token: str | int | None, shown: bool) -> None:
+    def __init__(self, protocol: RedraftProtocol, token: str | int | None, is_shown: bool) -> None:
         self._protocol = protocol
         self.token = token if token is not None else f"redraft-progress-{next(_numbers)}"
-        self._shown = shown or token is not None
+        self._shown = is_shown or token is not None
         self._needs_creation = token is None
         self._is_visible = False
         self.cancelled = asyncio.Event()
@@ -54,8 +54,8 @@ class Progress:
     def report(self, message: str, percentage: int | None = None) -> None:
         """Show how far it is."""
         if self._is_visible:
-            known = {} if percentage is None else {"percentage": max(0, min(100, percentage))}
-            self._send({"kind": "report", "message": message, **known})
+            percent = {} if percentage is None else {"percentage": max(0, min(100, percentage))}
+            self._send({"kind": "report", "message": message, **percent})
 
     def end(self, message: str = "") -> None:
         """Show it no more."""
