@@ -1,4 +1,4 @@
-"""What a model keeps of documents and of texts that it wrote, in memory and on disk."""
+"""Caches of a model for documents and for texts that it wrote, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Caches:
 
     @classmethod
     def kept(cls, engine: Engine, megabytes: int, folder: Path | None) -> Caches:
-        """Those of a model that goes on where it was: it remembers how often drafts were right,
-        and ``folder`` has KV caches of documents; None: they are not kept."""
+        """Return those of a model that goes on where it was: it remembers how often drafts were
+        right, and ``folder`` has KV caches of documents; None: they are not kept."""
         from accel.drafting.history import History
         from accel.drafting.retrieval.calibration import Calibration
 
@@ -65,7 +65,7 @@ class Caches:
         return caches
 
     def mixture(self) -> Drafter:
-        """A drafter of whatever is known."""
+        """Return a drafter over all sources."""
         from accel.decoding.completion_drafter import drafter_of
 
         return drafter_of(self._engine, calibration=self.calibration, history=self.history)
@@ -103,14 +103,14 @@ class Caches:
             if interrupted():
                 return
             if session is not None:
-                about = self.cross_file.state_of(document)
-                self.kv_store.save(document, session, about, interrupted)
+                snippets = self.cross_file.state_of(document)
+                self.kv_store.save(document, session, snippets, interrupted)
 
-    def remember(self, taken: AcceptedText) -> None:
+    def remember(self, accepted: AcceptedText) -> None:
         """A user took a suggestion: it counts twice among what was written there."""
-        if self.history is not None and taken.scope:
-            before, text = self._encode(taken.before), self._encode(taken.text)
-            self.history.remember(taken.scope, before, text)
+        if self.history is not None and accepted.scope:
+            before, text = self._encode(accepted.before), self._encode(accepted.text)
+            self.history.remember(accepted.scope, before, text)
 
     def forget_document(self, workspace: str, path: str) -> None:
         """A document is held back now: nothing of it is kept."""
@@ -120,11 +120,11 @@ class Caches:
                 self.kv_store.note(document, secret=True)
 
     def close_workspace(self, folder: str) -> None:
-        """Nobody has a workspace open any more."""
+        """Forget a workspace that no client has open any more."""
         self.cross_file.forget(folder)
 
         def is_of_workspace(key: Key) -> bool:
-            return any(is_scope_of(part, folder) for part in key[1:])
+            return any(is_scope_of(scope, folder) for scope in key[1:])
 
         self._forget(is_of_workspace)
         self.drafters.forget(is_of_workspace)

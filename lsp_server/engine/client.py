@@ -46,7 +46,7 @@ def _nothing_chosen(options: EngineOptions) -> LoadFailure:
 
 
 def hung_after_s() -> float:
-    """Seconds without a sign of an engine that has work before it counts as hung."""
+    """Return seconds without a sign of an engine that has work before it counts as hung."""
     return float(os.environ.get("REDRAFT_HUNG_S", HUNG_S))
 
 
@@ -180,7 +180,8 @@ class EngineClient:
         self._child.send(note_frame(SetBuffer(folder, path, text)))
 
     def _cancel(self, call: Call) -> None:
-        """Stop a call: the engine answers it within one forward, and nobody waits for that."""
+        """Stop a call; the engine answers within one forward, and the caller does not wait for
+        that."""
         if not self._child.send({"op": "cancel", "id": call.id}):
             error = EngineUnavailable("cancelled before the engine was up")
             self.calls.finish(call, error=error)
@@ -251,7 +252,7 @@ class EngineClient:
             raise
 
     def try_again(self) -> None:
-        """What kept the model from being loaded may have changed."""
+        """Load the model again if its loading failed: the cause may be gone."""
         if self.status.state == "failed" and self.failure is not None and not self.failure.lasting:
             self.failure = None
             self._change("idle", "")
@@ -305,7 +306,7 @@ class EngineClient:
 
     @property
     def hung(self) -> bool:
-        """Requests wait and nothing was heard for so long that nothing will be."""
+        """True if requests wait and the engine has been silent too long."""
         if self.status.state != "ready" or not self.calls.busy:
             return False
         since = max(self.last_heard, self.calls.oldest_started)

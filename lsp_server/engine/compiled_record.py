@@ -20,18 +20,18 @@ _SOURCES = [Path(__file__).parents[2] / package for package in ("accel", "repo_i
 
 
 class CompiledRecord:
-    """What is known of a model that is opened in some way, ``about``. A disk that is full or gone
-    costs only time."""
+    """The record of compiled code for a model that is opened in some way, ``subject``. A disk that
+    is full or gone costs only time."""
 
-    def __init__(self, about: object) -> None:
-        parts: list[object] = [about, compiled_for()]
-        parts += [version_of("numba"), version_of("llvmlite"), list(_sources())]
-        name = hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+    def __init__(self, subject: object) -> None:
+        identity: list[object] = [subject, compiled_for()]
+        identity += [version_of("numba"), version_of("llvmlite"), list(_sources())]
+        name = hashlib.sha256(repr(identity).encode()).hexdigest()[:32]
         self._file = code_folder() / "records" / f"{name}.json"
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left to compile."""
+        """True if nothing is left to compile."""
         indexes = json.loads(read_checked(self._file) or "[]")
         return bool(indexes) and all(map(os.path.isfile, indexes))
 
@@ -47,11 +47,11 @@ class CompiledRecord:
 
 def _sources() -> Iterator[tuple[str, int, int]]:
     """Our own source that may be compiled: path, size and time of each file."""
-    left = [str(folder) for folder in _SOURCES]
-    while left:
-        for entry in os.scandir(left.pop()):
+    waiting = [str(folder) for folder in _SOURCES]
+    while waiting:
+        for entry in os.scandir(waiting.pop()):
             if entry.is_dir():
-                left.append(entry.path)
+                waiting.append(entry.path)
             elif entry.name.endswith(".py"):
-                found = entry.stat()
-                yield entry.path, found.st_size, found.st_mtime_ns
+                status = entry.stat()
+                yield entry.path, status.st_size, status.st_mtime_ns

@@ -55,7 +55,7 @@ class ParallelCompile:
 
     @property
     def done(self) -> int:
-        """How many tasks are compiled, or have failed."""
+        """The number of tasks that are compiled, or have failed."""
         for name, process in list(self._running.items()):
             if process.poll() is not None:
                 _let_go(self._running.pop(name))
@@ -112,7 +112,7 @@ class CompilingBehind:
 
     @property
     def is_over(self) -> bool:
-        """Whether they are compiled, or have failed."""
+        """Return True if all tasks are compiled, or have failed."""
         return self._process is None or self._process.poll() is not None
 
     def _tell(self, on_end: Callable[[], None]) -> None:
@@ -128,7 +128,8 @@ class CompilingBehind:
 
 
 def _shared(tasks: list[CompileTask], most: int) -> list[list[CompileTask]]:
-    """Tasks for each of at most so many processes: the longest first, to who has least to do."""
+    """Distribute tasks over at most ``processes`` processes: the longest first, each to the least
+    loaded."""
     shares: list[list[CompileTask]] = [[] for _ in range(min(most, len(tasks)))]
     for task in sorted(tasks, key=lambda task: -task.seconds):
         min(shares, key=lambda share: sum(BEGIN_S + task.seconds for task in share)).append(task)

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 
 def settle() -> None:
-    """Have the collector leave alone all that there is: with the libraries of models loaded, going
-    through it takes a quarter of a second, in the middle of whatever is being answered."""
+    """Have the collector leave alone all present objects: with the libraries of models loaded, a
+    pass takes a quarter of a second, in the middle of an answer."""
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""Which engine settings ask for."""
+"""The key of an engine, by its settings."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class EngineKey:
 
     @classmethod
     def of(cls, settings: Settings, purpose: Purpose = "completion") -> EngineKey:
-        """The engine that these settings ask for. Two purposes with one model share one engine.
-        Next edits are made on this machine, whatever server answers."""
+        """Return the key of the engine that these settings ask for. Two purposes with one model
+        share one engine. Next edits are made on this machine, even if a server answers the rest."""
         path = {
             "completion": settings.completion_model,
             "edits": settings.edit_model,

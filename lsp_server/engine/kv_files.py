@@ -32,7 +32,8 @@ _CHECKSUM_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class KvFile:
-    """What a file holds. tokens: int32 [n]; state: the arrays of ``accel.models.base.Cache``."""
+    """The content of a file. tokens: int32 [n]; state: the arrays of
+    ``accel.models.base.Cache``."""
 
     about: dict[str, Any]
     tokens: NDArray[np.int32]
@@ -47,7 +48,7 @@ class KvFiles:
         self._folder, self.budget = folder, budget
 
     def load(self, name: str) -> KvFile | None:
-        """What was saved as ``name``; None without."""
+        """Return the content saved as ``name``; None without."""
         path = self._path(name)
         try:
             data = path.read_bytes()
@@ -74,11 +75,11 @@ class KvFiles:
             descriptor, temporary = tempfile.mkstemp(dir=self._folder, suffix=".part")
             with os.fdopen(descriptor, "wb") as stream:
                 checksum = 0
-                for part in _parts(file):
+                for piece in _parts(file):
                     if interrupted():
                         return False
-                    checksum = zlib.crc32(part, checksum)
-                    stream.write(part)
+                    checksum = zlib.crc32(piece, checksum)
+                    stream.write(piece)
                 stream.write(checksum.to_bytes(_CHECKSUM_BYTES, "little"))
             replace_file(temporary, self._path(name))
         except OSError as error:
@@ -104,7 +105,7 @@ class KvFiles:
                     path.unlink(missing_ok=True)
             files = [(path.stat(), path) for path in self._folder.glob(f"*{ENDING}")]
             total = sum(state.st_size for state, _ in files)
-            for state, path in sorted(files, key=lambda one: one[0].st_mtime_ns):
+            for state, path in sorted(files, key=lambda entry: entry[0].st_mtime_ns):
                 if total <= self.budget:
                     break
                 path.unlink(missing_ok=True)
@@ -133,12 +134,12 @@ def _read(data: bytes) -> KvFile:
     header = json.loads(data[:end])
     if header["kind"] != KIND:
         raise ValueError("it is of another version")
-    place = end + 1
-    tokens = np.frombuffer(data, "<i4", header["tokens"], place).astype(np.int32)
-    place += tokens.nbytes
+    offset = end + 1
+    tokens = np.frombuffer(data, "<i4", header["tokens"], offset).astype(np.int32)
+    offset += tokens.nbytes
     state = []
     for dtype, *shape in header["arrays"]:
         count = int(np.prod(shape, dtype=np.int64))
-        state.append(np.frombuffer(data, np.dtype(dtype), count, place).reshape(shape))
-        place += state[-1].nbytes
+        state.append(np.frombuffer(data, np.dtype(dtype), count, offset).reshape(shape))
+        offset += state[-1].nbytes
     return KvFile(header["about"], tokens, state)

@@ -12,22 +12,22 @@ ENDING = ".kv"
 
 
 def kv_folder() -> Path:
-    """Where KV caches are kept."""
+    """Return the folder of KV caches."""
     return cache_folder() / "kv"
 
 
 def kv_name(workspace: str, path: str, model: str) -> str:
-    """The name of what a model computed of a document."""
+    """Return the name of what a model computed of a document."""
     return f"{_hash(workspace, path)}-{_hash(model)}"
 
 
 def forget_everywhere(folder: str, path: str) -> None:
-    """Nothing of a document is to be on disk, whatever model read it."""
+    """Delete all caches of a document, of any model, from the disk."""
     for workspace in {folder, ""}:
         with contextlib.suppress(OSError):
             for file in kv_folder().glob(f"{_hash(workspace, path)}-*{ENDING}"):
                 file.unlink(missing_ok=True)
 
 
-def _hash(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+def _hash(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -47,7 +47,7 @@ class KvStore:
         self._files.delete(self._name(document))
 
     def load(self, document: Document) -> KvFile | None:
-        """The stored cache of a document; None where there is none or must be none."""
+        """Return the stored cache of a document; None where there is none or must be none."""
         if document in self._secret:
             return None
         file = self._files.load(self._name(document))
@@ -59,7 +59,7 @@ class KvStore:
         self,
         document: Document,
         session: Session,
-        about: dict[str, Any],
+        snippets: dict[str, Any],
         interrupted: Callable[[], bool],
     ) -> None:
         """Store the cache of a document unless what is on disk is as good."""
@@ -74,7 +74,7 @@ class KvStore:
         state = session.cache.state()
         if state is None or may_hold_secrets(document[1], self._decode(session.tokens)):
             return
-        file = KvFile(about, session.tokens, state)
+        file = KvFile(snippets, session.tokens, state)
         if self._files.save(self._name(document), file, interrupted):
             self._written[document] = session.tokens
 
@@ -83,7 +83,7 @@ class KvStore:
 
 
 def kv_store_of(engine: Engine, megabytes: int, folder: Path) -> KvStore | None:
-    """The store of a model in a folder; None where nothing is to be stored."""
+    """Return the store of a model in a folder; None where nothing is to be stored."""
     files = KvFiles(folder, megabytes << 20)
     files.evict()
     if not megabytes or not engine.model.fingerprint:

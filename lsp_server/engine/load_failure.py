@@ -1,4 +1,4 @@
-"""Why an engine has no model, and when loading is tried again."""
+"""The failure of a model to load, and the moment of the next attempt."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ class LoadFailure:
 
     @property
     def error(self) -> ModelUnavailable:
-        """What requests are answered with."""
+        """Return the error that answers requests."""
         return ModelUnavailable(self.cause, self.remedy)
 
     @property
     def holds(self) -> bool:
-        """Whether it is of no use to try again: no file has changed, and no time has passed."""
+        """Return True if another attempt is useless: no file has changed, and no time has
+        passed."""
         wait_s = math.inf if self.lasting else RETRY_S
         return time.monotonic() - self.since < wait_s and files_state(*self.models) == self.files

@@ -25,7 +25,7 @@ class Need:
     options: EngineOptions
 
     def advice(self, most: int) -> str:
-        """What would fit into so many bytes."""
+        """Return advice on a model that fits into ``free`` bytes."""
         from accel.errors import ModelError
 
         with contextlib.suppress(ModelUnavailable, ModelError, OSError, ValueError):
@@ -50,21 +50,21 @@ def _needed(options: EngineOptions, model: str) -> int:
     if not is_on_cpu(options.device, is_gguf=is_gguf(path)):
         return REST_BYTES
     with contextlib.suppress(ModelUnavailable, ModelError, OSError, ValueError):
-        found = model_file_of(model)
-        if found.is_known:
-            return _size(found, options).needed
+        opened = model_file_of(model)
+        if opened.is_known:
+            return _size(opened, options).needed
     # A family that only llama.cpp knows: it takes the file as it is.
     return REST_BYTES + sum(file.stat().st_size for file in weights_files(path))
 
 
-def _size(found: ModelFile, options: EngineOptions) -> Size:
+def _size(opened: ModelFile, options: EngineOptions) -> Size:
     if options.dtype != "auto":
-        return found.size(options.dtype, options.kv_type)
-    return found.size("int8" if found.has_compiled_forward else "bf16", options.kv_type)
+        return opened.size(options.dtype, options.kv_type)
+    return opened.size("int8" if opened.has_compiled_forward else "bf16", options.kv_type)
 
 
 def used_by(pid: int | None) -> int:
-    """Bytes that a process and its children hold, without what they share with files."""
+    """Return bytes that a process and its children hold, without what they share with files."""
     import psutil
 
     if pid is None:
@@ -72,8 +72,8 @@ def used_by(pid: int | None) -> int:
     used = 0
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
-        for one in [process, *process.children(recursive=True)]:
+        for member in [process, *process.children(recursive=True)]:
             with contextlib.suppress(psutil.Error):
-                memory = one.memory_info()
+                memory = member.memory_info()
                 used += memory.rss - getattr(memory, "shared", 0)
     return used

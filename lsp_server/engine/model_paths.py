@@ -1,4 +1,4 @@
-"""Where models are and whether they can be loaded. Loads no torch."""
+"""Locations of models, and checks that they can be loaded. Loads no torch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _or_unavailable() -> Iterator[None]:
 
 
 def model_folder(model: str | Path | None) -> Path:
-    """The folder of a model, or its GGUF file. Raises ModelUnavailable, also where none is
+    """Return the folder of a model, or its GGUF file. Raises ModelUnavailable, also where none is
     named."""
     from accel.files.model_path import find_model_path
 
@@ -34,7 +34,7 @@ def model_folder(model: str | Path | None) -> Path:
 
 
 def model_file_of(model: str | Path | None) -> ModelFile:
-    """The model's file or folder, opened once in a process. Raises ModelUnavailable."""
+    """Return the model's file or folder, opened once in a process. Raises ModelUnavailable."""
     from accel.models.model_file import model_file
 
     with _or_unavailable():
@@ -42,16 +42,16 @@ def model_file_of(model: str | Path | None) -> ModelFile:
 
 
 def tokenizer_of(model: str | Path | None) -> Tokenizer:
-    """The tokenizer of a model, without the model. Raises ModelUnavailable."""
+    """Return the tokenizer of a model, without the model. Raises ModelUnavailable."""
     from accel.errors import ModelError
 
-    found = model_file_of(model)
+    opened = model_file_of(model)
     with _or_unavailable():
         try:
-            return found.tokenizer
+            return opened.tokenizer
         except (ModelError, ModuleNotFoundError):
             # What is wrong with the whole says more.
-            found.check()
+            opened.check()
             raise
 
 
@@ -62,7 +62,7 @@ def check_model(model: str | Path | None) -> None:
 
 
 def files_state(*models: str) -> tuple[object, ...]:
-    """Changes whenever a file of one of the models does."""
+    """Return changes whenever a file of one of the models does."""
     if not any(models):
         return ()
     from accel.files.model_path import state_of

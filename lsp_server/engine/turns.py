@@ -1,4 +1,4 @@
-"""Who had a turn when: keys take turns, the connections of a key, and the jobs of a connection."""
+"""Turns: keys take turns, then the connections of a key, then the jobs of a connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Turns:
         self._last: dict[tuple[str, ...], int] = {}
 
     def note(self, client: str, connection: str) -> int:
-        """A job of theirs has a turn, of the number that is returned."""
+        """Return a job of theirs has a turn, of the number that is returned."""
         number = next(self._clock)
         for who in ((client,), (client, connection)):
             self._last.pop(who, None)
@@ -27,5 +27,5 @@ class Turns:
         return number
 
     def last(self, client: str, connection: str) -> Sequence[int]:
-        """The numbers of the last turns of a client and of its connection; 0 for none."""
+        """Return the numbers of the last turns of a client and of its connection; 0 for none."""
         return self._last.get((client,), 0), self._last.get((client, connection), 0)

@@ -27,7 +27,8 @@ def total(values: list[float]) -> float:
 def parts_to_compile(
     options: ModelOptions, lookups: Callable[[], dict[str, tuple[Any, CompileTask]]]
 ) -> list[CompileTask]:
-    """What a model and ``lookups`` call and was never compiled on this machine."""
+    """Return the functions that a model and ``lookups`` call and that were never compiled on this
+    machine."""
     state = files_state(options.path)
     chosen = options.dtype, options.device, options.backend, options.kv_type
     record = CompiledRecord((state, *chosen))
@@ -38,13 +39,13 @@ def parts_to_compile(
     from accel.decoding import precompile
 
     ours = precompile.parts_of(folder, options.device, as_stored=as_stored)
-    parts = [*_tasks_of(ours, options.kv_type, folder), *lookups().values()]
-    return _missing(parts, record)
+    tasks = [*_tasks_of(ours, options.kv_type, folder), *lookups().values()]
+    return _missing(tasks, record)
 
 
 def parts_for_any_model(vocabulary_size: int) -> list[CompileTask]:
-    """What nearly every model and lookups call, and was never compiled on this machine: before the
-    model is here. vocabulary_size: about its tokens."""
+    """Return the functions that nearly every model and lookups call and that were never compiled on
+    this machine, before the model is here. vocabulary_size: about its tokens."""
     record = CompiledRecord(("any model", vocabulary_size))
     if record.is_complete:
         return []
@@ -73,13 +74,13 @@ def _tasks_of(
     ]
 
 
-def _missing(parts: list[tuple[Any, CompileTask]], record: CompiledRecord) -> list[CompileTask]:
-    """Those of parts that were never compiled; where there are none, the record says so."""
+def _missing(tasks: list[tuple[Any, CompileTask]], record: CompiledRecord) -> list[CompileTask]:
+    """Return those of parts that were never compiled; where there are none, the record says so."""
     from accel.native.numba_cache import index_of, is_cached
 
-    missing = [task for function, task in parts if not is_cached(function)]
+    missing = [task for function, task in tasks if not is_cached(function)]
     if not missing:
-        record.write([index_of(function) for function, _ in parts])
+        record.write([index_of(function) for function, _ in tasks])
     return missing
 
 
@@ -99,7 +100,7 @@ def warm_up_edits() -> None:
 
 
 def jobs() -> list[CompletionJob | EditJob]:
-    """A completion in the middle of a word, one of a missing line, and an edit."""
+    """Return a completion in the middle of a word, one of a missing line, and an edit."""
     below = TEXT.index("        result += value")
     return [
         CompletionJob("", "a.py", TEXT * 4 + TEXT[:130], TEXT[130:], max_tokens=TOKENS),

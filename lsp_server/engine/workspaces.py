@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def text_tokenizer(model: str | Path | None) -> TextTokenizer:
-    """The tokenizer of a model as the index uses it, without the model. Raises
+    """Return the tokenizer of a model as the index uses it, without the model. Raises
     ModelUnavailable."""
     return _for_texts(tokenizer_of(model))
 
@@ -29,7 +29,7 @@ def _for_texts(tokenizer: Tokenizer) -> TextTokenizer:
 
 
 def lookup_parts(vocabulary_size: int) -> dict[str, tuple[Any, CompileTask]]:
-    """What lookups call, by part: a compiled function, and what compiles it."""
+    """Return the functions that lookups call, by name: each with the task that compiles it."""
     from repo_index import warming
 
     return {
@@ -79,12 +79,12 @@ class WorkspaceIndexes:
         return list(self._datastores)
 
     def snapshot(self, folder: str, cursor: tuple[str, int] | None = None) -> IndexSnapshot | None:
-        """What can be looked up for a workspace; None for none. ``cursor``: path of the document to
-        complete and characters before the cursor."""
+        """Return the snapshot to look up for a workspace; None without. ``cursor``: path of the
+        document to complete and characters before the cursor."""
         return self.datastore(folder).snapshot(cursor) if folder else None
 
     def datastore(self, folder: str) -> Datastore:
-        """The datastore of a workspace, mapped when first asked for."""
+        """Return the datastore of a workspace, mapped when first asked for."""
         if folder not in self._datastores:
             from repo_index.datastore import Datastore
             from repo_index.overlay import Overlay
@@ -101,7 +101,7 @@ class WorkspaceIndexes:
         return self._datastores[folder]
 
     def _same_store(self, folder: str, overlay: Overlay) -> Datastore | None:
-        """A datastore above a store that is mapped for another name; None where none is."""
+        """Return a datastore above a store that is mapped for another name; None where none is."""
         for other, store in self._stores.items():
             if other != folder and store == self._stores.get(folder) and other in self._datastores:
                 return self._datastores[other].below(overlay)
@@ -129,7 +129,8 @@ class WorkspaceIndexes:
             indexer.close()
 
     def open(self, folder: str, store: str = "") -> Datastore:
-        """The datastore of a workspace, in ``store`` when that is given. Open buffers stay."""
+        """Return the datastore of a workspace, in ``store`` when that is given. Open buffers
+        stay."""
         if store and self._stores.get(folder) != Path(store):
             self._stores[folder] = Path(store)
             self._datastores.pop(folder, None)
