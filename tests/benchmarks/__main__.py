@@ -19,6 +19,7 @@ COMMANDS: dict[str, Command] = {
         ("compare", "compare.command", "every drafting system on one page"),
         ("index", "index.command", "the datastore: build, look up, refresh"),
         ("as-served", "as_served.command", "what a person gets, beside the best of the model"),
+        ("editor-memory", "editor_memory", "memory of all processes of one editor"),
         ("starts", "starts", "an engine's start, by turns with another checkout"),
         ("first-text", "first_text", "the first text of a suggestion, and an engine's start"),
         ("typing", "keystrokes.command", "a person typing through the server"),

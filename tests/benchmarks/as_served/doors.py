@@ -91,14 +91,19 @@ class EditorDoor(Door):
     kinds = (COMPLETION, EDIT)
 
     def __init__(self, daemon: PrivateDaemon, client: TypingClient) -> None:
-        self._daemon, self._client = daemon, client
+        self.daemon, self._client = daemon, client
+
+    @property
+    def front_pid(self) -> int:
+        """Process id of the editor's own server."""
+        return self._client.pid
 
     @property
     def engine(self) -> psutil.Process:
-        return psutil.Process(self._daemon.status()["engines"][0]["pid"])
+        return psutil.Process(self.daemon.status()["engines"][0]["pid"])
 
     def write(self, request: ServedRequest) -> TimedText | None:
-        uri = (self._daemon.workspace / request.path).as_uri()
+        uri = (self.daemon.workspace / request.path).as_uri()
         document = self._client.open(uri, request.text)
         started = time.perf_counter()
         try:
@@ -120,7 +125,7 @@ class EditorDoor(Door):
 
     def first_suggestion_s(self, request: ServedRequest) -> float:
         """Return the seconds until a suggestion is shown in a file that was just opened."""
-        uri = (self._daemon.workspace / f"opened_{request.path}").as_uri()
+        uri = (self.daemon.workspace / f"opened_{request.path}").as_uri()
         document = self._client.open(uri, request.text)
         started = time.perf_counter()
         document.ask(len(request.text), 1)[1].result(READY_S)

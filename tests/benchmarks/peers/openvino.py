@@ -54,6 +54,11 @@ class OpenVino:
         self._request: Any = None
         self._behind: tuple[int, list[Any]] = 0, []
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the model as OpenVINO stores it."""
+        return Path(self._folder.name)
+
     @classmethod
     def check_installed(cls) -> None:
         """Raises PeerUnavailable where the package is missing; nothing is loaded."""

@@ -5,6 +5,8 @@ Either so many clients ask, each again as soon as it is answered; or, with ``--r
 at random times (a Poisson process), whether or not earlier ones are answered, as from many people
 who type. The command starts ``redraft serve-http`` and asks it over HTTP, as an editor does. With
 ``--program`` it asks another installation by turns with this one, for the same at the same times.
+With ``--peer openvino`` its continuous batching writes as many tokens after the same texts, in a
+process that is asked without HTTP.
 """
 
 from __future__ import annotations
@@ -29,9 +31,13 @@ from urllib.parse import urlsplit
 import psutil
 
 import lsp_server
+from accel.models.model_file import model_file
 from lsp_server.commands.cli.output import add_json_argument
 from lsp_server.shared.errors import BenchError
+from operating_system.machine import cores
 from tests.benchmarks.keystrokes.typist import percentile
+from tests.benchmarks.peers.child_process import ChildProcess
+from tests.benchmarks.peers.openvino_batches import OpenVinoBatches
 
 CHARACTERS = 1500
 """Of a prompt: some 400 tokens."""
@@ -50,7 +56,9 @@ COLUMNS = {
     "prompt_tokens": "prompt tokens",
     "reused": "of them computed",
     "tokens": "tokens an answer",
+    "times": "ours, times as fast",
 }
+PEER_CONTEXT = 4096
 
 
 class MeasuredRequest(NamedTuple):
@@ -74,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("--model", required=True, help="GGUF file or folder that is served")
     parser.add_argument("--program", type=Path, help="another redraft, asked by turns with this")
+    parser.add_argument("--peer", choices=("openvino",), help="measured by turns with this")
     parser.add_argument("--prompts", choices=("computed", "cold", "both"), default="both")
     parser.add_argument("--clients", default="1,2,4,8", help="numbers of clients, with commas")
     parser.add_argument("--rounds", type=int, default=6, help="requests of each client")
@@ -100,6 +109,7 @@ def run(args: argparse.Namespace) -> int:
         servers = {
             name: stack.enter_context(served(program, args)) for name, program in programs.items()
         }
+        peer = stack.enter_context(_peer(args.model)) if args.peer else None
         for server in servers.values():
             server.measure(server.clients(1, 2), args.tokens, computed=False)
         time.sleep(SETTLE_S)
@@ -113,6 +123,10 @@ def run(args: argparse.Namespace) -> int:
                     row = f"{name}{kind} prompts, {load}{'' if args.rate else ' clients'}"
                     rows[row] = server.measure(lines, args.tokens, computed=kind == "computed")
                     print(f"{row}: {rows[row]['tokens_per_s']:.1f} tokens/s", file=sys.stderr)
+                    if peer is not None:
+                        rows[f"{args.peer}, {row}"] = peer_figures(
+                            peer, args.model, lines, rows[row]
+                        )
     document = {
         "rows": rows,
         "seed": args.seed,
@@ -122,6 +136,34 @@ def run(args: argparse.Namespace) -> int:
     title = f"one server, asked by many (seed {args.seed})"
     report.publish(document, args.json, [report.table(title, rows, COLUMNS)])
     return 0
+
+
+def _peer(model: str) -> ChildProcess:
+    return ChildProcess("openvino", OpenVinoBatches, Path(model), cores(), PEER_CONTEXT)
+
+
+def peer_figures(
+    peer: ChildProcess, model: str, lines: list[list[MeasuredRequest]], ours: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what a peer needs for the texts of ``lines``, as many tokens each as ``ours`` had on
+    average. Its prefixes are computed before where ours were."""
+    encode = model_file(Path(model)).tokenizer.encode
+    prompts = [[encode(request.text) for request in line] for line in lines]
+    if ours["reused"] > ours["prompt_tokens"] / 2:
+        peer.call("answer", prompts, 1)
+    answer = peer.call("answer", prompts, round(ours["tokens"]))
+    waits, seconds = answer["waits"], answer["seconds"]
+    return {
+        "requests": len(waits),
+        "refused": 0,
+        "tokens_per_s": answer["tokens"] / seconds,
+        "wait_s": sum(waits) / len(waits),
+        "wait_s_p50": percentile(waits, 50),
+        "wait_s_p95": percentile(waits, 95),
+        "prompt_tokens": sum(len(each) for line in prompts for each in line) / len(waits),
+        "tokens": answer["tokens"] / len(waits),
+        "times": ours["tokens_per_s"] * seconds / answer["tokens"],
+    }
 
 
 @dataclass(slots=True)

@@ -13,7 +13,12 @@ import pytest
 
 from lsp_server.shared.errors import BenchError
 from tests.benchmarks.__main__ import main
-from tests.benchmarks.team.shared_forwards import MeasuredAnswer, MeasuredServer, figures
+from tests.benchmarks.team.shared_forwards import (
+    MeasuredAnswer,
+    MeasuredServer,
+    figures,
+    peer_figures,
+)
 
 SMALL_MODEL = Path(__file__).parents[2] / "data" / "small_model"
 
@@ -48,6 +53,21 @@ def test_refused_requests_are_counted_and_not_waited_for() -> None:
     assert found["cpu_s"] == 1.0
     with pytest.raises(BenchError, match="fewer a second"):
         figures([MeasuredAnswer(0.5, {})], 1.0, 1.0)
+
+
+def test_a_peer_writes_as_much_after_the_same_texts() -> None:
+    asked = []
+
+    class Peer:
+        def call(self, method: str, prompts: list[list[list[int]]], tokens: int) -> object:
+            asked.append((method, [len(line) for line in prompts], tokens))
+            return {"waits": [0.5, 1.5], "seconds": 2.0, "tokens": 2 * tokens}
+
+    lines = server().clients(2, 1)
+    ours = {"tokens": 20.4, "tokens_per_s": 80.0, "reused": 90, "prompt_tokens": 100}
+    found = peer_figures(Peer(), str(SMALL_MODEL), lines, ours)  # type: ignore[arg-type]
+    assert asked == [("answer", [1, 1], 1), ("answer", [1, 1], 20)]
+    assert (found["tokens_per_s"], found["wait_s"], found["times"]) == (20.0, 1.0, 4.0)
 
 
 @pytest.mark.long
