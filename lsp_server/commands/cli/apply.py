@@ -20,8 +20,8 @@ from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.settings import Settings
 from lsp_server.tasks.apply.by_model import ModelMerge
-from lsp_server.tasks.apply.merge import AmbiguousSnippet, Merge
-from lsp_server.tasks.apply.updates import apply_text
+from lsp_server.tasks.apply.edit_text import apply_text
+from lsp_server.tasks.apply.refusals import AmbiguousSnippet, Merge
 from lsp_server.text.documents.secret_documents import file_reason
 from lsp_server.text.syntax.languages import language_of_path
 

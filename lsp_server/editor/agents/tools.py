@@ -21,9 +21,10 @@ from lsp_server.editor.agents.similar import SimilarPlaces
 from lsp_server.editor.editing.hunks import unified_diff
 from lsp_server.shared.errors import EditRefused, RedraftError
 from lsp_server.tasks.apply.by_model import ModelMerge
+from lsp_server.tasks.apply.edit_text import apply_update, updates_of
 from lsp_server.tasks.apply.file_text import lines_of
-from lsp_server.tasks.apply.merge import AmbiguousSnippet, Merge
-from lsp_server.tasks.apply.updates import FileUpdate, apply_update, updates_of
+from lsp_server.tasks.apply.refusals import AmbiguousSnippet, Merge
+from lsp_server.tasks.apply.replacements import FileUpdate
 from lsp_server.text.documents.document import line_end, split_lines, with_line_feeds
 from lsp_server.text.documents.line_ranges import offsets_of_lines
 from lsp_server.text.syntax.languages import language_of_path

@@ -16,9 +16,9 @@ from itertools import chain
 from lsp_server.shared.contract.jobs import EditJob, GenerateJob, JobResult
 from lsp_server.tasks.apply.file_text import FileText, common, lines_of
 from lsp_server.tasks.apply.formats import apply_format, apply_job, file_of_answer
-from lsp_server.tasks.apply.merge import AmbiguousSnippet
 from lsp_server.tasks.apply.parsed_file import ParsedFile
 from lsp_server.tasks.apply.placing import Lines, Span
+from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 from lsp_server.tasks.apply.snippet import read_snippet
 from lsp_server.tasks.task import CUT
 from lsp_server.text.line_diff import opcodes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 _DEFINITION = re.compile(
@@ -44,3 +45,30 @@ def depth(line: str) -> int:
 def indentation(line: str) -> str:
     """The white space that a line begins with."""
     return line[: len(line) - len(line.lstrip())]
+
+
+_CLOSES = re.compile(r"\s*(?:[)\]}]|end\b|</|fi\b|done\b|esac\b)")
+"""A line that ends the block it is as deep as."""
+_OPENS = re.compile(r"[{(\[:]\s*(?:(?://|#|/\*).*)?$|=>?\s*$")
+
+
+def closes_block(line: str) -> bool:
+    """Return whether a line begins with what ends a block."""
+    return _CLOSES.match(line) is not None
+
+
+def block_end(lines: Sequence[str], start: int) -> int:
+    """Return the line, exclusive, at which the block ends that the line ``start`` opens: with a
+    closing bracket as deep as that line, else above the next line that is no deeper."""
+    own, end = depth(lines[start]), start + 1
+    for number in range(start + 1, len(lines)):
+        line = lines[number]
+        if not line.strip() or depth(line) > own:
+            end = number + 1 if line.strip() else end
+            continue
+        if depth(line) < own or not (closes_block(line) or (line.strip() == "{" and end == number)):
+            return end
+        end = number + 1
+        if line.strip() != "{" and not _OPENS.search(line):
+            return end
+    return end

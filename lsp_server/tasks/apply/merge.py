@@ -4,53 +4,24 @@ at all."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.apply.definitions import assigned_name, defined_name
 from lsp_server.tasks.apply.file_text import FileText, lines_of
 from lsp_server.tasks.apply.parsed_file import ParsedFile
-from lsp_server.tasks.apply.placing import Lines
-from lsp_server.tasks.apply.replacements import lines_at, places_of, replaced_lines
+from lsp_server.tasks.apply.refusals import (
+    MORE_CONTEXT,
+    MOST_SHOWN,
+    AmbiguousSnippet,
+    Merge,
+    Reading,
+    shown,
+)
 from lsp_server.tasks.apply.snippet import Hunk, SnippetHunks, read_snippet
 from lsp_server.tasks.indentation import with_indents_of
 
 if TYPE_CHECKING:
     from lsp_server.tasks.apply.readings import WholeReading
-
-SHOWN_CHARACTERS = 60
-MOST_SHOWN = 4
-MORE_CONTEXT = "send more of the lines around the change, as they are in the file"
-
-
-@dataclass(frozen=True)
-class Merge:
-    """``text``: the merged file, whole."""
-
-    text: str
-    how: Literal["exact", "model"] = "exact"
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Lines of the file, from 1, that a part of a snippet could replace, and what would stand
-    there. What is put in above a line has that line first and the one above it last."""
-
-    first_line: int
-    last_line: int
-    text: str
-
-
-class AmbiguousSnippet(EditRefused):
-    """A snippet fits a file in several ways, or in none. ``choices``: all lines of the file by each
-    way; none where a text that is searched for stands in several places."""
-
-    def __init__(
-        self, message: str, readings: tuple[Reading, ...] = (), choices: tuple[Lines, ...] = ()
-    ) -> None:
-        super().__init__(message)
-        self.readings, self.choices = readings, choices
 
 
 def apply_snippet(original: str, snippet: str, language: str | None = None) -> Merge:
@@ -67,7 +38,7 @@ def apply_snippet(original: str, snippet: str, language: str | None = None) -> M
     if parts.partly:
         number = parts.partly[0]
         raise AmbiguousSnippet(
-            f"line {number + 1} of the snippet ({_shown(parts.lines[number:])}) leaves out a part "
+            f"line {number + 1} of the snippet ({shown(parts.lines[number:])}) leaves out a part "
             "of a line; send it whole, and what is left out as a comment on a line of its own"
         )
     if not parts.hunks:
@@ -176,59 +147,12 @@ def _several(
 
 def _lines(hunk: Hunk) -> str:
     first, last = hunk.first + 1, hunk.first + len(hunk.lines)
-    return f"lines {first} to {last} of the snippet ({_shown(hunk.lines)})"
+    return f"lines {first} to {last} of the snippet ({shown(hunk.lines)})"
 
 
 def _place(lines: Sequence[str], reading: Reading) -> str:
     first, last = reading.first_line, reading.last_line
     if last < first:
         return f"above line {first}"
-    shown = _shown(lines[first - 1 : last])
-    return f"line {first} ({shown})" if first == last else f"lines {first} to {last} ({shown})"
-
-
-def _shown(lines: Sequence[str]) -> str:
-    line = next((one.strip() for one in lines if one.strip()), "")
-    return line if len(line) <= SHOWN_CHARACTERS else f"{line[:SHOWN_CHARACTERS]}…"
-
-
-def apply_replacements(original: str, pairs: Sequence[tuple[str, str]]) -> Merge:
-    """The file with each old text replaced by its new one, one after the other: where the old text
-    stands as it is, else where its lines stand but for white space, else where nearly all do and
-    the others are alike.
-
-    Raises AmbiguousSnippet where an old text stands in several places, or in none.
-    """
-    text = original
-    for number, (old, new) in enumerate(pairs, start=1):
-        text = _replaced(text, old, new, number)
-    return Merge(text)
-
-
-def _replaced(text: str, old: str, new: str, number: int) -> str:
-    if not old.strip():
-        raise AmbiguousSnippet(f"the old text of change {number} is empty; send lines of the file")
-    file = FileText.of(text)
-    plain = old.replace("\n", file.end) if "\r" not in old else old
-    wanted_new = new.replace("\n", file.end) if "\r" not in new else new
-    if plain in wanted_new and text.count(plain) == (
-        text.count(wanted_new) * wanted_new.count(plain)
-    ):
-        # The new text holds the old one, and stands there already.
-        return text
-    if text.count(plain) == 1:
-        return text.replace(plain, wanted_new)
-    wanted, lines = tuple(lines_of(old)), file.lines
-    spans = places_of(lines, wanted)
-    if len(spans) == 1 and plain not in text:
-        ((start, end),) = spans
-        made = replaced_lines(lines[start:end], wanted, tuple(lines_of(new)))
-        if made is not None:
-            return file.replaced(spans, [made])
-    at = [start + 1 for start, _ in spans] if plain not in text else lines_at(text, plain)
-    readings = tuple(Reading(line, line + len(wanted) - 1, new) for line in at)
-    where = ", ".join(map(str, at[:MOST_SHOWN]))
-    stands = f"stands at lines {where}" if at else "stands nowhere in the file"
-    raise AmbiguousSnippet(
-        f"the old text of change {number} ({_shown(wanted)}) {stands}; {MORE_CONTEXT}", readings
-    )
+    numbers = f"line {first}" if first == last else f"lines {first} to {last}"
+    return f"{numbers} ({shown(lines[first - 1 : last])})"

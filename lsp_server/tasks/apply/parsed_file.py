@@ -1,4 +1,4 @@
-"""Whether a file still parses with other lines in it.
+"""Tells whether a file still parses with other lines in it, and its brackets balance.
 
 Python's grammar here passes over lines that are too deep, so Python itself is asked where some are.
 """
@@ -6,15 +6,28 @@ Python's grammar here passes over lines that are too deep, so Python itself is a
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from lsp_server.tasks.apply.definitions import depth
 from lsp_server.tasks.apply.placing import Lines, Span
+from lsp_server.tasks.apply.refusals import MORE_CONTEXT, AmbiguousSnippet, shown
 from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
 
+_CAUSES = (
+    (re.compile(r"`{3}|~{3}"), "a fence is no code"),
+    (re.compile("[“”‘’]"), "curly quotes are no quotes of code"),
+    (re.compile(r"\\\\n|\\n.*\\n"), "line ends are written as \\n"),
+    (
+        re.compile(r"^(?:here|sure|this|below|i'll|note)\b.*[.:]$", re.IGNORECASE),
+        "a sentence is no code",
+    ),
+    (re.compile(r"^[+-]\s|^@@|^\*\*\* "), "marks of a diff are no code"),
+)
+"""Likely causes, by the line that does not parse."""
 _OPENS = (":", "(", "[", "{", ",", "\\")
 """A line that may have a deeper one below it ends so."""
 
@@ -71,10 +84,56 @@ class ParsedFile:
 
 
 def _is_python(text: str) -> bool:
+    return _python_error(text) is None
+
+
+def _python_error(text: str) -> int | None:
+    """Return the line, from 0, at which Python itself does not parse a text."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+            ast.parse(text.removeprefix("\ufeff"))
+    except SyntaxError as error:
+        return max(0, (error.lineno or 1) - 1)
+    except (ValueError, RecursionError, MemoryError):
+        return 0
+    return None
+
+
+def refuse_broken(original: str, text: str, language: str | None) -> None:
+    """Raise AmbiguousSnippet if ``original`` parses and ``text`` does not; where that cannot be
+    told, if its brackets do not balance as they did."""
+    before = SyntaxTree.of(original, language) if language else None
+    is_python = before is not None and before.grammar == "python"
+    if before is None or before.has_errors:
+        if is_python and _is_python(original) and not _is_python(text):
+            raise AmbiguousSnippet(f"the file with the edit does not parse; {MORE_CONTEXT}")
+        if unbalanced(original, text, bool(language)):
+            raise AmbiguousSnippet(f"the brackets of the file would not balance; {MORE_CONTEXT}")
+        return
+    after = SyntaxTree.parsed(text, before.grammar)
+    line = after.first_error()
+    if line is None and is_python and _is_python(original):
+        line = _python_error(text)
+    if line is not None:
+        raise broken(text.splitlines(), line)
+
+
+def broken(lines: Sequence[str], line: int) -> AmbiguousSnippet:
+    """Return the refusal of a file whose line ``line``, from 0, does not parse."""
+    text = shown(lines[line : line + 1])
+    cause = next((cause for mark, cause in _CAUSES if mark.search(text)), "")
+    return AmbiguousSnippet(
+        f"the file with the edit does not parse at line {line + 1} ({text})"
+        f"{': ' if cause else ''}{cause}; {MORE_CONTEXT}"
+    )
+
+
+def unbalanced(before: str, after: str, is_code: bool) -> bool:
+    """Return whether brackets are opened and closed as often in ``before``, and not in ``after``.
+    Prose has round ones that stand alone."""
+    for opens, closes in ("{}", "[]", "()") if is_code else ("{}", "[]"):
+        own = before.count(opens) - before.count(closes)
+        if after.count(opens) - after.count(closes) != own:
+            return True
+    return False

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lsp_server.shared.errors import EditRefused
-from lsp_server.tasks.apply.diff_text import SKIPPED, DiffHunk, diff_hunks, looks_like_diff
+from lsp_server.tasks.apply.edit_text import format_of
+from lsp_server.tasks.apply.replacements import FileUpdate, Replacement
+from lsp_server.tasks.apply.unified_diff import SKIPPED, diff_hunks
 
 _LANGUAGES = ("diff", "patch", "udiff")
 DOES_NOT_FIT = "the model answered with a diff that does not fit the selection; edit again"
@@ -16,9 +18,9 @@ DOES_NOT_FIT = "the model answered with a diff that does not fit the selection; 
 
 def is_diff(text: str, language: str, original: str) -> bool:
     """Return True if a block is a diff instead of code; never if the original looks like one."""
-    if looks_like_diff(original):
+    if format_of(original):
         return False
-    if looks_like_diff(text):
+    if format_of(text):
         return True
     lines = [line for line in text.split("\n") if line.strip()]
     return (
@@ -42,7 +44,9 @@ def patched(text: str, original: str, before: str = "", after: str = "") -> str:
         lines = lines[:-1]
     file_lines = [*above, *lines, *below]
     first, last = len(above), len(above) + len(lines)
-    hunks = [hunk for hunk in diff_hunks(text) if hunk.changes]
+    form = format_of(text)
+    updates = form.read(text) if form else [FileUpdate("", tuple(diff_hunks(text)))]
+    hunks = [hunk for update in updates for hunk in update.replacements if hunk.changes]
     if not hunks:
         raise EditRefused(DOES_NOT_FIT)
     new_lines: list[str] = []
@@ -66,7 +70,7 @@ def _lines(text: str) -> list[str]:
     return text.split("\n") if text else []
 
 
-def _place_of(hunk: DiffHunk, lines: list[str], first_line: int, first: int, last: int) -> int:
+def _place_of(hunk: Replacement, lines: list[str], first_line: int, first: int, last: int) -> int:
     """Return the line at which the old lines of a hunk stand. Raises EditRefused unless there is
     exactly one."""
     old, size = hunk.old, len(hunk.old)
@@ -94,7 +98,7 @@ def _same(line: str, diff_line: str) -> bool:
     return line.rstrip() == diff_line.rstrip()
 
 
-def _changed(hunk: DiffHunk) -> tuple[int, int]:
+def _changed(hunk: Replacement) -> tuple[int, int]:
     most = min(len(hunk.old), len(hunk.new))
     head = next((n for n in range(most) if hunk.old[n] != hunk.new[n]), most)
     tail = next(
@@ -103,7 +107,7 @@ def _changed(hunk: DiffHunk) -> tuple[int, int]:
     return head, len(hunk.old) - tail
 
 
-def _with_unchanged(lines: Sequence[str], hunk: DiffHunk) -> list[str]:
+def _with_unchanged(lines: Sequence[str], hunk: Replacement) -> list[str]:
     """Return the new lines, with those at both ends as they are in the text."""
     start, end = _changed(hunk)
     tail = len(hunk.old) - end

@@ -8,7 +8,8 @@ import re
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.apply.definitions import defined_name
 from lsp_server.tasks.apply.file_text import FileText, lines_of
-from lsp_server.tasks.apply.merge import AmbiguousSnippet, chosen_reading
+from lsp_server.tasks.apply.merge import chosen_reading
+from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 from lsp_server.tasks.apply.snippet import read_snippet
 
 REFUSED = (

@@ -23,8 +23,8 @@ from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import EDIT, JobResult
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.apply.by_model import ModelMerge
-from lsp_server.tasks.apply.merge import AmbiguousSnippet
-from lsp_server.tasks.apply.updates import apply_text
+from lsp_server.tasks.apply.edit_text import apply_text
+from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 from lsp_server.team.http_server.bodies import read_json
 from lsp_server.team.http_server.errors import RequestRefused, invalid
 from lsp_server.team.http_server.fields import Flag, read_fields

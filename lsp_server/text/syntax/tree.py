@@ -97,6 +97,17 @@ class SyntaxTree:
         """Whether a part of the text does not fit the grammar. Some grammars lag behind."""
         return self._tree.root_node.has_error
 
+    def first_error(self) -> int | None:
+        """Return the line, from 0, of the first part that does not fit the grammar, if any."""
+        node = self._tree.root_node
+        if not node.has_error:
+            return None
+        while (inner := next((child for child in node.children if child.has_error), None)) and not (
+            node.is_error or node.is_missing
+        ):
+            node = inner
+        return node.start_point[0]
+
     def pieces(self, start: int = 0, end: int | None = None) -> list[RolePiece]:
         """Comments, strings and prose between two offsets, in order, cut at both; between them is
         code. Code inside of strings is no part of them."""

@@ -27,7 +27,10 @@ from rich.table import Table
 
 from lsp_server.shared.errors import BenchError
 from lsp_server.tasks.apply import readings
-from lsp_server.tasks.apply.merge import AmbiguousSnippet, apply_replacements, apply_snippet
+from lsp_server.tasks.apply.file_text import lines_of
+from lsp_server.tasks.apply.merge import apply_snippet
+from lsp_server.tasks.apply.refusals import AmbiguousSnippet
+from lsp_server.tasks.apply.replacements import Replacement, apply_replacements
 from lsp_server.text.syntax.languages import language_of_path
 from tests.benchmarks.apply.snippets import (
     MUTATIONS,
@@ -246,7 +249,7 @@ def _peers(edits: Sequence[CommitEdit]) -> Table:
     """Search and replace of agents' tools, on pairs with three lines of context."""
     table = _table("search and replace", "how", "slips")
     ways: dict[str, Callable[[str, Sequence[tuple[str, str]]], str]] = {
-        "ours": lambda text, pairs: apply_replacements(text, pairs).text,
+        "ours": _ours,
         "exact": _exact,
         "fuzzy (difflib)": partial(_fuzzy, most_alike=_by_difflib),
     }
@@ -264,6 +267,11 @@ def _peers(edits: Sequence[CommitEdit]) -> Table:
                 tally.add(edit, lambda: way(edit.before, pairs), [edit.after])  # noqa: B023
             table.add_row(name, "white space" if slips else "none", *tally.row())
     return table
+
+
+def _ours(text: str, pairs: Sequence[tuple[str, str]]) -> str:
+    lines = [(tuple(lines_of(old)), tuple(lines_of(new))) for old, new in pairs]
+    return apply_replacements(text, [Replacement(old, new) for old, new in lines]).text
 
 
 def _slipped(text: str, seed: int) -> str:

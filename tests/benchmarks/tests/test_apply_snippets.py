@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.tasks.apply.merge import AmbiguousSnippet, apply_snippet
+from lsp_server.tasks.apply.merge import apply_snippet
+from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 from lsp_server.text.syntax.languages import language_of_path
 from lsp_server.text.syntax.tree import SyntaxTree
 from tests.benchmarks.apply.snippets import (

@@ -8,7 +8,7 @@ import pytest
 from typist import Typist
 
 from lsp_server.editor.next_edits.history import LONGEST_HISTORY, EditHistory
-from lsp_server.tasks.apply.updates import apply_text
+from lsp_server.tasks.apply.edit_text import apply_text
 from lsp_server.text.documents.document import Document
 
 TEXT = "def total(prices):\n    return sum(prices)\n\n\ndef other():\n    return 1\n" + "\n" * 20

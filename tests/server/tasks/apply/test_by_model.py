@@ -8,7 +8,8 @@ import pytest
 
 from lsp_server.shared.contract.jobs import EditJob, GenerateJob, unchanged
 from lsp_server.tasks.apply.by_model import MOST_LINES, ModelMerge
-from lsp_server.tasks.apply.merge import AmbiguousSnippet, apply_snippet
+from lsp_server.tasks.apply.merge import apply_snippet
+from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 
 TWICE = "a = 1\nb = 2\nd = 4\na = 1\nb = 2\n"
 FITS_TWICE = "# ... existing code ...\na = 1\nc = 3\nb = 2\n# ... existing code ...\n"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lsp_server.tasks.apply.merge import AmbiguousSnippet, apply_replacements, apply_snippet
+from lsp_server.tasks.apply.merge import apply_snippet
+from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 
 FILE = """\
 import os
@@ -72,14 +73,6 @@ def test_what_fits_two_places_is_refused_with_both() -> None:
         apply_snippet(file, "a = 1\nx = 2\nb = 1\n")
     assert [(one.first_line, one.last_line) for one in refusal.value.readings] == [(1, 3), (5, 7)]
     assert refusal.value.readings[0].text == "a = 1\nx = 2\nb = 1\n"
-
-
-def test_an_old_text_is_replaced_where_it_stands_once() -> None:
-    assert apply_replacements(FILE, [("return 0\n", "return None\n")]).text == MERGED
-    with pytest.raises(AmbiguousSnippet, match="stands nowhere"):
-        apply_replacements(FILE, [("return 7\n", "return None\n")])
-    with pytest.raises(AmbiguousSnippet, match="stands at lines 5, 11"):
-        apply_replacements(FILE.replace("total(", "mean("), [("def mean(self, prices):", "x")])
 
 
 def test_lines_that_go_and_are_shown_by_nothing_are_not_guessed() -> None:

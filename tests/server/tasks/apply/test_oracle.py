@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from seeds import Amount
 
-from lsp_server.tasks.apply.merge import AmbiguousSnippet, apply_snippet
+from lsp_server.tasks.apply.merge import apply_snippet
+from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 
 HOLDER = "# ... existing code ..."
 LEAST_APPLIED, MANY = 0.6, 1000

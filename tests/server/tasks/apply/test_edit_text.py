@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
+from text_cases import cases_of
 
-from lsp_server.tasks.apply.merge import AmbiguousSnippet, apply_replacements
-from lsp_server.tasks.apply.updates import FileUpdate, apply_update, parse_update, updates_of
+from lsp_server.tasks.apply.edit_text import apply_text, apply_update, parse_update, updates_of
+from lsp_server.tasks.apply.file_text import lines_of
+from lsp_server.tasks.apply.refusals import AmbiguousSnippet
+from lsp_server.tasks.apply.replacements import FileUpdate, Replacement, apply_replacements
 
 FILE = "a = 1\nb = 2\nc = 3\n\n\ndef total(prices):\n    return sum(prices)\n"
 NEW = FILE.replace("b = 2\n", "b = 7\n").replace("sum(prices)", "sum(prices, 0)")
@@ -70,7 +73,7 @@ def test_several_files_are_several_updates() -> None:
     both = DIFF + DIFF.replace("till.py", "shop/till.py")
     assert [one.path for one in parse_update(both)] == ["till.py", "shop/till.py"]
     blocks = BLOCKS + BLOCKS.replace("till.py", "`shop/till.py`:")
-    assert [(one.path, len(one.pairs)) for one in parse_update(blocks)] == [
+    assert [(one.path, len(one.replacements)) for one in parse_update(blocks)] == [
         ("till.py", 2),
         ("shop/till.py", 2),
     ]
@@ -81,7 +84,8 @@ def test_what_is_no_difference_is_a_snippet() -> None:
 
 
 def replaced(file: str, old: str, new: str) -> str:
-    return apply_replacements(file, [(old, new)]).text
+    lines = Replacement(tuple(lines_of(old)), tuple(lines_of(new)))
+    return apply_replacements(file, [lines]).text
 
 
 def test_an_old_text_may_differ_in_white_space_and_slightly_in_a_line() -> None:
@@ -147,9 +151,29 @@ def test_a_diff_of_several_files_is_read_file_by_file(end: str) -> None:
     plain = re.sub("^(diff|index|old|new) .*\n", "", SEVERAL, flags=re.MULTILINE)
     for text in (SEVERAL, plain):
         first, second = parse_update(text.replace("\n", end))
-        assert first == FileUpdate("src/a.py", pairs=(("a = 1\nb = 1\n", "a = 2\nb = 1\n"),))
-        assert second == FileUpdate("src/b.py", pairs=(("c = 1\n", "c = 2\n"),))
+        hunk = Replacement(("a = 1", "b = 1"), ("a = 2", "b = 1"), 1)
+        assert first == FileUpdate("src/a.py", (hunk,))
+        assert second == FileUpdate("src/b.py", (Replacement(("c = 1",), ("c = 2",), 1),))
     assert list(updates_of(SEVERAL, "/repository/src/b.py")) == ["/repository/src/b.py", "src/a.py"]
     for path in ("b/a.py", "c.py", "src"):
         with pytest.raises(AmbiguousSnippet, match="the diff is of"):
             updates_of(SEVERAL, path)
+
+
+CASES = cases_of("applied_edits.txt")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_edit_is_put_in_or_refused_with_its_cause(name: str) -> None:
+    case = CASES[name]
+    language = case.get("language")
+    if "refused" in case:
+        with pytest.raises(AmbiguousSnippet, match=case["refused"]):
+            apply_text(case["old"], case["edit"], language, case.get("path", ""))
+        return
+    merge = apply_text(case["old"], case["edit"], language, case.get("path", ""))
+    assert merge.text == case["new"]
+    assert merge.how == ("unchanged" if case["new"] == case["old"] else "exact")
+    # Line ends of the file stay, whatever those of the edit are.
+    ended = apply_text(case["old"].replace("\n", "\r\n"), case["edit"], language).text
+    assert ended == case["new"].replace("\n", "\r\n")
