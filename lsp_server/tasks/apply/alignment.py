@@ -5,7 +5,7 @@ replaces whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -47,12 +47,18 @@ class SnippetAligner:
         open_end: bool,
         left_out: Sequence[int | None] = (),
         is_whole: bool = False,
+        anchors: Sequence[Mapping[int, int]] = (),
+        gone: Sequence[Collection[int]] = (),
         within: int,
     ) -> None:
         """open_top, open_end: no place holder stands above the first hunk, or below the last.
         is_whole: the hunk stands at the file's end then. left_out: how deep the place holder below
-        each hunk is. within: what an alignment may cost more than the best one."""
-        costs = [line_costs(file, hunk) for hunk in hunks]
+        each hunk is. anchors: for each hunk, the lines of the file that some of its lines are;
+        gone: its lines that have to be lines of the file. within: what an alignment may cost more
+        than the best one."""
+        none = [{} for _ in hunks]
+        each = zip(hunks, anchors or none, gone or none, strict=True)
+        costs = [line_costs(file, *hunk) for hunk in each]
         borders = zip(costs, hunks, hunks[1:], strict=False)
         blocks = [_blocks(file, *border) for border in borders]
         is_exact = _is_indented_alike(costs)

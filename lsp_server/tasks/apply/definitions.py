@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 _DEFINITION = re.compile(
     r"\s*\(?(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|virtual|"
     r"override|inline|unsafe|extern)\s+)*"
     r"(?:def|class|function\*?|func|fn|sub|interface|struct|enum|trait|module|method|proc|defun|"
-    r"impl)\b\s*(?:\([^)]*\)\s*)?(?P<name>[\w$]+)"
+    r"impl)\b\s*(?:\([^)]*\)\s*)?(?P<name>[\w$]+(?:[.:][\w$]+)*)"
 )
 _METHOD = re.compile(
     r"\s*(?:[\w<>\[\],.*&]+\s+)*(?!(?:if|for|while|switch|catch|with|return|elif|"
@@ -18,6 +19,9 @@ _METHOD = re.compile(
     r"\s*\([^()]*\)[^(){};=]*\{\s*$"
 )
 """As Java, C and JavaScript write them."""
+_NO_DEFINITION = re.compile(
+    r"\s*(?:if|for|while|switch|catch|with|return|elif|else|case|import|from|use)\b"
+)
 _VALUE = re.compile(r"\s*(?P<name>[^=:(){}+*/|-]{1,60}?)\s*(?::?=(?![=>~])|:(?=\s))")
 
 
@@ -72,3 +76,45 @@ def block_end(lines: Sequence[str], start: int) -> int:
         if line.strip() != "{" and not _OPENS.search(line):
             return end
     return end
+
+
+class Definition(NamedTuple):
+    """Lines of a text that define a name, the end exclusive. ``path``: its own name last."""
+
+    path: tuple[str, ...]
+    start: int
+    end: int
+
+
+_BEGINS_VALUE = re.compile(r"(?:[{(\[]|=>|=)\s*$|=\s*[\w.]+\s*\{\s*$")
+
+
+def definitions_of(lines: Sequence[str]) -> list[Definition]:
+    """Return the definitions of a text, with those in others, in its order."""
+    made: list[Definition] = []
+    around: list[Definition] = []
+    for number, line in enumerate(lines):
+        name = defined_name(line)
+        if not name and _BEGINS_VALUE.search(line) and not _NO_DEFINITION.match(line):
+            name = assigned_name(line)
+        if not name:
+            continue
+        while around and (
+            around[-1].end <= number or depth(lines[around[-1].start]) >= depth(line)
+        ):
+            around.pop()
+        path = (*(around[-1].path if around else ()), name.split()[-1])
+        around.append(Definition(path, number, block_end(lines, number)))
+        made.append(around[-1])
+    return made
+
+
+_IMPORT = re.compile(
+    r"\s*(?:import\b|from\s+\S+\s+import\b|use\s|using\s|#\s*include\b|require\b|"
+    r"(?:const|let|var|local)\s.*\brequire\()"
+)
+
+
+def is_import(line: str) -> bool:
+    """Return whether a line imports something."""
+    return _IMPORT.match(line) is not None

@@ -6,8 +6,9 @@ The units are such that a line of code which is added among others costs twelve.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,6 +62,8 @@ OUT_OF_SCOPE = 150
 OTHER_DEPTH = 50
 """What is left out first is not as deep as the place holder for it."""
 NEVER = 1 << 30
+FAR = 1 << 18
+"""A line that stands for a certain line of the file is added."""
 _WORD = re.compile(r"\w")
 _WORDS = re.compile(r"\w+|[^\w\s]")
 _WORDS_OF_LINES = re.compile(rf"{_WORDS.pattern}|\n")
@@ -205,8 +208,14 @@ def spacing_aside(line: str) -> str:
     return " ".join(line.split())
 
 
-def line_costs(file: FileLines, hunk: Sequence[str]) -> list[LineCosts]:
-    """The costs of a hunk's lines; those that are none of the file's may be changed ones."""
+def line_costs(
+    file: FileLines,
+    hunk: Sequence[str],
+    anchors: Mapping[int, int] = MappingProxyType({}),
+    gone: Collection[int] = (),
+) -> list[LineCosts]:
+    """Return the costs of a hunk's lines; those that are none of the file's may be changed ones.
+    ``anchors``: lines that are certain ones of the file; ``gone``: lines that have to be some."""
     code = [number for number, line in enumerate(hunk) if line.strip()]
     costs = [LineCosts(file, line) for line in hunk]
     for number in code:
@@ -218,6 +227,13 @@ def line_costs(file: FileLines, hunk: Sequence[str]) -> list[LineCosts]:
             if share == 1.0 and (key := assigned_name(hunk[number])):
                 lines = file.assigning(key)
                 cost.instead[lines] = np.minimum(cost.instead[lines], SAME_KEY)
+    for number, line in anchors.items():
+        if line >= 0:
+            costs[number].pin(line)
+        else:
+            costs[number].instead[:] = NEVER
+    for number in gone:
+        costs[number].added = FAR if costs[number].is_known else costs[number].added
     return costs
 
 
@@ -248,3 +264,12 @@ class LineCosts:
         for at in definitions:
             self.added = DEFINED_TWICE
             self.instead[at] = min(self.instead[at], SAME_NAME)
+
+    def pin(self, line: int) -> None:
+        """Have the line stand for ``line`` of the file and no other."""
+        cost = min(int(self.instead[line]), SAME_NAME)
+        self.instead[:] = NEVER
+        self.instead[line] = cost
+        self.added = FAR
+        self.is_known = True
+        self.is_weak = self.is_changed = self.is_new_definition = False

@@ -4,11 +4,20 @@ at all."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lsp_server.tasks.apply.definitions import assigned_name, defined_name
+from lsp_server.tasks.apply.anchors import anchors_of, in_file_order
+from lsp_server.tasks.apply.definitions import (
+    assigned_name,
+    block_end,
+    defined_name,
+    depth,
+    is_import,
+)
 from lsp_server.tasks.apply.file_text import FileText, lines_of
 from lsp_server.tasks.apply.parsed_file import ParsedFile
+from lsp_server.tasks.apply.placing import Lines, Span
 from lsp_server.tasks.apply.refusals import (
     MORE_CONTEXT,
     MOST_SHOWN,
@@ -43,10 +52,46 @@ def apply_snippet(original: str, snippet: str, language: str | None = None) -> M
         )
     if not parts.hunks:
         raise AmbiguousSnippet("the snippet holds no lines of code; send the lines that change")
-    if not any(line.strip() for line in file.lines):
+    parts, spans, news = _imports_aside(parts, file.lines)
+    if not any(line.strip() for line in file.lines) and not spans:
         return Merge(file.joined([line for hunk in parts.hunks for line in hunk.lines]))
-    best = chosen_reading(file.lines, parts, language)
-    return Merge(file.replaced(best.spans, best.news))
+    if parts.hunks:
+        best = chosen_reading(file.lines, parts, language)
+        spans, news = [*spans, *best.spans], [*news, *best.news]
+    changes = sorted(zip(spans, news, strict=True), key=lambda change: change[0])
+    if any(after[0][0] < before[0][1] for before, after in pairwise(changes)):
+        raise AmbiguousSnippet(
+            "the imports of the snippet stand in what it changes; send them there"
+        )
+    text = file.replaced(*zip(*changes, strict=True))
+    return Merge(text, "unchanged" if text == original else "exact")
+
+
+def _imports_aside(
+    parts: SnippetHunks, file: Lines
+) -> tuple[SnippetHunks, list[Span], list[Sequence[str]]]:
+    """Return a snippet without the hunks that are new imports alone, and where these go: below the
+    last import of the file."""
+    own = {line.strip() for line in file}
+    last = max(
+        (n for n, line in enumerate(file) if is_import(line) and not depth(line)), default=-1
+    )
+    hunks, news = [], []
+    for hunk in parts.hunks:
+        code = [line for line in hunk.lines if line.strip()]
+        is_new = (
+            last >= 0 and all(map(is_import, code)) and not own.intersection(map(str.strip, code))
+        )
+        (news if is_new else hunks).append(hunk)
+    if not news:
+        return parts, [], []
+    end = block_end(file, last)
+    lines = [line for hunk in news for line in hunk.lines if line.strip()]
+    edges = {
+        "open_top": parts.open_top and parts.hunks[0] in hunks,
+        "open_end": parts.open_end and parts.hunks[-1] in hunks,
+    }
+    return parts._replace(hunks=tuple(hunks), **edges), [(end, end)], [lines]
 
 
 def chosen_reading(
@@ -58,8 +103,14 @@ def chosen_reading(
     from lsp_server.tasks.apply.readings import best_readings, repeats_definition
 
     parsed = ParsedFile.of(lines, language)
+    anchors = anchors_of(parts, lines)
+    parts = in_file_order(parts, anchors, lines)
     best, rivals = best_readings(
-        lines, parts, is_whole=is_whole, is_able=lambda one: not parsed.breaks(one.spans, one.news)
+        lines,
+        parts,
+        anchors=anchors,
+        is_whole=is_whole,
+        is_able=lambda one: not parsed.breaks(one.spans, one.news),
     )
     _refuse_loose(lines, parts, best)
     if rivals:
@@ -111,11 +162,16 @@ def _refuse_loose(lines: Sequence[str], parts: SnippetHunks, best: WholeReading)
         is_end = number + 1 == len(parts.hunks) and parts.open_end and end == len(lines)
         old = {_meant(line) for line in lines[start:end]} - {""}
         is_held = any(_meant(line) in old for line in hunk.lines)
-        is_put_in = start == end and (is_top or is_end)
+        is_outer = _depth_of(hunk.lines) <= _depth_of(lines)
+        is_put_in = start == end and (is_top or is_end) and is_outer
         if not is_held and not is_put_in:
             raise AmbiguousSnippet(
                 f"{_lines(hunk)} fit nowhere: no line of the file is like them; {MORE_CONTEXT}"
             )
+
+
+def _depth_of(lines: Sequence[str]) -> int:
+    return min((depth(line) for line in lines if line.strip()), default=0)
 
 
 def _meant(line: str) -> str:

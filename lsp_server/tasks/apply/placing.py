@@ -7,7 +7,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 
-from lsp_server.tasks.apply.definitions import indentation
+from lsp_server.tasks.apply.definitions import defined_name, indentation
 
 _WORD = re.compile(r"\w")
 Span = tuple[int, int]
@@ -95,10 +95,21 @@ def joined(
         foot = end - min(tail, blank(lines[head:end][::-1]))
         above = head - start + blank(lines[place:start][::-1])
         below = end - foot + blank(lines[end:following])
+        code = new[lead : len(new) - tail]
+        # Below a place holder an empty line parts nothing from a line that is the file's.
+        if code and head < foot and _is_about(code[0], lines[head]):
+            above = lead
+        if code and head < foot and _is_about(code[-1], lines[foot - 1]):
+            below = tail
         spans.append((head, foot))
-        texts.append(("",) * (lead - above) + new[lead : len(new) - tail] + ("",) * (tail - below))
+        texts.append(("",) * (lead - above) + code + ("",) * (tail - below))
         place = foot
     return tuple(spans), tuple(texts)
+
+
+def _is_about(line: str, other: str) -> bool:
+    """Return whether a line is another one, or defines the same."""
+    return line.strip() == other.strip() or (defined_name(line) or "-") == defined_name(other)
 
 
 def blank(lines: Sequence[str]) -> int:

@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 
 from lsp_server.tasks.apply.alignment import Alignment, SnippetAligner
+from lsp_server.tasks.apply.anchors import Anchors
 from lsp_server.tasks.apply.definitions import assigned_name, defined_name, depth
-from lsp_server.tasks.apply.line_costs import FileLines
+from lsp_server.tasks.apply.line_costs import FAR, FileLines
 from lsp_server.tasks.apply.placing import Lines, Span, joined, placed
 from lsp_server.tasks.apply.snippet import SnippetHunks
 
@@ -31,8 +33,6 @@ FEW_LINES = 2
 """And where the file loses more lines than that by the reading, and does not by the other."""
 NOT_CHEAPEST = 60
 """And where a reading that costs less than the best one cannot be meant."""
-EMPTY_LINES = 20
-"""How much more it has to cost where the other reading has more or fewer empty lines."""
 ELSEWHERE = 40
 """And where a hunk stands at another place in the other reading."""
 BLOCK = 2
@@ -67,6 +67,7 @@ def best_readings(
     lines: Lines,
     snippet: SnippetHunks,
     *,
+    anchors: Anchors = MappingProxyType({}),
     is_whole: bool = False,
     is_able: Callable[[WholeReading], bool] = lambda _: True,
 ) -> tuple[WholeReading, list[WholeReading]]:
@@ -77,6 +78,11 @@ def best_readings(
     a reading can be meant; the cheapest reading is one, or there is none that costs little more.
     """
     hunks = [hunk.lines for hunk in snippet.hunks]
+    gone = [snippet.gone_of(number) for number in range(len(hunks))]
+    own = [
+        {n - hunk.first: anchors[n] for n in range(hunk.first, hunk.end) if n in anchors}
+        for hunk in snippet.hunks
+    ]
     aligner = SnippetAligner(
         FileLines(lines),
         hunks,
@@ -84,9 +90,13 @@ def best_readings(
         open_end=snippet.open_end,
         left_out=[snippet.depth_left_out(number) for number in range(len(hunks))],
         is_whole=is_whole,
+        anchors=own,
+        gone=gone,
         within=2 * MARGIN + DOUBTFUL,
     )
     aligned = aligner.alignments()
+    if anchors and aligned[0].cost >= FAR:
+        return best_readings(lines, snippet, is_whole=is_whole, is_able=is_able)
     counts = Counter(map(str.strip, lines))
     unable: list[Lines] = []
 
@@ -97,9 +107,9 @@ def best_readings(
         return True
 
     cheapest = [one for one in aligned if one.cost <= aligned[0].cost + 2 * MARGIN][:MOST_TRIED]
-    wholes = (_whole(lines, hunks, one, counts) for one in cheapest)
+    wholes = (_whole(lines, hunks, gone, one, counts) for one in cheapest)
     best = next((one for one in wholes if can_be(one)), None)
-    best = best or _whole(lines, hunks, aligned[0], counts)
+    best = best or _whole(lines, hunks, gone, aligned[0], counts)
     rivals: list[WholeReading] = []
 
     @cache
@@ -119,11 +129,9 @@ def best_readings(
             MARGIN + DOUBTFUL if best.doubted else least
         ):
             continue
-        rival = _whole(lines, hunks, one, counts)
+        rival = _whole(lines, hunks, gone, one, counts)
         lead = MARGIN + DOUBTFUL if best.doubted - rival.doubted else least
-        if [*filter(str.strip, rival.lines)] == [*filter(str.strip, best.lines)]:
-            lead = EMPTY_LINES
-        if rival.lines == best.lines or rival.cost - best.cost >= lead:
+        if rival.cost - best.cost >= lead or _code(rival.lines) == _code(best.lines):
             continue
         if len(unable) >= MOST_TRIED or can_be(rival):
             rivals.append(rival)
@@ -132,11 +140,23 @@ def best_readings(
     return best, rivals
 
 
+def _code(lines: Lines) -> list[str]:
+    return [line for line in lines if line.strip()]
+
+
 def _whole(
-    lines: Lines, hunks: Sequence[Lines], aligned: Alignment, counts: Mapping[str, int]
+    lines: Lines,
+    hunks: Sequence[Lines],
+    gone: Sequence[frozenset[int]],
+    aligned: Alignment,
+    counts: Mapping[str, int],
 ) -> WholeReading:
     news = placed(hunks, [lines[start:end] for start, end in aligned.regions])
-    spans, texts = joined(lines, aligned.regions, news or tuple(hunks))
+    staying = [
+        tuple(line for number, line in enumerate(new) if number not in removed)
+        for new, removed in zip(news or hunks, gone, strict=True)
+    ]
+    spans, texts = joined(lines, aligned.regions, staying)
     made: list[str] = []
     kept = 0
     for (start, end), new in zip(spans, texts, strict=True):

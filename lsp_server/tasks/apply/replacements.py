@@ -234,15 +234,11 @@ def _within(text: str, file: FileText, replacement: Replacement, number: int) ->
     if not replacement.is_within and len(replacement.old) + len(replacement.new) > 2:
         return None
     count = text.count(old)
-    if not count or (count > 1 and not replacement.replaces_all):
-        return None if not count else _refuse_several(file, replacement, number)
-    return text.replace(old, new)
-
-
-def _refuse_several(file: FileText, replacement: Replacement, number: int) -> None:
-    first = replacement.old[0]
-    spans = [(n, n + 1) for n, line in enumerate(file.lines) if first in line]
-    raise _refusal(file, spans, replacement, number)
+    if count > 1 and not replacement.replaces_all:
+        first = replacement.old[0]
+        spans = [(n, n + 1) for n, line in enumerate(file.lines) if first in line]
+        raise _refusal(file, spans, replacement, number)
+    return text.replace(old, new) if count else None
 
 
 def replaced_lines(region: Lines, old: Lines, new: Lines) -> Lines:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from lsp_server.tasks.apply.definitions import defined_name, depth, indentation
+from lsp_server.tasks.apply.line_marks import marked_lines
 from lsp_server.tasks.apply.place_holders import ELLIPSIS, OF_CODE, is_bare, is_marked, said
 
 _SESSION = re.compile(r"\s*(?:>>>|In \[\d+\]:|\.{3}(?:\s|$))")
@@ -35,6 +36,11 @@ class Hunk(NamedTuple):
     first: int
     lines: tuple[str, ...]
 
+    @property
+    def end(self) -> int:
+        """The line below the last."""
+        return self.first + len(self.lines)
+
 
 class SnippetHunks(NamedTuple):
     """What a snippet shows. ``lines``: all of it, without comments that say that a line stays."""
@@ -48,9 +54,20 @@ class SnippetHunks(NamedTuple):
     open_top: bool
     """No place holder stands above the first hunk."""
     open_end: bool
+    gone: frozenset[int] = frozenset()
+    """The lines of the file that are to go: shown by ``-`` or by a comment that says so."""
+    is_moved: bool = False
+    """The hunks are in the file's order, which is not the snippet's."""
+
+    def gone_of(self, number: int) -> frozenset[int]:
+        """Return the lines of a hunk that are to go, from its first."""
+        hunk = self.hunks[number]
+        return frozenset(line - hunk.first for line in self.gone if hunk.first <= line < hunk.end)
 
     def depth_left_out(self, number: int) -> int | None:
         """How deep the place holder below a hunk is; None where there is none."""
+        if self.is_moved:
+            return None
         hunk = self.hunks[number]
         last = hunk.first + len(hunk.lines)
         return depth(self.lines[last]) if last in self.holders else None
@@ -63,13 +80,13 @@ def read_snippet(
     instruction asks for."""
     known = Counter(map(str.strip, file))
     lines = _with_bodies_below(lines, file, known, instruction)
-    lines = _without_notes(lines, known)
+    lines, gone = marked_lines(_without_notes(lines, known), file)
     holders: list[int] = []
     partly: list[int] = []
     asked = " ".join(instruction.split()).lower()
     for number, line in enumerate(lines):
         text = line.strip()
-        if not text or _is_of_session(lines, number):
+        if not text or number in gone or _is_of_session(lines, number):
             continue
         if known[text] > 0 and (text not in _DOTS or _follows(lines, number, file)):
             known[text] -= 1
@@ -94,6 +111,7 @@ def read_snippet(
         tuple(partly),
         bool(hunks) and not any(number < hunks[0].first for number in holders),
         bool(hunks) and not any(number > hunks[-1].first for number in holders),
+        gone,
     )
 
 

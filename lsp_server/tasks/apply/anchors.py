@@ -1,0 +1,166 @@
+"""Anchors of a snippet: lines that stand for certain lines of the file, since the definition that
+they open or close is the only one of its name there."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from lsp_server.tasks.apply.definitions import (
+    Definition,
+    closes_block,
+    definitions_of,
+    depth,
+)
+from lsp_server.tasks.apply.placing import Lines
+from lsp_server.tasks.apply.snippet import Hunk, SnippetHunks
+
+Anchors = Mapping[int, int]
+"""Lines of a snippet, and the lines of the file that they are, or ``NOWHERE``."""
+NOWHERE = -1
+MOVED = 0.5
+"""The share of a definition's lines that the file has where its name alone may be new."""
+_WORD = re.compile(r"\w")
+
+
+def anchors_of(snippet: SnippetHunks, file: Lines) -> dict[int, int]:
+    """Return the anchors of ``snippet`` in ``file``, whose definitions are found once."""
+    text = ["" if n in snippet.holders else line for n, line in enumerate(snippet.lines)]
+    by_name: defaultdict[str, list[Definition]] = defaultdict(list)
+    for definition in definitions_of(file):
+        by_name[definition.path[-1]].append(definition)
+    own = definitions_of(text)
+    known = {line.strip() for line in file}
+    anchors: dict[int, int] = {}
+    for shown in own:
+        if shown.start in snippet.gone:
+            continue
+        if not by_name[shown.path[-1]] and _is_new(shown, text, known):
+            code = [n for n in range(shown.start, shown.end) if text[n].strip()]
+            anchors |= dict.fromkeys(code, NOWHERE)
+            continue
+        same = _same(shown, own, by_name[shown.path[-1]], text, file)
+        if same is None:
+            continue
+        anchors[shown.start] = same.start
+        last, file_last = _last(text, shown), _last(file, same)
+        if last <= shown.start or file_last <= same.start:
+            continue
+        is_closed = closes_block(text[last]) and depth(text[last]) == depth(text[shown.start])
+        is_file_closed = closes_block(file[file_last])
+        if is_closed == is_file_closed and (is_closed or _is_whole(shown, snippet, text)):
+            anchors[last] = file_last
+    return anchors
+
+
+def _is_new(shown: Definition, text: Sequence[str], known: set[str]) -> bool:
+    """Return whether few lines of a definition that the file has not are the file's."""
+    inner = [line.strip() for line in text[shown.start + 1 : shown.end] if _WORD.search(line)]
+    same = sum(line in known for line in inner)
+    return same < MOVED * len(inner) or same < 2
+
+
+def _last(lines: Sequence[str], definition: Definition) -> int:
+    """Return the last line of a definition that is not empty."""
+    numbers = range(definition.end - 1, definition.start, -1)
+    return next((number for number in numbers if lines[number].strip()), definition.start)
+
+
+def _same(
+    shown: Definition,
+    own: Sequence[Definition],
+    candidates: Sequence[Definition],
+    text: Sequence[str],
+    file: Lines,
+) -> Definition | None:
+    """Return the definition of the file that a shown one is; None where several may be."""
+    size = len(shown.path)
+    scoped = [each for each in candidates if each.path[-size:] == shown.path]
+    if size > 1 and not scoped:
+        return None
+    twins = [each for each in own if each.path == shown.path]
+    if len(twins) > 1 or len(scoped) > 1:
+        header = text[shown.start].split()
+        scoped = [each for each in scoped if file[each.start].split() == header]
+        twins = [each for each in twins if text[each.start].split() == header]
+    return scoped[0] if len(scoped) == 1 == len(twins) else None
+
+
+def _is_whole(shown: Definition, snippet: SnippetHunks, text: Sequence[str]) -> bool:
+    """Return whether a definition without a closing bracket is shown to its end: what stands below
+    it, code or a place holder, is no deeper."""
+    below = next(
+        (n for n in range(shown.end, len(text)) if text[n].strip() or n in snippet.holders), None
+    )
+    is_cut = any(shown.start < holder < shown.end for holder in snippet.holders)
+    if below is None:
+        return False
+    return not is_cut and depth(snippet.lines[below]) <= depth(text[shown.start])
+
+
+def in_file_order(snippet: SnippetHunks, anchors: Anchors, file: Lines) -> SnippetHunks:
+    """Return ``snippet`` with its hunks in the order of the file, by their anchors; one that shows
+    whole definitions which are apart in the file is several hunks."""
+    known = {line.strip() for line in file}
+    tight = [_without_blank_borders(hunk, anchors, known, snippet) for hunk in snippet.hunks]
+    hunks = [piece for hunk in tight for piece in _split(hunk, anchors, file)]
+    firsts: list[int] = []
+    for hunk in hunks:
+        own = [line for n in range(hunk.first, hunk.end) if (line := anchors.get(n, -1)) >= 0]
+        firsts.append(own[0] if own else firsts[-1] if firsts else -1)
+    ordered = [
+        hunk for _, hunk in sorted(zip(firsts, hunks, strict=True), key=lambda pair: pair[0])
+    ]
+    if ordered == list(snippet.hunks):
+        return snippet
+    moved = ordered != hunks
+    return snippet._replace(
+        hunks=tuple(ordered),
+        open_top=snippet.open_top and ordered[0] == hunks[0],
+        open_end=snippet.open_end and ordered[-1] == hunks[-1],
+        is_moved=moved,
+    )
+
+
+def _without_blank_borders(
+    hunk: Hunk, anchors: Anchors, known: set[str], snippet: SnippetHunks
+) -> Hunk:
+    """Return a hunk without empty lines between a place holder and a line of the file."""
+    code = [n for n in range(hunk.first, hunk.end) if snippet.lines[n].strip()]
+    first, end = hunk.first, hunk.end
+    is_top = snippet.open_top and hunk == snippet.hunks[0]
+    is_end = snippet.open_end and hunk == snippet.hunks[-1]
+    if not is_top and (code[0] in anchors or snippet.lines[code[0]].strip() in known):
+        first = code[0] if anchors.get(code[0]) != NOWHERE else first
+    if not is_end and (code[-1] in anchors or snippet.lines[code[-1]].strip() in known):
+        end = code[-1] + 1 if anchors.get(code[-1]) != NOWHERE else end
+    return Hunk(first, tuple(snippet.lines[first:end]))
+
+
+def _split(hunk: Hunk, anchors: Anchors, file: Lines) -> list[Hunk]:
+    """Return a hunk in pieces, where it has two definitions that are shown whole and others of the
+    file stand between these, or they stand the other way round."""
+    text = list(hunk.lines)
+    ends = [each for each in definitions_of(text) if anchors.get(hunk.first + each.start, -1) >= 0]
+    pieces: list[Hunk] = []
+    start = 0
+    for above, below in pairwise(ends):
+        last = hunk.first + _last(text, above)
+        if above.end > below.start or last not in anchors or len(above.path) != len(below.path):
+            continue
+        file_above, file_below = anchors[last] + 1, anchors[hunk.first + below.start]
+        between = definitions_of(file[file_above:file_below]) if file_above < file_below else []
+        names = {line.strip() for line in text}
+        lost = [each for each in between if file[file_above + each.start].strip() not in names]
+        if file_below < file_above or (lost and _changes(text, file)):
+            pieces.append(Hunk(hunk.first + start, tuple(text[start : above.end])))
+            start = above.end
+    return [*pieces, Hunk(hunk.first + start, tuple(text[start:]))]
+
+
+def _changes(text: Sequence[str], file: Lines) -> bool:
+    """Return whether lines have one that the file has not."""
+    own = {line.strip() for line in file}
+    return any(line.strip() not in own for line in text)

@@ -1,0 +1,142 @@
+"""Marks of a snippet that say which lines are put in or go: ``+`` and ``-`` in front of them, and
+comments such as ``# remove NAME`` (the published rules of Relace and aiXapply)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from lsp_server.tasks.apply.definitions import assigned_name, defined_name, definitions_of
+from lsp_server.tasks.apply.place_holders import place_holder
+
+_COMMENT = re.compile(
+    r"^\s*(?:#|//|--|;|%|/\*|<!--|\{/\*|\(\*)[\s.…(]*(?P<text>.*?)[\s.…)]*(?:\*/\}?|-->|\*\))?$"
+)
+_REMOVES = re.compile(
+    r"(?:removed?|deleted?)\b[\s:]*(?P<what>.*)|(?P<name>.+?)[\s:,(-]+"
+    r"(?:(?:is|was|were|has been|have been)\s+)?(?:removed|deleted)$",
+    re.IGNORECASE,
+)
+_KINDS = re.compile(
+    r"\b(?:the|this|these|old|unused|function|functions|method|methods|class|import|imports|line|"
+    r"lines|code|block|section|variable|constant|element|rule|entry|def|here|from|entirely)\b",
+    re.IGNORECASE,
+)
+_ABOVE = re.compile(r"\s*(?:@|#\[|//|/\*|\*|#(?!include)|--)")
+"""Lines above a definition that belong to it."""
+
+
+def marked_lines(lines: Sequence[str], file: Sequence[str]) -> tuple[Sequence[str], frozenset[int]]:
+    """Return ``lines`` without marks, with the lines of ``file`` that are to go in place of the
+    comments that say so; and which these are."""
+    lines, gone = _without_signs(lines, file)
+    own = {line.strip() for line in file}
+    names = {defined_name(line) for line in lines}
+    made: list[str] = []
+    numbers: set[int] = set()
+    for number, line in enumerate(lines):
+        comment = _COMMENT.match(line) if line.strip() not in own else None
+        removes = _REMOVES.match(comment["text"].strip()) if comment else None
+        if removes is None:
+            if number in gone:
+                numbers.add(len(made))
+            made.append(line)
+            continue
+        what = removes["what"] if removes["what"] is not None else removes["name"]
+        removed = _removed(what, file, names, lines)
+        if removed is None and _KINDS.sub("", what).strip():
+            made.append(line)
+        elif removed is not None:
+            numbers |= {*range(len(made), len(made) + len(removed))}
+            made += removed
+    return made, frozenset(numbers | _spare_blanks(made, numbers))
+
+
+def _removed(
+    what: str, file: Sequence[str], names: set[str], lines: Sequence[str]
+) -> Sequence[str] | None:
+    """Return the lines of ``file`` that a comment names; None where it names none."""
+    text = what.strip(" `'\".;:")
+    same = [n for n, line in enumerate(file) if line.strip().rstrip(";,") == text.rstrip(";,")]
+    if text and len(same) == 1:
+        return file[same[0] : same[0] + 1]
+    words = [word for word in re.findall(r"[\w$]+", _KINDS.sub(" ", text)) if word not in names]
+    if len(words) > 4:
+        return None
+    for word in words:
+        found = [each for each in definitions_of(file) if each.path[-1] == word]
+        if len(found) == 1:
+            start = found[0].start
+            while start and _ABOVE.match(file[start - 1]) and file[start - 1] not in lines:
+                start -= 1
+            return file[start : found[0].end]
+        given = [n for n, line in enumerate(file) if assigned_name(line).split()[-1:] == [word]]
+        imported = [
+            n
+            for n, line in enumerate(file)
+            if re.match(r"\s*(?:import|from|use|#include)\b", line)
+            and word in re.findall(r"\w+", line)
+        ]
+        for numbers in (given, imported):
+            if len(numbers) == 1:
+                return file[numbers[0] : numbers[0] + 1]
+    return None
+
+
+def _spare_blanks(lines: Sequence[str], gone: set[int]) -> set[int]:
+    """Return the empty lines beside lines that go which would stand twice."""
+    spare: set[int] = set()
+    for number in gone:
+        if number + 1 in gone:
+            continue
+        start = number
+        while start in gone:
+            start -= 1
+        end = number + 1
+        while end < len(lines) and not lines[end].strip():
+            end += 1
+        is_last = end == len(lines) or place_holder(lines[end])
+        if start >= 0 and not lines[start].strip() and not is_last:
+            spare |= {*range(number + 1, end)}
+        elif is_last:
+            while start >= 0 and not lines[start].strip():
+                spare.add(start)
+                start -= 1
+    return spare
+
+
+def _without_signs(
+    lines: Sequence[str], file: Sequence[str]
+) -> tuple[Sequence[str], frozenset[int]]:
+    """Return ``lines`` without ``+`` and ``-`` in front of those between place holders that have
+    such signs, and the numbers of those with ``-``."""
+    if not any(line.startswith(("+", "-")) for line in lines):
+        return lines, frozenset()
+    own = {line.strip() for line in file}
+    if any(line.startswith("+") for line in file):
+        return lines, frozenset()
+    made: list[str] = []
+    gone: set[int] = set()
+    start = 0
+    for number in [*(n for n, line in enumerate(lines) if place_holder(line)), len(lines)]:
+        hunk = lines[start:number]
+        if _has_signs(hunk, own):
+            strips = sum(line[1:] in file for line in hunk if line.startswith(" "))
+            is_shifted = strips > sum(line in file for line in hunk if line.startswith(" "))
+            for line in hunk:
+                if line.startswith("-"):
+                    gone.add(len(made))
+                has_sign = line.startswith(("+", "-")) or (is_shifted and line.startswith(" "))
+                made.append(line[has_sign:])
+        else:
+            made += hunk
+        made += lines[number : number + 1]
+        start = number + 1
+    return made, frozenset(gone)
+
+
+def _has_signs(hunk: Sequence[str], own: set[str]) -> bool:
+    """Return whether signs in front of lines are no part of them."""
+    minus = [line for line in hunk if line.startswith("-")]
+    is_removed = all(line[1:].strip() in own and line.strip() not in own for line in minus)
+    return is_removed and any(line.startswith(("+", "-")) for line in hunk)
