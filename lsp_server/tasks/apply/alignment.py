@@ -56,7 +56,7 @@ class SnippetAligner:
         each hunk is. anchors: for each hunk, the lines of the file that some of its lines are;
         gone: its lines that have to be lines of the file. within: what an alignment may cost more
         than the best one."""
-        none = [{} for _ in hunks]
+        none: list[dict[int, int]] = [{} for _ in hunks]
         each = zip(hunks, anchors or none, gone or none, strict=True)
         costs = [line_costs(file, *hunk) for hunk in each]
         borders = zip(costs, hunks, hunks[1:], strict=False)

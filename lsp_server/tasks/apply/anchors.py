@@ -37,7 +37,8 @@ def anchors_of(snippet: SnippetHunks, file: Lines) -> dict[int, int]:
     for shown in own:
         if shown.start in snippet.gone:
             continue
-        if not by_name[shown.path[-1]] and _is_new(shown, text, known):
+        is_cut = any(shown.start < holder < shown.end for holder in snippet.holders)
+        if not by_name[shown.path[-1]] and not is_cut and _is_new(shown, text, known):
             code = [n for n in range(shown.start, shown.end) if text[n].strip()]
             anchors |= dict.fromkeys(code, NOWHERE)
             continue
@@ -103,8 +104,7 @@ def _is_whole(shown: Definition, snippet: SnippetHunks, text: Sequence[str]) -> 
 def in_file_order(snippet: SnippetHunks, anchors: Anchors, file: Lines) -> SnippetHunks:
     """Return ``snippet`` with its hunks in the order of the file, by their anchors; one that shows
     whole definitions which are apart in the file is several hunks."""
-    known = {line.strip() for line in file}
-    tight = [_without_blank_borders(hunk, anchors, known, snippet) for hunk in snippet.hunks]
+    tight = [_without_blank_borders(hunk, anchors, snippet) for hunk in snippet.hunks]
     hunks = [piece for hunk in tight for piece in _split(hunk, anchors, file)]
     firsts: list[int] = []
     for hunk in hunks:
@@ -124,18 +124,16 @@ def in_file_order(snippet: SnippetHunks, anchors: Anchors, file: Lines) -> Snipp
     )
 
 
-def _without_blank_borders(
-    hunk: Hunk, anchors: Anchors, known: set[str], snippet: SnippetHunks
-) -> Hunk:
-    """Return a hunk without empty lines between a place holder and a line of the file."""
+def _without_blank_borders(hunk: Hunk, anchors: Anchors, snippet: SnippetHunks) -> Hunk:
+    """Return a hunk without empty lines between a place holder and a line with an anchor."""
     code = [n for n in range(hunk.first, hunk.end) if snippet.lines[n].strip()]
     first, end = hunk.first, hunk.end
     is_top = snippet.open_top and hunk == snippet.hunks[0]
     is_end = snippet.open_end and hunk == snippet.hunks[-1]
-    if not is_top and (code[0] in anchors or snippet.lines[code[0]].strip() in known):
-        first = code[0] if anchors.get(code[0]) != NOWHERE else first
-    if not is_end and (code[-1] in anchors or snippet.lines[code[-1]].strip() in known):
-        end = code[-1] + 1 if anchors.get(code[-1]) != NOWHERE else end
+    if not is_top and anchors.get(code[0], NOWHERE) >= 0:
+        first = code[0]
+    if not is_end and anchors.get(code[-1], NOWHERE) >= 0:
+        end = code[-1] + 1
     return Hunk(first, tuple(snippet.lines[first:end]))
 
 

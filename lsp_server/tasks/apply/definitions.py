@@ -86,7 +86,15 @@ class Definition(NamedTuple):
     end: int
 
 
-_BEGINS_VALUE = re.compile(r"(?:[{(\[]|=>|=)\s*$|=\s*[\w.]+\s*\{\s*$")
+_BEGINS_VALUE = re.compile(r"(?:[=\w)>]\s*\{|=>)\s*$")
+
+
+def opens_definition(line: str) -> str:
+    """Return the name that a line begins to define, also as a value of several lines."""
+    if name := defined_name(line):
+        return name
+    is_value = _BEGINS_VALUE.search(line) is not None and not _NO_DEFINITION.match(line)
+    return assigned_name(line) if is_value else ""
 
 
 def definitions_of(lines: Sequence[str]) -> list[Definition]:
@@ -94,10 +102,7 @@ def definitions_of(lines: Sequence[str]) -> list[Definition]:
     made: list[Definition] = []
     around: list[Definition] = []
     for number, line in enumerate(lines):
-        name = defined_name(line)
-        if not name and _BEGINS_VALUE.search(line) and not _NO_DEFINITION.match(line):
-            name = assigned_name(line)
-        if not name:
+        if not (name := opens_definition(line)):
             continue
         while around and (
             around[-1].end <= number or depth(lines[around[-1].start]) >= depth(line)

@@ -76,7 +76,8 @@ def _imports_aside(
     last = max(
         (n for n, line in enumerate(file) if is_import(line) and not depth(line)), default=-1
     )
-    hunks, news = [], []
+    hunks: list[Hunk] = []
+    news: list[Hunk] = []
     for hunk in parts.hunks:
         code = [line for line in hunk.lines if line.strip()]
         is_new = (
@@ -87,11 +88,12 @@ def _imports_aside(
         return parts, [], []
     end = block_end(file, last)
     lines = [line for hunk in news for line in hunk.lines if line.strip()]
-    edges = {
-        "open_top": parts.open_top and parts.hunks[0] in hunks,
-        "open_end": parts.open_end and parts.hunks[-1] in hunks,
-    }
-    return parts._replace(hunks=tuple(hunks), **edges), [(end, end)], [lines]
+    kept = parts._replace(
+        hunks=tuple(hunks),
+        open_top=parts.open_top and parts.hunks[0] in hunks,
+        open_end=parts.open_end and parts.hunks[-1] in hunks,
+    )
+    return kept, [(end, end)], [lines]
 
 
 def chosen_reading(

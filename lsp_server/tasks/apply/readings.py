@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from lsp_server.tasks.apply.alignment import Alignment, SnippetAligner
 from lsp_server.tasks.apply.anchors import Anchors
-from lsp_server.tasks.apply.definitions import assigned_name, defined_name, depth
+from lsp_server.tasks.apply.definitions import assigned_name, defined_name, depth, opens_definition
 from lsp_server.tasks.apply.line_costs import FAR, FileLines
 from lsp_server.tasks.apply.placing import Lines, Span, joined, placed
 from lsp_server.tasks.apply.snippet import SnippetHunks
@@ -83,6 +83,10 @@ def best_readings(
         {n - hunk.first: anchors[n] for n in range(hunk.first, hunk.end) if n in anchors}
         for hunk in snippet.hunks
     ]
+    closed = [
+        any(line >= 0 and not opens_definition(hunk[n]) for n, line in pins.items())
+        for hunk, pins in zip(hunks, own, strict=True)
+    ]
     aligner = SnippetAligner(
         FileLines(lines),
         hunks,
@@ -122,7 +126,10 @@ def best_readings(
     closely = range(len(hunks)) if is_small else best.doubted
     for one in aligner.alignments(closely) if closely else aligned:
         least = _lead(lines, snippet, best, one.regions, is_last_use)
-        if not is_whole and lost > _lost(lines, hunks, one.regions) + FEW_LINES:
+        other_lost = _lost(lines, hunks, one.regions)
+        if other_lost > lost and _is_anchored(best.spans, one.regions, closed):
+            continue
+        if not is_whole and lost > other_lost + FEW_LINES:
             least = max(least, MARGIN + LOSES_MORE)
         least += 0 if is_first else NOT_CHEAPEST
         if one.cost < best.cost or one.cost - best.cost >= (
@@ -138,6 +145,13 @@ def best_readings(
         if len(rivals) == MOST_TRIED:
             break
     return best, rivals
+
+
+def _is_anchored(spans: Sequence[Span], regions: Sequence[Span], closed: Sequence[bool]) -> bool:
+    """Return whether all hunks that stand elsewhere in another reading show a definition whole."""
+    return all(
+        own for span, other, own in zip(spans, regions, closed, strict=True) if span != other
+    )
 
 
 def _code(lines: Lines) -> list[str]:
