@@ -222,6 +222,8 @@ def _no_anchor(hunk: Sequence[LineCosts], *, is_alone: bool = False) -> int:
     first = next((line for line in hunk if not line.is_weak), None)
     if first is None:
         return 0
+    if first.is_added:
+        return NEW_NO_ANCHOR << SHIFT
     if first.is_known:
         return KNOWN_NO_ANCHOR << SHIFT
     lines = [line for line in hunk if not line.is_weak]

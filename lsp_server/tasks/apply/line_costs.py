@@ -231,7 +231,7 @@ def line_costs(
         if line >= 0:
             costs[number].pin(line)
         else:
-            costs[number].instead[:] = NEVER
+            costs[number].add_only()
     for number in gone:
         costs[number].added = FAR if costs[number].is_known else costs[number].added
     return costs
@@ -248,6 +248,8 @@ class LineCosts:
         if self.is_known:
             self.instead[file.numbers == number] = SPACING
             self.instead[file.raw_numbers == file.raw_number(line)] = 0
+        self.is_added = False
+        """The line is one of a new definition."""
         self.is_exact = file.raw_number(line) >= 0
         self.is_weak = _WORD.search(line) is None
         """Whether it is empty, or brackets alone, and stands all over the file."""
@@ -264,6 +266,12 @@ class LineCosts:
         for at in definitions:
             self.added = DEFINED_TWICE
             self.instead[at] = min(self.instead[at], SAME_NAME)
+
+    def add_only(self) -> None:
+        """Have the line stand for no line of the file."""
+        self.instead[:] = NEVER
+        self.is_changed = False
+        self.is_added = True
 
     def pin(self, line: int) -> None:
         """Have the line stand for ``line`` of the file and no other."""

@@ -127,8 +127,6 @@ def best_readings(
     for one in aligner.alignments(closely) if closely else aligned:
         least = _lead(lines, snippet, best, one.regions, is_last_use)
         other_lost = _lost(lines, hunks, one.regions)
-        if other_lost > lost and _is_anchored(best.spans, one.regions, closed):
-            continue
         if not is_whole and lost > other_lost + FEW_LINES:
             least = max(least, MARGIN + LOSES_MORE)
         least += 0 if is_first else NOT_CHEAPEST
@@ -144,7 +142,12 @@ def best_readings(
             rivals.append(rival)
         if len(rivals) == MOST_TRIED:
             break
-    return best, rivals
+    # Where a definition is shown whole, no other line of the file goes.
+    readings = sorted([best, *rivals], key=lambda each: _lost(lines, hunks, each.spans))
+    mildest, least_lost = readings[0], _lost(lines, hunks, readings[0].spans)
+    if not all(_is_anchored(mildest.spans, each.spans, closed) for each in readings[1:]):
+        return best, rivals
+    return mildest, [each for each in readings[1:] if _lost(lines, hunks, each.spans) == least_lost]
 
 
 def _is_anchored(spans: Sequence[Span], regions: Sequence[Span], closed: Sequence[bool]) -> bool:
