@@ -1,1 +1,1 @@
-"""Third-party clients, installed and driven as their users would: ``python -m tests.clients FOLDER``."""
+"""Third-party clients, driven as their users would: ``python -m tests.clients FOLDER``."""

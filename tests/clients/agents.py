@@ -34,7 +34,8 @@ def _qwen(_folder: Path, _url: str) -> list[str]:
 def _continue(folder: Path, url: str) -> list[str]:
     file = folder.parent / "continue.yaml"
     file.write_text(
-        "name: Redraft\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: redraft\n    provider: openai\n"
+        "name: Redraft\nversion: 0.0.1\nschema: v1\n"
+        "models:\n  - name: redraft\n    provider: openai\n"
         f"    model: redraft\n    apiBase: {url}/v1\n    apiKey: {KEY}\n"
         "    roles: [chat, edit]\n    capabilities: [tool_use]\n"
     )

@@ -1,8 +1,9 @@
 """Editors with the recipe that ``redraft setup --editor`` prints: a suggestion is shown, taken and
-saved, and nothing of the text is lost. What is suggested comes from a stand-in model at a server."""
+saved, and no text is lost. What is suggested comes from a stand-in model at a server."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -49,8 +50,8 @@ QUIET = (
 @dataclass(frozen=True, slots=True)
 class Editor:
     """recipe: its name for ``--editor``; file: where that goes, below the home folder; program:
-    below the folder of clients, or on PATH; typed and taken: the keys that lead to a suggestion and
-    take it; plugins: owners and names."""
+    below the folder of clients, or on PATH; typed, asked and taken: the keys before a suggestion,
+    for it, and that take it; plugins: owners and names."""
 
     recipe: str
     file: str
@@ -60,6 +61,7 @@ class Editor:
     before: str = ""
     to_end: str = "GA"
     typed: str = "[o"
+    asked: str = ""
     taken: str = "\x0e\x19"
     saved: str = "\x1b:w\r"
 
@@ -80,7 +82,7 @@ EDITORS = {
         "copilot.lua", NVIM, "editors/nvim/nvim", plugins=("zbirenbaum/copilot.lua",), taken="\t"
     ),
     "vim-lsp": Editor(
-        "vim-lsp", ".vimrc", "vim", plugins=("prabirshrestha/vim-lsp",), typed="[o\x18\x0f"
+        "vim-lsp", ".vimrc", "vim", plugins=("prabirshrestha/vim-lsp",), asked="\x18\x0f"
     ),
     "vim-lsp, asyncomplete": Editor(
         "vim-lsp",
@@ -98,7 +100,8 @@ EDITORS = {
         ".config/helix/languages.toml",
         "editors/helix/binary",
         to_end="geA",
-        typed="[\x18",
+        typed="[",
+        asked="\x18",
         taken="\t\r",
     ),
     "Emacs, eglot": Editor(
@@ -108,7 +111,8 @@ EDITORS = {
         arguments=("-nw", "-Q", "-l", "HOME/.emacs.d/init.el"),
         before=QUIET,
         to_end="\x1b>",
-        typed="[\x1b\t",
+        typed="[",
+        asked="\x1b\t",
         taken="",
         saved="\x18\x13",
     ),
@@ -158,6 +162,9 @@ def drive(name: str, clients: Path, work: Path) -> tuple[str, str]:
     stand_in = StandIn(folder, PORT)
     environment = _home(work, stand_in.url)
     environment["HELIX_RUNTIME"] = str(clients / "editors/helix/usr/lib/hx/runtime")
+    answers = work / "home/.local/state/redraft/shared-workspaces.json"
+    answers.parent.mkdir(parents=True)
+    answers.write_text(json.dumps({stand_in.url: {str(folder.resolve()): "no"}}))
     start = work / "home" / editor.file
     start.parent.mkdir(parents=True, exist_ok=True)
     start.write_text(_start_file(editor, clients / "src"))
@@ -189,7 +196,8 @@ def _taken(terminal: Terminal, editor: Editor, file: Path) -> str:
 
     for attempt in range(ATTEMPTS):
         # A person who sees nothing deletes what was typed and types it again.
-        terminal.type(editor.typed if not attempt else "\x7f" + editor.typed[1:])
+        terminal.type("\x7f" * len(editor.typed) if attempt else "")
+        terminal.type(editor.typed + editor.asked)
         end = time.monotonic() + SECONDS
         while not is_shown_now() and time.monotonic() < end:
             terminal.read(0.1)
