@@ -25,7 +25,7 @@ class Need:
     options: EngineOptions
 
     def advice(self, most: int) -> str:
-        """Return advice on a model that fits into ``free`` bytes."""
+        """Return advice on a model that fits into ``most`` bytes."""
         from accel.errors import ModelError
 
         with contextlib.suppress(ModelUnavailable, ModelError, OSError, ValueError):
