@@ -17,6 +17,8 @@ import { asRange } from "./session";
 const DEBOUNCE_MS = 150;
 /** A model may be asked behind the last one of a chain, and a key must not wait for that. */
 const LONGEST_WAIT_MS = 300;
+/** So long after our answer a menu is closed that opens by itself. */
+const MENU_OPENS_MS = [0, 100, 250, 500, 900];
 /** What the editor asks so soon after it was told to, the user did not ask for by hand. */
 const OWN_REQUESTS_MS = 500;
 
@@ -248,13 +250,26 @@ export class NextEdits implements vscode.Disposable {
       return false;
     }
     if (this.shown?.editor !== editor) this.hide();
-    if (answer?.first) void vscode.commands.executeCommand("hideSuggestWidget");
+    if (answer?.first) this.closeMenu(document, version);
     // What is drawn already stays as it is.
     const { oldText, hasText, isGhost, drawnFor } = this.shown ?? NOTHING_DRAWN;
     const drawn = { oldText, hasText, isGhost, ...(drawnFor === undefined ? {} : { drawnFor }) };
     this.shown = { editor, uri: textDocument.uri, version, edits, isAskedFor, ...drawn };
     this.draw();
     return true;
+  }
+
+  /**
+   * The name is whole, and a menu that opened by itself would change it: the key is the next edit's. What the menu waits for
+   * may come later than our answer.
+   */
+  private closeMenu(document: vscode.TextDocument, version: number): void {
+    for (const delay of MENU_OPENS_MS) {
+      setTimeout(() => {
+        if (this.shown?.editor.document !== document || document.version !== version) return;
+        void vscode.commands.executeCommand("hideSuggestWidget");
+      }, delay);
+    }
   }
 
   /** Draws the current one anew where the text, the cursor or what is in view changed. */

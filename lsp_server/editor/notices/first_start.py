@@ -69,6 +69,10 @@ async def offer_models(editor: OfferedEditor) -> None:
         )
 
 
+SHARES = {"fetching": (0, 80), "checking": (80, 5), "adding the adapter": (85, 15)}
+"""Steps of fetching a model: percent of the bar before each, and of its own."""
+
+
 async def fetch_model(editor: OfferedEditor, name: str, purpose: str) -> bool:
     """Fetch a model, show how far that is, and choose it for all editors that name none. Whether
     that came to its end."""
@@ -79,9 +83,13 @@ async def fetch_model(editor: OfferedEditor, name: str, purpose: str) -> bool:
     def report(step: str, done: int, total: int) -> None:
         if step == COMPILING:
             message = f"compiling for this machine, this once: {done} of {total} parts"
+            percent = 100 * done // total if total else None
         else:
-            message = step + (f" {done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "")
-        progress.report(message, 100 * done // total if total else None)
+            # Each step has bytes of its own; the user sees how far all of them are.
+            start, share = SHARES.get(step, (0, 0))
+            percent = start + (share * done // total if total else 0)
+            message = f"{step}, {percent} %"
+        progress.report(message, percent)
         editor.hub.set_fetching(f"the model {name}: {message}")
 
     try:

@@ -142,7 +142,7 @@ def _remedy_of_failure(condition: Condition) -> str:
 
 
 def _name(engine: EngineStatus) -> str:
-    return f"{engine.model} {engine.dtype}"
+    return "" if engine.model == "none" else f"{engine.model} {engine.dtype}"
 
 
 def _used(used: UsedModel, engine: EngineStatus) -> dict[str, Any]:

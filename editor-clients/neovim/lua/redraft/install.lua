@@ -2,7 +2,9 @@
 
 local M = {}
 
-local PLUGIN = vim.fn.fnamemodify(debug.getinfo(1, 'S').source:sub(2), ':p:h:h:h')
+-- The plugin may be a symbolic link into a clone.
+local SOURCE = debug.getinfo(1, 'S').source:sub(2)
+local PLUGIN = vim.fn.fnamemodify(vim.uv.fs_realpath(SOURCE) or SOURCE, ':p:h:h:h')
 local CLONE = vim.fn.fnamemodify(PLUGIN, ':h:h')
 
 --- Nil where the plugin came without a server, as in a clone.

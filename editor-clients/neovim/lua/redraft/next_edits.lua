@@ -11,6 +11,7 @@ local M = {}
 
 local DEBOUNCE_MS = 150
 local LONGEST_WAIT_MS = 300
+local MENU_CLOSES_MS = 20
 
 ---@type redraft.ShownNextEdits?
 local shown
@@ -26,6 +27,8 @@ local announced = {}
 local wanted_in
 ---@type fun()? gives the keys back that belong to a chain while its next one is asked for
 local stop_waiting
+---@type integer? the text for which a menu was closed: not twice
+local closed_tick
 local timer = assert(vim.uv.new_timer())
 
 --- A server that was started again counts anew.
@@ -35,13 +38,31 @@ local function name_of(one)
   return ('%d %s %s'):format(one.number, one.textDocument.uri, one.title)
 end
 
+---@return boolean is_open whether a menu of completions is open: Neovim's own, nvim-cmp's or blink.cmp's
+---@return fun()? close closes it, where nothing in it is chosen
+local function menu()
+  local cmp, blink = package.loaded['cmp'], package.loaded['blink.cmp']
+  if vim.fn.pumvisible() == 1 then
+    local is_chosen = vim.fn.complete_info({ 'selected' }).selected ~= -1
+    return true, not is_chosen and function()
+      vim.api.nvim_feedkeys(vim.keycode('<C-e>'), 'n', false)
+    end or nil
+  elseif type(cmp) == 'table' and cmp.visible and cmp.visible() then
+    return true, not cmp.get_active_entry() and cmp.close or nil
+  elseif type(blink) == 'table' and blink.is_menu_visible and blink.is_menu_visible() then
+    return true, blink.hide
+  end
+  return false
+end
+
+---@param beside_menu? boolean a menu does not count
 ---@return boolean whether something else wants the keys and the place: a completion, its menu, a snippet
-local function is_taken_up()
+local function is_taken_up(beside_menu)
   if not vim.startswith(vim.api.nvim_get_mode().mode, 'i') then
     return false
   end
   local in_snippet = vim.snippet and vim.snippet.active({ direction = 1 })
-  return vim.fn.pumvisible() == 1 or in_snippet or require('redraft.inline').visible()
+  return (not beside_menu and menu()) or in_snippet or require('redraft.inline').visible()
 end
 
 ---@param owner vim.lsp.Client
@@ -150,6 +171,8 @@ local function action(name, key)
   end
 end
 
+local ask ---@type fun(bufnr: integer, is_asked_for: boolean, by_key?: boolean)
+
 ---@param bufnr integer
 ---@return fun() give_back
 local function map_keys(bufnr)
@@ -199,7 +222,7 @@ end
 ---@param bufnr integer
 ---@param is_asked_for boolean by the user: shown in full, and the user is told when there is none
 ---@param by_key? boolean a key of the user led to it
-local function ask(bufnr, is_asked_for, by_key)
+function ask(bufnr, is_asked_for, by_key)
   cancel()
   local owner = client.of_buffer(bufnr)
   if not owner or vim.api.nvim_get_current_buf() ~= bufnr then
@@ -221,7 +244,15 @@ local function ask(bufnr, is_asked_for, by_key)
     end
     M.hide()
     local edits = not err and readable(bufnr, result) or {}
-    if #edits > 0 and not is_taken_up() and not require('redraft.edit').state() then
+    local _, close = menu()
+    if close and #edits > 0 and result.first and closed_tick ~= tick then
+      -- The name is whole, and the menu would change it: the key is the next edit's.
+      closed_tick = tick
+      close()
+      vim.defer_fn(function()
+        ask(bufnr, is_asked_for, true)
+      end, MENU_CLOSES_MS)
+    elseif #edits > 0 and not is_taken_up() and not require('redraft.edit').state() then
       shown = {
         bufnr = bufnr,
         client = owner,
@@ -260,7 +291,7 @@ local function ask_soon(bufnr)
   cancel()
   timer:start(DEBOUNCE_MS, 0, vim.schedule_wrap(function()
     local mode = vim.api.nvim_get_mode().mode
-    if vim.api.nvim_buf_is_valid(bufnr) and mode:match('^[ni]') and not is_taken_up() then
+    if vim.api.nvim_buf_is_valid(bufnr) and mode:match('^[ni]') and not is_taken_up(true) then
       ask(bufnr, false)
     end
   end))

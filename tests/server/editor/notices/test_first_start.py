@@ -76,11 +76,11 @@ def test_the_default_is_fetched_with_progress_and_chosen(
     assert read_choices().completion == str(home / "default.gguf")
     assert editor.changed
     kinds = [(one["kind"], one.get("percentage"), one.get("message")) for one in editor.progress()]
-    assert kinds[1] == ("report", 50, "fetching 49 of 98 MB")
+    assert kinds[1] == ("report", 40, "fetching, 40 %")
     assert kinds[-1][0] == "end"
     assert editor.fetching == [
         "fetching the model default",
-        "the model default: fetching 49 of 98 MB",
+        "the model default: fetching, 40 %",
         "the model default: compiling for this machine, this once: 1 of 2 parts",
         "",
     ]
