@@ -127,7 +127,6 @@ def test_ghost_text_waits_for_the_next_edits_of_a_client_that_draws_them(
         assert suggested(driver, end + 2)
 
 
-HOST = 'host_name = "localhost"\n'
 BOX = """\
 class Box:
     def __init__(self, width):
@@ -175,23 +174,6 @@ def test_the_default_model_is_asked_where_edits_settle_nothing(
         assert "height" not in one["title"] or "height" in one["text"]
     driver.insert(uri, 10, 1, 36, "s")
     assert driver.request("redraft/nextEdit", asked(uri, 1, 37), 120) is not None
-
-
-@pytest.mark.model
-def test_the_default_model_is_asked_for_another_file_when_the_user_rests(
-    connect: Connect, workspace: Path, default_model: Path
-) -> None:
-    (workspace / "other.toml").write_text(f"[client]\nport = 8081\n{HOST}timeout = 3\n")
-    driver = with_the_default_model(connect, workspace, default_model)
-    uri = (workspace / "server.toml").as_uri()
-    driver.open(uri, f"[server]\nport = 8080\n{HOST}", "toml")
-    changed(driver, uri, 2, 2, (4, 5), "")
-    assert driver.request("redraft/nextEdit", asked(uri, 2, 4), 120) == {"edits": []}
-    driver.wait_for(lambda message: message["method"] == "redraft/nextEditsChanged", 120)
-    (found,) = driver.request("redraft/nextEdit", asked(uri, 2, 4), 120)["edits"]
-    assert found["textDocument"] == {"uri": (workspace / "other.toml").as_uri(), "version": None}
-    assert found["range"]["start"] == {"line": 2, "character": 4}
-    assert (found["title"], found["text"]) == ("delete _", "")
 
 
 def test_a_model_that_was_not_trained_for_next_edits_is_not_asked(

@@ -119,11 +119,6 @@ def looks_into_others(module: str) -> bool:
     return grammar_of("", module) in _ENDINGS
 
 
-def imports_name(tree: SyntaxTree, path: str, module: str, name: str) -> bool:
-    """Whether the file at ``path`` uses ``name`` of the Python file ``module``."""
-    return next(_python_places(tree, path, module, name), None) is not None
-
-
 def readable_texts(
     folder: Path, opened: Mapping[str, str], endings: tuple[str, ...]
 ) -> Iterator[tuple[str, str]]:

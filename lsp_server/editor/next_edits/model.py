@@ -70,8 +70,6 @@ class WindowRequest:
     """Edits of all documents, the latest first."""
     workspace: str
     is_secret: bool = False
-    is_elsewhere: bool = False
-    """The cursor is not in it."""
     region: TrackedRegion = field(init=False)
     version_text: str = field(init=False)
     """The document as it was asked for, its lines ending in line feeds."""
@@ -101,9 +99,7 @@ class WindowRequest:
 
     def refusal(self, hunk: TextEdit[int]) -> str:
         """Why a change of the window is not shown, in words; empty where it is."""
-        reason = refusal(
-            *(self.window, hunk, self.recent, self.document), is_elsewhere=self.is_elsewhere
-        )
+        reason = refusal(self.window, hunk, self.recent, self.document)
         tree = SyntaxTree.of(self.version_text, self.document.language, self.document.uri)
         if reason or tree is None:
             return reason
@@ -243,8 +239,7 @@ class NextEditModel:
             times.changed()
             found(confident)
 
-        if not request.is_elsewhere:
-            await self._head.computed(engine, job, priority)
+        await self._head.computed(engine, job, priority)
         call = engine.ask(job, self._client, on_spans, priority)
         try:
             result: JobResult = await call.result()

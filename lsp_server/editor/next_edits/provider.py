@@ -1,9 +1,9 @@
 """Next edits of one editor: it proposes them and follows them while the user types.
 
 A proposal is made when the user pauses: by the history, and where that settles nothing by the
-model, which is asked for the window at the cursor, then for windows around names that the last edit
-touched, at last in other files. It moves with what is typed elsewhere, and ends when its own text
-changes, when the edit that it follows from is undone, or when the user dismisses it.
+model, which is asked for the window at the cursor. It moves with what is typed elsewhere, and ends
+when its own text changes, when the edit that it follows from is undone, or when the user dismisses
+it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ from lsp_server.editor.next_edits.finding import (
 from lsp_server.editor.next_edits.history import EditHistory, RecordedEdit
 from lsp_server.editor.next_edits.model import ConfidentChanges, NextEditModel, WindowRequest
 from lsp_server.editor.next_edits.notebook_text import NotebookText
-from lsp_server.editor.next_edits.places import files_touched, places_touched
 from lsp_server.editor.next_edits.renames import rename_by
 from lsp_server.editor.next_edits.suggestion import Suggestion
 from lsp_server.editor.next_edits.taken_places import TakenPlaces
 from lsp_server.editor.next_edits.windows import window_at
-from lsp_server.shared.contract.jobs import EDIT, PREFETCH, PREFILL
+from lsp_server.shared.contract.jobs import EDIT, PREFETCH
 from lsp_server.shared.errors import WorkTakesTooLong
 from lsp_server.shared.processes.function_process import FunctionProcess
 from lsp_server.tasks.next_edits.formats import NextEditFormat
@@ -55,8 +54,6 @@ PAUSE_S = 0.25
 AHEAD_S = 0.01
 """So long after a key the model is asked for the window around what was typed: if the user does
 not go on, its answer is there, or nearly, once the editor asks."""
-REST_S = 1.0
-"""Other files are looked at after so long without a key."""
 
 SMALL_TEXT = 2_000
 """Characters of a text that is parsed several times within a moment."""
@@ -304,7 +301,7 @@ class NextEditProvider:
         if request is not None:
             running = _RunningRequest(request)
             self._flight.run(running)
-            running.task = asyncio.create_task(self._ask(running, self.history.last, priority))
+            running.task = asyncio.create_task(self._ask(running, priority))
         return self._flight.running
 
     def _start_ahead(self, document: Document, edit: TextEdit[Position]) -> None:
@@ -330,29 +327,13 @@ class NextEditProvider:
     def _may_be_shown(self, document: Document) -> bool:
         return self._may_be_read(document) and sum(map(len, document.lines)) <= LARGEST_TEXT
 
-    async def _ask(
-        self, running: _RunningRequest, last: RecordedEdit | None, priority: int
-    ) -> None:
-        """The window at the cursor, and where it has nothing those around names that the last
-        edit touched, here and, when the user rests, in other files."""
-        document, window = running.request.document, running.request.window
+    async def _ask(self, running: _RunningRequest, priority: int) -> None:
+        """Ask for the window at the cursor."""
+        assert self.model is not None
         try:
-            await self._ask_window(running.request, running, priority)
-            self._has_answered(running)
-            if last is None:
-                return
-            await asyncio.sleep(max(0.0, PAUSE_S - self.history.quiet_s()))
-            text = Document(document.uri, document.language, 0, document.text)
-            if any(one.is_of_model for one in self._pending):
-                return
-            for place in await self._look(places_touched, last, text, window):
-                if await self._has_found(document, place, running):
-                    return
-            await asyncio.sleep(REST_S)
-            for other in await self._files_touched(last):
-                for place in (await self._look(places_touched, last, other))[:1]:
-                    if await self._has_found(other, place, running):
-                        return
+            propose = partial(self._propose, running.request, running)
+            await self.model.ask(running.request, propose, priority)
+            self._answered.append(running.request)
         finally:
             self._has_answered(running)
 
@@ -360,65 +341,23 @@ class NextEditProvider:
         running.has_answered = True
         self._flight.wake()
 
-    async def _ask_window(
-        self, request: WindowRequest, running: _RunningRequest, priority: int
-    ) -> None:
-        assert self.model is not None
-        await self.model.ask(request, partial(self._propose, request, running), priority)
-        self._answered.append(request)
-
-    async def _has_found(
-        self, document: Document, place: Position, running: _RunningRequest
-    ) -> bool:
-        """Whether the model has proposed anything, asked for a place where the cursor is not."""
-        if not any(one.holds(document, place) for one in self._answered):
-            further = self._window(document, place, running.request.format, is_elsewhere=True)
-            if further is not None:
-                # Nobody waits for it: prompts of completions are computed in between.
-                await self._ask_window(further, running, PREFILL)
-        return any(one.is_of_model for one in self._pending)
-
-    async def _files_touched(self, edit: RecordedEdit) -> list[Document]:
-        """Other files that hold names of an edit, as documents; only those that may be read."""
-        place = self._folders.place(edit.document.uri)
-        if not place.folder:
-            return []
-        folder, opened = Path(place.folder), self._opened_in(place)
-        found = await self._look(files_touched, edit, folder, place.path, opened)
-        language = edit.document.language
-        documents = [self._document(folder, path, text, language) for path, text in found]
-        return [one for one in documents if one is not None and self._may_be_shown(one)]
-
     def _window(
-        self,
-        document: Document,
-        cursor: Position,
-        fmt: NextEditFormat,
-        *,
-        is_elsewhere: bool = False,
+        self, document: Document, cursor: Position, fmt: NextEditFormat
     ) -> WindowRequest | None:
-        """The window around a place of a document."""
+        """Return what is asked of the window around a place of a document."""
         assert self.model is not None
-        recent = [one for one in self.history if self._may_be_read(one.document)]
-        paths = {one.document.uri: self._path(one.document) for one in recent}
-        last = recent[0] if recent else None
-        is_typing = (
-            not is_elsewhere
-            and last is not None
-            and last.document is document
-            and last.is_at(cursor)
-        )
+        recent = [edit for edit in self.history if self._may_be_read(edit.document)]
+        paths = {edit.document.uri: self._path(edit.document) for edit in recent}
+        is_typing = bool(recent) and recent[0].document is document and recent[0].is_at(cursor)
         window = window_at(
             *(document, cursor, fmt, self._path(document), recent, paths),
             is_typing=is_typing,
-            # Nobody waits for what is looked for elsewhere.
-            most_tokens=0 if is_elsewhere else self.model.affordable_tokens,
+            most_tokens=self.model.affordable_tokens,
         )
         if window is None:
             return None
-        place = self._folders.place(document.uri)
-        parts = window, fmt, document, recent, place.folder
-        return WindowRequest(*parts, is_elsewhere=is_elsewhere)
+        folder = self._folders.place(document.uri).folder
+        return WindowRequest(window, fmt, document, recent, folder)
 
     def _path(self, document: Document) -> str:
         place = self._folders.place(document.uri)

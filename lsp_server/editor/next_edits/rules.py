@@ -14,7 +14,7 @@ from lsp_server.text.documents.document import Document
 from lsp_server.text.text_edit import TextEdit
 
 LINES_ABOVE = 4
-"""A change that begins more lines above the cursor is not shown unless it was looked for there."""
+"""A change that begins more lines above the cursor is not shown."""
 MOST_ADDED = 20
 """Lines that a change adds at most (Sweep's number)."""
 MOST_REPEATS = 3
@@ -29,13 +29,10 @@ def refusal(
     hunk: TextEdit[int],
     recent: Sequence[RecordedEdit],
     document: Document,
-    *,
-    is_elsewhere: bool,
 ) -> str:
     """Why a change of a window is not shown, in words; empty where it is.
 
-    recent: the edits of all documents, the latest first; document: that of the window;
-    is_elsewhere: the window was looked for, and the cursor is not in it.
+    recent: the edits of all documents, the latest first; document: that of the window.
     """
     text = window.text
     old, new = text[hunk.start : hunk.end], hunk.text
@@ -44,7 +41,7 @@ def refusal(
     if _CONTROLS.search(new):
         return "it has control characters"
     line = text.count("\n", 0, hunk.start)
-    if not is_elsewhere and window.cursor is not None and line < window.cursor[0] - LINES_ABOVE:
+    if window.cursor is not None and line < window.cursor[0] - LINES_ABOVE:
         return "it is far above the cursor"
     if new.count("\n") - old.count("\n") > MOST_ADDED:
         return "it adds too many lines"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -23,7 +22,7 @@ from lsp_server.shared.contract.jobs import EDIT, PREFETCH
 from lsp_server.shared.contract.prompt_length import STEP
 from lsp_server.shared.settings import NextEditSettings
 from lsp_server.tasks.next_edits.formats import FORMATS
-from lsp_server.text.documents.document import Document, Position
+from lsp_server.text.documents.document import Position
 
 TEXT = """\
 class Box:
@@ -394,82 +393,6 @@ def test_a_slow_machine_is_asked_for_a_smaller_window_at_the_cursor(
     assert fast.count("\n") == 21
     assert slow.count("\n") < 15
     assert slow in fast
-
-
-FAR = "\n".join(f"line_{n} = {n}" for n in range(40))
-
-
-def test_places_that_the_edit_touched_are_looked_at_when_nothing_comes_at_the_cursor() -> None:
-    far = f"def make(width):\n    return width\n\n\n{FAR}\n# make\n{FAR}\nbox = make(3)\n"
-
-    async def steps(one: Setting) -> None:
-        document: Document = one.typist.open(far, uri="file:///project/far.py")
-        one.document = document
-        one.typist.now_s += 9
-        one.cursor = one.type(0, 14, ": int")
-        task = await one.ask()
-        await one.engine.write(one.engine.asked[0].prediction)
-        await one.engine.end()
-        assert await task == []
-        await one.engine.wait_for(2)
-        window = one.engine.asked[1].prediction
-        assert "box = make(3)" in window
-        assert "# make" not in window
-        await one.engine.write(window.replace("make(3)", "make(width=3)"))
-        await one.engine.end()
-        assert one.more == [document.uri]
-        found = await one.provider.next_edits(document, one.cursor)
-        assert found is not None
-        assert [(each.new_text, each.region.start.line) for each in found] == [("width=", 85)]
-
-    in_setting(steps)
-
-
-IMPORTING = {
-    "imports.py": f"from shapes import make\n\n{FAR}\nprint(make(3))\n",
-    "names_it.py": "def tell(make):\n    # another make\n    return make(4)\n",
-    "comments.py": "# make is elsewhere\n",
-}
-
-
-def test_other_files_that_import_a_name_are_looked_at_when_the_user_rests(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(provider, "REST_S", 0.0)
-    for name, text in IMPORTING.items():
-        (tmp_path / name).write_text(text)
-
-    async def steps(one: Setting) -> None:
-        one.typist.folders.add(tmp_path.as_uri())
-        shapes = "def make(width):\n    width = abs(width)\n    return width * 2\n"
-        document = one.typist.open(shapes, uri=(tmp_path / "shapes.py").as_uri())
-        one.document = document
-        one.typist.now_s += 9
-        one.cursor = one.type(0, 14, ": int")
-        task = await one.ask()
-        await one.engine.write(one.engine.asked[0].prediction)
-        await one.engine.end()
-        assert await task == []
-        await one.engine.wait_for(2)
-        window = one.engine.asked[1].prediction
-        assert "print(make(3))" in window
-        assert "from shapes" not in window
-        assert one.engine.asked[1].path == "imports.py"
-        await one.engine.write(window.replace("make", "made"))
-        await one.engine.end()
-        assert one.more == [document.uri]
-        found = await one.provider.next_edits(document, one.cursor)
-        assert found is not None
-        assert {each.uri for each in found} == {(tmp_path / "imports.py").as_uri()}
-        assert not any(each.is_open for each in found)
-        opened = one.typist.open(IMPORTING["imports.py"], uri=(tmp_path / "imports.py").as_uri())
-        there = await one.provider.next_edits(opened, Position(0, 0))
-        assert there is not None
-        assert [each.number for each in there] == [each.number for each in found]
-        assert all(each.document is opened for each in there)
-        assert len(one.engine.asked) == 2
-
-    in_setting(steps)
 
 
 def test_what_the_history_settles_is_proposed_without_asking_the_model() -> None:
