@@ -26,7 +26,7 @@ class _Stretch:
     """Its tokens as bytes; of a root, what shares it."""
     rows: list[NDArray[Any]]
     used: int = 0
-    """When it was used last, by the count of uses."""
+    """The number of its last use."""
     below: dict[Hashable, _Stretch] = field(default_factory=dict)
 
     @property
@@ -62,15 +62,15 @@ class PrefixStore:
     def restore(self, root: Hashable, prompt: TokenArray, session: Session) -> None:
         """Have ``session`` hold the longest prefix of ``prompt`` that is known by ``root``, where
         that is longer than what it holds of it."""
-        known = self._find(root, prompt)
+        entries = self._find(root, prompt)
         first = session.common(prompt) // STRETCH
-        if len(known) <= first:
+        if len(entries) <= first:
             return
         use = next(self._uses)
-        for stretch in known:
+        for stretch in entries:
             stretch.used = use
-        tokens = prompt[: len(known) * STRETCH]
-        session.hold(tokens, first * STRETCH, [stretch.rows for stretch in known[first:]])
+        tokens = prompt[: len(entries) * STRETCH]
+        session.hold(tokens, first * STRETCH, [stretch.rows for stretch in entries[first:]])
 
     def shrink(self, most: int) -> None:
         """Drop stretches used longest ago, the last of a prefix first, until all are at most
@@ -96,13 +96,13 @@ class PrefixStore:
 
     def _find(self, root: Hashable, prompt: TokenArray) -> Sequence[_Stretch]:
         """Return the stretches of the longest known prefix of ``prompt``."""
-        above, known = self._roots.get(root), []
+        above, entries = self._roots.get(root), []
         for _, name in _names(prompt):
             above = None if above is None else above.below.get(name)
             if above is None:
                 break
-            known.append(above)
-        return known
+            entries.append(above)
+        return entries
 
     def _ends(self) -> Iterator[_Stretch]:
         """Yield the stretches that no other follows."""

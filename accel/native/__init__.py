@@ -1,1 +1,1 @@
-"""What compiled code is made with: vectors, memory, and a cache of machine code."""
+"""Parts of compiled code: vectors, memory, and a cache of machine code."""

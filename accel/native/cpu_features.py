@@ -1,4 +1,4 @@
-"""What the processor at hand has, and what it can do that compiled code makes use of."""
+"""Features of this machine's processor that compiled code uses."""
 
 from __future__ import annotations
 

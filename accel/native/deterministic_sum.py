@@ -30,8 +30,8 @@ class _SumsModel(models.PrimitiveModel):
 
 @intrinsic
 def no_sums(_context: Any) -> Any:
-    """Sixteen sums of numbers from 0 to 1, in fp64, that are the same, rounded to fp32 in the end,
-    in whatever order these are added, and it does not matter what happens in between."""
+    """Return sixteen empty sums of numbers from 0 to 1, in fp64. Rounded to fp32 in the end, they
+    are the same in any order of addition."""
 
     def generate(_context: Any, _builder: Any, _signature: Any, _arguments: Any) -> Any:
         return ir.Constant(_DOUBLES, [0.0] * LANES)

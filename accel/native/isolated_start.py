@@ -29,8 +29,8 @@ def use(folders: list[str]) -> None:
             site.addsitedir(folder)
             added, packages = sys.path[before:], set(site.getsitepackages())
             del sys.path[before:]
-            place = next((n for n, one in enumerate(sys.path) if one in packages), before)
-            sys.path[place:place] = added
+            position = next((n for n, entry in enumerate(sys.path) if entry in packages), before)
+            sys.path[position:position] = added
         else:
             sys.path.append(folder)
             beside.append(folder)

@@ -71,8 +71,8 @@ def level_here(described: str = "") -> str | None:
     one, as ``processor`` describes it."""
     described = described or processor()
     lines = (line.partition(":") for line in described.splitlines())
-    told = [rest for name, _, rest in lines if name.strip() in ("flags", "Features")]
-    flags = set(" ".join(told).split())
+    features = [rest for name, _, rest in lines if name.strip() in ("flags", "Features")]
+    flags = set(" ".join(features).split())
     levels = _OF_MACHINES.get(described.split()[0], {})
     return next((name for name, level in levels.items() if level.flags <= flags), None)
 

@@ -1,5 +1,5 @@
-"""Link-time optimisation: a function stays as it was written until somebody needs the address of
-some code of its library, which saves half of the time to compile."""
+"""Link-time optimisation: a function stays as it was written until the address of some code of its
+library is needed, which saves half of the time to compile."""
 
 from __future__ import annotations
 
@@ -33,20 +33,21 @@ class _Library(JITCodeLibrary):
         super().finalize()
 
     def _all_called(self) -> list[Any]:
-        """Libraries that are called, and those that these call without having linked them in. Each
-        comes after all that call it: the linker leaves out what nobody has called so far."""
-        found: dict[Any, None] = {}
+        """Return the libraries that are called, and those that these call without having linked
+        them in. Each comes after all its callers: the linker leaves out code without a caller
+        before it."""
+        libraries: dict[Any, None] = {}
 
         def visit(library: Any) -> None:
-            if library not in found:
+            if library not in libraries:
                 if not getattr(library, "_has_machine_code", True):
                     for called in reversed(library._linking_libraries):
                         visit(called)
-                found[library] = None
+                libraries[library] = None
 
         for called in reversed(self._linking_libraries):
             visit(called)
-        return list(reversed(found))
+        return list(reversed(libraries))
 
     def get_pointer_to_function(self, name: str) -> int:
         self._ensure_finalized()

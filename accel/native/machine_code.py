@@ -1,9 +1,9 @@
-"""Where compiled code lies: in the user's cache folder, never in the installation. Loads no
+"""The folder of compiled code: in the user's cache folder, never in the installation. Loads no
 compiler.
 
 An installation may come with code that was compiled elsewhere, in one archive for each level of
 instructions, system and version of Python, named LEVEL.SYSTEM.pyXY.HASH.tar.xz. The first process
-that compiles unpacks it; then it is what this machine compiled itself.
+that compiles unpacks it; then it counts as compiled on this machine.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from operating_system.folders import cache_folder
 from operating_system.system import system_name
 
 LONGEST_S = 120.0
-"""Nobody unpacks for longer."""
+"""Longest time of unpacking, in seconds."""
 CACHE_DIR = "NUMBA_CACHE_DIR"
 INSTALLATION = Path(__file__).parents[2]
 """The folder that the packages lie in."""
 PACKED = Path(__file__).with_name("compiled")
 MADE_FOR = f"{system_name()}.py{sys.version_info[0]}{sys.version_info[1]}"
-"""What code is of besides a level. A level of Arm is of several systems, whose code differs."""
+"""System and Python of the code, beside its level. A level of Arm is of several systems, whose code
+differs."""
 
 
 def code_folder() -> Path:
     """The folder of compiled code."""
-    given = os.environ.get(CACHE_DIR)
-    return Path(given) if given else cache_folder() / "machine-code"
+    folder = os.environ.get(CACHE_DIR)
+    return Path(folder) if folder else cache_folder() / "machine-code"
 
 
 def use_cache() -> None:
@@ -77,8 +78,8 @@ def _unpack_all(archive: Path, cache: Path, installation: Path) -> None:
     try:
         with tarfile.open(archive) as files:
             for each in files:
-                place, stream = installation / each.name, files.extractfile(each)
-                target = cache / folder_of(place.parent) / place.name
+                path, stream = installation / each.name, files.extractfile(each)
+                target = cache / folder_of(path.parent) / path.name
                 target.parent.mkdir(exist_ok=True)
                 unfinished = target.with_suffix(".unfinished")
                 assert stream is not None, "files alone"
@@ -99,11 +100,11 @@ def pack(cache: Path, target: Path, level: str, installation: Path = INSTALLATIO
         for name, package in sorted(folders.items()):
             # An index is written after the files that it names.
             for file in sorted((cache / name).glob("*.nb[ci]")):
-                place = PurePosixPath(package.relative_to(installation).as_posix()) / file.name
-                about = tarfile.TarInfo(str(place))
-                about.size, about.mode = file.stat().st_size, 0o644
+                path = PurePosixPath(package.relative_to(installation).as_posix()) / file.name
+                info = tarfile.TarInfo(str(path))
+                info.size, info.mode = file.stat().st_size, 0o644
                 with file.open("rb") as stream:
-                    files.addfile(about, stream)
+                    files.addfile(info, stream)
     digest = hashlib.sha256(unnamed.read_bytes()).hexdigest()[:16]
     return Path(shutil.move(unnamed, target / f"{level}.{MADE_FOR}.{digest}.tar.xz"))
 

@@ -32,7 +32,7 @@ from operating_system.files import read_checked, write_checked
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 LONGEST_S = 60.0
-"""Nobody reads or writes an index for longer."""
+"""Longest time of reading or writing an index, in seconds."""
 
 if config.DISABLE_JIT:
     raise InvalidEnvironment(
@@ -54,10 +54,10 @@ _typeof_array = typeof_impl.dispatch(np.ndarray)
 
 
 @typeof_impl.register(np.ndarray)
-def _typeof_ndarray(array: Any, about: Any) -> Any:
+def _typeof_ndarray(array: Any, context: Any) -> Any:
     # To refuse masked arrays, Numba imports all that computes with them.
     if type(array) is not np.ndarray:
-        return _typeof_array(array, about)
+        return _typeof_array(array, context)
     layout, is_readonly = map_layout(array), not array.flags.writeable
     return types.Array(from_dtype(array.dtype), array.ndim, layout, readonly=is_readonly)
 
@@ -161,15 +161,15 @@ def _in_user_folder() -> Iterator[None]:
 def _with_those_they_use(modules: tuple[ModuleType, ...]) -> list[ModuleType]:
     """These, and the modules of ours that they hold to give them to ``compiled_with``, and so on:
     code of all of them may be part of what is compiled."""
-    found: dict[str, ModuleType] = {}
-    left = list(modules)
-    while left:
-        module = left.pop()
-        if module.__name__ not in found:
-            found[module.__name__] = module
+    found_modules: dict[str, ModuleType] = {}
+    modules_left = list(modules)
+    while modules_left:
+        module = modules_left.pop()
+        if module.__name__ not in found_modules:
+            found_modules[module.__name__] = module
             used = (value for value in vars(module).values() if isinstance(value, ModuleType))
-            left += [each for each in used if each.__name__.startswith("accel.")]
-    return [found[name] for name in sorted(found)]
+            modules_left += [each for each in used if each.__name__.startswith("accel.")]
+    return [found_modules[name] for name in sorted(found_modules)]
 
 
 @cache
@@ -184,7 +184,7 @@ class _Inner(CPUDispatcher):
 
 
 def is_cached(function: Any) -> bool:
-    """Whether a function of ``compiled_with`` was compiled before, in this form or another."""
+    """Return whether a function of ``compiled_with`` was compiled before, for any arguments."""
     return bool(function._cache._cache_file._load_index())
 
 

@@ -21,7 +21,7 @@ _LINES = {
 """Those of Linux that stay the same, on x86 and on Arm."""
 
 _WITH_DOT_PRODUCTS = "fp asimd crc32 atomics asimdrdm fphp asimdhp lrcpc asimddp"
-"""What Macs and machines for Windows have that have dot products of bytes, in Linux's words."""
+"""Features of Macs and machines for Windows with dot products of bytes, in Linux's words."""
 
 _DOT_PRODUCTS, _I8MM = 43, 66
 """Windows's numbers: PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE, PF_ARM_V82_I8MM_INSTRUCTIONS_AVAILABLE.
@@ -60,7 +60,7 @@ def _asked_of_macos() -> tuple[str, bool, bool]:
 
 
 def _windows_has(feature: int) -> bool:
-    """Whether Windows on Arm says so, to a Python that is not emulated there."""
+    """Return whether Windows on Arm reports ``feature`` to a Python that is not emulated there."""
     import ctypes
     import sysconfig
 
@@ -70,5 +70,5 @@ def _windows_has(feature: int) -> bool:
 
 
 def compiled_for() -> list[str]:
-    """What decides which code is compiled: the processor, and settings."""
+    """Return the processor and the settings that decide about the code that is compiled."""
     return [processor(), *(f"{name}={os.environ.get(name, '')}" for name in _SETTINGS)]

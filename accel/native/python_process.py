@@ -1,6 +1,6 @@
-"""How a Python process of ours is started: in isolated mode (``python -I``), so that no module of
-the current folder, PYTHONPATH or user's site-packages runs. It imports nothing but what Python has
-loaded when it starts."""
+"""Python processes of ours: started in isolated mode (``python -I``), so that no module of the
+current folder, PYTHONPATH or user's site-packages runs. This module imports nothing but modules
+that Python has loaded when it starts."""
 
 import os
 import sys
@@ -32,12 +32,12 @@ def installation_folders() -> list[str]:
     """The folders on the import path that Redraft and the packages that it needs are installed in:
     those that hold this package or the metadata of installed ones (``*.dist-info``)."""
     own = os.path.dirname(os.path.dirname(os.path.dirname(_START)))
-    found = [entry for entry in sys.path if entry == own or _has_packages(entry)]
-    return found if own in found else [*found, own]
+    folders = [entry for entry in sys.path if entry == own or _has_packages(entry)]
+    return folders if own in folders else [*folders, own]
 
 
 def _options() -> list[str]:
-    """What the environment says of how Python runs, which isolated mode does not read."""
+    """Return Python's options from the environment, which isolated mode does not read."""
     options = ["-X", "utf8"] if sys.flags.utf8_mode else []
     if sys.dont_write_bytecode:
         options.append("-B")

@@ -42,10 +42,10 @@ class _LanesModel(models.PrimitiveModel):
         super().__init__(manager, kind, FLOATS)
 
 
-def pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any, element: Any) -> Any:
-    """Index ``at`` of an array's flat memory, taken as ``element``s."""
+def pointer(context: Any, builder: Any, kind: Any, array: Any, index: Any, element: Any) -> Any:
+    """Index ``index`` of an array's flat memory, taken as ``element``s."""
     data = context.make_array(kind)(context, builder, array).data
-    return builder.gep(builder.bitcast(data, element.as_pointer()), [at])
+    return builder.gep(builder.bitcast(data, element.as_pointer()), [index])
 
 
 def emit_splat(builder: Any, value: Any, vector: ir.VectorType) -> Any:
@@ -77,48 +77,50 @@ def emit_fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
-def load(_context: Any, array: Any, at: Any) -> Any:
-    """Sixteen numbers of a float32 array from flat index ``at`` on."""
+def load(_context: Any, array: Any, index: Any) -> Any:
+    """Sixteen numbers of a float32 array from flat index ``index`` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], F32)
-        return builder.load(builder.bitcast(place, FLOATS.as_pointer()), align=4)
+        address = pointer(context, builder, signature.args[0], arguments[0], arguments[1], F32)
+        return builder.load(builder.bitcast(address, FLOATS.as_pointer()), align=4)
 
-    return _LANES(array, at), generate
+    return _LANES(array, index), generate
 
 
 @intrinsic
-def masked_load(_context: Any, array: Any, at: Any, count: Any) -> Any:
-    """The first ``count`` of sixteen numbers of a float32 array from flat index ``at`` on, and
+def masked_load(_context: Any, array: Any, index: Any, count: Any) -> Any:
+    """The first ``count`` of sixteen numbers of a float32 array from flat index ``index`` on, and
     zeros after them, of which nothing is read."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], F32)
+        address = pointer(context, builder, signature.args[0], arguments[0], arguments[1], F32)
         order = ir.Constant(WORDS, list(range(LANES)))
         count = emit_splat(builder, builder.trunc(arguments[2], I32), WORDS)
-        wanted = builder.icmp_signed("<", order, count)
+        mask = builder.icmp_signed("<", order, count)
         name = "llvm.masked.load.v16f32.p0"
-        place = builder.bitcast(place, FLOATS.as_pointer())
-        return call(builder, name, FLOATS, place, I32(4), wanted, constant(0.0))
+        address = builder.bitcast(address, FLOATS.as_pointer())
+        return call(builder, name, FLOATS, address, I32(4), mask, constant(0.0))
 
-    return _LANES(array, at, count), generate
+    return _LANES(array, index, count), generate
 
 
 @intrinsic
-def store(_context: Any, array: Any, at: Any, value: Any) -> Any:
+def store(_context: Any, array: Any, index: Any, value: Any) -> Any:
     """Write sixteen numbers. To an array of int8 they are whole ones."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         is_bytes = array.dtype == types.int8
         element, kind = (_I8, _BYTES) if is_bytes else (F32, FLOATS)
-        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
-        given = arguments[2]
+        address = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
+        stored = arguments[2]
         if is_bytes:
-            given = builder.trunc(builder.fptosi(given, WORDS), _BYTES)
-        builder.store(given, builder.bitcast(place, kind.as_pointer()), align=1 if is_bytes else 4)
+            stored = builder.trunc(builder.fptosi(stored, WORDS), _BYTES)
+        builder.store(
+            stored, builder.bitcast(address, kind.as_pointer()), align=1 if is_bytes else 4
+        )
         return context.get_dummy_value()
 
-    return types.void(array, at, value), generate
+    return types.void(array, index, value), generate
 
 
 @intrinsic
@@ -249,11 +251,11 @@ def _fetch(_context: Any, address: Any) -> Any:
     return types.void(address), generate
 
 
-def prefetch(builder: Any, place: Any, level: int = 1) -> None:
+def prefetch(builder: Any, address: Any, level: int = 1) -> None:
     """Prefetch a cache line into the cache of the first level or of a later one."""
-    place = builder.bitcast(place, _I8.as_pointer())
+    address = builder.bitcast(address, _I8.as_pointer())
     name = "llvm.prefetch.p0" if llvm.llvm_version_info[0] >= 16 else "llvm.prefetch.p0i8"
-    call(builder, name, ir.VoidType(), place, I32(0), I32(4 - level), I32(1))
+    call(builder, name, ir.VoidType(), address, I32(0), I32(4 - level), I32(1))
 
 
 _SHIFT = 1.5 * 2**23

@@ -27,7 +27,7 @@ Close = Callable[[KeptRows, Floats], None]
 
 
 class _Mark(NamedTuple):
-    """A state that is kept: after so many tokens, with the convolution's inputs before them."""
+    """A state that is kept: after ``tokens`` tokens, with the convolution's inputs before them."""
 
     tokens: int
     state: Floats
@@ -75,16 +75,16 @@ class HybridCache(CompiledCache):
 
     @property
     def nbytes(self) -> int:
-        kept = sum(part.nbytes for part in self.kept)
+        nbytes_since = sum(array.nbytes for array in self.kept)
         marks = sum(mark.state.nbytes + mark.inputs.nbytes for mark in self._marks)
-        return super().nbytes + kept + marks + sum(spare.nbytes for spare in self._spares)
+        return super().nbytes + nbytes_since + marks + sum(spare.nbytes for spare in self._spares)
 
-    def spare_addresses(self, made: int) -> tuple[int, int]:
-        """Where a forward that ends so many chunks writes the last state, and that before, 0 for
-        nowhere."""
-        while len(self._spares) < min(made, 2):
+    def spare_addresses(self, chunks: int) -> tuple[int, int]:
+        """Return the addresses for the last two states of a forward that ends ``chunks`` chunks, 0
+        for none."""
+        while len(self._spares) < min(chunks, 2):
             self._spares.append(empty_state(self._delta_layers, self._delta_shape))
-        last, before = [*[one.ctypes.data for one in self._spares[: min(made, 2)]], 0, 0][:2]
+        last, before = [*[spare.ctypes.data for spare in self._spares[: min(chunks, 2)]], 0, 0][:2]
         return last, before
 
     def commit(self, path: Sequence[int]) -> None:
@@ -153,7 +153,7 @@ class HybridCache(CompiledCache):
         if not stored:
             return []
         own = (), self.kept.state.shape, self.kept.inputs[:, :TAPS].shape
-        if tuple(part.shape[1:] for part in stored) != own or len(set(map(len, stored))) > 1:
+        if tuple(array.shape[1:] for array in stored) != own or len(set(map(len, stored))) > 1:
             raise ValueError("states of another shape")
         tokens, states, inputs = stored
         marks = []
@@ -164,14 +164,23 @@ class HybridCache(CompiledCache):
         return marks
 
     def _committed(self, length: int) -> list[NDArray[Any]]:
-        held, kept = length - self._begin, self.kept
-        rows = [kept.keys[:, :held], kept.updates[:, :held], kept.totals[:, :, :held]]
-        return [*super()._committed(length), kept.state, *rows, kept.inputs[:, : TAPS + held]]
+        held, rows_since = length - self._begin, self.kept
+        rows = [
+            rows_since.keys[:, :held],
+            rows_since.updates[:, :held],
+            rows_since.totals[:, :, :held],
+        ]
+        return [
+            *super()._committed(length),
+            rows_since.state,
+            *rows,
+            rows_since.inputs[:, : TAPS + held],
+        ]
 
-    def _hold(self, kept: KeptRows, begin: int) -> None:
-        self.kept, self._begin = kept, begin
-        self.kept_addresses = tuple(part.ctypes.data for part in kept)
-        """Where its parts are in memory."""
+    def _hold(self, rows_since: KeptRows, begin: int) -> None:
+        self.kept, self._begin = rows_since, begin
+        self.kept_addresses = tuple(array.ctypes.data for array in rows_since)
+        """Addresses of its arrays in memory."""
 
     def _append(self, last: LastRows, rows: NDArray[np.int64]) -> None:
         """Take rows over, one chunk after another."""
@@ -190,28 +199,30 @@ class HybridCache(CompiledCache):
                 held = 0
 
     def _copy(self, stored: StoredRows, rows: NDArray[np.int64], to: int) -> None:
-        kept, end = self.kept, to + len(rows)
-        kept.keys[:, to:end] = stored.keys[:, rows]
-        kept.updates[:, to:end] = stored.updates[:, rows]
-        kept.totals[:, :, to:end] = stored.totals[:, rows].swapaxes(1, 2)
-        kept.inputs[:, TAPS + to : TAPS + end] = stored.inputs[:, rows]
+        rows_since, end = self.kept, to + len(rows)
+        rows_since.keys[:, to:end] = stored.keys[:, rows]
+        rows_since.updates[:, to:end] = stored.updates[:, rows]
+        rows_since.totals[:, :, to:end] = stored.totals[:, rows].swapaxes(1, 2)
+        rows_since.inputs[:, TAPS + to : TAPS + end] = stored.inputs[:, rows]
 
     def _commit_chunks(self, last: LastRows, count: int) -> None:
         """Take all rows of a part of a prompt over, in which chunks end."""
-        stored, at, first, made = last
-        begin = made * CHUNK - self.held
+        stored, stored_at, first, chunks = last
+        begin = chunks * CHUNK - self.held
         """The first row of the chunk that is under way then."""
-        known = self.kept.inputs[:, : TAPS + self.held]
-        inputs = np.concatenate([known, stored.inputs[:, at : at + count - first]], 1)
+        rows_before = self.kept.inputs[:, : TAPS + self.held]
+        inputs = np.concatenate(
+            [rows_before, stored.inputs[:, stored_at : stored_at + count - first]], 1
+        )
         end = inputs.shape[1] - (count - begin)
         """Of the inputs before that row."""
-        tokens = self._begin + made * CHUNK
-        states = [self._spares.pop(0) for _ in range(min(made, 2))]
+        tokens = self._begin + chunks * CHUNK
+        states = [self._spares.pop(0) for _ in range(min(chunks, 2))]
         for back in range(len(states) - 1, -1, -1):
             stop = end - back * CHUNK
             before = inputs[:, stop - TAPS : stop].copy()
             self._go_on(_Mark(tokens - back * CHUNK, states[back], before))
-        self._copy(stored, np.arange(at + begin - first, at + count - first), 0)
+        self._copy(stored, np.arange(stored_at + begin - first, stored_at + count - first), 0)
 
     def _go_on(self, new: _Mark) -> None:
         """Have a new chunk under way, after a state, and keep that of the one before."""

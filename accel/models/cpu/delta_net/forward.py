@@ -127,16 +127,16 @@ def _hybrid_forward_at(
 
 
 @compiled_with(*_PARTS)
-def close_chunk(kept: KeptRows, shape: DeltaShape, buffers: DeltaBuffers, after: Floats) -> None:
+def close_chunk(rows: KeptRows, shape: DeltaShape, buffers: DeltaBuffers, after: Floats) -> None:
     """Write the state after a whole chunk of kept rows."""
-    for place in range(CHUNK):
-        buffers.path[place] = place
+    for row in range(CHUNK):
+        buffers.path[row] = row
     share = shape.value_heads // shape.key_heads
     for layer in range(len(after)):
-        window = ChunkRows(kept.keys[layer], kept.updates[layer], kept.totals[layer], CHUNK)
+        window = ChunkRows(rows.keys[layer], rows.updates[layer], rows.totals[layer], CHUNK)
         for key_head in range(shape.key_heads):
             for repeat in range(share):
                 head = key_head * shape.head_stride + repeat * shape.repeat_stride
                 key_at, update_at = key_head * shape.key_dim, head * shape.value_dim
-                before = kept.state[layer, head]
+                before = rows.state[layer, head]
                 make_state(before, window, head, key_at, update_at, buffers, after[layer, head])

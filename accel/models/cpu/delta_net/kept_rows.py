@@ -1,5 +1,5 @@
-"""What a cache keeps for layers of gated DeltaNet: a state, and the rows since. And where a forward
-leaves its rows until some of them become text."""
+"""The rows of a cache for layers of gated DeltaNet, a state and the rows since, and a store for a
+forward's rows until some of them become text."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from accel.native.aligned_memory import zeros
 
 STATE_AT, KEYS_AT, UPDATES_AT, TOTALS_AT, INPUTS_AT, HELD = range(12, 18)
 STORED_AT, STORED_FROM, MADE, LAST_AT, BEFORE_AT = range(18, 23)
-"""What a request's line has beside that of ``request_table``: where its kept rows are, how many of
-them it holds, the row of the store from which on those from ``STORED_FROM`` on are written, the
-chunks that end among its rows, and where the states after the last of them and the one before
-belong, which a prompt keeps, 0 for nowhere."""
+"""Columns of a request's line after those of ``request_table``: the address of its kept rows, their
+number, the row of the store for the rows from ``STORED_FROM`` on, the chunks that end among its
+rows, and the addresses of the states after the last of them and the one before, which a prompt
+keeps, 0 for none."""
 
 
 class KeptRows(NamedTuple):
@@ -69,7 +69,7 @@ class StoredRows(NamedTuple):
 
     @classmethod
     def of(cls, layers: int, rows: int, shape: DeltaShape, dtype: Any) -> StoredRows:
-        """Room for so many rows."""
+        """Return buffers for ``rows`` rows."""
         sizes = shape.key_size, shape.value_size, shape.value_heads
         inputs = zeros((layers, rows, shape.channels), dtype)
         return cls(inputs, *(zeros((layers, rows, size), np.float32) for size in sizes))
@@ -90,5 +90,5 @@ def kept_of(requests: RequestTable, request: int, like: KeptRows) -> KeptRows:
 
 @njit(nogil=True, inline="always")
 def spare_state(requests: RequestTable, request: int, column: int, like: KeptRows) -> Floats:
-    """Where the state after a chunk belongs, by the column that has the address."""
+    """Return the array for the state after a chunk, by the column with its address."""
     return _array_at(requests[request, column], like.state.shape, like.state)

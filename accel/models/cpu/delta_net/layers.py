@@ -59,7 +59,7 @@ _PARTS = (plain_layers, matmul, simd, kept_rows, row_plan, rule, shape, thread_s
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
 def num_hybrid_items(layer: int, kind: int, batch: ForwardInput, state: OpenHybridState) -> int:
-    """How many work items a step of a layer has."""
+    """Return the number of work items of a step of a layer."""
     plain, weights, shape = state.plain, state.weights, state.shape
     if weights.kinds[layer] >= 0:
         gates = plain.shape.heads if kind == QKV_HEADS else 0
@@ -129,12 +129,12 @@ def _mix(number: int, item: int, items: int, rows: int, state: OpenHybridState) 
     scratch, weights = state.plain.scratch, state.weights
     if item == items - 1:
         matrix, inputs = weights.betas_gates[number], scratch.normed
-        given, hidden_size = state.scratch.betas_gates, inputs.shape[1]
-        multiply(inputs, 0, rows, matrix, len(matrix), hidden_size, given, 0)
+        vectors, hidden_size = state.scratch.betas_gates, inputs.shape[1]
+        multiply(inputs, 0, rows, matrix, len(matrix), hidden_size, vectors, 0)
         return
     span = tile_range(blocks_of(weights.mixed), items - 1, item)
-    given, column = state.scratch.mixed, span[0] * BLOCK
-    project(scratch.normed, 0, rows, weights.mixed, number, span, given, column, scratch.q8)
+    vectors, column = state.scratch.mixed, span[0] * BLOCK
+    project(scratch.normed, 0, rows, weights.mixed, number, span, vectors, column, scratch.q8)
 
 
 @compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
@@ -151,10 +151,10 @@ def _delta_head(
     """A head of keys of a request's rows, with the heads of values that it serves."""
     shape, weights, scratch, buffers = state.shape, state.weights, state.scratch, state.buffers
     line = batch.requests[request]
-    first, rows, held, made = line[FIRST], line[ROWS], line[HELD], line[MADE]
-    kept = kept_of(batch.requests, request, state.kept)
+    first, rows, held, chunks = line[FIRST], line[ROWS], line[HELD], line[MADE]
+    rows_kept = kept_of(batch.requests, request, state.kept)
     key_size, key_dim, value_dim = shape.key_heads * shape.key_dim, shape.key_dim, shape.value_dim
-    past, kernel = kept.inputs[number, held : held + TAPS], weights.kernel[number]
+    past, kernel = rows_kept.inputs[number, held : held + TAPS], weights.kernel[number]
     mixed, vectors, key_at = scratch.mixed, buffers.keys_queries, head * key_dim
     for column, start in ((key_size + key_at, 0), (key_at, key_dim)):
         convolve(
@@ -175,7 +175,9 @@ def _delta_head(
     for row in range(rows):
         l2_normalise(vectors, 2 * row * key_dim, key_dim, np.float32(1))
         l2_normalise(vectors, (2 * row + 1) * key_dim, key_dim, scale)
-    window = ChunkRows(kept.keys[number], kept.updates[number], kept.totals[number], held)
+    window = ChunkRows(
+        rows_kept.keys[number], rows_kept.updates[number], rows_kept.totals[number], held
+    )
     score_rows(first, rows, plan, window, key_at, buffers)
     stored_from, stored_at = line[STORED_FROM], line[STORED_AT]
     for repeat in range(shape.value_heads // shape.key_heads):
@@ -202,8 +204,8 @@ def _delta_head(
             rows,
             plan,
             origins[first:],
-            made,
-            kept.state[number, value_head],
+            chunks,
+            rows_kept.state[number, value_head],
             window,
             value_head,
             key_at,
@@ -211,8 +213,8 @@ def _delta_head(
             buffers,
         )
         for row in range(rows):
-            at, to = mixed.shape[1] * (first + row), scratch.out.shape[1] * (first + row)
-            gate_at = at + kernel.shape[1] + value_at
+            mixed_at, to = mixed.shape[1] * (first + row), scratch.out.shape[1] * (first + row)
+            gate_at = mixed_at + kernel.shape[1] + value_at
             norm, eps = weights.norm[number], shape.eps
             gated_norm(
                 buffers.outputs,
@@ -232,10 +234,10 @@ def _delta_head(
             for i in range(value_dim):
                 stored.updates[number, to, value_at + i] = buffers.updates[row, i]
             _store_inputs(number, to, first + row, column, value_dim, mixed, stored)
-        for back, place in ((1, LAST_AT), (2, BEFORE_AT)):
-            if line[place] != 0:
-                spare = spare_state(batch.requests, request, place, state.kept)
-                _copy(buffers.states[made - back], spare[number, value_head])
+        for back, address_column in ((1, LAST_AT), (2, BEFORE_AT)):
+            if line[address_column] != 0:
+                spare = spare_state(batch.requests, request, address_column, state.kept)
+                _copy(buffers.states[chunks - back], spare[number, value_head])
     for row in range(stored_from, rows):
         to = stored_at + row - stored_from
         for i in range(key_dim):
@@ -254,8 +256,8 @@ def _store_inputs(
 
 @compiled_with(simd, borrows=True)
 def _copy(source: Floats, target: Floats) -> None:
-    for at in range(0, source.size, LANES):
-        store(target, at, load(source, at))
+    for index in range(0, source.size, LANES):
+        store(target, index, load(source, index))
 
 
 @compiled_with(*_PARTS, borrows=True, inner=True)
@@ -269,18 +271,18 @@ def _gates(
     state: OpenHybridState,
 ) -> None:
     """Write a head's betas, and the sums of its gates since its chunk began."""
-    weights, buffers, given = state.weights, state.buffers, state.scratch.betas_gates
-    half = given.shape[1] // 2
+    weights, buffers, vectors = state.weights, state.buffers, state.scratch.betas_gates
+    half = vectors.shape[1] // 2
     rate, bias = weights.rate[number, value_head], weights.bias[number, value_head]
     for row in range(rows):
         line = plan[first + row]
-        beta = given[first + row, value_head]
+        beta = vectors[first + row, value_head]
         buffers.betas[row] = np.float32(1 / (1 + math.exp(-beta)))
-        step = given[first + row, half + value_head] + bias
+        step = vectors[first + row, half + value_head] + bias
         step = step if step > 20 else math.log1p(math.exp(step))
-        total, place = np.float32(0), line[PLACE]
-        if place > 0:
-            before = line[ABOVE + place - 1]
+        total, position = np.float32(0), line[PLACE]
+        if position > 0:
+            before = line[ABOVE + position - 1]
             is_held = before < window.held
             total = (
                 window.totals[value_head, before]

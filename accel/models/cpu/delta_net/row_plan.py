@@ -1,4 +1,4 @@
-"""What rows of a forward follow: computed once, and read by every head of every layer."""
+"""The path of each row of a forward: computed once, and read by every head of every layer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plan_rows(
     chunk; ends_chunk: whether the state after the last row is made, too, where a chunk ends with
     it. Returns how many states are made. origins: int32 [rows].
     """
-    made = 0
+    chunks = 0
     for row in range(len(parents)):
         parent, line = parents[row], plan[row]
         line[0] = parent
@@ -39,27 +39,27 @@ def plan_rows(
             line[tap] = plan[parent, tap - 1] if parent >= 0 else -1 - tap
         if parent < 0:
             line[STATE], line[PLACE] = 0, held
-            for place in range(held):
-                line[ABOVE + place] = place
+            for kept_row in range(held):
+                line[ABOVE + kept_row] = kept_row
             continue
         above = plan[parent]
-        place = above[PLACE]
-        if place < CHUNK - 1:
-            line[STATE], line[PLACE] = above[STATE], place + 1
-            for before in range(place):
+        kept_row = above[PLACE]
+        if kept_row < CHUNK - 1:
+            line[STATE], line[PLACE] = above[STATE], kept_row + 1
+            for before in range(kept_row):
                 line[ABOVE + before] = above[ABOVE + before]
-            line[ABOVE + place] = held + parent
+            line[ABOVE + kept_row] = held + parent
             continue
-        state = made
+        state = chunks
         while state > 0 and origins[state - 1] != parent:
             state -= 1
         if state == 0:
-            origins[made] = parent
-            made += 1
-            state = made
+            origins[chunks] = parent
+            chunks += 1
+            state = chunks
         line[STATE], line[PLACE] = state, 0
     last = len(parents) - 1
     if ends_chunk and plan[last, PLACE] == CHUNK - 1:
-        origins[made] = last
-        made += 1
-    return made
+        origins[chunks] = last
+        chunks += 1
+    return chunks

@@ -41,8 +41,8 @@ from accel.native.simd import (
 )
 
 LEAST = np.float32(2.0**-60)
-"""What decays to less counts as nothing: products with it might be denormal, which takes some
-processors a hundred times as long."""
+"""Smaller decays count as zero: products with them might be denormal, which takes some processors a
+hundred times as long."""
 
 _L2_EPS = np.float32(1e-6)
 
@@ -62,8 +62,8 @@ class ChunkRows(NamedTuple):
 @compiled_with(borrows=True)
 def decay(gate: float) -> float:
     """exp of a sum of gates, zero where that is next to nothing."""
-    found = np.float32(math.exp(gate))
-    return found if found > LEAST else np.float32(0)
+    factor = np.float32(math.exp(gate))
+    return factor if factor > LEAST else np.float32(0)
 
 
 @compiled_with(simd, matmul, shapes, row_plan, borrows=True)
@@ -76,7 +76,7 @@ def convolve(
     plan: RowPlan,
     kernel: Floats,
     inputs: Floats,
-    given: Floats,
+    convolved: Floats,
     width: int,
     step: int,
     start: int,
@@ -85,7 +85,7 @@ def convolve(
 
     mixed: [all rows, >= channels], the request's from ``first`` on; past: the three rows before
     them, [3, channels], of the dtype that inputs are rounded to; kernel: [4, channels]; row i is
-    written from flat index i * ``step`` + ``start`` of ``given`` on.
+    written from flat index i * ``step`` + ``start`` of ``convolved`` on.
     """
     stride = inputs.shape[1]
     for row in range(TAPS):
@@ -94,7 +94,7 @@ def convolve(
     for row in range(rows):
         for i in range(width):
             inputs[TAPS + row, i] = wide(narrow(mixed[first + row, column + i], past))
-    channels, one, zero = kernel.shape[1], splat(np.float32(1)), splat(np.float32(0))
+    channels, unity, zero = kernel.shape[1], splat(np.float32(1)), splat(np.float32(0))
     most = splat(np.float32(87))
     for row in range(rows):
         line, own = plan[first + row], (TAPS + row) * stride
@@ -104,25 +104,27 @@ def convolve(
             (TAPS + line[2]) * stride,
         )
         for i in range(0, width, LANES):
-            at = column + i
-            total = load(inputs, far + i) * load(kernel, at)
-            total = multiply_add(load(inputs, mid + i), load(kernel, channels + at), total)
-            total = multiply_add(load(inputs, near + i), load(kernel, 2 * channels + at), total)
-            total = multiply_add(load(inputs, own + i), load(kernel, 3 * channels + at), total)
-            silu = total / (one + exp(minimum(zero - total, most)))
-            store(given, row * step + start + i, silu)
+            channel = column + i
+            total = load(inputs, far + i) * load(kernel, channel)
+            total = multiply_add(load(inputs, mid + i), load(kernel, channels + channel), total)
+            total = multiply_add(
+                load(inputs, near + i), load(kernel, 2 * channels + channel), total
+            )
+            total = multiply_add(load(inputs, own + i), load(kernel, 3 * channels + channel), total)
+            silu = total / (unity + exp(minimum(zero - total, most)))
+            store(convolved, row * step + start + i, silu)
 
 
 @compiled_with(simd, borrows=True)
-def l2_normalise(vectors: Floats, at: int, size: int, factor: float) -> None:
+def l2_normalise(vectors: Floats, start: int, size: int, factor: float) -> None:
     """Divide a vector by its length, and multiply it by a factor."""
     total = splat(np.float32(0))
     for i in range(0, size, LANES):
-        value = load(vectors, at + i)
+        value = load(vectors, start + i)
         total = multiply_add(value, value, total)
     scale = splat(np.float32(np.float32(factor) / np.sqrt(reduce_add(total) + _L2_EPS)))
     for i in range(0, size, LANES):
-        store(vectors, at + i, load(vectors, at + i) * scale)
+        store(vectors, start + i, load(vectors, start + i) * scale)
 
 
 @compiled_with(simd, shapes, row_plan, borrows=True)
@@ -136,23 +138,23 @@ def score_rows(
     for row in range(rows):
         line, key = plan[first + row], 2 * row * size
         query = key + size
-        for place in range(line[PLACE] + 1):
-            before = line[ABOVE + place] if place < line[PLACE] else window.held + row
+        for position in range(line[PLACE] + 1):
+            before = line[ABOVE + position] if position < line[PLACE] else window.held + row
             of_keys, of_queries = splat(np.float32(0)), splat(np.float32(0))
             if before < window.held:
-                at = before * key_size + key_at
+                start = before * key_size + key_at
                 for i in range(0, size, LANES):
-                    value = load(window.keys, at + i)
+                    value = load(window.keys, start + i)
                     of_keys = multiply_add(load(vectors, key + i), value, of_keys)
                     of_queries = multiply_add(load(vectors, query + i), value, of_queries)
             else:
-                at = 2 * (before - window.held) * size
+                start = 2 * (before - window.held) * size
                 for i in range(0, size, LANES):
-                    value = load(vectors, at + i)
+                    value = load(vectors, start + i)
                     of_keys = multiply_add(load(vectors, key + i), value, of_keys)
                     of_queries = multiply_add(load(vectors, query + i), value, of_queries)
-            buffers.key_scores[row, place] = reduce_add(of_keys)
-            buffers.query_scores[row, place] = reduce_add(of_queries)
+            buffers.key_scores[row, position] = reduce_add(of_keys)
+            buffers.query_scores[row, position] = reduce_add(of_queries)
 
 
 @compiled_with(simd, matmul, shapes, borrows=True)
@@ -171,34 +173,34 @@ def make_state(
     size, width, held = vectors.shape[1], buffers.updates.shape[1], window.held
     last = path[CHUNK - 1]
     total = window.totals[head, last] if last < held else totals[last - held]
-    for place in range(CHUNK):
-        row = path[place]
+    for position in range(CHUNK):
+        row = path[position]
         if row < held:
             weight = decay(total - window.totals[head, row])
             for i in range(size):
-                buffers.chunk_keys[i, place] = window.keys[row, key_at + i] * weight
+                buffers.chunk_keys[i, position] = window.keys[row, key_at + i] * weight
             for i in range(width):
                 value = window.updates[row, update_at + i]
-                buffers.chunk_updates[i // BLOCK, place, i % BLOCK] = value
+                buffers.chunk_updates[i // BLOCK, position, i % BLOCK] = value
         else:
             row -= held
             weight = decay(total - totals[row])
             for i in range(size):
-                buffers.chunk_keys[i, place] = vectors[2 * row, i] * weight
+                buffers.chunk_keys[i, position] = vectors[2 * row, i] * weight
             for i in range(width):
                 value = buffers.updates[row, i]
-                buffers.chunk_updates[i // BLOCK, place, i % BLOCK] = value
+                buffers.chunk_updates[i // BLOCK, position, i % BLOCK] = value
     blocks, added = width // BLOCK, buffers.added
     multiply(buffers.chunk_keys, 0, size, buffers.chunk_updates, blocks, CHUNK, added, 0)
-    kept, zero, least = splat(decay(total)), splat(np.float32(0)), splat(LEAST)
+    decayed, zero, least = splat(decay(total)), splat(np.float32(0)), splat(LEAST)
     for block in range(blocks):
         for i in range(size):
             for column in range(0, BLOCK, LANES):
-                at = (block * size + i) * BLOCK + column
+                start = (block * size + i) * BLOCK + column
                 value = load(added, i * width + block * BLOCK + column)
-                value = multiply_add(load(before, at), kept, value)
+                value = multiply_add(load(before, start), decayed, value)
                 large = select_greater(value, least, value)
-                store(after, at, large + select_greater(zero - value, least, value))
+                store(after, start, large + select_greater(zero - value, least, value))
 
 
 @compiled_with(simd, shapes, row_plan, borrows=True)
@@ -214,51 +216,54 @@ def _update_row(
     """Write a row's update in place of its value, and its output. product: the row of the state's
     products with its key, before that with its query."""
     totals, weights, updates = buffers.totals, buffers.weights, buffers.updates
-    place, width, held = line[PLACE], updates.shape[1], window.held
+    position, width, held = line[PLACE], updates.shape[1], window.held
     total, value_size = totals[row], window.updates.shape[1]
-    for above in range(place):
+    for above in range(position):
         before = line[ABOVE + above]
         other = window.totals[head, before] if before < held else totals[before - held]
         weights[0, above] = total - other
     least, scores = splat(LEAST), row * CHUNK
-    for above in range(0, place, LANES):
-        kept = exp(load(weights, above))
-        kept = select_greater(kept, least, kept)
-        store(weights, CHUNK + above, kept * load(buffers.key_scores, scores + above))
-        store(weights, 2 * CHUNK + above, kept * load(buffers.query_scores, scores + above))
-    kept, beta = splat(decay(total)), splat(buffers.betas[row])
-    own = splat(buffers.query_scores[row, place])
+    for above in range(0, position, LANES):
+        decayed = exp(load(weights, above))
+        decayed = select_greater(decayed, least, decayed)
+        store(weights, CHUNK + above, decayed * load(buffers.key_scores, scores + above))
+        store(weights, 2 * CHUNK + above, decayed * load(buffers.query_scores, scores + above))
+    decayed, beta = splat(decay(total)), splat(buffers.betas[row])
+    own = splat(buffers.query_scores[row, position])
     for column in range(0, width, 2 * LANES):
         other_column = column + LANES
         key_at = product * width + column
         query_at = key_at + width
-        seen, seen_too = (
-            load(buffers.products, key_at) * kept,
-            load(buffers.products, key_at + LANES) * kept,
+        predicted, predicted_too = (
+            load(buffers.products, key_at) * decayed,
+            load(buffers.products, key_at + LANES) * decayed,
         )
-        found, found_too = (
-            load(buffers.products, query_at) * kept,
-            load(buffers.products, query_at + LANES) * kept,
+        read, read_too = (
+            load(buffers.products, query_at) * decayed,
+            load(buffers.products, query_at + LANES) * decayed,
         )
-        for above in range(place):
+        for above in range(position):
             before = line[ABOVE + above]
             by_key, by_query = splat(weights[1, above]), splat(weights[2, above])
             if before < held:
-                at = before * value_size + update_at + column
-                one, two = load(window.updates, at), load(window.updates, at + LANES)
+                start = before * value_size + update_at + column
+                first, second = load(window.updates, start), load(window.updates, start + LANES)
             else:
-                at = (before - held) * width + column
-                one, two = load(updates, at), load(updates, at + LANES)
-            seen, seen_too = multiply_add(one, by_key, seen), multiply_add(two, by_key, seen_too)
-            found = multiply_add(one, by_query, found)
-            found_too = multiply_add(two, by_query, found_too)
-        at = row * width
-        one = (load(updates, at + column) - seen) * beta
-        two = (load(updates, at + other_column) - seen_too) * beta
-        store(updates, at + column, one)
-        store(updates, at + other_column, two)
-        store(buffers.outputs, at + column, multiply_add(one, own, found))
-        store(buffers.outputs, at + other_column, multiply_add(two, own, found_too))
+                start = (before - held) * width + column
+                first, second = load(updates, start), load(updates, start + LANES)
+            predicted, predicted_too = (
+                multiply_add(first, by_key, predicted),
+                multiply_add(second, by_key, predicted_too),
+            )
+            read = multiply_add(first, by_query, read)
+            read_too = multiply_add(second, by_query, read_too)
+        start = row * width
+        first = (load(updates, start + column) - predicted) * beta
+        second = (load(updates, start + other_column) - predicted_too) * beta
+        store(updates, start + column, first)
+        store(updates, start + other_column, second)
+        store(buffers.outputs, start + column, multiply_add(first, own, read))
+        store(buffers.outputs, start + other_column, multiply_add(second, own, read_too))
 
 
 @compiled_with(simd, matmul, shapes, row_plan, borrows=True)
@@ -267,7 +272,7 @@ def delta_rule(
     rows: int,
     plan: RowPlan,
     origins: TokenArray,
-    made: int,
+    chunks: int,
     committed: Floats,
     window: ChunkRows,
     head: int,
@@ -276,7 +281,7 @@ def delta_rule(
     buffers: DeltaBuffers,
 ) -> None:
     """Compute a head of a request's rows, whose keys, queries, scores, values, betas and sums of
-    gates are in the buffers: outputs, updates in place of values, and the states after the ``made``
+    gates are in the buffers: outputs, updates in place of values, and the states after ``chunks``
     chunks that end with the rows in ``origins``."""
     blocks, size = committed.shape[0], committed.shape[1]
     ready, begin = 0, 0
@@ -297,7 +302,7 @@ def delta_rule(
             line = plan[first + row]
             _update_row(line, row, 2 * (row - begin), window, head, update_at, buffers)
         begin = end
-    while ready < made:
+    while ready < chunks:
         line, origin = plan[first + origins[ready]], window.held + origins[ready]
         _make_next(ready, origin, line, committed, window, head, key_at, update_at, buffers)
         ready += 1
@@ -316,8 +321,8 @@ def _make_next(
     buffers: DeltaBuffers,
 ) -> None:
     """Make the state after the chunk that ends with a row."""
-    for place in range(CHUNK - 1):
-        buffers.path[place] = line[ABOVE + place]
+    for row in range(CHUNK - 1):
+        buffers.path[row] = line[ABOVE + row]
     buffers.path[CHUNK - 1] = origin
     before = committed if line[STATE] == 0 else buffers.states[line[STATE] - 1]
     make_state(before, window, head, key_at, update_at, buffers, buffers.states[ready])
@@ -326,23 +331,23 @@ def _make_next(
 @compiled_with(simd, borrows=True)
 def gated_norm(
     outputs: Floats,
-    at: int,
+    start: int,
     gates: Floats,
     gate_at: int,
     weight: Floats,
     eps: float,
-    given: Floats,
+    normed: Floats,
     to: int,
 ) -> None:
     """Write the RMS norm of a head's output times silu of its gate."""
     size, total = len(weight), splat(np.float32(0))
-    one, zero, most = splat(np.float32(1)), splat(np.float32(0)), splat(np.float32(87))
+    unity, zero, most = splat(np.float32(1)), splat(np.float32(0)), splat(np.float32(87))
     for i in range(0, size, LANES):
-        value = load(outputs, at + i)
+        value = load(outputs, start + i)
         total = multiply_add(value, value, total)
     mean = reduce_add(total) / np.float32(size)
     scale = splat(np.float32(1) / np.sqrt(mean + np.float32(eps)))
     for i in range(0, size, LANES):
         gate = load(gates, gate_at + i)
-        silu = gate / (one + exp(minimum(zero - gate, most)))
-        store(given, to + i, load(outputs, at + i) * scale * load(weight, i) * silu)
+        silu = gate / (unity + exp(minimum(zero - gate, most)))
+        store(normed, to + i, load(outputs, start + i) * scale * load(weight, i) * silu)

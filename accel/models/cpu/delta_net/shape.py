@@ -54,18 +54,18 @@ class DeltaShape(NamedTuple):
         return 2 * self.key_size + self.value_size
 
 
-def delta_shape(found: Hybrid | None, eps: float) -> DeltaShape | None:
+def delta_shape(hybrid: Hybrid | None, eps: float) -> DeltaShape | None:
     """That of a hybrid's file."""
-    if found is None:
+    if hybrid is None:
         return None
-    share = found.value_heads // found.key_heads
-    strides = (1, found.key_heads) if found.is_tiled else (share, 1)
-    heads = found.key_heads, found.value_heads
-    return DeltaShape(*heads, found.key_dim, found.value_dim, *strides, eps)
+    share = hybrid.value_heads // hybrid.key_heads
+    strides = (1, hybrid.key_heads) if hybrid.is_tiled else (share, 1)
+    heads = hybrid.key_heads, hybrid.value_heads
+    return DeltaShape(*heads, hybrid.key_dim, hybrid.value_dim, *strides, eps)
 
 
 class DeltaBuffers(NamedTuple):
-    """What a thread needs to compute a head of some rows.
+    """Buffers of a thread for a head of some rows.
 
     inputs: [3 + rows, head], of the convolution; keys_queries: [2 * rows, key_dim], in turns;
     key_scores, query_scores: [rows, CHUNK], products with the keys of the rows above in the chunk;
@@ -93,8 +93,8 @@ class DeltaBuffers(NamedTuple):
     added: Floats
 
     @classmethod
-    def of(cls, rows: int, made: int, shape: DeltaShape) -> DeltaBuffers:
-        """Buffers for so many rows, in which so many chunks end."""
+    def of(cls, rows: int, chunks: int, shape: DeltaShape) -> DeltaBuffers:
+        """Return buffers for ``rows`` rows, in which ``chunks`` chunks end."""
         key_dim, value_dim = shape.key_dim, shape.value_dim
         blocks = value_dim // BLOCK
 
@@ -113,7 +113,7 @@ class DeltaBuffers(NamedTuple):
             products=floats(2 * RUN, value_dim),
             weights=floats(3, CHUNK),
             path=np.empty(CHUNK, np.int64),
-            states=floats(max(made, 1), blocks, key_dim, BLOCK),
+            states=floats(max(chunks, 1), blocks, key_dim, BLOCK),
             chunk_keys=floats(key_dim, CHUNK),
             chunk_updates=floats(blocks, CHUNK, BLOCK),
             added=floats(key_dim, value_dim),

@@ -17,13 +17,14 @@ from accel.native.aligned_memory import empty
 
 
 class DeltaWeights(NamedTuple):
-    """What a hybrid has beside ``Weights``, whose attention is that of its layers of attention.
+    """The weights of a hybrid beside ``Weights``, whose attention is that of its layers of
+    attention.
 
     kinds: int64 [layers], the number of a layer among those of its kind: at least zero for
-    attention, -1 - number for gated DeltaNet. output_gate: matrices of the layers of attention.
-    Of the others, mixed: queries, keys, values and z; out; betas_gates: packed, two parts of as
-    many whole blocks; kernel: [layers, 4, channels]; rate: [layers, value_heads], -exp(A_log);
-    bias: [layers, value_heads]; norm: [layers, value_dim].
+    attention, -1 - number for gated DeltaNet. output_gate: matrices of the layers of attention. Of
+    the others, mixed: queries, keys, values and z; out; betas_gates: packed, two parts of as many
+    whole blocks; kernel: [layers, 4, channels]; rate: [layers, value_heads], -exp(A_log); bias:
+    [layers, value_heads]; norm: [layers, value_dim].
     """
 
     kinds: NDArray[np.int64]
