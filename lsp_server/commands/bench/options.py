@@ -35,9 +35,9 @@ def add_text_argument(parser: argparse.ArgumentParser) -> None:
 
 def source_file(file: Path | None) -> Path:
     """The file to measure on, by default one of ours."""
-    import accel
+    from accel.decoding import engine
 
-    return file or Path(accel.__file__).with_name("engine.py")
+    return file or Path(engine.__file__)
 
 
 def source_text(file: Path | None) -> str:

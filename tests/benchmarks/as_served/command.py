@@ -45,6 +45,8 @@ LEAST = 0.9
 """Share of the best speed here that a server reaches."""
 TEXTS = itertools.count(1)
 """Numbers of texts that were not asked for before."""
+EDITOR_TOKENS = 64
+"""Of a completion at most, as an editor asks where no option is given."""
 USE_EVERY_S = 2.0
 """Between two requests while time passes."""
 DOORS: dict[str, Callable[..., AbstractContextManager[Any]]] = {
@@ -145,8 +147,9 @@ def _rows(
 def _rows_now(
     args: argparse.Namespace, door: Door, engines: dict[int, EngineService]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
+    tokens = EDITOR_TOKENS if isinstance(door, EditorDoor) else args.tokens
     for kind in door.kinds:
-        lines = [[ServedRequest(kind, next(TEXTS), args.tokens)] for _ in range(args.requests)]
+        lines = [[ServedRequest(kind, next(TEXTS), tokens)] for _ in range(args.requests)]
         served, here, threads = _by_turns(door, engines, lines)
         yield kind, row_of(served, here, threads)
         if isinstance(door, ServerDoor) and kind == COMPLETION:
@@ -215,8 +218,6 @@ def _by_turns(
             before = threads_s(own)
             here[count].add(write(engine, line))
             _add_times(used.setdefault(count, {}), before, threads_s(own))
-    if not served.written:
-        raise BenchError("the server refused every request; its log says why")
     return served, here, {count: took_part(times) for count, times in used.items()}
 
 
@@ -227,6 +228,8 @@ def _add_times(used: dict[int, float], before: dict[int, float], after: dict[int
 
 def row_of(served: Answers, here: dict[int, Answers], threads: dict[int, int]) -> dict[str, Any]:
     """Return the figures of a server beside the best of the engines here."""
+    if not served.written:
+        return {"served": None, "unit": "refused", "fault": ""}
     best = max(here, key=lambda count: here[count].tokens_per_s)
     texts = {count: [each.text for each in answers.written] for count, answers in here.items()}
     same = [one.text == other for one, other in zip(served.written, texts[best], strict=True)]

@@ -35,6 +35,10 @@ def test_a_line_of_clients_takes_as_long_as_the_last_of_them() -> None:
     assert line.tokens_per_s == 20.0
 
 
+def test_a_server_that_refuses_all_is_said() -> None:
+    assert row_of(Answers(), {1: Answers()}, {0: 1, 1: 1})["unit"] == "refused"
+
+
 def test_threads_that_only_woke_up_took_no_part() -> None:
     assert took_part({1: 2.0, 2: 1.9, 3: 0.01, 4: 0.0}) == 2
 
@@ -42,7 +46,17 @@ def test_threads_that_only_woke_up_took_no_part() -> None:
 @pytest.mark.slow
 def test_a_server_computes_what_an_engine_here_computes(tmp_path: Path) -> None:
     page = tmp_path / "page.json"
-    shape = ["--starts", "1", "--after", "0", "--beside", "quiet", "--compiled"]
+    shape = [
+        "--doors",
+        "server",
+        "--starts",
+        "1",
+        "--after",
+        "0",
+        "--beside",
+        "quiet",
+        "--compiled",
+    ]
     amount = ["--requests", "2", "--tokens", "12", "--clients", "3"]
     main(["as-served", "--model", str(SMALL_MODEL), *shape, *amount, "--json", str(page)])
     rows = json.loads(page.read_text("utf-8"))["rows"]
@@ -51,8 +65,7 @@ def test_a_server_computes_what_an_engine_here_computes(tmp_path: Path) -> None:
         *("completions", "edits", "next edits", "3 clients"),
     }
     for name, row in compared.items():
-        if name.startswith("server"):
-            right, _, count = row["same_texts"].partition("/")
-            assert right == count, name
-            assert row["tokens"] == row["here_tokens"] > 0, name
+        right, _, count = row["same_texts"].partition("/")
+        assert right == count, name
+        assert row["tokens"] == row["here_tokens"] > 0, name
         assert row["threads"] >= 1, name

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lsp_server.commands.bench.options import source_text
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.first_text import MORE_KINDS
 from tests.benchmarks.keystrokes.typist import (
@@ -20,6 +21,10 @@ from tests.benchmarks.keystrokes.typist import (
 CODE = "".join(
     f"def f{n}(a, b):\n    c = a + {n}\n    d = b * c\n    return c - d\n\n\n" for n in range(40)
 )
+
+
+def test_a_text_of_our_own_is_measured_on() -> None:
+    assert typing_places(source_text(None), 4)
 
 
 @pytest.mark.slow
