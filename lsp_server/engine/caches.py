@@ -99,12 +99,12 @@ class Caches:
         if self.kv_store is None:
             return
         for document in list(self.seen_documents):
-            session = self.sessions.newest(("complete", *document))
+            sessions = self.sessions.idle(("complete", *document))
             if interrupted():
                 return
-            if session is not None:
+            if sessions:
                 snippets = self.cross_file.state_of(document)
-                self.kv_store.save(document, session, snippets, interrupted)
+                self.kv_store.save(document, sessions[-1], snippets, interrupted)
 
     def remember(self, accepted: AcceptedText) -> None:
         """A user took a suggestion: it counts twice among what was written there."""
@@ -152,6 +152,10 @@ class Caches:
                 self._engine.keep(key, session)
             self._engine.restore(key, prompt, session)
             yield session
+
+    def held(self, key: Key, prompt: TokenArray) -> int:
+        """Return how many tokens of ``prompt`` an idle session of ``key`` holds."""
+        return max((session.common(prompt) for session in self.sessions.idle(key)), default=0)
 
     def copy_prompt(self, key: tuple[str, ...], prompt: TokenArray, session: Session) -> None:
         """Take over what a generation under way has computed of a prompt, where that is most of

@@ -111,11 +111,19 @@ class TaskRunner:
     def _generation(self, job: GenerateJob, cancelled: Cancelled) -> Preparation:
         index = self._indexes.snapshot(job.workspace)
         drafts_edits = bool(job.prediction) and self.model.drafts_edits()
-        make = partial(
-            generation_task,
-            *(self._engine, job, self.model.prompt_length, index, cancelled),
-            drafts_edits=drafts_edits,
-        )
+
+        def make() -> Task:
+            length = self.model.prompt_length
+            task = partial(generation_task, self._engine, drafts_edits=drafts_edits)
+            if job.prompt_seconds:
+                # What is computed already takes no time.
+                whole = task(replace(job, prompt_seconds=0.0), length, index, cancelled)
+                prompt = whole.request.prompt
+                new = len(prompt) - self.caches.held(whole.key, prompt)
+                if length.seconds_of(new) <= job.prompt_seconds:
+                    return whole
+            return task(job, length, index, cancelled)
+
         return TaskList([(yield from made_of(characters_of(job), make))])
 
     # Prompts

@@ -60,13 +60,13 @@ class Pool(Generic[Item]):
                 best, best_fit = index, fit
         return None if best is None else self._idle.pop(best)[1]
 
+    def idle(self, key: Key) -> list[Item]:
+        """Return the idle items of ``key``, the one that would be acquired next last."""
+        return [item for own, item in self._idle if own == key]
+
     def used(self, key: Key) -> list[Item]:
         """Return the items of ``key`` that jobs under way use."""
         return [item for own, item in self._used if own == key]
-
-    def newest(self, key: Key) -> Item | None:
-        """Return the idle item of ``key`` that would be acquired next."""
-        return next((item for own, item in reversed(self._idle) if own == key), None)
 
     def forget(self, matches: Callable[[Key], bool]) -> None:
         """Drop the idle items of all keys that match."""

@@ -61,6 +61,19 @@ def test_llama_vscode(server: Served) -> None:
     assert answer["timings"]["predicted_n"] == answer["tokens_predicted"]
 
 
+def test_what_llama_vim_sends_ahead_is_computed_in_whole_and_used(server: Served) -> None:
+    text = "".join(f"def helper_{i}(a):\n    return a + {i}\n" for i in range(9))
+    extra = [{"filename": f"{i}.py", "text": text.replace("helper", f"h{i}")} for i in range(2)]
+    asked = {**LLAMA_VIM, "input_extra": extra, "response_fields": []}
+    ring = {**asked, "input_prefix": "", "input_suffix": "", "prompt": "", "n_predict": 0}
+    ring |= {"samplers": [], "t_max_prompt_ms": 1, "response_fields": [""]}
+    assert server.post("/infill", {**asked, "t_max_prompt_ms": 1}).json()["truncated"] is True
+    assert server.post("/infill", ring).json() == {}
+    answer = server.post("/infill", {**asked, "t_max_prompt_ms": 60_000}).json()
+    assert answer["tokens_cached"] > answer["tokens_evaluated"] // 2
+    assert answer["truncated"] is False
+
+
 def test_infill_streams(server: Served) -> None:
     *pieces, (_, last) = server.events("/infill", {**LLAMA_VIM, "stream": True})
     whole = server.post("/infill", LLAMA_VIM).json()["content"]

@@ -7,17 +7,21 @@ import json
 import logging
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from lsp_server.shared.contract.calls import Call, Calls, OnSpans
-from lsp_server.shared.contract.jobs import AnyJob, JobResult, Span
+from lsp_server.shared.contract.jobs import AnyJob, GenerateJob, JobResult, Span
 from lsp_server.shared.contract.status import EngineStatus
 from lsp_server.shared.errors import EngineFailed, EngineUnavailable
+from lsp_server.team.http_server import streaming
 from lsp_server.team.http_server.application import app
+from lsp_server.team.http_server.infill import InfillEvents
 from lsp_server.team.http_server.keys import Keys
 from lsp_server.team.http_server.metrics import Metrics
+from lsp_server.team.http_server.streaming import StreamedCalls
 
 KEY = "sesame-open"
 TEXT: dict[str, Any] = {"prompt": "once upon a time", "max_tokens": 100}
@@ -149,3 +153,35 @@ def test_who_leaves_a_stream_that_has_begun_was_answered(
     assert sent[0]["status"] == 200
     assert list(metrics.requests) == [(path, 200)]
     assert not any(record.exc_info for record in caplog.records)
+
+
+def test_a_stream_is_heard_while_its_prompt_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers and a comment come before the engine says anything; what fails then is an event."""
+    monkeypatch.setattr(streaming, "HEARD_AFTER_S", 0.01)
+
+    async def sent_by(outcome: Any) -> list[dict[str, Any]]:
+        sent: list[dict[str, Any]] = []
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+            if len(sent) == 3:
+                if isinstance(outcome, Exception):
+                    future.set_exception(outcome)
+                else:
+                    future.set_result(outcome)
+
+        async def receive() -> Any:
+            await asyncio.Event().wait()
+
+        call: Any = SimpleNamespace(future=future, cancel=lambda: None)
+        events = InfillEvents("m", [GenerateJob(text="a")], [])
+        await StreamedCalls([lambda _: call], events)({"type": "http"}, receive, send)
+        return sent
+
+    for outcome, end in ((CUT, b'"stop":true'), (EngineFailed("broke"), b'"server_error"')):
+        start, *bodies = asyncio.run(sent_by(outcome))
+        assert start["status"] == 200
+        assert bodies[0]["body"].startswith(b": ")
+        assert end in bodies[-1]["body"]
+        assert not bodies[-1]["more_body"]
