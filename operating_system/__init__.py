@@ -1,1 +1,1 @@
-"""What differs between Linux, macOS and Windows: every other module asks here."""
+"""Differences between Linux, macOS and Windows: every other module asks here."""

@@ -12,8 +12,9 @@ KNOWN_HOSTS = Path("/etc/hosts")
 
 
 def is_container_host(name: str) -> bool:
-    """Whether a name stands for the machine around this container: nothing that is sent there comes
-    into a network. The container's own table of hosts has to say so, which no network can forge."""
+    """Return True if a name stands for the machine around this container, so that nothing sent
+    there enters a network. The container's own table of hosts must say so, which no network can
+    forge."""
     if name not in HOST_NAMES or not any(mark.exists() for mark in MARKS):
         return False
     try:

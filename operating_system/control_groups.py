@@ -32,10 +32,10 @@ def memory_limits() -> Iterator[MemoryLimit]:
             names = ["memory.limit_in_bytes"]
             used, droppable = "memory.usage_in_bytes", "total_inactive_file"
         limits = [limit for name in names if (limit := _number(group / name)) is not None]
-        taken = _number(group / used)
-        if limits and taken is not None:
+        used_share = _number(group / used)
+        if limits and used_share is not None:
             files = _statistics(group / "memory.stat").get(droppable, 0)
-            yield MemoryLimit(min(limits), max(min(limits) - taken + files, 0))
+            yield MemoryLimit(min(limits), max(min(limits) - used_share + files, 0))
 
 
 def processor_quotas() -> Iterator[float]:
@@ -53,8 +53,8 @@ def processor_quotas() -> Iterator[float]:
 
 
 def _groups_around(controller: str) -> Iterator[tuple[Path, bool]]:
-    """The folders of the groups that this process is in, the innermost first, and whether they are
-    of version 2."""
+    """Yield the folders of the groups that this process is in, the innermost first, and whether
+    they are of version 2."""
     try:
         lines = OWN_GROUPS.read_text("utf-8").splitlines()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What is known of the file system that a folder lies on."""
+"""Properties of the file system that holds a folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ shows of another system's files."""
 
 
 def remote_file_system(folder: Path) -> str | None:
-    """The type of the file system of a folder if others may change it unseen by this system."""
+    """Return the type of the file system of a folder if others may change it unseen by this
+    system."""
     if is_windows() and str(folder).startswith("\\\\"):
         # \\server\share, and WSL's files as \\wsl.localhost\name.
         return "network"
@@ -34,8 +35,8 @@ def remote_file_system(folder: Path) -> str | None:
 
 
 def holds(folder: str, path: str) -> bool:
-    """Whether a path is a folder or lies in it. Other systems than Linux spell a folder as it was
-    made, not as it was asked for: in other letters, or with accents apart."""
+    """Return True if ``path`` is ``folder`` or lies in it. Systems other than Linux spell a folder
+    as it was made, not as it was requested: in other letters, or with accents apart."""
     above = folder.rstrip(os.sep).split(os.sep)
     begin = path.split(os.sep)[: len(above)]
     return begin == above or (not is_linux() and [*map(_spelt, begin)] == [*map(_spelt, above)])
@@ -46,7 +47,7 @@ def _spelt(name: str) -> str:
 
 
 def path_below(root: Path | str, path: str) -> str | None:
-    """The path within a folder, with ``/``; None for the folder itself and what lies
+    """Return the path within a folder, with ``/``; None for the folder itself and what lies
     elsewhere."""
     folder = str(root).rstrip(os.sep)
     if not holds(folder, path):
@@ -55,12 +56,13 @@ def path_below(root: Path | str, path: str) -> str | None:
 
 
 def announces_by_folder() -> bool:
-    """Whether the system announces changes of one folder at a time (inotify) and not of a tree."""
+    """Return True if the system announces changes of one folder at a time (inotify) and not of a
+    tree."""
     return is_linux()
 
 
 def most_watches() -> int | None:
-    """How many folders one user's processes may watch, None where the system knows no such
+    """Return the number of folders that one user's processes may watch, None without such a
     limit."""
     if not is_linux():
         return None

@@ -79,7 +79,7 @@ def read_checked(file: Path) -> bytes | None:
 
 
 def how_to_write(error: Exception, path: Path | str) -> str:
-    """What a user can do where a file or folder could not be written."""
+    """Return advice for a file or folder that could not be written."""
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.ENOSPC, errno.EDQUOT):
         return f"free some space on the disk of {path}"
@@ -89,18 +89,18 @@ def how_to_write(error: Exception, path: Path | str) -> str:
 
 
 def file_state(file: Path | str) -> tuple[int, ...] | None:
-    """What differs once a file was written again: inode, nanoseconds and size; None where it cannot
-    be seen."""
+    """Return inode, nanoseconds and size, one of which differs once a file was written again; None
+    if the file cannot be read."""
     try:
-        found = os.stat(file)
+        status = os.stat(file)
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def problem_of_private(folder: Path) -> str:
-    """Why a folder is not this user's alone; empty where it is. On Windows its location says so:
-    others have no rights below a user's profile. Raises OSError."""
+    """Return why a folder is not this user's alone; empty if it is. On Windows its location
+    decides: others have no rights below a user's profile. Raises OSError."""
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode):
         return f"{folder} is a link or a file; remove it"

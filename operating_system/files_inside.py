@@ -32,7 +32,7 @@ class _Place(NamedTuple):
     folder: int | None
 
     def beside(self) -> _Place:
-        """A new name in the same folder."""
+        """Return a new name in the same folder."""
         head, tail = os.path.split(self.name)
         return self._replace(name=os.path.join(head, f".{tail}.{secrets.token_hex(6)}.new"))
 
@@ -45,12 +45,12 @@ class _Place(NamedTuple):
 
 @contextmanager
 def _place(root: Path, path: str) -> Iterator[_Place]:
-    """Where ``path``, with slashes, lies below ``root``. Raises OSError behind a link."""
+    """Open the folder of ``path``, with slashes, below ``root``. Raises OSError behind a link."""
     if not _HELD:
-        place = root / path
-        if place.resolve() != place:
+        target = root / path
+        if target.resolve() != target:
             raise OSError(f"{path} is behind a link")
-        yield _Place(str(place), None)
+        yield _Place(str(target), None)
         return
     *folders, name = path.split("/")
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
@@ -65,9 +65,9 @@ def _place(root: Path, path: str) -> Iterator[_Place]:
 
 
 def open_inside(root: Path, path: str) -> int:
-    """A descriptor for reading a file, whatever kind of file it is. Raises OSError."""
-    with _place(root, path) as place:
-        return place.open(os.O_RDONLY)
+    """Return a descriptor for reading a file of any kind. Raises OSError."""
+    with _place(root, path) as opened_place:
+        return opened_place.open(os.O_RDONLY)
 
 
 class FileInside(NamedTuple):
@@ -78,13 +78,14 @@ class FileInside(NamedTuple):
 
 
 def read_inside(root: Path, path: str, limit: int) -> FileInside:
-    """A regular file with the first ``limit`` bytes of it. Raises OSError for anything else."""
-    with _place(root, path) as place:
-        return _read(place, path, limit)
+    """Return a regular file with the first ``limit`` bytes of it. Raises OSError for anything
+    else."""
+    with _place(root, path) as opened_place:
+        return _read(opened_place, path, limit)
 
 
-def _read(place: _Place, path: str, limit: int) -> FileInside:
-    descriptor = place.open(os.O_RDONLY)
+def _read(location: _Place, path: str, limit: int) -> FileInside:
+    descriptor = location.open(os.O_RDONLY)
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -99,9 +100,10 @@ class FileChanged(OSError):
 class Replacement:
     """New content of a file, which lies beside it until it takes its place. The folder is held."""
 
-    def __init__(self, root: Path, path: str, known: FileInside, content: bytes) -> None:
-        """``known``: the whole file as it was read. Raises OSError; nothing is left behind then."""
-        self._path, self._known = path, known
+    def __init__(self, root: Path, path: str, expected: FileInside, content: bytes) -> None:
+        """``expected``: the whole file as it was read. Raises OSError; nothing is left behind
+        then."""
+        self._path, self._known = path, expected
         self._held = _place(root, path)
         self._place = self._held.__enter__()
         try:
@@ -111,7 +113,7 @@ class Replacement:
             raise
 
     def _written(self, content: bytes) -> _Place:
-        """A file beside the old one, with its mode, whose content is on the disk."""
+        """Return a file beside the old one, with its mode, whose content is on the disk."""
         new = self._place.beside()
         descriptor = new.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
@@ -127,7 +129,7 @@ class Replacement:
         return new
 
     def check(self) -> None:
-        """Raises FileChanged where the file is another one than was read, or OSError."""
+        """Raise FileChanged where the file is another one than was read, or OSError."""
         now = _read(self._place, self._path, len(self._known.data) + 1)
         before = self._known.status
         if now.data != self._known.data or now.status.st_ino != before.st_ino:

@@ -1,5 +1,5 @@
-"""Where our files lie on each system. Standard library only: platformdirs is imported where it is
-needed, and what ``redraft serve`` asks for is found without it."""
+"""Locations of our files on each system. Standard library only: platformdirs is imported where it
+is needed, and ``redraft serve`` needs none of it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ LONGEST_NAME = "0123456789abcdef.sock"
 
 
 def cache_folder() -> Path:
-    """What can be made or fetched again."""
-    if (given := _given("XDG_CACHE_HOME")) is not None:
-        return given
+    """Return the folder of files that can be made or fetched again."""
+    if (folder := _given("XDG_CACHE_HOME")) is not None:
+        return folder
     if is_windows():
         local = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
         return Path(local) / NAME / "Cache"
@@ -41,7 +41,7 @@ def state_folder() -> Path:
 
 
 def config_folder() -> Path:
-    """What the user chose."""
+    """Return the folder of the user's choices."""
     import platformdirs
 
     return _given("XDG_CONFIG_HOME") or platformdirs.user_config_path(NAME, appauthor=False)
@@ -50,32 +50,33 @@ def config_folder() -> Path:
 def _given(variable: str) -> Path | None:
     """Our folder below the one that the environment names, on every system. A relative one is
     passed over, as the XDG Base Directory Specification says."""
-    given = os.environ.get(variable, "")
-    return Path(given) / NAME if os.path.isabs(given) else None
+    value = os.environ.get(variable, "")
+    return Path(value) / NAME if os.path.isabs(value) else None
 
 
 def log_folder() -> Path:
-    """Where our processes write their logs."""
-    given = os.environ.get("REDRAFT_LOG_DIR")
-    return Path(given) if given else usual_log_folder()
+    """Return the folder of our processes' logs."""
+    folder = os.environ.get("REDRAFT_LOG_DIR")
+    return Path(folder) if folder else usual_log_folder()
 
 
 def usual_log_folder() -> Path:
-    """Where they write them unless the user says otherwise."""
+    """Return the folder of logs unless the user chose another one."""
     import platformdirs
 
-    if is_windows() and (given := _given("XDG_STATE_HOME")) is not None:
-        return given / "log"
+    if is_windows() and (folder := _given("XDG_STATE_HOME")) is not None:
+        return folder / "log"
     return platformdirs.user_log_path(NAME, appauthor=False)
 
 
 def spare_folder() -> Path:
-    """What is used, where there are users by number, if nothing can be written below the home."""
+    """Return the folder to use, on systems with numbered users, if nothing can be written below the
+    home."""
     return Path(tempfile.gettempdir()) / f"redraft-home-{os.getuid()}"
 
 
 def base_folder(variable: str) -> Path:
-    """Where an ``XDG_…_HOME`` that is not set leads to on Linux and macOS."""
+    """Return the folder that an unset ``XDG_…_HOME`` stands for on Linux and macOS."""
     below, on_macos = _BASES[variable]
     return Path(os.path.expanduser("~"), on_macos if is_macos() else below)
 
@@ -98,8 +99,8 @@ def runtime_folder() -> Path:
 
 
 def runtime_folders() -> list[Path]:
-    """Where this user's daemons may have their sockets: one that was started elsewhere had, or
-    lacked, another ``XDG_RUNTIME_DIR``."""
+    """Return the folders that this user's daemons may have their sockets in: one that was started
+    elsewhere had, or lacked, another ``XDG_RUNTIME_DIR``."""
     folders = [runtime_folder(), cache_folder() / "run"]
     if is_linux() and not os.environ.get("XDG_RUNTIME_DIR"):
         folders.append(Path("/run/user", str(os.getuid()), NAME))

@@ -1,4 +1,4 @@
-"""What this process may use of the machine, within its container's limits."""
+"""Cores and memory that this process may use, within its container's limits."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ def cores() -> int:
     forward, and the others wait for it.
     """
     counts = [_allowed(), *(max(int(quota), 1) for quota in processor_quotas())]
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    if wanted.isdigit() and int(wanted):
-        counts.append(int(wanted))
+    requested = os.environ.get("OMP_NUM_THREADS", "")
+    if requested.isdigit() and int(requested):
+        counts.append(int(requested))
     return min(counts)
 
 
 def _allowed() -> int:
-    """Those that the process may run on: cpusets and ``taskset`` leave fewer than there are."""
+    """Return those that the process may run on: cpusets and ``taskset`` leave fewer than there
+    are."""
     try:
         return len(psutil.Process().cpu_affinity())
     except (AttributeError, OSError, psutil.Error):
@@ -36,7 +37,7 @@ def _allowed() -> int:
 
 
 def free_bytes() -> int:
-    """Bytes that are free on this machine and within the container's limits."""
+    """Return bytes that are free on this machine and within the container's limits."""
     if is_macos() and (unused := macos.unused_bytes()) is not None:
         return unused
     lefts = (limit.left for limit in memory_limits())
@@ -52,6 +53,6 @@ def give_back_memory() -> None:
 
 
 def total_bytes() -> int:
-    """Bytes of memory that the machine has, or those that the container may hold."""
+    """Return bytes of memory that the machine has, or those that the container may hold."""
     mosts = (limit.most for limit in memory_limits())
     return min([int(psutil.virtual_memory().total), *mosts])

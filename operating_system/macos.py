@@ -1,5 +1,5 @@
-"""What macOS alone tells and wants. None of it has run on a Mac: it is written by Apple's
-documentation, and played in ``tests/systems``."""
+"""Calls that only macOS has. None has run on a Mac: they are written by Apple's documentation, and
+played in ``tests/systems``."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _FOUNDATION = "/System/Library/Frameworks/Foundation.framework/Foundation"
 
 
 def asked(*names: str) -> dict[str, str]:
-    """What the kernel answers to names, by ``sysctl``. Names that it does not know are left out."""
+    """Return the kernel's values of names, by ``sysctl``. Unknown names are left out."""
     command = [_SYSCTL, *names]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     except OSError:
         return {}
-    lines = (line.split(": ", 1) for line in told.splitlines() if ": " in line)
+    lines = (line.split(": ", 1) for line in output.splitlines() if ": " in line)
     return {name: value.strip() for name, value in lines}
 
 
 def number(answers: dict[str, str], name: str) -> int | None:
-    """An answer that is a number and not negative; None for every other."""
+    """Return an answer that is a number and not negative; None for every other."""
     text = answers.get(name, "")
     return int(text) if text.isdigit() else None
 
@@ -41,10 +41,10 @@ def performance_cores() -> int | None:
 
 
 def unused_bytes() -> int | None:
-    """Bytes that no program would miss: free pages, copies of files, and what programs gave up.
-    Where the system is short of memory (``kern.memorystatus_vm_pressure_level``, 1 where it is not)
-    it compresses what is not used, so the free pages alone count; none where it is about to end
-    programs. None where it does not say so."""
+    """Return bytes that no program would miss: free pages, copies of files, and what programs gave
+    up. Where the system is short of memory (``kern.memorystatus_vm_pressure_level``, 1 where it is
+    not) it compresses what is not used, so the free pages alone count; none where it is about to
+    end programs. None where it does not say so."""
     pressure_name, page_name, *names = (
         *("kern.memorystatus_vm_pressure_level", "hw.pagesize", "vm.page_free_count"),
         *("vm.page_pageable_external_count", "vm.page_purgeable_count"),
@@ -60,9 +60,9 @@ def unused_bytes() -> int | None:
 
 
 def stay_quick(reason: str) -> None:
-    """Have App Nap leave this process as quick as it is for as long as it lives, whatever window is
-    in front: ``NSProcessInfo beginActivityWithOptions:reason:``. The Mac still goes to sleep.
-    Raises OSError or AttributeError."""
+    """Keep App Nap from slowing this process as long as it lives, in front or not: ``NSProcessInfo
+    beginActivityWithOptions:reason:``. The Mac still goes to sleep. Raises OSError or
+    AttributeError."""
     ctypes.CDLL(_FOUNDATION)
     objc: Any = ctypes.CDLL("/usr/lib/libobjc.A.dylib")
     pointer = ctypes.c_void_p
@@ -75,14 +75,14 @@ def stay_quick(reason: str) -> None:
         call.restype, call.argtypes = pointer, [pointer, pointer, *map(type, arguments)]
         return call(receiver, objc.sel_registerName(message), *arguments)
 
-    told = send(
+    token = send(
         objc.objc_getClass(b"NSString"), b"stringWithUTF8String:", ctypes.c_char_p(reason.encode())
     )
     activity = send(
         send(objc.objc_getClass(b"NSProcessInfo"), b"processInfo"),
         b"beginActivityWithOptions:reason:",
         ctypes.c_uint64(_USER_INITIATED_ALLOWING_SLEEP),
-        pointer(told),
+        pointer(token),
     )
     # Whoever lets it go ends it.
     send(activity, b"retain")

@@ -1,5 +1,5 @@
-"""How processes are started, ended and limited on each system. Standard library only, but for what
-Windows and macOS lack."""
+"""Starting, ending and limiting processes on each system. Standard library only, but for things
+that Windows and macOS lack."""
 
 from __future__ import annotations
 
@@ -106,13 +106,13 @@ def on_end_signal(
 
 
 def is_same_user(peer: socket.socket) -> bool:
-    """Whether the other end of a Unix socket is of the user of this process, as far as the system
-    says: elsewhere only the socket's folder keeps others out."""
+    """Return True if the other end of a Unix socket belongs to the user of this process. On systems
+    that cannot tell, only the socket's folder keeps others out."""
     if not is_linux():
         return True
     size = struct.calcsize("3i")
-    found = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    return bool(struct.unpack("3i", found)[1] == os.getuid())
+    credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    return bool(struct.unpack("3i", credentials)[1] == os.getuid())
 
 
 def limit_memory(most_bytes: int) -> None:
@@ -127,7 +127,7 @@ def limit_memory(most_bytes: int) -> None:
 
 
 def limit_time(seconds: int) -> None:
-    """End this process when it has computed for so long from now on. Not on Windows."""
+    """End this process after ``seconds`` more seconds of computing. Not on Windows."""
     if sys.platform != "win32":
         import resource
 
@@ -145,13 +145,13 @@ def watched(process: subprocess.Popen[bytes], seconds: float, most_bytes: int) -
     done = threading.Event()
 
     def watch() -> None:
-        left = seconds
+        remaining = seconds
         with contextlib.suppress(psutil.Error):
-            one = psutil.Process(process.pid)
-            while left > 0 and one.memory_info().rss <= most_bytes:
-                if done.wait(min(left, LOOK_S)):
+            observed = psutil.Process(process.pid)
+            while remaining > 0 and observed.memory_info().rss <= most_bytes:
+                if done.wait(min(remaining, LOOK_S)):
                     return
-                left -= LOOK_S
+                remaining -= LOOK_S
         process.kill()
 
     watcher = threading.Thread(target=watch, daemon=True)

@@ -1,4 +1,4 @@
-"""Which system this is. Asked whenever it matters, so that tests can be on another one."""
+"""The system that this is. Asked each time, so that tests can be on another one."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def is_windows() -> bool:
 
 @cache
 def is_translated() -> bool:
-    """Whether this Python is one of x86 whose instructions an Arm processor has translated: by
-    Rosetta on a Mac, or by Windows."""
+    """Return True if this Python runs x86 instructions that an Arm processor translates: by Rosetta
+    on a Mac, or by Windows."""
     if is_macos():
         from operating_system.macos import asked
 

@@ -1,4 +1,4 @@
-"""What compiled code calls of the system to let other threads have a processor."""
+"""System calls of compiled code that yield the processor to other threads."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from operating_system.system import is_windows
 
 
 def yielding_function() -> str:
-    """The name of a function without arguments, as compiled code finds it, that lets another thread
-    that waits for a processor have this one's."""
+    """Return the name of a function without arguments, as compiled code finds it, that lets another
+    thread that waits for a processor have this one's."""
     if not is_windows():
         return "sched_yield"
     import llvmlite.binding as llvm
