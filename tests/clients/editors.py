@@ -37,7 +37,7 @@ TEXT = (
     "def order_total(prices, tax):\n    return sum(prices) * (1 + tax)\n\n\n"
     "def smallest_total(orders, tax):\n    totals = "
 )
-SETTLED_S, SECONDS, ATTEMPTS = 10, 8, 3
+SETTLED_S, SECONDS, ATTEMPTS = 12, 8, 3
 VIM = (
     "set nocompatible noswapfile hidden completeopt=menuone,noinsert,noselect\nfiletype plugin on\n"
 )
@@ -124,7 +124,8 @@ def _start_file(editor: Editor, sources: Path) -> str:
     (snippet,) = (each for each in all_snippets() if editor.recipe in each.names)
     folders = [sources / name.replace("/", "+") for name in editor.plugins]
     if editor.file.endswith(".lua"):
-        paths = "".join(f"vim.opt.rtp:prepend('{path}')\n" for path in folders)
+        added = "vim.opt.rtp:prepend('{0}') vim.opt.rtp:append('{0}/after')\n"
+        paths = "".join(added.format(path) for path in folders)
         return f"vim.opt.swapfile = false\n{paths}{snippet.text}\n"
     if editor.file.endswith("vimrc"):
         return VIM + "".join(f"set rtp^={path}\n" for path in folders) + snippet.text + "\n"
@@ -197,6 +198,8 @@ def _taken(terminal: Terminal, editor: Editor, file: Path) -> str:
     for attempt in range(ATTEMPTS):
         # A person who sees nothing deletes what was typed and types it again.
         terminal.type("\x7f" * len(editor.typed) if attempt else "")
+        if attempt and editor.saved.startswith("\x1b"):
+            terminal.type("\x1b" + editor.to_end)
         terminal.type(editor.typed + editor.asked)
         end = time.monotonic() + SECONDS
         while not is_shown_now() and time.monotonic() < end:
