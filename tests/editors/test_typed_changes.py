@@ -14,11 +14,14 @@ from code_server import CodeServer
 from drive_neovim import Neovim
 from drive_vscode import Window
 from installed import Installed, Server
+from next_edit_cases import NextEditCase, next_edit_cases
 from projects import make_project
 from tabs import carry_on_by_tabs
 from typed_changes import FILES, typed_changes
 from vscode_settings import AS_INSTALLED
 from waiting import wait_for
+
+from repo_index.common_ends import common_ends
 
 pytestmark = pytest.mark.editors
 
@@ -88,6 +91,48 @@ def test_tab_alone_carries_a_change_to_its_end_in_neovim(
     editor.keys("<Esc>")
     editor.rpc.command("bwipeout!")
     assert text == change.wanted
+
+
+@pytest.mark.parametrize("case", next_edit_cases("fresh"), ids=str)
+def test_a_fresh_change_breaks_nothing_in_neovim(
+    neovim_in_mode: tuple[Neovim, str], tmp_path: Path, case: NextEditCase
+) -> None:
+    editor, mode = neovim_in_mode
+    project = make_project(tmp_path / "project")
+    for path, text in case.before.items():
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).write_text(text, encoding="utf-8")
+    editor.open(project / case.path)
+    for line, old, new in case.edits:
+        head, tail = common_ends(old, new)
+        editor.keys("<Esc>")
+        wait_for(lambda: editor.rpc.api.get_mode()["mode"] == "n", "normal mode")
+        byte = len(editor.lines[line][: editor.lines[line].index(old) + head].encode())
+        editor.lua("vim.api.nvim_win_set_cursor(0, { ... })", line + 1, byte)
+        length = len(old) - head - tail
+        at_end = byte == len(editor.lines[line].encode())
+        editor.keys(f"c{length}l" if length else "a" if at_end else "i")
+        for character in new[head : len(new) - tail]:
+            if character == "\n":
+                # Without the indent that Neovim adds.
+                editor.keys("<CR>0<C-d>")
+            else:
+                editor.type(character)
+            time.sleep(KEY_S)
+        if mode == "normal":
+            editor.keys("<Esc>")
+        time.sleep(0.6)
+    carry_on_by_tabs(lambda: _neovim_screen(editor), lambda: editor.keys("<Tab>"))
+    editor.keys("<Esc>")
+    after = {}
+    for path in case.before:
+        number = editor.rpc.funcs.bufnr(str(project / path))
+        loaded = number > 0 and editor.rpc.api.buf_is_loaded(number)
+        lines = editor.rpc.api.buf_get_lines(number, 0, -1, False) if loaded else None
+        after[path] = "".join(f"{line}\n" for line in lines) if lines else case.before[path]
+        if loaded:
+            editor.rpc.command(f"bwipeout! {number}")
+    assert after == case.after
 
 
 # VS Code

@@ -78,9 +78,11 @@ def importing_files(
     endings = _ENDINGS.get(grammar_of("", module), ())
     trees: dict[str, SyntaxTree] = {}
     returned = _returned(opened.get(module, "")) if owner else {}
+    heirs = rf"class\s+(\w+)[^\n{{]*\b{owner}\b"
+    family = [owner, *re.findall(heirs, opened.get(module, ""))] if owner else []
     givers = [owner, *(giver for giver in returned if class_named(returned[giver]) == owner)]
     for path, text in readable_texts(folder, opened, endings) if endings else ():
-        is_meant = name in text and any(giver in text for giver in givers)
+        is_meant = name in text and any(giver in text for giver in (*givers, *family))
         is_meant = is_meant or _ALL_ON.search(text) is not None
         grammar = grammar_of("", path) if is_meant and path.endswith(endings) else ""
         if grammar and path != module:
@@ -89,11 +91,10 @@ def importing_files(
     modules = [module]
     for one in modules:
         for path, tree in trees.items():
-            if owner:
-                given = givers, returned
-                places = list(_member_places(tree, path, one, name, given, is_argument=is_argument))
-            else:
-                places = list(_places(tree, path, one, name))
+            places = [] if owner else list(_places(tree, path, one, name))
+            for each in family:
+                given = [each, *givers], returned
+                places += _member_places(tree, path, one, name, given, is_argument=is_argument)
             found.setdefault(path, {}).update((each.start, each) for each in places)
             if path not in modules and len(modules) < MOST_MODULES:
                 modules += [path] if _hands_on(tree, path, one, owner or name) else []

@@ -151,7 +151,8 @@ def _says_enough(rule: Rule) -> bool:
         return False
     if _SIGNATURE.search(pattern.kind) or rule.example.parent[0] in _TYPED:
         return False
-    if _TYPE.search(f"{pattern.kind} {rule.example.parent[0]}") and not any(pattern.holes()):
+    is_type = _TYPE.search(f"{pattern.kind} {rule.example.parent[0]}") is not None
+    if is_type and next(pattern.holes(), None) is None and not re.search(r"[\[<]", pattern.text):
         # Another type in one place says nothing of others.
         return False
     return any(

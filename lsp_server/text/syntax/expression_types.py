@@ -246,6 +246,9 @@ class ExpressionTypes:
             if name == "values":
                 return f"list[{element_of(self.of(before, steps))}]"
             owner = class_named(self.of(before, steps))
+            is_module = not owner and text_of(self._tree, before).isidentifier()
+            if is_module:
+                return self._returned.get(name, "")
             return self.of_member(owner, name, steps) if owner else ""
         if name == "new" and arguments_given and self._tree.grammar == "go":
             return text_of(self._tree, arguments_given[0])
