@@ -22,6 +22,7 @@ Anchors = Mapping[int, int]
 NOWHERE = -1
 MOVED = 0.5
 """The share of a definition's lines that the file has where its name alone may be new."""
+BRACKETS = ("()", "[]", "{}")
 _WORD = re.compile(r"\w")
 
 
@@ -96,7 +97,8 @@ def _is_whole(shown: Definition, snippet: SnippetHunks, text: Sequence[str]) -> 
         (n for n in range(shown.end, len(text)) if text[n].strip() or n in snippet.holders), None
     )
     is_cut = any(shown.start < holder < shown.end for holder in snippet.holders)
-    if below is None:
+    code = "\n".join(text[shown.start : shown.end])
+    if below is None or any(code.count(opens) != code.count(closes) for opens, closes in BRACKETS):
         return False
     return not is_cut and depth(snippet.lines[below]) <= depth(text[shown.start])
 

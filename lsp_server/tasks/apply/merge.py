@@ -15,8 +15,8 @@ from lsp_server.tasks.apply.definitions import (
     depth,
     is_import,
 )
-from lsp_server.tasks.apply.file_text import FileText, lines_of
-from lsp_server.tasks.apply.parsed_file import ParsedFile
+from lsp_server.tasks.apply.file_text import FileText, common, lines_of
+from lsp_server.tasks.apply.parsed_file import ParsedFile, refuse_broken
 from lsp_server.tasks.apply.placing import Lines, Span
 from lsp_server.tasks.apply.refusals import (
     MORE_CONTEXT,
@@ -31,6 +31,14 @@ from lsp_server.tasks.indentation import with_indents_of
 
 if TYPE_CHECKING:
     from lsp_server.tasks.apply.readings import WholeReading
+
+
+MOST_CELLS, HUNK_LINES, MOST_HUNKS = 5_000_000, 4, 200
+"""Pairs of lines of file and snippet that are compared; a hunk counts as some more lines."""
+LONGEST = 100_000
+"""Characters of a line that snippets are compared with."""
+WHOLE_ENDS, WHOLE_SHARE = 3, 0.9
+"""A snippet of a whole file has so many lines of both its ends, and that share of its lines."""
 
 
 def apply_snippet(original: str, snippet: str, language: str | None = None) -> Merge:
@@ -52,6 +60,20 @@ def apply_snippet(original: str, snippet: str, language: str | None = None) -> M
         )
     if not parts.hunks:
         raise AmbiguousSnippet("the snippet holds no lines of code; send the lines that change")
+    if (long := next((n for n, line in enumerate(file.lines) if len(line) > LONGEST), -1)) >= 0:
+        raise AmbiguousSnippet(
+            f"line {long + 1} of the file is too long for a snippet; replace a text in it by SEARCH "
+            "and REPLACE"
+        )
+    if (text := _as_whole_file(file, parts)) is not None:
+        refuse_broken(original, text, language)
+        return Merge(text, "unchanged" if text == original else "exact")
+    size = len(file.lines) * (len(parts.lines) + HUNK_LINES * len(parts.hunks))
+    if size > MOST_CELLS or len(parts.hunks) > MOST_HUNKS:
+        raise AmbiguousSnippet(
+            f"the snippet has {len(parts.lines)} lines and the file {len(file.lines)}, too many to "
+            "compare; send the lines that change, with place holders for the others"
+        )
     parts, spans, news = _imports_aside(parts, file.lines)
     if not any(line.strip() for line in file.lines) and not spans:
         return Merge(file.joined([line for hunk in parts.hunks for line in hunk.lines]))
@@ -65,6 +87,21 @@ def apply_snippet(original: str, snippet: str, language: str | None = None) -> M
         )
     text = file.replaced(*zip(*changes, strict=True))
     return Merge(text, "unchanged" if text == original else "exact")
+
+
+def _as_whole_file(file: FileText, parts: SnippetHunks) -> str | None:
+    """Return the file by a snippet without place holders that begins and ends as the file does;
+    None for any other, and for one that leaves out much of the file without a word."""
+    if parts.holders or parts.gone or len(parts.hunks) != 1:
+        return None
+    old, new = file.lines, parts.hunks[0].lines
+    head = common(old, new)
+    tail = common(old[head:][::-1], new[head:][::-1])
+    ends = (old[:head], old[len(old) - tail :])
+    is_whole = all(sum(map(bool, map(str.strip, lines))) >= WHOLE_ENDS for lines in ends)
+    if not is_whole or len(new) < WHOLE_SHARE * len(old):
+        return None
+    return file.replaced([(head, len(old) - tail)], [new[head : len(new) - tail]])
 
 
 def _imports_aside(

@@ -143,11 +143,14 @@ def best_readings(
         if len(rivals) == MOST_TRIED:
             break
     # Where a definition is shown whole, no other line of the file goes.
-    readings = sorted([best, *rivals], key=lambda each: _lost(lines, hunks, each.spans))
-    mildest, least_lost = readings[0], _lost(lines, hunks, readings[0].spans)
-    if not all(_is_anchored(mildest.spans, each.spans, closed) for each in readings[1:]):
+    losses = {id(each): _lost(lines, hunks, each.spans) for each in (best, *rivals)}
+    mildest = min((best, *rivals), key=lambda each: losses[id(each)])
+    if losses[id(best)] - losses[id(mildest)] < BLOCK:
+        mildest = best
+    others = [each for each in (best, *rivals) if each is not mildest]
+    if not all(_is_anchored(mildest.spans, each.spans, closed) for each in others):
         return best, rivals
-    return mildest, [each for each in readings[1:] if _lost(lines, hunks, each.spans) == least_lost]
+    return mildest, [each for each in others if losses[id(each)] <= losses[id(mildest)]]
 
 
 def _is_anchored(spans: Sequence[Span], regions: Sequence[Span], closed: Sequence[bool]) -> bool:
