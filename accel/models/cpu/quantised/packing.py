@@ -91,7 +91,7 @@ def pack_blocks(
         words[:, COLUMNS - missing :] = 0
     _pack_blocks(
         *(rows, block_type.codes, block_type.size, block_type.first, block_type.fifth or -1),
-        *(layout.bits, groups.view(np.uint32), first // 4),
+        *(layout.bits, groups.view(np.uint32), first // 4, np.empty(WORDS, np.uint32)),
     )
 
 
@@ -105,67 +105,47 @@ def _pack_blocks(
     bits: int,
     groups: NDArray[np.uint32],
     first: int,
+    words: NDArray[np.uint32],
 ) -> None:
-    """``low``, ``fifth``: see ``BlockType``. The kinds are distinguished outside of all loops over
-    blocks, so that each has a loop of its own."""
+    """``low``, ``fifth``: see ``BlockType``; words: room for a block's codes. The kinds are
+    distinguished outside of all loops over blocks, so that each has a loop of its own."""
     for column in range(len(rows)):
         row, group, lane = rows[column], groups[column // COLUMNS], first + column % COLUMNS
         if codes == BYTES:
-            _pack_column(row, BYTES, size, low, -1, 1, 8, group, lane)
+            _pack_column(row, BYTES, (size, low, -1), (1, 8), group, lane, words)
         elif codes == NIBBLES and bits == 4:
-            _pack_column(row, NIBBLES, size, low, -1, 1, 4, group, lane)
+            _pack_column(row, NIBBLES, (size, low, -1), (1, 4), group, lane, words)
         elif codes == NIBBLES:
-            _pack_column(row, NIBBLES, size, low, fifth, 1, 5, group, lane)
+            _pack_column(row, NIBBLES, (size, low, fifth), (1, 5), group, lane, words)
         elif codes == NIBBLES_OF_PARTS and bits == 4:
-            _pack_column(row, NIBBLES_OF_PARTS, size, low, -1, 8, 4, group, lane)
+            _pack_column(row, NIBBLES_OF_PARTS, (size, low, -1), (8, 4), group, lane, words)
         elif codes == NIBBLES_OF_PARTS:
-            _pack_column(row, NIBBLES_OF_PARTS, size, low, fifth, 8, 5, group, lane)
+            _pack_column(row, NIBBLES_OF_PARTS, (size, low, fifth), (8, 5), group, lane, words)
         else:
-            _pack_column(row, SIX_BITS, size, low, -1, 8, 6, group, lane)
+            _pack_column(row, SIX_BITS, (size, low, -1), (8, 6), group, lane, words)
 
 
 @compiled_with(file_blocks, packed_layouts, borrows=True, forceinline=True)
 def _pack_column(
     row: NDArray[np.uint8],
     codes: int,
-    size: int,
-    low: int,
-    fifth: int,
-    blocks_per_type: int,
-    bits: int,
+    fields: tuple[int, int, int],
+    layout: tuple[int, int],
     group: NDArray[np.uint32],
     offset: int,
+    words: NDArray[np.uint32],
 ) -> None:
+    """Pack a row of blocks. fields: bytes of a block, and the offsets of low and fifth bits in it;
+    layout: packed blocks of each, and bits of a code; words: room for a block's codes."""
+    (size, low, fifth), (parts, bits) = fields, layout
     for block in range(row.shape[0] // size):
         start = block * size
         more = start + fifth if fifth >= 0 else -1
-        for part_number in range(blocks_per_type):
-            address = offset + (block * blocks_per_type + part_number) * bits * _PLANE_WORDS
-            if bits == 8:
-                for word in range(WORDS):
-                    code = read_codes(row, codes, start + low, part_number, more, word)
-                    group[address + word * _PLANE_WORDS] = code
-                continue
-            high, higher = np.uint32(0), np.uint32(0)
-            for plane in range(WORDS // 2):
-                first = read_codes(row, codes, start + low, part_number, more, 2 * plane)
-                second = read_codes(row, codes, start + low, part_number, more, 2 * plane + 1)
-                packed = first & _LOW | (second & _LOW) << np.uint32(4)
-                group[address + plane * _PLANE_WORDS] = packed
-                mask = _FIFTH if bits == 5 else _HIGH
-                first, second = first >> np.uint32(4) & mask, second >> np.uint32(4) & mask
-                if bits == 5:
-                    high |= first << np.uint32(2 * plane) | second << np.uint32(2 * plane + 1)
-                elif bits == 6:
-                    both = first | second << np.uint32(2)
-                    if plane < WORDS // 4:
-                        high |= both << np.uint32(4 * plane)
-                    else:
-                        higher |= both << np.uint32(4 * (plane - WORDS // 4))
-            if bits > 4:
-                group[address + 4 * _PLANE_WORDS] = high
-            if bits > 5:
-                group[address + 5 * _PLANE_WORDS] = higher
+        for number in range(parts):
+            for word in range(WORDS):
+                words[word] = read_codes(row, codes, start + low, number, more, word)
+            address = offset + (block * parts + number) * bits * _PLANE_WORDS
+            _pack_block(words, 0, bits, group, address)
 
 
 @compiled_with(packed_layouts, borrows=True, error_model="numpy")
