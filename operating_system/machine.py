@@ -19,11 +19,14 @@ def cores() -> int:
     A quota of 2.5 processors counts as two: the system stops a third thread in the middle of a
     forward, and the others wait for it.
     """
-    counts = [_allowed(), *(max(int(quota), 1) for quota in processor_quotas())]
+    return min([most_cores(), *(max(int(quota), 1) for quota in processor_quotas())])
+
+
+def most_cores() -> int:
+    """Return ``cores()`` of a container that gets a larger quota while this process runs."""
     requested = os.environ.get("OMP_NUM_THREADS", "")
-    if requested.isdigit() and int(requested):
-        counts.append(int(requested))
-    return min(counts)
+    limits = [int(requested)] if requested.isdigit() and int(requested) else []
+    return min([_allowed(), *limits])
 
 
 def _allowed() -> int:

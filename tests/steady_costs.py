@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 from small_model import SMALL_MODEL
 
+from accel.models.costs.first_costs import CONTEXTS, ROWS
 from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.learnt_costs import LearntCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint
 
 DTYPE, THREADS = "fp32", 1
-COSTS = ForwardCosts([256], [1, 128], np.array([[2e-3, 4e-3]]))
+COSTS = ForwardCosts([*CONTEXTS], [*ROWS], 2e-3 + 16e-6 * np.array([ROWS] * len(CONTEXTS)))
 """Drafts pay, and a prompt of a thousand tokens takes less than 0.1 s."""
 
 
@@ -20,4 +22,4 @@ def keep_costs(model: Path = SMALL_MODEL) -> None:
     """As if a model had been measured in :data:`DTYPE` with so many threads: who loads it so plans
     with :data:`COSTS`."""
     store = ProfileStore(fingerprint(model, "cpu"))
-    store.put(f"forwards/{DTYPE}/{THREADS}", COSTS.to_json())
+    store.put(f"costs/{DTYPE}/f16/{THREADS}", LearntCosts(COSTS).to_json())

@@ -325,8 +325,6 @@ MAY_ASK = {
     "accel.native.processor": {"/proc/"},
     # What other programs do on each system.
     "repo_index.secret_paths": {"/proc/"},
-    # The load average is the machine's, not the container's.
-    "accel.models.autotune": {"os.cpu_count"},
     # Ours is read and written by nobody else while it is made.
     "lsp_server.editor.daemon.host": {"os.umask"},
     "lsp_server.editor.daemon.transport": {"AF_UNIX", "os.umask"},

@@ -143,10 +143,6 @@ class Drafting:
         spelt = self._tokenizer.encode(required.decode("utf-8", errors="replace"))
         return DraftTree.chain(spelt[:max_nodes], Source.PROMPT, 0.5)
 
-    def note_forward(self, seconds: float, rows: int, context: int) -> None:
-        """A forward of so many rows took so long."""
-        self._acceptance.note_forward(seconds, self._costs.prefill_seconds(rows, context))
-
     def learn(
         self, tree: DraftTree, path: list[int], tokens: TokenArray, pending: int, context: int
     ) -> None:

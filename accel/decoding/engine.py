@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from accel.decoding.loop import Generation
 from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source
-from accel.errors import AccelError
 from accel.execution.runner import PREFILL_ROWS, PREFILL_S, ModelRunner
 from accel.execution.session import Session
 from accel.files.model_options import AdaptiveTokens, ModelOptions
@@ -30,10 +30,10 @@ from accel.text.special_tokens import fim_format_of
 from accel.text.tokenizer import Tokenizer
 from operating_system.machine import free_bytes
 
-if TYPE_CHECKING:
-    from accel.models.autotune import Later
-
 PRELOAD_ROWS = 32
+
+MUCH_LONGER = 1.3
+"""Prompts are planned anew where one takes longer or shorter by such a factor."""
 
 NEW_LINE_S = 0.15
 """Seconds for a suffix that is computed again with every line."""
@@ -60,12 +60,10 @@ class Engine(ModelRunner):
         kv_budget: int = 1 << 31,
     ) -> None:
         super().__init__(model, kv_budget=kv_budget)
-        self.prefill_rows = _prefill_rows(planner)
         self.tokenizer = tokenizer
         self.planner = planner
         self.name = name
         self.threads = threads
-        self._later: Later | None = None
         self.execution_path = ""
         """Name of the forward: compiled, tree, chain, plain or llama.cpp."""
         self.adaptive_tokens: AdaptiveTokens = "auto"
@@ -74,16 +72,16 @@ class Engine(ModelRunner):
         self.fills = fim is not None
         """True if the vocabulary has tokens to fill in the middle."""
         self._keeps_suffix = fim is None or fim.order != Order.PREFIX_FIRST
-        self.suffix_budget = self._suffix_budget()
+        self.suffix_budget: int | None = None
         """The most tokens of a suffix, where it is computed again with each line that is typed."""
-        self._store: ProfileStore | None = None
+        self._go_by_costs()
 
     @classmethod
     def load(
         cls,
         model: str | Path | None = None,
         *,
-        measures_later: bool = False,
+        preloads: bool = True,
         download: bool = False,
         kv_budget: int = 1 << 31,
         **options: Any,
@@ -92,7 +90,7 @@ class Engine(ModelRunner):
         named = {name: value for name, value in options.items() if value is not None}
         return cls.open(
             ModelOptions(path=str(model or ""), **named),
-            measures_later=measures_later,
+            preloads=preloads,
             download=download,
             kv_budget=kv_budget,
         )
@@ -102,17 +100,17 @@ class Engine(ModelRunner):
         cls,
         options: ModelOptions,
         *,
-        measures_later: bool = False,
+        preloads: bool = True,
         download: bool = False,
         kv_budget: int = 1 << 31,
     ) -> Engine:
         """Load a folder, a GGUF file, or a hub id that is on this machine, see ``open_backend``.
 
-        ``kv_budget`` bounds the KV caches of all sessions in bytes. The network is used only with
-        ``download``. Raises ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or
-        InvalidRequest.
+        ``kv_budget`` bounds the KV caches of all sessions in bytes. With ``preloads``, what steps
+        with drafts call is loaded now. The network is used only with ``download``. Raises
+        ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or InvalidRequest.
         """
-        opened = open_backend(options, measures_later=measures_later, download=download)
+        opened = open_backend(options, download=download)
         engine = cls(
             opened.model,
             opened.tokenizer,
@@ -123,9 +121,7 @@ class Engine(ModelRunner):
         )
         engine.execution_path = opened.execution_path
         engine.adaptive_tokens = options.adaptive_tokens
-        engine._later = opened.later
-        engine._store = opened.store
-        if not measures_later:
+        if preloads:
             engine.preload()
         return engine
 
@@ -178,23 +174,24 @@ class Engine(ModelRunner):
             suffix_budget=self.suffix_budget,
         )
 
-    def measure(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
-        """Go on measuring forwards, where that was left for later, until ``interrupted``; return
-        whether their costs became known. Requests that begin from then on are planned by them."""
-        if (later := self._later) is None:
+    def keep_costs(self) -> bool:
+        """Store the costs learnt so far, and have requests that begin from now on go by them;
+        return whether a prompt takes much longer or shorter than these expected."""
+        if (learnt := self.model.learnt) is not None:
+            learnt.save()
+        prompt_s = self.planner.prefill_seconds(PREFILL_ROWS[0], TYPICAL_PREFIX)
+        if abs(log(prompt_s / self._prompt_s)) < log(MUCH_LONGER):
             return False
-        try:
-            costs = later.go_on(interrupted)
-        except AccelError:
-            # It is measured with the next start.
-            costs, self._later = None, None
-        if costs is None:
-            return False
-        self._later = later.then
-        self.planner = _planner(self.model, costs, self._store)
-        self.prefill_rows = _prefill_rows(self.planner)
-        self.suffix_budget = self._suffix_budget()
+        self._go_by_costs()
         return True
+
+    def _go_by_costs(self) -> None:
+        self._prompt_s = self.planner.prefill_seconds(PREFILL_ROWS[0], TYPICAL_PREFIX)
+        quick = (
+            rows for rows in PREFILL_ROWS if self.planner.prefill_seconds(rows, 0) <= PREFILL_S
+        )
+        self.prefill_rows = next(quick, PREFILL_ROWS[-1])
+        self.suffix_budget = self._suffix_budget()
 
     def _suffix_budget(self) -> int | None:
         if self._keeps_suffix:
@@ -218,11 +215,6 @@ class Engine(ModelRunner):
         cache.commit([0, 2])
         expected_hits(siblings, [1])
         self.planner.costs.verify_costs(1, 0, 1.0, 0.0)
-
-
-def _prefill_rows(planner: Planner) -> int:
-    quick = (rows for rows in PREFILL_ROWS if planner.prefill_seconds(rows, 0) <= PREFILL_S)
-    return next(quick, PREFILL_ROWS[-1])
 
 
 def _planner(model: Model, costs: ForwardCosts, store: ProfileStore | None) -> Planner:

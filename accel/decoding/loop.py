@@ -145,17 +145,15 @@ class Generation:
         it yields; None when cancelled in the middle of the forward."""
         while True:
             try:
-                found = yield from self._verifier.verify(
-                    pending, tree, self._session, self._drafting.scale
+                return (
+                    yield from self._verifier.verify(
+                        pending, tree, self._session, self._drafting.scale
+                    )
                 )
-                break
             except Interrupted:
                 if self.request.cancelled():
                     return None
                 self._session.check(self)
-        verifier = self._verifier
-        self._drafting.note_forward(verifier.forward_s, verifier.all_rows, self._session.length)
-        return found
 
     def _commit(
         self, pending: TokenArray, tree: DraftTree, path: list[int], tokens: TokenArray

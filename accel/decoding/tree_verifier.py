@@ -46,8 +46,6 @@ class TreeVerifier:
         self._output, self._statistics = output, statistics
         self._takes_likeliest = request.sampling.plain_greedy and request.grammar is None
         self._looking = request.looking
-        self.forward_s, self.all_rows = 0.0, 0
-        """What the last forward took, and its rows, others' among them."""
         self.logprobs: list[Logprob] = []
         """Of the tokens of the last verification, where the request asks for them."""
         self.confidences: list[Confidence] = []
@@ -86,9 +84,9 @@ class TreeVerifier:
             if self._request.plan and len(tree)
             else _UNKNOWN,
         )
+        forward.may_try = bool(self._output.tokens)
         self._runner.reserve(session, forward.rows)
         logits: Logits = yield forward
-        self.forward_s, self.all_rows = forward.seconds, forward.all_rows
         tree = tree if forward.rows == count + len(tree) else tree.prefix(forward.rows - count)
         path, tokens = self._chosen(logits, tree, relaxed, is_likeliest=is_likeliest)
         if self._wants_logprobs:

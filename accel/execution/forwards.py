@@ -31,6 +31,9 @@ Forwards = Generator["Forward", Any, Result]
 Steps = Generator["Forward | Told", Any, Result]
 """Work that tells something on the way, too."""
 
+LEAST_PROMPT = 48
+"""Rows from which a forward costs about the same with its logits and without."""
+
 _NOTHING = np.empty(0, np.float32)
 
 
@@ -50,10 +53,8 @@ class Forward:
     least: int
     chances: NDArray[np.float32] = field(default_factory=lambda: _NOTHING)
     """How likely each row beyond ``least`` becomes text, where rows are guesses. float32 [n]."""
-    all_rows: int = 0
-    """Rows of the whole forward, others' among them, once it was computed."""
-    seconds: float = 0.0
-    """How long that took."""
+    may_try: bool = False
+    """Whether it may be computed by other threads than the best, for trial: its text has begun."""
 
     @classmethod
     def of(cls, model: Model, session: Session, batch: ForwardBatch) -> Forward:
@@ -70,18 +71,11 @@ def compute_all(forwards: Sequence[Forward]) -> Iterator[tuple[Forward, Logits |
     """Compute forwards of one model, together where it does that. Each comes with its logits, which
     are valid until the next one is taken, or with why there are none."""
     model = forwards[0].model
-    most, started = max(model.capability.requests, 1), time.perf_counter()
+    most = max(model.capability.requests, 1)
     for first in range(0, len(forwards), most):
         group = forwards[first : first + most]
-        rows, elapsed = sum(forward.rows for forward in group), 0.0
         try:
-            batches = [forward.batch_of(forward.rows) for forward in group]
-            found = model.forward_all(batches, [forward.session.cache for forward in group])
-            for forward, logits in zip(group, found, strict=True):
-                # What others do with their logits is no part of the forward.
-                elapsed = elapsed or time.perf_counter() - started
-                forward.seconds, forward.all_rows = elapsed, rows
-                yield forward, logits
+            yield from zip(group, _computed(model, group), strict=True)
         except MemoryError:
             if len(group) > 1:
                 for forward in group:
@@ -92,7 +86,30 @@ def compute_all(forwards: Sequence[Forward]) -> Iterator[tuple[Forward, Logits |
         except Exception as error:
             for forward in group:
                 yield forward, error
-        started = time.perf_counter()
+
+
+def _computed(model: Model, group: Sequence[Forward]) -> Iterator[Logits]:
+    """Compute forwards together, and learn what that costs."""
+    batches = [forward.batch_of(forward.rows) for forward in group]
+    caches, learnt = [forward.session.cache for forward in group], model.learnt
+    if learnt is None:
+        yield from model.forward_all(batches, caches)
+        return
+    rows = sum(map(len, batches))
+    context = sum(
+        len(batch) * cache.length for batch, cache in zip(batches, caches, strict=True)
+    ) // max(rows, 1)
+    model.threads = learnt.choose(rows, context, may_try=all(forward.may_try for forward in group))
+    started = time.perf_counter()
+    for number, logits in enumerate(model.forward_all(batches, caches)):
+        if not number:
+            model.wait()
+            elapsed = time.perf_counter() - started
+            wanted = rows - sum(batch.logits_from for batch in batches)
+            # The end of a prompt, without logits, is no measure of a small tree.
+            if rows >= LEAST_PROMPT or 2 * wanted > rows:
+                learnt.note(rows, context, elapsed)
+        yield logits
 
 
 def out_of_memory(model: Model, session: Session, rows: int) -> OutOfMemory:

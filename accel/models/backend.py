@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accel.models.autotune import Later
 from accel.models.base import Model
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
@@ -22,5 +21,3 @@ class Backend:
     execution_path: str
     """Name of the forward: compiled, tree, chain, plain or llama.cpp."""
     store: ProfileStore
-    later: Later | None = None
-    """Measures what was left for later."""

@@ -12,15 +12,12 @@ from accel.models.llama_cpp.library_files import is_installed
 from accel.models.model_file import GgufModel, ModelFile, model_file
 
 
-def open_backend(
-    options: ModelOptions, *, measures_later: bool = False, download: bool = False
-) -> Backend:
+def open_backend(options: ModelOptions, *, download: bool = False) -> Backend:
     """Open a folder, a GGUF file, or a hub id that is on this machine.
 
     On a CPU our own forward computes what it knows: in int8 where ``dtype`` is auto, a GGUF file's
     weights as they are stored, or exactly, in fp32. ``backend`` auto has llama.cpp compute the GGUF
-    files that we do not, and others where its library has a GPU. With ``measures_later`` costs
-    that take seconds to measure are left to ``Backend.later``. The network is used only with
+    files that we do not, and others where its library has a GPU. The network is used only with
     ``download``. Raises ModelNotFound, BrokenModel, UnsupportedModel, OutOfMemory or
     InvalidRequest.
     """
@@ -28,7 +25,7 @@ def open_backend(
     options.check()
     model = model_file(find_model_path(options.path or None, download=download))
     model.check(options.backend)
-    backends = (opener(model, options, measures_later=measures_later) for opener in OPENERS)
+    backends = (opener(model, options) for opener in OPENERS)
     backend = next(opened for opened in backends if opened is not None)
     if backend.model.kv_type != options.kv_type:
         backend.model.notices += (
@@ -38,17 +35,15 @@ def open_backend(
     return backend
 
 
-def _by_llama_cpp(
-    model: ModelFile, options: ModelOptions, *, measures_later: bool
-) -> Backend | None:
+def _by_llama_cpp(model: ModelFile, options: ModelOptions) -> Backend | None:
     if not isinstance(model, GgufModel) or options.backend == "own" or not is_installed():
         return None
     from accel.models.llama_cpp.opening import open_asked
 
-    return open_asked(model, options, measures_later=measures_later)
+    return open_asked(model, options)
 
 
-def _by_torch(model: ModelFile, options: ModelOptions, *, measures_later: bool) -> Backend | None:
+def _by_torch(model: ModelFile, options: ModelOptions) -> Backend | None:
     if isinstance(model, GgufModel):
         raise InvalidRequest(
             f"{model.path} is a GGUF file, which is computed on the CPU or by llama.cpp; give "

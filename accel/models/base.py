@@ -10,13 +10,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accel.files.model_options import KvType
 from accel.models.batch import ForwardBatch
+
+if TYPE_CHECKING:
+    from accel.models.costs.learnt_costs import LearntCosts
 
 
 class BatchKind(IntEnum):
@@ -144,8 +147,10 @@ class Model(ABC):
     """What computes it and how, in words, if it says so."""
     notices: tuple[str, ...] = ()
     """Parts of ``notice``, found when it was opened."""
-    measured: str = ""
-    """The measured costs of its forwards, in words, where they are known."""
+    threads: int = 1
+    """Threads of its next forward, where it is computed by as many as are named here."""
+    learnt: LearntCosts | None = None
+    """The costs of its forwards, where they are learnt from those that are run."""
     adaptive_tokens: tuple[int, ...] = ()
     """Tokens after the vocabulary that stand for text to come (SDSAT), where it learnt such."""
 
@@ -180,6 +185,9 @@ class Model(ABC):
         """
         for batch, cache in zip(batches, caches, strict=True):
             yield self.forward(batch, [cache])
+
+    def wait(self) -> None:  # noqa: B027
+        """Return once the last forward is computed: on some devices that goes on after it."""
 
     def interrupt(self) -> None:  # noqa: B027
         """End the forward that is computed now, or else the next one, as soon as that can be. For

@@ -15,9 +15,9 @@ from accel.files.model_options import ModelOptions
 from accel.models import tree_attention
 from accel.models.adaptive_tokens import add_adaptive_tokens
 from accel.models.attention_windows import attention_windows
-from accel.models.autotune import RunSettings, profile
 from accel.models.backend import Backend
 from accel.models.base import BatchKind, Model
+from accel.models.costs.first_costs import learn_costs
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint
 from accel.models.hf_loading import end_tokens, load_module
@@ -43,15 +43,16 @@ def open_by_torch(model_file: ModelFile, options: ModelOptions) -> Backend:
     dtype = options.dtype if options.dtype != "auto" else _usual_dtype(model_file, device)
     if device.type == "cpu":
         check_fits(folder, model_file.size(dtype))
-    settings = RunSettings(dtype, options.threads or cores())
-    torch.set_num_threads(settings.threads)
+    # Its numbers may depend on how many threads compute, so these stay as many.
+    threads = options.threads or cores()
+    torch.set_num_threads(threads)
     store = ProfileStore(fingerprint(folder, str(device)))
     model, execution_path = open_model(folder, dtype, device, store)
     return Backend(
         model=model,
         tokenizer=model_file.tokenizer,
-        costs=profile(model, settings, store),
-        threads=settings.threads,
+        costs=learn_costs(model, store, f"{dtype}/{threads}"),
+        threads=threads,
         execution_path=execution_path,
         store=store,
     )

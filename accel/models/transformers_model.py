@@ -70,6 +70,10 @@ class TransformersModel(Model):
         logits: Tensor = output.logits[0]
         return TorchLogits(logits[len(logits) - count :])
 
+    def wait(self) -> None:
+        if self.device in ("cuda", "mps"):
+            getattr(torch, self.device).synchronize()
+
     def _masks(self, rows: ForwardBatch, past: int) -> Tensor | dict[str, Tensor]:
         """Additive masks [1, 1, T, past + T], one for every kind of layer."""
         dtype, device = self._parameter.dtype, self._parameter.device

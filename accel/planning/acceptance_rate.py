@@ -13,7 +13,6 @@ _DECAY = 0.97
 _PRIOR = 3.0
 _NEW_WEIGHT = 0.05
 """Of what was just saved, in the running mean."""
-_NEW_PACE, _MOST_PACE = 0.1, 4.0
 _MOST_REFUSED = 6
 """Pauses double up to 32 forwards, so that drafts in vain cost a hundredth of the time."""
 
@@ -26,8 +25,6 @@ class AcceptanceRate:
         self._predicted = _PRIOR
         self.draft_s = USUAL_DRAFT_S
         """What a draft takes, on a running mean."""
-        self.pace = 1.0
-        """How long forwards take, over what was measured of the model."""
         self._saved_s = 0.0
         self._refused = 0
         self._waiting = 0
@@ -43,16 +40,10 @@ class AcceptanceRate:
         After drafts were refused again and again, none is made for some forwards, unless they cost
         next to nothing.
         """
-        if self._waiting > 0 and self.draft_s > 0.02 * plain_s * self.pace:
+        if self._waiting > 0 and self.draft_s > 0.02 * plain_s:
             self._waiting -= 1
             return False
         return True
-
-    def note_forward(self, seconds: float, expected_s: float) -> None:
-        """A forward took ``seconds`` where it was expected to take ``expected_s``: a machine is at
-        times half as fast as when it was measured, and what drafts cost is measured now."""
-        pace = min(max(seconds / expected_s, 1 / _MOST_PACE), _MOST_PACE)
-        self.pace += _NEW_PACE * (pace - self.pace)
 
     def note_draft(self, seconds: float, *, is_used: bool, gain_s: float) -> None:
         """A draft was made in ``seconds``, and some of it is going to be verified or none.
@@ -65,7 +56,7 @@ class AcceptanceRate:
         if not is_used:
             # Nothing is learnt while nothing is verified, so what was learnt fades.
             self._fade()
-        saved_s = gain_s * self.pace - AROUND_DRAFTS * seconds
+        saved_s = gain_s - AROUND_DRAFTS * seconds
         self._saved_s += _NEW_WEIGHT * (saved_s - self._saved_s)
         pays = self._saved_s > 0
         self._refused = 0 if pays else min(self._refused + 1, _MOST_REFUSED)
@@ -75,7 +66,7 @@ class AcceptanceRate:
         """``predicted`` is the sum of the probabilities that were verified; ``token_s``: what an
         accepted token saves."""
         missed = accepted - self.scale * predicted
-        self._saved_s += _NEW_WEIGHT * missed * token_s * self.pace
+        self._saved_s += _NEW_WEIGHT * missed * token_s
         self._fade()
         self._accepted += accepted
         self._predicted += predicted

@@ -45,6 +45,7 @@ class CostTable:
     ) -> None:
         """limit: the most rows of a forward; widths: see ``models.base.Capability``."""
         self._costs, self._limit, self._widths = costs, limit, widths
+        self._version = costs.version
         self._tables: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
         self._verify_costs: dict[
             tuple[int, int, float, int, int], tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -102,6 +103,7 @@ class CostTable:
         company: Company = ALONE,
     ) -> VerifyCosts:
         """Costs of verifying trees after ``pending`` rows, for a drafter that plans."""
+        self._forget_earlier()
         key = context // CONTEXT_STEP, pending, overhead_s, company.requests, company.others
         known = self._verify_costs.get(key)
         if known is None:
@@ -157,6 +159,7 @@ class CostTable:
 
     def _table(self, context: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Seconds by rows when padded to the best count, and that count."""
+        self._forget_earlier()
         step = context // CONTEXT_STEP
         table = self._tables.get(step)
         if table is None:
@@ -165,6 +168,13 @@ class CostTable:
             table = _padded(plain, [count for count in self._costs.rows if count in widths])
             self._tables[step] = table
         return table
+
+    def _forget_earlier(self) -> None:
+        """Drop tables that were made of earlier costs."""
+        if self._version != self._costs.version:
+            self._version = self._costs.version
+            self._tables.clear()
+            self._verify_costs.clear()
 
 
 @compiled_with()

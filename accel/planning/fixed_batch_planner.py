@@ -9,11 +9,18 @@ from typing import Any
 
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.profile_store import ProfileStore
-from accel.models.costs.typical_rate import COMPLETIONS, EDITS, TYPICAL_TOKENS, tokens_per_s
+from accel.models.costs.step_overheads import DRAFTED_STEP_S, STEP_S
 from accel.planning.cost_table import CostTable
 from accel.planning.draft_log import DraftLog
 from accel.planning.planner import DraftPlan, Planner
 from accel.planning.tokens_per_forward import TokensPerForward
+
+COMPLETIONS, EDITS = "completions", "edits"
+TYPICAL_TOKENS = {
+    COMPLETIONS: {1: 1.0, 4: 1.9, 8: 2.25, 12: 2.4, 16: 2.5, 32: 2.65},
+    EDITS: {1: 1.0, 4: 3.2, 8: 5.4, 12: 6.7, 16: 7.8, 32: 10.0},
+}
+"""Tokens that a forward yielded in replays, by its batch size."""
 
 _CLEARLY = 1.03
 """Another batch size is taken where it is so much faster: with it the same request may get another
@@ -115,4 +122,6 @@ class FixedBatchPlanner(Planner):
         return max(self._sizes, key=partial(self._rate, kind))
 
     def _rate(self, kind: str, rows: int) -> float:
-        return tokens_per_s(self._measured, self._tokens[kind][rows], rows)
+        seconds = self._measured.by_rows(self._measured.contexts[0], rows)
+        step_s = DRAFTED_STEP_S if rows > 1 else STEP_S
+        return self._tokens[kind][rows] / (float(seconds[rows]) + step_s)

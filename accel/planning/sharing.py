@@ -53,6 +53,10 @@ def plan_step(asked: Sequence[Urgent], planner: Planner) -> list[Forward]:
         if most >= forward.least:
             forward.rows = most
             urgent = [*urgent, forward]
+    if not all(forward.may_try for _, forward in asked):
+        # Somebody waits for a first token.
+        for forward in urgent:
+            forward.may_try = False
     texts = [forward for forward in urgent if not forward.is_prompt]
     planner.company.requests = max(len(texts), 1)
     planner.company.rows = sum(forward.rows for forward in texts)

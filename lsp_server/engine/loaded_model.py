@@ -13,7 +13,6 @@ from lsp_server.shared.contract.status import EngineStatus
 from lsp_server.tasks.completion.task import prompt_length
 from lsp_server.tasks.next_edits.formats import FORMATS, fits, format_for
 from lsp_server.tasks.next_edits.model_names import model_names
-from lsp_server.tasks.task import Cancelled
 from operating_system.system import TRANSLATED, is_translated
 
 if TYPE_CHECKING:
@@ -41,19 +40,18 @@ class LoadedModel:
         later: bool,
     ) -> LoadedModel:
         """``parts``: what is not compiled yet. ``later``: what drafts edits and what samples is
-        compiled after the first answers, and ``on_change`` told; see ``Engine.open`` for what is
-        measured later. Raises AccelError."""
+        compiled after the first answers, and ``on_change`` told. Raises AccelError."""
         from accel.decoding.engine import Engine
 
         edits = [part for part in parts if part.name == "edits" and later]
         sampling = [part for part in parts if part.name == "sampling" and later]
         compile_at_once([part for part in parts if part not in edits + sampling], report)
         budget = options.kv_megabytes << 20
-        engine = Engine.open(options, measures_later=later, kv_budget=budget)
+        engine = Engine.open(options, preloads=not later, kv_budget=budget)
         draft_engine = None
         if options.draft_model:
             draft = replace(options, path=options.draft_model)
-            draft_engine = Engine.open(draft, measures_later=later)
+            draft_engine = Engine.open(draft, preloads=not later)
         model = cls(engine, draft_engine)
         if draft_engine is not None:
             # One of another vocabulary is refused here.
@@ -81,9 +79,9 @@ class LoadedModel:
 
         return ReuseOrGenerateDrafter(copies, DraftModelDrafter(self.engines[1], tokenizer.sha256))
 
-    def measure(self, interrupted: Cancelled) -> bool:
-        """Go on measuring what was left for later. Whether the status says something else now."""
-        changed = [engine.measure(interrupted) for engine in self.engines]
+    def keep_costs(self) -> bool:
+        """Store what forwards cost of late; return whether the status says something else now."""
+        changed = [engine.keep_costs() for engine in self.engines]
         if any(changed):
             self.prompt_length = prompt_length(self.engine)
         return any(changed)

@@ -45,8 +45,8 @@ KV_STEP = 16 << 20
 WARM_S = 0.1
 """Without work for so long, what the first requests would load is loaded."""
 
-MEASURE_S = 0.3
-"""Without work for so long after a first answer, the service measures what it left for later."""
+KEEP_COSTS_S = 0.3
+"""Seconds without work after which the service stores what forwards cost of late."""
 
 SAVE_CACHES_S = 2.0
 """Without work for so long, the service keeps what it has on disk."""
@@ -246,8 +246,8 @@ class EngineLoop:
         quickly is given back last."""
         return [
             (WARM_S, self._warm_up),
-            (MEASURE_S - WARM_S, self._measure),
-            (max(SAVE_CACHES_S - MEASURE_S, 0.0), self._save_caches),
+            (KEEP_COSTS_S - WARM_S, self._keep_costs),
+            (max(SAVE_CACHES_S - KEEP_COSTS_S, 0.0), self._save_caches),
             (max(REST_S - SAVE_CACHES_S, 0.0), self._service.rest),
         ]
 
@@ -258,8 +258,8 @@ class EngineLoop:
             # Whoever asks for it is told what is wrong.
             logger.exception("a part cannot be warmed up")
 
-    def _measure(self) -> None:
-        while self._has_answered and self._service.measure(self._has_work):
+    def _keep_costs(self) -> None:
+        if self._has_answered and self._service.keep_costs():
             self._tell_ready()
 
     def _save_caches(self) -> None:

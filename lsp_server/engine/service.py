@@ -56,8 +56,7 @@ class EngineService:
     ) -> None:
         """``caches``: the folder for KV caches of documents; None: they are not kept.
         ``later``: greedy completions do not wait for the rest. At the first start edits are not
-        drafted until what drafts them is compiled, and what takes long to measure is left to
-        ``measure``."""
+        drafted until what drafts them is compiled."""
         self.on_change: Callable[[], None] = lambda: None
         """Told by another thread that ``status`` says something else now."""
         self.indexes = WorkspaceIndexes(options.path or None, options.common)
@@ -251,10 +250,10 @@ class EngineService:
             # A model without the special tokens of this job says so when it is asked for it.
             return
 
-    def measure(self, interrupted: Cancelled = never) -> bool:
-        """Nothing came for a moment: measure what was left for later, until something comes.
-        Whether the status says something else now."""
-        return self.model.measure(interrupted)
+    def keep_costs(self) -> bool:
+        """Store what forwards cost of late, as nothing came for a moment; return whether the status
+        says something else now."""
+        return self.model.keep_costs()
 
     def save_caches(self, interrupted: Cancelled = never) -> None:
         """Nothing came for a moment: save the caches of documents, until something comes."""

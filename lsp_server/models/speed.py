@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.learnt_costs import LearntCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint
 from lsp_server.models.card import ModelCard, Speed
@@ -57,10 +57,9 @@ def _measured(path: Path) -> tuple[float, float] | None:
     except OSError:  # the file has just gone
         return None
     for costs in profiles:
-        try:
-            rows = ForwardCosts.from_json(costs).by_rows(PROMPT_TOKENS, _ROWS_AT_ONCE)
-        except (TypeError, KeyError, ValueError):
+        if (learnt := LearntCosts.stored(costs, optimism=0.0)) is None:
             continue
+        rows = learnt.costs.by_rows(PROMPT_TOKENS, _ROWS_AT_ONCE)
         return float(rows[1]), float(rows[_ROWS_AT_ONCE])
     return None
 

@@ -20,6 +20,7 @@ COMMANDS: dict[str, Command] = {
         ("index", "index.command", "the datastore: build, look up, refresh"),
         ("as-served", "as_served.command", "what a person gets, beside the best of the model"),
         ("editor-memory", "editor_memory", "memory of all processes of one editor"),
+        ("learnt-costs", "learnt_costs", "learnt costs beside fixed numbers of threads"),
         ("starts", "starts", "an engine's start, by turns with another checkout"),
         ("first-text", "first_text", "the first text of a suggestion, and an engine's start"),
         ("typing", "keystrokes.command", "a person typing through the server"),

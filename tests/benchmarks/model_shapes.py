@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 from accel.errors import InvalidRequest
 from accel.files.decoder_tensors import HEAD, Architecture, Family, decoder_tensors
-from accel.models.autotune import may_use_more
 from accel.models.costs.forward_costs import ForwardCosts
-from accel.models.costs.measuring import measure, share
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.safetensors_decoder import read_decoder
 from accel.models.model_file import FolderModel
+from operating_system.machine import cores
+from tests.benchmarks.forwards.timing import timed_costs
 
 _QWEN = {
     "max_position_embeddings": 32768,
@@ -120,7 +120,7 @@ def _write(folder: Path, kind: str, fields: dict[str, Any]) -> None:
 def costs_of_shape(shape: str, dtype: OwnDType, threads: int | None) -> ForwardCosts:
     """Costs of the shape's forwards on this machine. Raises InvalidRequest for an unknown shape."""
     model = model_of_shape(shape, dtype)
-    one = measure(model, 0.0, (1,), CONTEXTS[:1]).seconds.min()
+    one = timed_costs(model, 0.0, (1,), CONTEXTS[:1]).seconds.min()
     budget_s = min(float(one) * len(ROWS) * len(CONTEXTS) * FORWARDS, MOST_SECONDS)
-    costs = measure(model, budget_s, ROWS, CONTEXTS)
-    return share(model, costs, budget_s) if may_use_more(threads) else costs
+    model.threads = threads or cores()
+    return timed_costs(model, budget_s, ROWS, CONTEXTS)

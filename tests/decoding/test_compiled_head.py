@@ -77,8 +77,8 @@ def read(model: CompiledLlama, text: TokenArray) -> Cache:
     return cache
 
 
-@pytest.mark.parametrize("shared_from", [0, 2])
-def test_walks_as_whole_logits_say(model: CompiledLlama, shared_from: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_walks_as_whole_logits_say(model: CompiledLlama, threads: int) -> None:
     """Short and long paths, wide trees, roots behind several pending tokens; also by threads that
     take half of the rows and of the vocabulary each."""
     seed = int(np.random.default_rng().integers(2**31))
@@ -91,10 +91,10 @@ def test_walks_as_whole_logits_say(model: CompiledLlama, shared_from: int) -> No
         pending = int(random.integers(1, 5))
         rows = tree_batch(text[-pending:], tree)
         cache = read(model, text[:-pending])
-        model.shared_from = 0
+        model.threads = 1
         chosen = numbers(model, rows, cache).argmax(-1).tolist()
         expected = verify_tree(tree, lambda node, _above, chosen=chosen: chosen[node + 1])
-        model.shared_from = shared_from
+        model.threads = threads
         logits = model.forward(rows, [cache])
         assert isinstance(logits, VerifiedLogits), f"seed {seed}"
         assert (logits.path, logits.tokens.tolist()) == expected, f"seed {seed}"

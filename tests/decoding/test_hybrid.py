@@ -249,7 +249,7 @@ def test_drafted_texts_are_those_of_slow_plain_decoding(file: Path, seeds: range
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_text_is_the_same_in_parts_of_any_length(model: CompiledHybrid, threads: int) -> None:
     text, random = some_text(3, 300), np.random.default_rng(4)
-    model.shared_from, model.threads = threads - 1, threads
+    model.threads = threads
     whole = model.new_cache(8)
     feed(model, whole, text[:-1])
     expected = numbers(model, chain_batch(text[-1:], 0), whole)
@@ -259,7 +259,7 @@ def test_a_text_is_the_same_in_parts_of_any_length(model: CompiledHybrid, thread
             count = int(random.integers(1, 100))
             feed(model, cache, text[cache.length : -1][:count])
         assert np.array_equal(numbers(model, chain_batch(text[-1:], 0), cache), expected)
-    model.shared_from = 0
+    model.threads = 1
 
 
 def test_going_back_starts_from_the_last_state_before(model: CompiledHybrid) -> None:

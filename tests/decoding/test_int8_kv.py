@@ -206,15 +206,14 @@ def test_threads_compute_what_one_does(model: CompiledLlama, counts: Sequence[in
     text = chain_batch(random.integers(0, 256, 21).astype(np.int32), 21)
     for count in counts:
         rows = chain_batch(random.integers(0, 256, count).astype(np.int32), 0)
-        model.shared_from = 0
+        model.threads = 1
         alone, expected = computed(model, text, rows)
-        model.shared_from = 1
         for model.threads in (2, 3, 4):
             shared, cache = computed(model, text, rows)
             assert np.array_equal(alone, shared), (count, model.threads)
             for part, wanted in zip(cache.kv, expected.kv, strict=True):
                 assert (part == wanted).all(), (count, model.threads)
-    model.shared_from = 0
+    model.threads = 1
 
 
 def check_random_tree(model: CompiledLlama, seed: int) -> None:

@@ -29,7 +29,7 @@ def engine() -> Engine:
 @pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
 def model(request: pytest.FixtureRequest) -> CompiledLlama:
     made = compiled(SMALL_MODEL, "int8")
-    made.shared_from, made.threads = 1, request.param
+    made.threads = request.param
     return made
 
 

@@ -21,7 +21,7 @@ from quantised_by_llama_cpp import saved
 from accel.decoding.engine import Engine
 from accel.errors import InvalidRequest, UnsupportedModel
 from accel.files.model_options import ModelOptions
-from accel.models.llama_cpp import context, devices, row_costs, worker
+from accel.models.llama_cpp import context, devices, worker
 from accel.models.llama_cpp.devices import ALL_LAYERS, Device, layers_that_fit, used_gpus
 from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.model import LlamaCppModel, described
@@ -222,7 +222,6 @@ def test_the_status_and_the_doctor_say_what_is_used(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(row_costs, "BUDGET_S", 0.1)
     options: dict[str, Any] = {"backend": "llama-cpp", "threads": 1}
     service = EngineService(EngineOptions(path=str(file)))
     engine = Engine.load(file, **options, gpu_layers=5)

@@ -6,7 +6,6 @@ What needs llama-cpp-python is skipped without it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,16 +22,18 @@ from accel.drafting.base import DraftRequest
 from accel.errors import UnsupportedModel
 from accel.files.model_options import ModelOptions
 from accel.models.base import BatchKind
+from accel.models.costs import first_costs
 from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.learnt_costs import LearntCosts
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS
-from accel.models.llama_cpp import opening, row_costs
+from accel.models.llama_cpp import opening
 from accel.models.llama_cpp.library_files import (
     VARIABLE,
     has_gpu_library,
     has_package,
     library_names,
 )
-from accel.models.llama_cpp.model import LlamaCppModel
+from accel.models.llama_cpp.model import WIDTHS, LlamaCppModel
 from accel.models.llama_cpp.probe import kind_of
 from accel.models.model_file import GgufModel, model_file
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
@@ -43,29 +44,21 @@ installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is no
 @pytest.fixture(autouse=True)
 def quickly_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(row_costs, "BUDGET_S", 0.1)
 
 
 def costing(monkeypatch: pytest.MonkeyPatch, *milliseconds: float) -> list[int]:
-    """Have forwards cost so much by rows, and count how often that is measured."""
+    """Have forwards seem to cost so much by rows, and count how often that is estimated."""
     seconds = np.array([milliseconds]) * 1e-3
-    measured: list[int] = []
+    estimated: list[int] = []
 
-    class KnownCosts:
-        is_finished = False
+    def first(_model: Any) -> ForwardCosts:
+        estimated.append(1)
+        return ForwardCosts([256], list(WIDTHS), seconds)
 
-        def __init__(self, _model: Any) -> None:
-            measured.append(1)
-            self.costs = ForwardCosts([256], [1, row_costs.PIECE], seconds[:, :2])
-
-        def go_on(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
-            if interrupted():
-                return False
-            self.costs = ForwardCosts([256], list(row_costs.WIDTHS), seconds)
-            return True
-
-    monkeypatch.setattr(opening, "RowCosts", KnownCosts)
-    return measured
+    monkeypatch.setattr(first_costs, "first_costs", first)
+    # Forwards of a tiny model really cost something else.
+    monkeypatch.setattr(LearntCosts, "note", lambda *_: None)
+    return estimated
 
 
 def widths_of(engine: Engine) -> tuple[int, ...]:
@@ -108,7 +101,8 @@ def test_drafts_that_pay_are_made_and_nothing_is_said(
     engine = Engine.load(saved(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
     assert widths_of(engine) == (8, 8)
     assert engine.notice == ""
-    assert "8: 12.0 ms" in engine.model.measured
+    assert engine.model.learnt is not None
+    assert "8: 12.0 ms" in str(engine.model.learnt.costs)
     plain = written(engine, None).tokens
     assert sum(written(engine, Oracle(plain)).statistics.accepted)
 
@@ -131,57 +125,6 @@ def test_completions_and_edits_have_widths_of_their_own(
             texts.append(generation.tokens.tolist())
         assert texts[0] == texts[1]
         assert bool(sum(generation.statistics.accepted)) == (drafted.original is not None)
-
-
-@installed
-def test_costs_are_measured_at_the_widths_where_kernels_change(tmp_path: Path) -> None:
-    model = LlamaCppModel(saved(tmp_path / "m.gguf"), ModelOptions(threads=1))
-    measuring = row_costs.RowCosts(model)
-    assert measuring.costs.rows == [1, row_costs.PIECE]
-    # Whatever comes waits for one number of rows; what is known then is kept.
-    known = [2]
-    while not measuring.go_on(lambda: True):
-        known.append(len(measuring.costs.rows))
-        assert known[-1] - known[-2] in (0, 1)
-    costs = measuring.costs
-    assert {1, 8} <= set(costs.rows) <= {*row_costs.WIDTHS, row_costs.PIECE}
-    assert (costs.seconds > 0).all()
-    assert measuring.go_on()
-
-
-@installed
-def test_what_is_measured_behind_the_first_answer_plans_the_requests_that_begin_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    measured = costing(monkeypatch, 10, 11, 12, 20, 30, 60)
-    options: dict[str, Any] = {"backend": "llama-cpp", "threads": 1, "measures_later": True}
-    engine = Engine.load(saved(tmp_path / "m.gguf"), **options)
-    plain = written(engine, None).tokens
-    rows: list[int] = []
-    forward = engine.model.forward
-
-    def noted(batch: Any, caches: Any) -> Any:
-        rows.append(len(batch))
-        return forward(batch, caches)
-
-    monkeypatch.setattr(engine.model, "forward", noted)
-    request = GenerationRequest(np.arange(30, dtype=np.int32), 30, Oracle(plain), ignore_end=True)
-    generation = iter(engine.generate(request))
-    begun = next(generation).tokens.tolist()
-    assert not engine.measure(lambda: True)
-    assert engine.measure()
-    assert not engine.measure()
-    rows.clear()
-    # A request keeps the number of rows that it began with.
-    assert begun + [token for chunk in generation for token in chunk.tokens] == plain.tolist()
-    assert set(rows) == {1}
-    rows.clear()
-    later = written(engine, Oracle(plain))
-    assert sum(later.statistics.accepted)
-    assert 8 in rows
-    # From the next start on it is known at once.
-    assert not Engine.load(tmp_path / "m.gguf", **options).measure()
-    assert len(measured) == 1
 
 
 @installed
@@ -226,7 +169,7 @@ def test_llama_cpp_is_asked_where_products_are_slow_or_it_has_a_gpu(
         asked.append(path)
         raise UnsupportedModel("not here")
 
-    monkeypatch.setattr(opening, "open_by_llama_cpp", open_theirs)
+    monkeypatch.setattr(opening, "LlamaCppModel", open_theirs)
     about = model_file(saved(tmp_path / "m.gguf"))
     assert isinstance(about, GgufModel)
     with contextlib.suppress(UnsupportedModel):
@@ -240,14 +183,12 @@ def test_llama_cpp_is_asked_where_products_are_slow_or_it_has_a_gpu(
 def test_a_library_whose_gpu_is_missing_leaves_a_file_to_us(
     is_on_gpu: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = SimpleNamespace(
-        model=SimpleNamespace(is_on_gpu=is_on_gpu, close=lambda: closed.append(True)),
-        backend=lambda _about: "theirs",
-    )
+    model = SimpleNamespace(is_on_gpu=is_on_gpu, close=lambda: closed.append(True))
     closed: list[bool] = []
     monkeypatch.setattr("accel.models.cpu.quantised.instruction_sets.chosen", lambda: "avx2")
     monkeypatch.setattr(opening, "has_gpu_library", lambda: True)
-    monkeypatch.setattr(opening, "open_by_llama_cpp", lambda *_, **__: opened)
+    monkeypatch.setattr(opening, "LlamaCppModel", lambda *_: model)
+    monkeypatch.setattr(opening, "_opened", lambda *_: "theirs")
     about = model_file(saved(tmp_path / "m.gguf"))
     assert isinstance(about, GgufModel)
     assert opening.open_asked(about, ModelOptions()) == ("theirs" if is_on_gpu else None)

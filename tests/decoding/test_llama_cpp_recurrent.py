@@ -24,7 +24,7 @@ from accel.errors import BackendDied
 from accel.files.model_options import ModelOptions
 from accel.models.base import BatchKind
 from accel.models.batch import chain_batch, tree_batch
-from accel.models.llama_cpp import row_costs
+from accel.models.costs.first_costs import first_costs
 from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.line_context import LineContext
 from accel.models.llama_cpp.model import LlamaCppModel
@@ -49,9 +49,9 @@ def test_a_hybrid_takes_chains_of_as_many_rows_as_are_taken_back(model: LlamaCpp
     assert model.capability.widths == (1, 4, LineContext.earlier_states + 1)
     for check in ("chains", "trims", "memory"):
         getattr(conformance, f"check_{check}")(model, 1)
-    costs = row_costs.RowCosts(model)
-    costs.go_on()
-    assert {1, 4, 8} <= set(costs.costs.rows) <= {1, 4, 8, row_costs.PIECE}
+    costs = first_costs(model)
+    assert {1, 4, 8} <= set(costs.rows)
+    assert (costs.seconds > 0).all()
 
 
 def logits(
@@ -83,7 +83,6 @@ def test_families_that_mix_attention_with_a_state(
     """Chains where the library takes rows of a family back, as of Qwen3.5 and Nemotron-H; the
     others are decoded plainly, and that is said."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(row_costs, "BUDGET_S", 0.1)
     engine = Engine.load(small_hybrid(tmp_path / "m.gguf", family), backend="llama-cpp", threads=1)
     model = engine.model
     takes_chains = family in ("qwen35", "nemotron_h")
@@ -155,7 +154,6 @@ def test_the_server_completes_by_such_a_model_and_drafts_change_no_token(
     make: Any, kind: BatchKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(row_costs, "BUDGET_S", 0.1)
     engine = Engine.load(make(tmp_path / "m.gguf"), backend="llama-cpp", threads=1)
     assert engine.model.capability.kind == kind
     service = EngineService(EngineOptions(path="m"))

@@ -56,7 +56,7 @@ def test_a_header_is_read_once_for_all_who_ask(path: Path, monkeypatch: pytest.M
     assert found.size("int8").weights == found.parameters > 0
     assert found.fills
     assert found.tokenizer.vocabulary_size
-    Engine.load(path, threads=1, measures_later=True)
+    Engine.load(path, threads=1, preloads=False)
     assert model_file(path) is found
     assert len(read) == 1
 

@@ -112,7 +112,6 @@ def test_a_row_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
         one = replace(chain_batch(np.array([token]), 0), wants_numbers=True)
         expected.append(model.forward(one, [alone]).row(0).copy())
         alone.commit([0])
-    model.shared_from = 2
     for model.threads in (1, 2, 3, 4):
         for width in range(1, 65):
             batch = replace(chain_batch(tokens[:width], 0), wants_numbers=True)
@@ -152,7 +151,7 @@ def test_a_file_is_computed_as_it_is_stored_where_nothing_else_is_asked_for(
 ) -> None:
     monkeypatch.setenv(INSTRUCTIONS, instructions)
     path = save_gguf(tmp_path / "m.gguf", random_module("llama", **SIZE), "Q4_0")
-    opened = open_own(model_file(path), ModelOptions(threads=1), measures_later=True)
+    opened = open_own(model_file(path), ModelOptions(threads=1))
     assert opened is not None
     model = opened.model
     assert (model.dtype, opened.threads, model.end_tokens) == ("Q4_0", 1, {297, 299})

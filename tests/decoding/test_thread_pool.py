@@ -16,11 +16,8 @@ from tiny_models import compiled, numbers, save
 
 from accel.draft_tree import DraftTree, Source
 from accel.models.batch import chain_batch, tree_batch
-from accel.models.costs.forward_costs import ForwardCosts
-from accel.models.costs.measuring import share
 from accel.models.cpu.barrier import (
     _FUTEX,
-    _SLEPT,
     await_after,
     begin,
     is_last_to_arrive,
@@ -53,9 +50,8 @@ def test_threads_compute_what_one_does(folder: Path, dtype: str, counts: Sequenc
     for count in counts:
         tokens = random.integers(0, 256, count).astype(np.int32)
         rows = chain_batch(tokens, int(random.integers(0, count)))
-        model.shared_from = 0
+        model.threads = 1
         alone, expected = computed(model, text, rows)
-        model.shared_from = 1
         for model.threads in (2, 3, 4):
             shared, cache = computed(model, text, rows)
             assert np.array_equal(alone, shared), (count, model.threads)
@@ -77,11 +73,11 @@ def test_a_forward_is_that_of_its_own_cache_and_rows(folder: Path) -> None:
         count = int(random.integers(0, 40) if random.random() < 0.3 else random.integers(0, 3))
         tree = DraftTree.chain(random.integers(0, 256, count).astype(np.int32), Source.PROMPT)
         rows = tree_batch(random.integers(0, 256, 1).astype(np.int32), tree)
-        model.shared_from = 0
+        model.threads = 1
         logits = numbers(model, rows, cache)
         tokens = logits.argmax(-1).tolist()
         path, _ = verify_tree(tree, lambda node, _above, tokens=tokens: tokens[node + 1])
-        model.shared_from, model.threads = 1, int(random.integers(2, 5))
+        model.threads = int(random.integers(2, 5))
         time.sleep(float(random.choice([0, 0, 0, 1e-4, 2e-3, 4e-3])))
         told = f"seed {seed}, forward {number} of {count + 1} rows"
         if random.random() < 0.3:
@@ -133,23 +129,6 @@ def test_every_item_is_taken_once_whoever_comes(threads: int) -> None:
     for number in range(len(counts)):
         pool.run(call, (number,), [None] * threads, 40)
     assert all((each == 1).all() for each in counts)
-
-
-def test_fewer_threads_are_taken_for_longer_each_time_they_slept() -> None:
-    pool = ThreadPool()
-    naps = 1000
-
-    def call(_own: None, barrier: Any, thread: int, _first: int) -> None:
-        barrier[_SLEPT] += naps if thread == 0 else 0
-
-    for setback, waits in ((1, 2), (2, 4), (3, 8)):
-        assert pool.count(4) == 4
-        pool.run(call, (), [None] * 4, 1)
-        assert [pool.count(4) for _ in range(waits)] == [4 - setback] * waits
-    naps = 0
-    assert pool.count(4) == 4
-    pool.run(call, (), [None] * 4, 1)
-    assert pool.count(4) == 4
 
 
 @pytest.mark.skipif(not _FUTEX, reason="threads of this system give their cores away instead")
@@ -207,43 +186,3 @@ def test_the_threads_end_with_their_owner() -> None:
     for thread in others:
         thread.join(60)
         assert not thread.is_alive()
-
-
-def threaded(most: int) -> Any:
-    made = {"can_share": True, "shared_from": 0, "threads": most, "most_threads": most}
-    return type("Threaded", (), made)()
-
-
-def test_more_threads_are_taken_from_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is, from the least number of rows on above which all are faster, by all contexts."""
-    costs = ForwardCosts(
-        [64, 256], [1, 8, 16, 32], np.array([[1, 2, 4, 8], [1, 3, 5, 9]], np.float64)
-    )
-    both = np.array([[0.5, 1.0, 3.9, 4.1], [0.9, 1.0, 4.9, 5.0]])
-    monkeypatch.setattr("accel.models.costs.measuring.shared_seconds", lambda *_: both)
-    model = threaded(2)
-    found = share(model, costs, 0.1)
-    assert (found.shared_from, found.threads) == (32, 2)
-    assert found.seconds.tolist() == [[1, 2, 4, 4.1], [1, 3, 5, 5]]
-    again = ForwardCosts.from_json(found.to_json())
-    assert (again.shared_from, again.threads) == (32, 2)
-    both[:, 3] = 9
-    assert share(model, costs, 0.1).shared_from == 0
-    both[:] = 0.3
-    assert share(model, costs, 0.1).shared_from == 1
-    assert share(threaded(1), costs, 0.1).shared_from == 0
-    model.can_share = False
-    assert share(model, costs, 0.1) is costs
-
-
-def test_as_many_threads_are_taken_as_are_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds_by = {2: 0.5, 4: 0.3, 6: 0.29}
-    monkeypatch.setattr(
-        "accel.models.costs.measuring.shared_seconds",
-        lambda _model, threads, *_: np.full((1, 2), seconds_by[threads]),
-    )
-    costs = ForwardCosts([64], [1, 8], np.ones((1, 2)))
-    assert share(threaded(6), costs, 0.1).threads == 4
-    seconds_by[6] = 0.2
-    assert share(threaded(6), costs, 0.1).threads == 6
-    assert share(threaded(4), costs, 0.1).seconds.tolist() == [[0.3, 0.3]]

@@ -1,1 +1,1 @@
-"""What forwards cost on this machine: measured, stored on disk, compared."""
+"""Costs of forwards on this machine: learnt from those that are run, and stored."""

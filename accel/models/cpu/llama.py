@@ -59,9 +59,6 @@ _Buffers = tuple[AttentionBuffers, TileBuffers, NDArray[np.float32]]
 class CompiledLlama(Model):
     """A decoder like Llama or Qwen2 on some cores."""
 
-    can_share = True
-    """Several threads may share a forward."""
-
     def __init__(self, decoder: Decoder, kv_type: KvType = "f16") -> None:
         self.capability = Capability(BatchKind.TREE, requests=MOST_REQUESTS)
         self.dtype = decoder.dtype
@@ -70,11 +67,6 @@ class CompiledLlama(Model):
         self.vocabulary_size = decoder.vocabulary_size
         self.adaptive_tokens = decoder.adaptive_tokens
         self.max_positions = decoder.max_positions
-        self.shared_from = 0
-        """Rows from which several threads share a forward, 0 for never."""
-        self.most_threads = min(cores(), MOST_THREADS)
-        self.threads = self.most_threads
-        """How many share it."""
         # The matrices that it holds stay as long as the model does.
         self._decoder, self._shape, self._weights = decoder, decoder.shape, decoder.weights
         self._columns = blocks_of(self._weights.head) * BLOCK
@@ -158,12 +150,11 @@ class CompiledLlama(Model):
         wanted: int,
         most_nodes: int,
     ) -> None:
-        """Run ``forward``, by several threads where that pays. lines: of a ``RequestTable``, for
+        """Run ``forward``, by ``threads`` threads. lines: of a ``RequestTable``, for
         each of the caches. The buffers are large enough."""
         arguments = self._arguments(batches, lines, logits, wanted, most_nodes)
-        threads = self._threads_for(len(arguments[0]))
         steps = num_steps(len(self._weights.qkv), wanted, most_nodes)
-        self._pool.run(forward, arguments, self._thread_states(threads)[:threads], steps)
+        self._pool.run(forward, arguments, self._thread_states()[: self.threads], steps)
 
     def _arguments(
         self,
@@ -182,20 +173,15 @@ class CompiledLlama(Model):
             *(wanted, most_nodes),
         )
 
-    def _threads_for(self, rows: int) -> int:
-        """How many threads compute a forward of so many rows."""
-        shares = self.shared_from and self.shared_from <= rows
-        return self._pool.count(self.threads) if shares else 1
-
-    def _thread_states(self, threads: int) -> tuple[ThreadState, ...]:
-        """The states of at least so many threads."""
-        while len(self._buffers) < threads:
+    def _thread_states(self) -> tuple[ThreadState, ...]:
+        """Return the states of at least ``threads`` threads."""
+        while len(self._buffers) < self.threads:
             self._buffers = [*self._buffers, self._thread_buffers()]
         made_for = self._cos_sin, self._buffers, self._scratch
         if any(map(operator.is_not, made_for, self._states_made_for)):
             like = self._one_block
             shared = (
-                *(self._weights, self._shape, self.vocabulary_size, self.threads),
+                *(self._weights, self._shape, self.vocabulary_size, min(cores(), MOST_THREADS)),
                 *(self._cos_sin, like.kv, self._scratch, self._verification),
             )
             arguments: list[tuple[Any, ...]] = [(*shared, *own) for own in self._buffers]

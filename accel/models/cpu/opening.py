@@ -5,15 +5,17 @@ from __future__ import annotations
 from accel.files.adaptive_tokens import read_adaptive_tokens
 from accel.files.memory_fit import check_fits
 from accel.files.model_options import KvType, ModelOptions
-from accel.models.autotune import Profile, RunSettings, may_use_more
 from accel.models.backend import Backend
+from accel.models.costs.first_costs import learn_costs, numbers_of_threads
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.cpu import gguf_decoder
+from accel.models.cpu.barrier import MOST_THREADS
 from accel.models.cpu.decoder import Decoder, with_adaptive_tokens
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.device import is_on_cpu
 from accel.models.fingerprint import fingerprint
 from accel.models.model_file import FolderModel, GgufModel, ModelFile
+from operating_system.machine import cores, most_cores
 
 DTYPES = {"auto": "int8", "int8": "int8", "fp32": "fp32"}
 """Format of the computation by the format asked for. int8 of a GGUF file: as the weights are
@@ -43,9 +45,7 @@ def compiled_model(decoder: Decoder, kv_type: KvType = "f16") -> CompiledLlama:
     return CompiledHybrid(decoder, kv_type)
 
 
-def open_own(
-    model_file: ModelFile, options: ModelOptions, *, measures_later: bool = False
-) -> Backend | None:
+def open_own(model_file: ModelFile, options: ModelOptions) -> Backend | None:
     """Return a model on the CPU; None if the options ask for another device or for a format that
     our forward does not compute. Raises BrokenModel, UnsupportedModel or OutOfMemory."""
     dtype, is_gguf = DTYPES.get(options.dtype), isinstance(model_file, GgufModel)
@@ -57,17 +57,15 @@ def open_own(
     decoder = decoder_of(model_file, dtype)
     model = compiled_model(decoder, options.kv_type)
     model.end_tokens, model.fingerprint = decoder.end_tokens, fingerprint(model_file.path, "cpu")
-    may_share = may_use_more(options.threads or None)
-    settings = RunSettings(dtype, options.threads or 1, may_share, options.kv_type)
     store = ProfileStore(model.fingerprint)
-    measuring = Profile(model, settings, store)
-    is_later = measures_later and not measuring.is_known
+    threads = numbers_of_threads(min(options.threads or most_cores(), MOST_THREADS))
+    costs = learn_costs(model, store, f"{dtype}/{options.kv_type}/{threads[-1]}", threads)
+    model.threads = min(threads[-1], cores())
     return Backend(
         model=model,
         tokenizer=model_file.tokenizer,
-        costs=measuring.costs if measuring.is_known or is_later else measuring.measure(),
-        threads=settings.threads,
+        costs=costs,
+        threads=model.threads,
         execution_path="compiled",
         store=store,
-        later=measuring if is_later else None,
     )

@@ -1,10 +1,8 @@
-"""The threads that compute a forward: the calling one, and others that sleep between forwards.
-Where other programs take their cores, fewer compute for a while."""
+"""The threads that compute a forward: the calling one, and others that sleep between forwards."""
 
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,15 +10,9 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from accel.errors import Interrupted
-from accel.models.cpu.barrier import begin, ended_early, new_barrier, request_end, slept_s
+from accel.models.cpu.barrier import begin, ended_early, new_barrier, request_end
 
 Result = TypeVar("Result")
-
-_MOST_SLEPT = 0.2
-"""Share of a call's time that threads may have slept in it."""
-
-_LONGEST = 8
-"""Doublings of the time with fewer threads: 256 calls."""
 
 _Calls = SimpleQueue[Callable[[], Any] | None]
 
@@ -32,16 +24,6 @@ class ThreadPool:
         self.barrier = new_barrier()
         self._others: list[_Calls] = []
         self._step = 0
-        self._setbacks = 0
-        self._left = 0
-        """Calls that fewer threads take part in."""
-
-    def count(self, wanted: int) -> int:
-        """How many of so many threads should take part in the next call; called once before it."""
-        if not self._left:
-            return wanted
-        self._left -= 1
-        return max(wanted - self._setbacks, 1)
 
     def run(
         self,
@@ -61,10 +43,7 @@ class ThreadPool:
         for thread in range(1, len(own)):
             call = partial(function, *arguments, own[thread], barrier, thread, first)
             self._calls_of(thread).put(call)
-        slept, started = slept_s(barrier), time.perf_counter()
         result = function(*arguments, own[0], barrier, 0, first)
-        if len(own) > 1:
-            self._note(slept_s(barrier) - slept, time.perf_counter() - started)
         if ended_early(barrier):
             raise Interrupted("the forward was interrupted; start it again")
         return result
@@ -81,14 +60,6 @@ class ThreadPool:
             weakref.finalize(self, calls.put, None)
             self._others.append(calls)
         return self._others[thread - 1]
-
-    def _note(self, slept: float, elapsed: float) -> None:
-        """Take fewer threads for some time where they had no cores."""
-        if slept > _MOST_SLEPT * elapsed:
-            self._setbacks = min(self._setbacks + 1, _LONGEST)
-            self._left = 1 << self._setbacks
-        elif self._setbacks:
-            self._setbacks -= 1
 
 
 def _serve(calls: _Calls) -> None:

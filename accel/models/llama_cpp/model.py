@@ -18,8 +18,10 @@ from accel.models.base import BatchKind, Cache, Capability, Logits, Model
 from accel.models.batch import ForwardBatch
 from accel.models.llama_cpp.context import PIECE
 from accel.models.llama_cpp.process import WorkerProcess
-from accel.models.llama_cpp.row_costs import WIDTHS
 from accel.models.llama_cpp.tree_context import LEAVES
+
+WIDTHS = (1, 4, 8, 12, 16, 32)
+"""Numbers of rows between which the library changes its kernels."""
 
 
 class LlamaCppModel(Model):

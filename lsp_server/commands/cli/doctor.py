@@ -280,8 +280,8 @@ def _model(model: str | None, options: dict[str, Any]) -> Finding:
     if engine.model.computed_by:
         how = f"{engine.dtype}, computed by {engine.model.computed_by}"
     facts = [f"{engine.name}, {how}"]
-    if engine.model.measured:
-        facts.append(f"forwards by rows: {engine.model.measured}")
+    if (learnt := engine.model.learnt) is not None:
+        facts.append(f"forwards by rows: {learnt.costs}")
     return Finding("model", "; ".join([*facts, *filter(None, [engine.notice])]))
 
 

@@ -87,6 +87,7 @@ def _shares(args: argparse.Namespace) -> int:
     from accel.models.cpu.layer_matrices import is_quantised
     from accel.models.cpu.llama import CompiledLlama
     from lsp_server.commands.bench.forward import behind
+    from operating_system.machine import cores
     from tests.benchmarks import report
     from tests.benchmarks.forwards import shares
 
@@ -96,7 +97,7 @@ def _shares(args: argparse.Namespace) -> int:
         raise BenchError("--shares ROWS (1 or more) takes a model like Llama whose weights are "
                          "stored in eight bits or fewer, without --peer and --shape")  # fmt: skip
     assert isinstance(model, CompiledLlama)
-    model.shared_from = 1
+    model.threads = args.threads or cores()
     found = shares.measured(model, behind(model, args.context), args.shares, args.seconds)
     title = f"ms of a forward of {args.shares} rows after {args.context} tokens, by steps"
     columns = {"computed": "computed", "waited": "waited", "barrier": "waited at least",
@@ -131,7 +132,8 @@ def _measured(args: argparse.Namespace, dtype: Any) -> dict[str, Any]:
     """Number of rows (as text) to milliseconds, and the thread count."""
     from accel.decoding.engine import Engine
     from accel.models.base import Model
-    from accel.models.costs.measuring import measure
+    from operating_system.machine import cores
+    from tests.benchmarks.forwards.timing import timed_costs
     from tests.benchmarks.model_shapes import model_of_shape
     from tests.benchmarks.peers.hf_generate import set_threads, threads
 
@@ -139,6 +141,7 @@ def _measured(args: argparse.Namespace, dtype: Any) -> dict[str, Any]:
         if args.threads:
             set_threads(args.threads)
         model: Model = model_of_shape(args.shape, dtype)
+        model.threads = args.threads or cores()
     else:
         engine = Engine.load(
             args.model,
@@ -148,9 +151,11 @@ def _measured(args: argparse.Namespace, dtype: Any) -> dict[str, Any]:
             kv_type=args.kv_type,
         )
         model = engine.model
-    costs = measure(model, args.seconds, ROWS, (args.context,))
+    costs = timed_costs(model, args.seconds, ROWS, (args.context,))
     figures = zip(costs.rows, costs.seconds[0], strict=True)
-    return {"threads": threads()} | {str(count): float(time_s) * 1e3 for count, time_s in figures}
+    return {"threads": model.threads if model.device == "cpu" else threads()} | {
+        str(count): float(time_s) * 1e3 for count, time_s in figures
+    }
 
 
 def _beside_peer(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from tests.benchmarks.forwards import shares
 def test_what_is_timed_computes_the_same_and_every_weight_has_its_step(tmp_path: Path) -> None:
     file = save_gguf(tmp_path / "m.gguf", random_module("llama"), "Q8_0")
     model = compiled(file, "int8")
-    model.shared_from, model.threads = 1, 2
+    model.threads = 2
     cache, text = model.new_cache(64), np.arange(20, dtype=np.int32)
     feed(model, cache, text)
     batch = chain_batch(text[:5], 0)

@@ -22,6 +22,7 @@ from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_m
 from gguf_writer import write_gguf
 
 from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.learnt_costs import LearntCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint
 from lsp_server.commands.cli import models as command
@@ -187,7 +188,7 @@ def test_a_changed_file_is_read_again_and_others_are_not(
 def measured(path: Path) -> None:
     """As if the engine had measured forwards of a model."""
     costs = ForwardCosts([0, 1024], [1, 64], np.array([[0.01, 0.2], [0.02, 0.3]]))
-    ProfileStore(fingerprint(path, "cpu")).put("costs", costs.to_json())
+    ProfileStore(fingerprint(path, "cpu")).put("costs", LearntCosts(costs).to_json())
 
 
 @pytest.mark.slow

@@ -113,9 +113,9 @@ class SlowService:
     def warm_up(self, interrupted: Callable[[], bool]) -> None:
         self.order.append("warmed")
 
-    def measure(self, interrupted: Callable[[], bool]) -> bool:
-        self.order.append("interrupted" if interrupted() else "measured")
-        return self.order.count("measured") < 2
+    def keep_costs(self) -> bool:
+        self.order.append("costs")
+        return True
 
     def save_caches(self, interrupted: Callable[[], bool]) -> None:
         self.order.append("interrupted" if interrupted() else "kept")
@@ -558,7 +558,7 @@ def test_a_cancel_says_how_long_it_waited_for_the_forward(
 
 
 def test_the_service_rests_once_when_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_loop, "MEASURE_S", 0.01)
+    monkeypatch.setattr(engine_loop, "KEEP_COSTS_S", 0.01)
     monkeypatch.setattr(engine_loop, "SAVE_CACHES_S", 0.02)
     monkeypatch.setattr(engine_loop, "REST_S", 0.03)
     harness = Harness(SlowService(forwards=2))
@@ -571,14 +571,14 @@ def test_the_service_rests_once_when_nothing_comes(monkeypatch: pytest.MonkeyPat
             time.sleep(0.01)
         time.sleep(0.1)
         assert harness.service.order.count("rested") == number
-        assert harness.service.order[-3:] == ["measured", "kept", "rested"]
+        assert harness.service.order[-3:] == ["costs", "kept", "rested"]
     harness.close()
 
 
-def test_what_was_left_for_later_is_measured_behind_the_first_answer_and_told(
+def test_what_forwards_cost_is_kept_after_the_first_answer_and_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(engine_loop, "MEASURE_S", 0.0)
+    monkeypatch.setattr(engine_loop, "KEEP_COSTS_S", 0.0)
     monkeypatch.setattr(engine_loop, "SAVE_CACHES_S", 0.01)
     harness = Harness(SlowService(forwards=2))
     harness.status("ready")
@@ -586,11 +586,11 @@ def test_what_was_left_for_later_is_measured_behind_the_first_answer_and_told(
     while "kept" not in harness.service.order:
         assert time.monotonic() < deadline
         time.sleep(0.005)
-    assert "measured" not in harness.service.order
+    assert "costs" not in harness.service.order
     harness.ask(1, "x")
     harness.end_of(1)
     assert harness.status("ready")["model"] == "fake"
-    assert "measured" in harness.service.order
+    assert "costs" in harness.service.order
     harness.close()
 
 

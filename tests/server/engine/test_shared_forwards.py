@@ -186,7 +186,9 @@ class Interleaved:
     def _seconds(self, group: list[Forward]) -> float:
         rows = sum(forward.rows for forward in group)
         context = sum(forward.rows * forward.session.length for forward in group) // rows
-        return self._service.engine.planner.prefill_seconds(rows, context)
+        engines = self._service.model.engines
+        (engine,) = (each for each in engines if each.model is group[0].model)
+        return engine.planner.prefill_seconds(rows, context)
 
     def compute(self, forwards: Sequence[Forward]) -> Iterator[tuple[Forward, Any]]:
         """Compute, while something may happen: a forward ends early where that is for somebody more

@@ -84,12 +84,11 @@ class CompiledHybrid(CompiledLlama):
             first, stored_at = first + count, stored_at + count - stored_from
             most_made = max(most_made, made)
         stored = self._store_for(stored_at, [cache for cache, *_ in places])
-        threads = self._threads_for(rows)
-        states = self._hybrid_states(threads, max(map(len, batches)), most_made)
+        states = self._hybrid_states(max(map(len, batches)), most_made)
         steps = num_hybrid_steps(self._delta.kinds, wanted, most_nodes)
         arguments = self._arguments(batches, lines, logits, wanted, most_nodes)
         arguments = *arguments, steps, plan, origins, *stored
-        self._pool.run(hybrid_forward, arguments, states[:threads], steps)
+        self._pool.run(hybrid_forward, arguments, states[: self.threads], steps)
         for cache, at, stored_from, chunks in places:
             cache.last_rows = LastRows(stored, at, stored_from, chunks)
         self._asked = [weakref.ref(cache) for cache, *_ in places]
@@ -107,9 +106,10 @@ class CompiledHybrid(CompiledLlama):
             self._stored = self._new_store(max(rows, self._stored.keys.shape[1]))
         return self._stored
 
-    def _hybrid_states(self, threads: int, rows: int, made: int) -> tuple[HybridState, ...]:
-        """The states of at least so many threads, with buffers for a request of so many rows."""
-        plain = self._thread_states(threads)
+    def _hybrid_states(self, rows: int, made: int) -> tuple[HybridState, ...]:
+        """Return the states of at least ``threads`` threads, with buffers for a request of ``rows``
+        rows, of which ``made`` chunks are made."""
+        plain = self._thread_states()
         if rows > self._room[0] or made > self._room[1]:
             self._room = max(rows, self._room[0]), max(made, self._room[1])
             self._row_buffers = []
