@@ -19,6 +19,7 @@ from accel.drafting.retrieval.drafter import RetrievalDrafter
 
 Floats = NDArray[np.float32]
 
+# Chosen by `python -m tests.benchmarks adaptive --cases CASES/completion_infilling.jsonl`.
 MOST_STOPS = 6
 """Nodes, the root among them, after which rows of adaptive tokens follow."""
 LIKELIEST = 8

@@ -69,6 +69,7 @@ WORD = 2
 NUMBER = 4
 """Some classes of tokens; ``token_classes`` has them all, words from WORD to NUMBER."""
 
+# Chosen by replay: `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
 REANCHOR_MATCH = 2
 NOWHERE = -9
 LOOK_AHEAD = 6

@@ -38,6 +38,7 @@ from accel.drafting.copy.rewrites import (
 from accel.drafting.copy.weights import row_weights
 from accel.models.costs.step_overheads import COPIED_STEP_S, DRAFTED_STEP_S
 
+# Chosen by replay: `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
 _LOOKUP_LIMIT = 24
 _BEGUN = 32
 """Tokens that count as copied already where an answer is known to begin as the original."""

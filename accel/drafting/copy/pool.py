@@ -12,6 +12,7 @@ from accel.drafting.copy.alignment import ANCHOR, AT, breaks_around
 from accel.drafting.copy.deviation_rate import PRIOR, mark_places
 from accel.drafting.copy.rewrites import Version
 
+# Chosen by replay: `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
 LOOKUP_ROWS = 48
 LOOKUP_DEPTH = 16
 SLOTS = (rows_of.RENAMED, rows_of.INSTRUCTED, rows_of.SHIFTED)

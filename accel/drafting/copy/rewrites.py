@@ -14,6 +14,7 @@ from accel.draft_tree import TokenArray
 
 _WORD = re.compile(r"\w+|[^\w\s]|\s+")
 _NAME = re.compile(r"\w+")
+# Chosen by replay: `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
 _LONGEST_OLD = 5
 _LONGEST_NEW = 8
 _MARKS = "`'\"“”‘’"

@@ -23,6 +23,7 @@ MATCH_LENGTHS = 18
 """Longer matches count as this length."""
 DEPTHS = 3
 """Groups of depths: the root's children, the next three levels, all below."""
+# Chosen by replay: `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
 PRIOR_INFORMATION = 30.0
 MOST_INFORMATION = 600.0
 """Information is forgotten above, so that corrections follow a changing task."""

@@ -19,6 +19,7 @@ MATCHED_GROUPS = 5
 """Groups whose level is a match length; those of the others is a distance."""
 LEVELS = 9
 
+# Chosen by replay: `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
 MAX_MATCH = 24
 MAX_SHAPE_MATCH = 16
 MAX_MATCHED = 96

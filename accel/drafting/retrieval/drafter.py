@@ -31,6 +31,7 @@ from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.drafting.retrieval.tree_search import MAX_DEPTH, Frontier, TreeBuffers
 from accel.models.costs.step_overheads import DRAFTED_STEP_S
 
+# Chosen by replay: `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
 ROWS_PER_SOURCE = 64
 ROW_DEPTH = 32
 FEW_ROWS, FEW_DEPTH = 24, 16

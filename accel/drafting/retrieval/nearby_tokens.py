@@ -17,6 +17,7 @@ from accel.native import simd
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import prefetch_all
 
+# Chosen by replay: `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
 NEAR = 1024
 NEAR_TOKENS = 80
 NEAR_WORDS = 32

@@ -44,6 +44,7 @@ Stored = NDArray[Any]
 
 LOG2_E = float(np.log2(np.e))
 
+# Chosen by `python -m tests.benchmarks forward --model FILE`.
 QUERIES = 12
 """Queries whose scores are computed at once: they fill tiles (``matmul.TILE_ROWS``), and the first
 level of caches holds their scores behind some hundred tokens."""

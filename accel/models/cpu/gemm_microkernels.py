@@ -45,6 +45,7 @@ _HALVES = ir.VectorType(I16, LANES)
 _I8 = ir.IntType(8)
 _BYTES = ir.VectorType(_I8, LANES)
 
+# Chosen by `python -m tests.benchmarks forward --model FILE`.
 FAST_ROWS = 2
 """Rows up to which a product waits for memory: lines are prefetched into the first level of caches,
 since they are read soon. With more rows they would displace data that is read meanwhile."""

@@ -41,6 +41,7 @@ from accel.native.numba_cache import compiled_with
 LAYER_STEPS = 7
 ATTENTION_NORM, QKV_HEADS, ATTENTION, OUTPUT, MLP_NORM, SWIGLU, DOWN = range(LAYER_STEPS)
 
+# Chosen by `python -m tests.benchmarks forward --model FILE`.
 NORM_ROWS = 4
 """Rows of a norm in one work item."""
 

@@ -34,6 +34,7 @@ from accel.native.simd import F32, call
 Packed = NDArray[Any]
 """Array [blocks, in, 32] of float32, int8 or the bits of fp16 as uint16."""
 
+# Chosen by `python -m tests.benchmarks forward --model FILE`.
 _AHEAD = 4096
 """Words between what a few rows read and what is fetched meanwhile: weights arrive from
 memory in the time that eight rows take to be computed."""

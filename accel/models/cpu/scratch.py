@@ -16,6 +16,7 @@ from accel.native.aligned_memory import empty
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import LANES
 
+# Chosen by `python -m tests.benchmarks forward --model FILE`.
 TILE_BLOCKS = 8
 """Blocks of columns that are projected at once at most."""
 

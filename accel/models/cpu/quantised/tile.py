@@ -22,6 +22,7 @@ from accel.models.cpu.quantised.registers import (
 from accel.native.aligned_memory import LINE
 from accel.native.simd import F32, I32, I64, call, prefetch
 
+# Chosen by `python -m tests.benchmarks forward --model FILE`.
 _AHEAD, _FAR_AHEAD = 4096, 16384
 """Bytes between what is read and what is fetched meanwhile, into the first cache and into the
 second: more lines may be on their way to that at a time."""
