@@ -159,7 +159,7 @@ class Drafting:
             self._statistics.learn_s += time.perf_counter() - started
 
     def end(self, text: TokenArray) -> None:
-        """The text, int32 [n], is whole, or nobody waits for more of it."""
+        """Note that the text, int32 [n], is complete or no longer needed."""
         if self._log is not None:
             self._log.end(text)
 

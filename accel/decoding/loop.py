@@ -72,7 +72,7 @@ class Generation:
 
     @property
     def stopped_by(self) -> StoppedBy:
-        """Why it ended; ``cancelled`` until it does."""
+        """Return the reason of its end; ``cancelled`` until it ends."""
         return self._output.stopped_by
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -100,10 +100,10 @@ class Generation:
             started = time.perf_counter()
             self._session.check(self)
             tree = yield from self._draft(pending)
-            found = yield from self._verify(pending, tree)
-            if found is None:
+            verified = yield from self._verify(pending, tree)
+            if verified is None:
                 return
-            chunk = self._commit(pending, *found)
+            chunk = self._commit(pending, *verified)
             pending = chunk.tokens[-1:]
             self.statistics.decode_s += time.perf_counter() - started
             if len(chunk.tokens) or chunk.confidences:
@@ -125,7 +125,7 @@ class Generation:
         return request.prompt[first:].copy() if done else None
 
     def _draft(self, pending: TokenArray) -> Forwards[DraftTree]:
-        """What is worth verifying after the text and ``pending``."""
+        """Return the draft tree to verify after the text and ``pending``."""
         return self._drafting.tree(
             len(pending), self._session.length, self._max_nodes(len(pending)), self._output.rest
         )
@@ -135,14 +135,14 @@ class Generation:
         context."""
         if self.request.max_tokens - len(self._output.tokens) <= 1:
             return 0
-        left = self._runner.max_positions - self._session.length - pending
-        return min(self.request.max_nodes, left)
+        room = self._runner.max_positions - self._session.length - pending
+        return min(self.request.max_nodes, room)
 
     def _verify(
         self, pending: TokenArray, tree: DraftTree
     ) -> Forwards[tuple[DraftTree, list[int], TokenArray] | None]:
-        """What of the tree was verified, the path that the model accepts in it, and the tokens that
-        it yields; None when cancelled in the middle of the forward."""
+        """Return the tree that was verified, the path that the model accepts in it, and the tokens
+        that it yields; None when cancelled in the middle of the forward."""
         while True:
             try:
                 return (
@@ -163,11 +163,11 @@ class Generation:
         count = self._output.take(tokens.tolist())
         if self._session.length + len(pending) + len(path) >= self._runner.max_positions:
             self._output.finish("length")
-        path, taken = path[:count], tokens[:count]
-        self._session.commit_path(pending, path, taken)
+        path, accepted = path[:count], tokens[:count]
+        self._session.commit_path(pending, path, accepted)
         self.statistics.record(tree, path, count)
         learnt = (DraftTree.empty(), []) if was_pruned else (tree, path)
-        self._drafting.learn(*learnt, taken, len(pending), self._session.length)
-        told = count + (self._output.stopped_by == "end")
-        logprobs, confidences = self._verifier.logprobs[:count], self._verifier.confidences[:told]
-        return Chunk(taken, tree.sources, path, logprobs, confidences)
+        self._drafting.learn(*learnt, accepted, len(pending), self._session.length)
+        noted = count + (self._output.stopped_by == "end")
+        logprobs, confidences = self._verifier.logprobs[:count], self._verifier.confidences[:noted]
+        return Chunk(accepted, tree.sources, path, logprobs, confidences)

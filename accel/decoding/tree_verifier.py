@@ -53,9 +53,9 @@ class TreeVerifier:
         ends = request.stop_tokens | runner.model.end_tokens
         if request.confidences and request.following:
             ends |= tokenizer.leading_to(request.following)
-        known = sorted(token for token in ends if token < runner.model.vocabulary_size)
+        own_ends = sorted(token for token in ends if token < runner.model.vocabulary_size)
         self._confidences = Confidences(
-            tokenizer, request.required_prefix, np.array(known, np.int64)
+            tokenizer, request.required_prefix, np.array(own_ends, np.int64)
         )
         self._processor = LogitsProcessor(request.sampling, request.prompt)
 

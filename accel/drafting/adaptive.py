@@ -140,11 +140,11 @@ class AdaptiveDrafter:
         chances, sources = retrieved.probabilities.tolist(), retrieved.sources.tolist()
         nodes = {key: node for node, key in enumerate(zip(parents, tokens, strict=True))}
         lifted: dict[int, float] = {}
-        at: list[int] = []
+        node_of: list[int] = []
         for parent, token, chance in self._guesses:
-            key = (at[parent] if parent >= 0 else -1, token)
+            key = (node_of[parent] if parent >= 0 else -1, token)
             node = nodes.setdefault(key, len(parents))
-            at.append(node)
+            node_of.append(node)
             if node < len(retrieved):
                 lifted[node] = chance
             else:

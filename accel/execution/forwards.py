@@ -1,8 +1,8 @@
-"""Forwards that work under way asks for, so that whoever runs it computes those of many together.
+"""Forwards that running work asks for, so that those of several requests are computed together.
 
 Work that needs a model is a generator: it yields each ``Forward`` and is sent its logits, or the
-error that ended it. Work of a kind that tells something on the way yields that, too, and is sent
-nothing for it.
+error that ended it. Work that reports results on the way yields them, too, and is sent nothing for
+them.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ _NOTHING = np.empty(0, np.float32)
 class Forward:
     """Rows that a model is to compute after a session's text.
 
-    Not all of them need be: the first ``rows`` are computed, which whoever runs it may lower to
-    ``least``, and whoever asked for it goes by.
+    The first ``rows`` are computed; the caller of ``compute_all`` may lower that number to
+    ``least`` first.
     """
 
     model: Model
     session: Session
     rows: int
     batch_of: Callable[[int], ForwardBatch]
-    """Makes the batch of the first rows, so many."""
+    """Makes the batch of a number of first rows."""
     least: int
     chances: NDArray[np.float32] = field(default_factory=lambda: _NOTHING)
-    """How likely each row beyond ``least`` becomes text, where rows are guesses. float32 [n]."""
+    """Probability that each row beyond ``least`` becomes text, if rows are guesses. float32 [n]."""
     may_try: bool = False
-    """Whether it may be computed by other threads than the best, for trial: its text has begun."""
+    """True if it may be computed by other threads than the best, for trial: its text has begun."""
 
     @classmethod
     def of(cls, model: Model, session: Session, batch: ForwardBatch) -> Forward:
@@ -63,7 +63,8 @@ class Forward:
 
     @property
     def is_prompt(self) -> bool:
-        """Whether it computes a part of a prompt, any of whose rows have to be computed once."""
+        """Return whether it computes a part of a prompt, each row of which has to be computed
+        once."""
         return self.least < self.rows and not len(self.chances)
 
 
@@ -105,15 +106,15 @@ def _computed(model: Model, group: Sequence[Forward]) -> Iterator[Logits]:
         if not number:
             model.wait()
             elapsed = time.perf_counter() - started
-            wanted = rows - sum(batch.logits_from for batch in batches)
+            logit_rows = rows - sum(batch.logits_from for batch in batches)
             # The end of a prompt, without logits, is no measure of a small tree.
-            if rows >= LEAST_PROMPT or 2 * wanted > rows:
+            if rows >= LEAST_PROMPT or 2 * logit_rows > rows:
                 learnt.note(rows, context, elapsed)
         yield logits
 
 
 def out_of_memory(model: Model, session: Session, rows: int) -> OutOfMemory:
-    """The error for so many rows that do not fit; the session is dropped."""
+    """Return the error for ``rows`` rows that do not fit; the session is dropped."""
     needed = session.length + rows
     session.drop()
     return OutOfMemory(
@@ -131,8 +132,8 @@ def told(steps: Steps[Told, Result]) -> Generator[Told, None, Result]:
                 yield step
                 step = next(steps)
                 continue
-            ((_, found),) = compute_all([step])
-            step = steps.throw(found) if isinstance(found, Exception) else steps.send(found)
+            ((_, logits),) = compute_all([step])
+            step = steps.throw(logits) if isinstance(logits, Exception) else steps.send(logits)
     except StopIteration as end:
         result: Result = end.value
         return result

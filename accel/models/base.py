@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class BatchKind(IntEnum):
-    """How the rows of a forward may follow each other, found by a probe."""
+    """The largest batch that a model takes, found by a probe."""
 
     PLAIN = 0
     """One token after another; the state cannot be trimmed."""
@@ -35,13 +35,13 @@ class BatchKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """What a model's forward may be given.
+    """The batches that a model's forward takes.
 
-    ``leaves``: of a tree at most, None for any number; ``widths``: numbers of rows that it
-    computes fast, in ascending order, to one of which others are padded, None where every number is
-    as good; ``requests``: of how many requests ``forward_all`` computes rows together, 1 where it
-    computes them one by one; ``fixed_batch``: numbers depend on how many rows a forward has, so all
-    forwards of a request, with drafts or without, have the same.
+    ``leaves``: of a tree at most, None for any number; ``widths``: numbers of rows that it computes
+    fast, in ascending order, to one of which others are padded, None if every number is as good;
+    ``requests``: the number of requests whose rows ``forward_all`` computes together, 1 if it
+    computes them one by one; ``fixed_batch``: numbers depend on the number of a forward's rows, so
+    all forwards of a request, with drafts or without, have the same.
     """
 
     kind: BatchKind
@@ -52,7 +52,7 @@ class Capability:
 
 
 class Logits(Protocol):
-    """What a model computed for the rows of a batch. Valid until its next forward.
+    """Logits of a batch's rows. Valid until the model's next forward.
 
     Rows are counted from the batch's ``logits_from``.
     """
@@ -74,7 +74,7 @@ class Cache(ABC):
     """
 
     is_cut: ClassVar[bool] = False
-    """Whether ``rows`` of it can be had and appended to another one."""
+    """True if ``rows`` of it can be read and appended to another cache."""
     length: int = 0
     """Committed tokens."""
 
@@ -99,7 +99,7 @@ class Cache(ABC):
 
     @abstractmethod
     def pretend(self, length: int) -> None:
-        """Hold so many tokens without meaning, to measure how long a forward after them takes."""
+        """Hold ``length`` tokens without meaning, to measure a forward after them."""
 
     def state(self) -> list[NDArray[Any]] | None:
         """The committed rows as they are, for ``restore`` of a cache of the same model on the same
@@ -144,7 +144,7 @@ class Model(ABC):
     fingerprint: str = ""
     """Names model, machine and library versions, as the key of its profile."""
     computed_by: str = ""
-    """What computes it and how, in words, if it says so."""
+    """The kind of its computation, in words, if it names one."""
     notices: tuple[str, ...] = ()
     """Parts of ``notice``, found when it was opened."""
     threads: int = 1
@@ -156,7 +156,7 @@ class Model(ABC):
 
     @property
     def notice(self) -> str:
-        """What its user should know of how it is computed; empty where there is nothing to say."""
+        """Return what the user should know about its computation, in words; empty for nothing."""
         return "; ".join(self.notices)
 
     @abstractmethod
@@ -175,13 +175,13 @@ class Model(ABC):
     def forward_all(
         self, batches: Sequence[ForwardBatch], caches: Sequence[Cache]
     ) -> Iterable[Logits]:
-        """Compute the rows of several requests, ``capability.requests`` of them at most, each
-        after what its own cache holds; no cache is given twice.
+        """Compute the rows of several requests, ``capability.requests`` of them at most, each after
+        the tokens of its own cache; no cache is given twice.
 
         Rows attend their own request alone, and a request's numbers are to the last bit those of
-        ``forward`` with its batch alone, whatever the company. Logits come in the order of the
-        requests, each valid until the next one is taken. What is raised is raised before logits are
-        given, for all requests whose logits were not.
+        ``forward`` with its batch alone, with any other requests beside it. Logits come in the
+        order of the requests, each valid until the next one is taken. Errors are raised before
+        logits are given, for all requests whose logits were not.
         """
         for batch, cache in zip(batches, caches, strict=True):
             yield self.forward(batch, [cache])

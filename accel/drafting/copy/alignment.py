@@ -58,28 +58,28 @@ def follow(
         pool[context_stop] = token
         context_stop += 1
         suffix += 1
-        at = cursor[AT]
+        cursor_at = cursor[AT]
         if cursor[OFF_TRACK] == 0:
             is_due = _is_change_due(pool, spans, cursor)
             if is_due and not was_due:
                 slips[FOLLOWING, 1] += 1.0
-                slips[FOLLOWING, 0] += pool[at] != token
+                slips[FOLLOWING, 0] += pool[cursor_at] != token
             was_due = is_due
-            if pool[at] == token:
-                slips[marks[at], 1] += 1.0
-                cursor[AT] = at + 1
-                cursor[ANCHOR] = offsets[at + 1]
+            if pool[cursor_at] == token:
+                slips[marks[cursor_at], 1] += 1.0
+                cursor[AT] = cursor_at + 1
+                cursor[ANCHOR] = offsets[cursor_at + 1]
                 continue
             other = _same_place(pool, offsets, spans, cursor[ANCHOR], token)
             if other >= 0:
                 events[count, 0] = EVENT_LEFT_VERSION
-                events[count, 1] = at
+                events[count, 1] = cursor_at
                 count += 1
                 cursor[AT] = other + 1
                 cursor[ANCHOR] = offsets[other + 1]
                 continue
-            slips[marks[at], 0] += 1.0
-            slips[marks[at], 1] += 1.0
+            slips[marks[cursor_at], 0] += 1.0
+            slips[marks[cursor_at], 1] += 1.0
             cursor[LOST_AT] = context_stop - 1
         _catch_up(pool, match, spans, context_stop, suffix)
         suffix = 0

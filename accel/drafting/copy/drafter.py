@@ -109,8 +109,8 @@ class CopyDrafter:
             instruction = repr(request.rewrites)
         text = self._text(self._original)
         ending = np.concatenate([np.asarray(request.closing, np.int32), self._end])
-        told = spoken_phrases(instruction, text) if request.rewrites is None else []
-        phrases = self._spell(told)
+        quoted = spoken_phrases(instruction, text) if request.rewrites is None else []
+        phrases = self._spell(quoted)
         self._pool = CopyPool(self._original, ending, phrases, prompt, span, self._classes)
         self._classes = self._pool.classes
         self._state: CopyState | None = None

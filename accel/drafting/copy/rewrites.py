@@ -87,10 +87,10 @@ def still_due(renames: list[tuple[str, str]], original: str) -> list[tuple[str, 
     return [(old, new) for old, new in renames if _stands_in(old, original)]
 
 
-def learn_rename(left: str, old: str, new: str, right: str) -> tuple[str, str] | None:
+def learn_rename(text_before: str, old: str, new: str, right: str) -> tuple[str, str] | None:
     """The name and its replacement, when ``left + old + right`` became ``left + new + right``. Cut
     to whole words; None when the change is no replacement of a short piece, or an empty one."""
-    head = _trailing_word(left)
+    head = _trailing_word(text_before)
     tail = _leading_word(right)
     old_words = _WORD.findall(head + old + tail)
     new_words = _WORD.findall(head + new + tail)
@@ -183,17 +183,17 @@ def rewrite(
     new_text, bounds = _replace(text, _changes(text, renames, shift))
     tokens = np.asarray(codec.encode(new_text), np.int32)
     sizes = np.array([len(codec.bytes_of(int(token))) for token in tokens], np.int64)
-    places = np.cumsum(sizes) - sizes
-    old_places, rules = places.copy(), np.full(len(tokens), -1, np.int8)
+    new_offsets = np.cumsum(sizes) - sizes
+    old_places, rules = new_offsets.copy(), np.full(len(tokens), -1, np.int8)
     if len(bounds):
         new_begins, new_ends, old_begins, old_ends, numbers = bounds.T
-        last = np.searchsorted(new_begins, places, side="right") - 1
+        last = np.searchsorted(new_begins, new_offsets, side="right") - 1
         moved = last >= 0
-        inside = moved & (places < new_ends[last])
-        old_places[moved] = (places - new_ends[last] + old_ends[last])[moved]
+        inside = moved & (new_offsets < new_ends[last])
+        old_places[moved] = (new_offsets - new_ends[last] + old_ends[last])[moved]
         old_places[inside] = old_begins[last[inside]]
-        touched = np.searchsorted(new_begins, places + sizes, side="left") - 1
-        touches = (touched >= 0) & (places < new_ends[touched])
+        touched = np.searchsorted(new_begins, new_offsets + sizes, side="left") - 1
+        touches = (touched >= 0) & (new_offsets < new_ends[touched])
         rules[touches] = numbers[touched[touches]]
     offsets = np.searchsorted(starts, old_places, side="right") - 1 + start
     return Version(tokens, np.minimum(offsets, len(original)).astype(np.int32), rules)

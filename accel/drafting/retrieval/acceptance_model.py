@@ -263,8 +263,8 @@ def probabilities_of(
     node_inputs(evidence, state, scratch.inputs)
     hidden_of_node(weights, scratch.inputs, last_shape, scratch.node_hidden)
     none = score_of_none(weights, scratch.inputs, last_shape, scratch.escape_hidden)
-    found = _scores_of(weights, corrections, evidence, count, shapes, last_shape, scratch)
-    highest = max(np.float32(none), np.float32(found))
+    logits = _scores_of(weights, corrections, evidence, count, shapes, last_shape, scratch)
+    highest = max(np.float32(none), np.float32(logits))
     scores = scratch.scores
     for slot in range(count, (count + LANES - 1) // LANES * LANES):
         scores[slot] = -1e9

@@ -214,11 +214,11 @@ def attend(
     queries_at = (head * len(offsets) + first_row) * group
     scores, factors, sums = buffers
     stride = attended.shape[1]
-    wanted = stop - begin
-    tiles = (wanted + QUERIES - 1) // QUERIES
+    span = stop - begin
+    tiles = (span + QUERIES - 1) // QUERIES
     for tile in range(tiles):
-        first = begin + wanted * tile // tiles
-        count = begin + wanted * (tile + 1) // tiles - first
+        first = begin + span * tile // tiles
+        count = begin + span * (tile + 1) // tiles - first
         end = past + (first + count - 1) // group + 1
         blocks = (end + BLOCK - 1) // BLOCK
         multiply(queries, queries_at + first, count, keys, blocks, shape.head_dim, scores, 0)

@@ -52,7 +52,7 @@ _PARTS = (
 
 
 @compiled_with(borrows=True)
-def num_steps(layers: int, wanted: int, most_nodes: int) -> int:
+def num_steps(layers: int, outputs: int, most_nodes: int) -> int:
     """Return the largest number of steps of a forward, by ``ForwardOutput``.
 
     A forward without outputs ends with the keys and values of the last layer. Otherwise the last
@@ -62,7 +62,7 @@ def num_steps(layers: int, wanted: int, most_nodes: int) -> int:
     """
     if most_nodes >= 0:
         return layers * LAYER_STEPS + 1 + 2 * (most_nodes + 2)
-    return layers * LAYER_STEPS + 2 if wanted > 0 else (layers - 1) * LAYER_STEPS + QKV_HEADS + 1
+    return layers * LAYER_STEPS + 2 if outputs > 0 else (layers - 1) * LAYER_STEPS + QKV_HEADS + 1
 
 
 @compiled_with(*_PARTS)
@@ -72,7 +72,7 @@ def forward(
     requests: RequestTable,
     logits: Floats,
     parents: TokenArray,
-    wanted: int,
+    outputs: int,
     most_nodes: int,
     state: Any,
     barrier: Barrier,
@@ -88,7 +88,7 @@ def forward(
     """
     forward_at(
         ForwardInput(tokens, offsets, requests),
-        ForwardOutput(logits, parents, wanted, most_nodes),
+        ForwardOutput(logits, parents, outputs, most_nodes),
         opened(state),
         barrier,
         thread,

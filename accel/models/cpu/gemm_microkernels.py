@@ -106,7 +106,7 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
 
             inputs = start(0, F32, arguments[1])
             weights = start(3, weight, arguments[4])
-            wanted = start(3, weight, arguments[10])
+            fetched = start(3, weight, arguments[10])
             sums = start(6, F32, arguments[7])
             starts = [builder.gep(inputs, [offset(x_stride, row)]) for row in range(rows)]
             panels = [builder.gep(weights, [offset(w_stride, each)]) for each in range(blocks)]
@@ -127,7 +127,9 @@ def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
                     loaded.append(_as_floats(builder, builder.load(address, align=2)))
             for line in spans:
                 index = builder.add(builder.mul(k, arguments[11]), I64(line * LANES))
-                prefetch(builder, builder.gep(wanted, [index]), level=1 if rows <= FAST_ROWS else 2)
+                prefetch(
+                    builder, builder.gep(fetched, [index]), level=1 if rows <= FAST_ROWS else 2
+                )
             following = builder.add(k, I64(1))
             values = [
                 emit_splat(builder, builder.load(builder.gep(row, [k])), FLOATS) for row in starts

@@ -47,7 +47,7 @@ _KEPT_LOGITS_BYTES = 32 << 20
 forward: the system clears it page by page."""
 
 _HEAD_ITEMS = 64
-"""The lm head is cut into at most so many tiles."""
+"""Tiles that the lm head is cut into at most."""
 
 MOST_REQUESTS = 32
 """Requests whose rows one forward computes at most."""
@@ -77,7 +77,7 @@ class CompiledLlama(Model):
         self._logits = np.empty((_LOGIT_ROWS, self._columns), np.float32)
         self._allocate(BLOCK, 1)
         self._one_block = self.new_cache(BLOCK)
-        """What all caches are like."""
+        """A cache with the form of all caches."""
         self._states: tuple[ThreadState, ...] = ()
         self._states_made_for: tuple[Any, ...] = (None, None, None)
         self._pool = ThreadPool()
@@ -93,24 +93,24 @@ class CompiledLlama(Model):
         return logits
 
     def forward_all(self, batches: Sequence[ForwardBatch], caches: Sequence[Cache]) -> list[Logits]:
-        lines, first, wanted, numbers, most_nodes = [], 0, 0, 0, -1
+        lines, first, outputs, numbers, most_nodes = [], 0, 0, 0, -1
         for batch, cache in zip(batches, caches, strict=True):
             assert isinstance(cache, CompiledCache)
             cache.reserve(len(batch))
             lines.append(line_of(batch, cache, first, numbers))
             first, count = first + len(batch), len(batch) - batch.logits_from
-            wanted += count
+            outputs += count
             if batch.wants_numbers:
                 numbers += count
             elif count:
                 most_nodes = max(most_nodes, count - 1)
         self._reserve(first, max(line[-1] for line in lines))
         logits = self._logits_buffer(numbers)
-        self._compute(batches, caches, lines, logits, wanted, most_nodes)
+        self._compute(batches, caches, lines, logits, outputs, most_nodes)
         return [self._logits_for(request, line, logits) for request, line in enumerate(lines)]
 
     def _logits_for(self, request: int, line: list[int], logits: NDArray[np.float32]) -> Logits:
-        """What the last forward found for a request."""
+        """Return the logits of a request in the last forward."""
         first, count = line[WANTED], line[FIRST] + line[ROWS] - line[WANTED]
         if not line[VERIFIES]:
             own = logits[line[NUMBERS] : line[NUMBERS] + count]
@@ -126,7 +126,7 @@ class CompiledLlama(Model):
         self._pool.interrupt()
 
     def _logits_buffer(self, rows: int) -> NDArray[np.float32]:
-        """A buffer for so many rows of logits."""
+        """Return a buffer for ``rows`` rows of logits."""
         if rows > len(self._logits):
             larger = np.empty((rows, self._columns), np.float32)
             if larger.nbytes > _KEPT_LOGITS_BYTES:
@@ -147,13 +147,13 @@ class CompiledLlama(Model):
         caches: Sequence[Cache],
         lines: list[list[int]],
         logits: NDArray[np.float32],
-        wanted: int,
+        outputs: int,
         most_nodes: int,
     ) -> None:
         """Run ``forward``, by ``threads`` threads. lines: of a ``RequestTable``, for
         each of the caches. The buffers are large enough."""
-        arguments = self._arguments(batches, lines, logits, wanted, most_nodes)
-        steps = num_steps(len(self._weights.qkv), wanted, most_nodes)
+        arguments = self._arguments(batches, lines, logits, outputs, most_nodes)
+        steps = num_steps(len(self._weights.qkv), outputs, most_nodes)
         self._pool.run(forward, arguments, self._thread_states()[: self.threads], steps)
 
     def _arguments(
@@ -161,7 +161,7 @@ class CompiledLlama(Model):
         batches: Sequence[ForwardBatch],
         lines: list[list[int]],
         logits: NDArray[np.float32],
-        wanted: int,
+        outputs: int,
         most_nodes: int,
     ) -> tuple[Any, ...]:
         """Those of a compiled forward that all models have."""
@@ -170,7 +170,7 @@ class CompiledLlama(Model):
             joined([batch.offsets for batch in batches]),
             *(np.array(lines, np.int64), logits),
             joined([batch.parents - np.int32(batch.logits_from + 1) for batch in batches]),
-            *(wanted, most_nodes),
+            *(outputs, most_nodes),
         )
 
     def _thread_states(self) -> tuple[ThreadState, ...]:
@@ -196,7 +196,7 @@ class CompiledLlama(Model):
         return AttentionBuffers.of(columns, self._shape), tile_buffers, logits
 
     def _allocate(self, columns: int, rows: int) -> None:
-        """Allocate buffers for so many rows, and for attention to so many columns."""
+        """Allocate buffers for ``rows`` rows, and for attention to ``columns`` columns."""
         self._most = columns, rows
         self._scratch = scratch = Scratch.allocate(rows, self._weights, self._shape)
         # As many rows of the head as cost like one.
@@ -208,7 +208,8 @@ class CompiledLlama(Model):
         self._buffers = [self._thread_buffers()]
 
     def _reserve(self, rows: int, capacity: int) -> None:
-        """Have buffers for so many rows, and for caches of so many."""
+        """Allocate buffers for ``rows`` rows, and for caches of ``capacity`` rows, if they are too
+        small."""
         columns, most_rows = self._most
         if capacity > columns or rows > most_rows:
             self._allocate(max(capacity, columns), max(rows, most_rows))

@@ -40,12 +40,12 @@ from accel.native.numba_cache import compiled_with
 _PARTS = plain_forward, hybrid_layers, hybrid_state, kept_rows
 
 
-def num_hybrid_steps(kinds: NDArray[np.int64], wanted: int, most_nodes: int) -> int:
+def num_hybrid_steps(kinds: NDArray[np.int64], outputs: int, most_nodes: int) -> int:
     """``num_steps``; a forward without outputs goes on to the states of a last layer that has
     such."""
-    if most_nodes < 0 and wanted <= 0 and kinds[-1] < 0:
+    if most_nodes < 0 and outputs <= 0 and kinds[-1] < 0:
         return (len(kinds) - 1) * LAYER_STEPS + ATTENTION + 1
-    return num_steps(len(kinds), wanted, most_nodes)
+    return num_steps(len(kinds), outputs, most_nodes)
 
 
 @compiled_with(*_PARTS)
@@ -55,7 +55,7 @@ def hybrid_forward(
     requests: RequestTable,
     logits: Floats,
     parents: TokenArray,
-    wanted: int,
+    outputs: int,
     most_nodes: int,
     steps: int,
     plan: RowPlan,
@@ -76,7 +76,7 @@ def hybrid_forward(
     """
     _hybrid_forward_at(
         ForwardInput(tokens, offsets, requests),
-        ForwardOutput(logits, parents, wanted, most_nodes),
+        ForwardOutput(logits, parents, outputs, most_nodes),
         steps,
         plan,
         origins,

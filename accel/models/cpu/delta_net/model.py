@@ -53,8 +53,8 @@ class CompiledHybrid(CompiledLlama):
             self._close,
         )
 
-    def _close(self, kept: KeptRows, after: Floats) -> None:
-        close_chunk(kept, self._delta_shape, self._closing, after)
+    def _close(self, rows_since: KeptRows, after: Floats) -> None:
+        close_chunk(rows_since, self._delta_shape, self._closing, after)
 
     def _compute(
         self,
@@ -62,42 +62,42 @@ class CompiledHybrid(CompiledLlama):
         caches: Sequence[Cache],
         lines: list[list[int]],
         logits: NDArray[np.float32],
-        wanted: int,
+        outputs: int,
         most_nodes: int,
     ) -> None:
         rows = sum(map(len, batches))
         plan, origins = np.empty((rows, COLUMNS), np.int32), np.zeros(rows, np.int32)
         first, stored_at, most_made = 0, 0, 0
-        places = list[tuple[HybridCache, int, int, int]]()
+        written = list[tuple[HybridCache, int, int, int]]()
         for batch, cache, line in zip(batches, caches, lines, strict=True):
             assert isinstance(cache, HybridCache)
             count, is_prompt = len(batch), batch.logits_from == len(batch)
             own = slice(first, first + count)
-            made = plan_rows(batch.parents, cache.held, is_prompt, plan[own], origins[own])
+            ended = plan_rows(batch.parents, cache.held, is_prompt, plan[own], origins[own])
             # Of a prompt all becomes text, and nobody goes back to what is before the last chunks.
-            chunks = made if is_prompt else 0
+            chunks = ended if is_prompt else 0
             stored_from = max(max(chunks - 1, min(chunks, 1)) * CHUNK - cache.held - TAPS, 0)
-            spare = cache.spare_addresses(made) if is_prompt else (0, 0)
+            spare = cache.spare_addresses(ended) if is_prompt else (0, 0)
             line.extend([*cache.kept_addresses, cache.held])
-            line.extend([stored_at, stored_from, made, *spare])
-            places.append((cache, stored_at, stored_from, chunks))
+            line.extend([stored_at, stored_from, ended, *spare])
+            written.append((cache, stored_at, stored_from, chunks))
             first, stored_at = first + count, stored_at + count - stored_from
-            most_made = max(most_made, made)
-        stored = self._store_for(stored_at, [cache for cache, *_ in places])
+            most_made = max(most_made, ended)
+        stored = self._store_for(stored_at, [cache for cache, *_ in written])
         states = self._hybrid_states(max(map(len, batches)), most_made)
-        steps = num_hybrid_steps(self._delta.kinds, wanted, most_nodes)
-        arguments = self._arguments(batches, lines, logits, wanted, most_nodes)
+        steps = num_hybrid_steps(self._delta.kinds, outputs, most_nodes)
+        arguments = self._arguments(batches, lines, logits, outputs, most_nodes)
         arguments = *arguments, steps, plan, origins, *stored
         self._pool.run(hybrid_forward, arguments, states[: self.threads], steps)
-        for cache, at, stored_from, chunks in places:
-            cache.last_rows = LastRows(stored, at, stored_from, chunks)
-        self._asked = [weakref.ref(cache) for cache, *_ in places]
+        for cache, first_stored, stored_from, chunks in written:
+            cache.last_rows = LastRows(stored, first_stored, stored_from, chunks)
+        self._asked = [weakref.ref(cache) for cache, *_ in written]
 
     def _new_store(self, rows: int) -> StoredRows:
         return StoredRows.of(self._delta_layers, rows, self._delta_shape, self._inputs_dtype)
 
     def _store_for(self, rows: int, caches: list[HybridCache]) -> StoredRows:
-        """A store whose rows nobody may still commit."""
+        """Return a store whose rows no cache can still commit."""
         for cache in caches:
             cache.last_rows = None
         others = (other for ref in self._asked if (other := ref()) is not None)
@@ -106,12 +106,12 @@ class CompiledHybrid(CompiledLlama):
             self._stored = self._new_store(max(rows, self._stored.keys.shape[1]))
         return self._stored
 
-    def _hybrid_states(self, rows: int, made: int) -> tuple[HybridState, ...]:
+    def _hybrid_states(self, rows: int, chunks: int) -> tuple[HybridState, ...]:
         """Return the states of at least ``threads`` threads, with buffers for a request of ``rows``
-        rows, of which ``made`` chunks are made."""
+        rows, of which ``chunks`` chunks are made."""
         plain = self._thread_states()
-        if rows > self._room[0] or made > self._room[1]:
-            self._room = max(rows, self._room[0]), max(made, self._room[1])
+        if rows > self._room[0] or chunks > self._room[1]:
+            self._room = max(rows, self._room[0]), max(chunks, self._room[1])
             self._row_buffers = []
         while len(self._row_buffers) < len(plain):
             self._row_buffers = [

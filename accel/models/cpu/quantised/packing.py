@@ -137,14 +137,14 @@ def _pack_column(
 ) -> None:
     """Pack a row of blocks. fields: bytes of a block, and the offsets of low and fifth bits in it;
     layout: packed blocks of each, and bits of a code; words: room for a block's codes."""
-    (size, low, fifth), (parts, bits) = fields, layout
+    (size, low, fifth), (packed_blocks, bits) = fields, layout
     for block in range(row.shape[0] // size):
         start = block * size
         more = start + fifth if fifth >= 0 else -1
-        for number in range(parts):
+        for number in range(packed_blocks):
             for word in range(WORDS):
                 words[word] = read_codes(row, codes, start + low, number, more, word)
-            address = offset + (block * parts + number) * bits * _PLANE_WORDS
+            address = offset + (block * packed_blocks + number) * bits * _PLANE_WORDS
             _pack_block(words, 0, bits, group, address)
 
 
