@@ -45,7 +45,7 @@ class AgentFile:
 
     @property
     def place(self) -> Path:
-        """Where it lies."""
+        """The absolute path of the file."""
         return self.folder / self.path
 
     @property
@@ -54,7 +54,7 @@ class AgentFile:
         return self.inside.data.decode("utf-8").removeprefix(_MARK)
 
     def bytes_of(self, text: str) -> bytes:
-        """What the file holds where it reads ``text``."""
+        """Return the bytes of the file with ``text`` as its text."""
         marked = self.inside.data.startswith(_MARK.encode())
         return (_MARK * marked + text).encode("utf-8", "replace")
 
@@ -92,30 +92,38 @@ class AgentFiles:
         return AgentFile(folder, path, inside)
 
     def _found(self, name: str) -> tuple[Path, str]:
-        """The folder and the path in it, whichever side of a link the folder is named by."""
+        """Return the folder and the path in it, whichever side of a link names the folder. Raises
+        FileRefused."""
         if "\0" in name or not name.strip():
             raise FileRefused("the path is empty; name a file of the workspace")
-        given = [Path(name)] if os.path.isabs(name) else [one / name for one in self.folders]
-        found = [
+        candidates = (
+            [Path(name)]
+            if os.path.isabs(name)
+            else [candidate / name for candidate in self.folders]
+        )
+        matches = [
             (folder, path)
-            for place in (os.path.normpath(one) for one in given)
+            for absolute in (os.path.normpath(candidate) for candidate in candidates)
             for folder, also in zip(self.folders, self._names, strict=True)
-            if (path := path_below(folder, place) or path_below(also, place))
+            if (path := path_below(folder, absolute) or path_below(also, absolute))
         ]
-        found = [one for one in found if self._is_allowed(*one)]
-        if not found:
+        matches = [candidate for candidate in matches if self._is_allowed(*candidate)]
+        if not matches:
             raise FileRefused(f"{name} is outside of the folders that agents may edit: {self}")
-        return next((one for one in found if os.path.lexists(one[0] / one[1])), found[0])
+        return next(
+            (candidate for candidate in matches if os.path.lexists(candidate[0] / candidate[1])),
+            matches[0],
+        )
 
     def _is_allowed(self, folder: Path, path: str) -> bool:
-        place = str(folder / path)
-        return self._roots is None or any(holds(str(root), place) for root in self._roots)
+        absolute = str(folder / path)
+        return self._roots is None or any(holds(str(root), absolute) for root in self._roots)
 
     def __str__(self) -> str:
         if self._roots is None:
             return ", ".join(map(str, self.folders))
         both = [
-            str(max(root, folder, key=lambda one: len(one.parts)))
+            str(max(root, folder, key=lambda path: len(path.parts)))
             for root in self._roots
             for folder in self.folders
             if holds(str(root), str(folder)) or holds(str(folder), str(root))
@@ -123,17 +131,17 @@ class AgentFiles:
         return ", ".join(both) or "none, as the client's roots say"
 
     def _reason(self, folder: Path, path: str) -> str:
-        """Why a path is not for agents."""
-        if any(part.casefold().rstrip(" .") in _GIT for part in path.split("/")):
+        """Return the reason why a path is not for agents; empty if it is."""
+        if any(name.casefold().rstrip(" .") in _GIT for name in path.split("/")):
             return "git's own"
         if reason := secret_path(str(folder / path)):
             return reason
-        place = DocumentLocation(str(folder), path, str(folder / path))
-        return self._ignored.reason(place, [])
+        location = DocumentLocation(str(folder), path, str(folder / path))
+        return self._ignored.reason(location, [])
 
 
 def _reason_inside(inside: FileInside) -> str:
-    """Why a file that was read is not for agents."""
+    """Return the reason why a file that was read is not for agents; empty if it is."""
     if inside.status.st_nlink > 1:
         return "it has hard links: another name may be outside of the folder"
     if len(inside.data) > MOST_BYTES:

@@ -57,11 +57,13 @@ class DaemonSession:
 
     async def join(self) -> None:
         """Be a client of the daemon. Raises DaemonUnavailable."""
-        begun = self._begun
-        if begun is None or (begun.done() and (begun.exception() is not None or self._has_ended)):
-            begun = self._begun = asyncio.ensure_future(self._begin())
+        beginning = self._begun
+        if beginning is None or (
+            beginning.done() and (beginning.exception() is not None or self._has_ended)
+        ):
+            beginning = self._begun = asyncio.ensure_future(self._begin())
         # Whoever waits for it may be cancelled, and others go on waiting.
-        await asyncio.shield(begun)
+        await asyncio.shield(beginning)
 
     @property
     def _has_ended(self) -> bool:
@@ -73,7 +75,7 @@ class DaemonSession:
         connection.setblocking(False)
         reader, self._writer = await asyncio.open_connection(sock=connection)
         self._reading = asyncio.ensure_future(self._read(reader))
-        folders = [{"uri": one.as_uri(), "name": one.name} for one in self._folders]
+        folders = [{"uri": folder.as_uri(), "name": folder.name} for folder in self._folders]
         await self._ask(
             "initialize",
             {

@@ -21,9 +21,8 @@ from lsp_server.text.text_edit import TextEdit
 def renamed(
     files: AgentFiles, file: AgentFile, line: int, old: str, new: str
 ) -> tuple[list[Change], str]:
-    """What changes where ``old`` of a line, from 1, is called ``new``, and what is to be said of
-    it. Reads the disk. Raises RedraftError where it is not clear what is meant, where the new name
-    is in use, or where a file that has to change is not for agents."""
+    """Return the changes that call ``old`` of a line, from 1, ``new``, and a note on them. Reads
+    the disk. Raises RedraftError where it is not clear what the name means."""
     text = file.text
     if len(text) > LARGEST_TEXT:
         raise EditRefused(f"{file.path} has more than {LARGEST_TEXT:,} characters")
@@ -51,10 +50,10 @@ def _elsewhere(files: AgentFiles, module: AgentFile, rename: Rename) -> Iterator
         owner=rename.owner,
         is_argument=rename.is_argument,
     )
-    for found in find({}):
-        file = files.read(str(module.folder / found.path))
+    for importer in find({}):
+        file = files.read(str(module.folder / importer.path))
         # The index reads other line ends than there are.
-        same = found if file.text == found.text else next(find({found.path: file.text}))
+        same = importer if file.text == importer.text else next(find({importer.path: file.text}))
         hunks = _in_order(tuple(renamed_in(same, rename)))
         if not hunks:
             raise EditRefused(f"{rename.new} is in use in {file.path}; choose another name")
@@ -62,4 +61,4 @@ def _elsewhere(files: AgentFiles, module: AgentFile, rename: Rename) -> Iterator
 
 
 def _in_order(edits: tuple[TextEdit[int], ...]) -> list[TextEdit[int]]:
-    return sorted(edits, key=lambda one: one.start)
+    return sorted(edits, key=lambda edit: edit.start)

@@ -123,16 +123,16 @@ class AgentServer:
         meta = meta if isinstance(meta, dict) else {}
         version = meta.get(f"{_META}protocolVersion")
         if version not in (None, MODERN, *LEGACY):
-            told = {"supported": [MODERN, *LEGACY], "requested": version}
-            raise RequestFailed(OTHER_VERSION, "this version is not spoken here", told)
+            answer = {"supported": [MODERN, *LEGACY], "requested": version}
+            raise RequestFailed(OTHER_VERSION, "this version is not spoken here", answer)
         is_modern = version == MODERN
         if method == "initialize":
             return self._initialize(params)
         if method == "ping":
             return {}
         if method == "server/discover":
-            told = {"supportedVersions": [MODERN], "capabilities": _CAPABILITIES}
-            return _kept({**told, "instructions": INSTRUCTIONS})
+            answer = {"supportedVersions": [MODERN], "capabilities": _CAPABILITIES}
+            return _kept({**answer, "instructions": INSTRUCTIONS})
         if method == "tools/list":
             return _kept({"tools": TOOLS}) if is_modern else {"tools": TOOLS}
         if method != "tools/call":
@@ -141,8 +141,8 @@ class AgentServer:
         has_roots = isinstance(client, dict) and client.get("roots") is not None
         responses = params.get("inputResponses") or {}
         if has_roots and is_modern and "roots" not in responses:
-            asked = {"roots": {"method": "roots/list", "params": {}}}
-            return {"resultType": "input_required", "inputRequests": asked}
+            requests = {"roots": {"method": "roots/list", "params": {}}}
+            return {"resultType": "input_required", "inputRequests": requests}
         roots = None
         if has_roots:
             roots = responses["roots"] if is_modern else await self._roots()
@@ -151,10 +151,10 @@ class AgentServer:
 
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
         self._capabilities = params.get("capabilities") or {}
-        asked = params.get("protocolVersion")
-        version = asked if asked in LEGACY else LEGACY[0]
-        told = {"protocolVersion": version, "capabilities": _CAPABILITIES}
-        return {**told, "serverInfo": _IDENTITY, "instructions": INSTRUCTIONS}
+        requested = params.get("protocolVersion")
+        version = requested if requested in LEGACY else LEGACY[0]
+        answer = {"protocolVersion": version, "capabilities": _CAPABILITIES}
+        return {**answer, "serverInfo": _IDENTITY, "instructions": INSTRUCTIONS}
 
     async def _roots(self) -> Any:
         """Return the client's answer to ``roots/list``; None if none comes in time."""
@@ -192,8 +192,8 @@ class AgentServer:
 def _kept(result: dict[str, Any]) -> dict[str, Any]:
     """Return a result as later versions have it, which say how long it may be kept."""
     described = {f"{_META}serverInfo": _IDENTITY}
-    kept = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-    return {**kept, **result, "_meta": described}
+    envelope = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    return {**envelope, **result, "_meta": described}
 
 
 def _folders(listed: Any) -> Sequence[Path] | None:
@@ -212,10 +212,10 @@ def _shown(answer: dict[str, Any]) -> str:
     """An answer in words, for clients that read no structured content."""
     if "diff" not in answer:
         return json.dumps(answer, ensure_ascii=False)
-    said = "written" if answer["written"] else "a preview; nothing was written"
-    said = said if answer["diff"] else "nothing changes"
+    outcome = "written" if answer["written"] else "a preview; nothing was written"
+    outcome = outcome if answer["diff"] else "nothing changes"
     note = f"\nnote: {answer['note']}" if answer["note"] else ""
-    return f"{said}, hash {answer['hash']}{note}\n\n{answer['diff']}"
+    return f"{outcome}, hash {answer['hash']}{note}\n\n{answer['diff']}"
 
 
 def _result(text: str, structured: Any, *, is_error: bool = False) -> dict[str, Any]:

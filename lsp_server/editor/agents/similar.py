@@ -37,10 +37,10 @@ class SimilarPlaces:
         """The places of a folder that are most like a text, the best first, and what is to be said
         of the index. Takes a moment, so not for the event loop. Raises RedraftError."""
         status = ask_daemon("status") or {"workspaces": []}
-        known = [one for one in status["workspaces"] if one["folder"] == str(folder)]
-        stored = [one for one in known if one["store"]]
+        states = [state for state in status["workspaces"] if state["folder"] == str(folder)]
+        stored = [state for state in states if state["store"]]
         if not stored:
-            why = known[0]["message"] or known[0]["state"] if known else "nobody has it open"
+            why = states[0]["message"] or states[0]["state"] if states else "nobody has it open"
             raise RedraftError(f"{folder} has no index ({why}); choose a model, or try again later")
         with self._lock:
             return self._found(folder, stored[0], text), _said(stored[0])
@@ -59,10 +59,10 @@ class SimilarPlaces:
             return []
         tokenizer = indexes.tokenizer
         query = tokenizer.encode([text[:LONGEST_TEXT]])[0]
-        found = similar_places(IndexedFiles(snapshot), query, "", MOST_PLACES)
+        similar = similar_places(IndexedFiles(snapshot), query, "", MOST_PLACES)
         return [
             SimilarPlace(folder, path, whole_lines(tokenizer.decode(tokens)))
-            for path, tokens in found
+            for path, tokens in similar
         ]
 
 

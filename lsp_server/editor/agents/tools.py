@@ -1,4 +1,4 @@
-"""What agents ask for: edits of files, each as a preview or written, and places that are alike.
+"""The tools of agents: edits of files, each as a preview or written, and places that are alike.
 
 A file's text is data: nothing in it is carried out. What is told of a file, in an answer or in a
 refusal, is told of files that agents may have alone.
@@ -87,8 +87,8 @@ class FindSimilar:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEdit:
-    """What files become. ``how``: ``exact``, or ``model`` where one wrote it; ``note``: what should
-    be known of it."""
+    """The new texts of files. ``how``: ``exact``, or ``model`` where a model wrote them; ``note``:
+    a warning."""
 
     changes: tuple[Change, ...]
     how: str = "exact"
@@ -104,8 +104,8 @@ class PlannedEdit:
         """Of the files as they are and as they become."""
         digest = hashlib.sha256()
         for file, text in self.changes:
-            for part in (str(file.place).encode(), file.inside.data, file.bytes_of(text)):
-                digest.update(hashlib.sha256(part).digest())
+            for data in (str(file.place).encode(), file.inside.data, file.bytes_of(text)):
+                digest.update(hashlib.sha256(data).digest())
         return digest.hexdigest()[:32]
 
 
@@ -119,91 +119,91 @@ class AgentTools:
         """One edit of a file is made at a time."""
         self._previews: OrderedDict[str, PlannedEdit] = OrderedDict()
 
-    async def apply_edit(self, asked: ApplyEdit, files: AgentFiles) -> dict[str, Any]:
+    async def apply_edit(self, call: ApplyEdit, files: AgentFiles) -> dict[str, Any]:
         """Put snippets into their files. Raises RedraftError."""
         updates: dict[str, FileUpdate] = {}
-        for one in (SnippetOf(asked.path, asked.snippet), *asked.others):
-            of_files = updates_of(one.snippet, one.path)
+        for snippet in (SnippetOf(call.path, call.snippet), *call.others):
+            of_files = updates_of(snippet.snippet, snippet.path)
             if twice := updates.keys() & of_files:
                 raise EditRefused(f"{min(twice)} is named twice; {ONE_SNIPPET}")
             updates |= of_files
 
-        async def plan(found: Sequence[AgentFile]) -> PlannedEdit:
+        async def plan(read_files: Sequence[AgentFile]) -> PlannedEdit:
             merges = [
-                await self._merged(file, update, asked)
-                for file, update in zip(found, updates.values(), strict=True)
+                await self._merged(file, update, call)
+                for file, update in zip(read_files, updates.values(), strict=True)
             ]
-            changes = zip(found, (merge.text for merge in merges), strict=True)
+            changes = zip(read_files, (merge.text for merge in merges), strict=True)
             by_model = any(merge.how == "model" for merge in merges)
             return PlannedEdit(tuple(changes), "model" if by_model else "exact")
 
-        return await self._edited(asked, list(updates), files, plan)
+        return await self._edited(call, list(updates), files, plan)
 
-    async def edit_file(self, asked: EditFile, files: AgentFiles) -> dict[str, Any]:
+    async def edit_file(self, call: EditFile, files: AgentFiles) -> dict[str, Any]:
         """Have the model rewrite lines. Raises RedraftError."""
 
-        async def plan(found: Sequence[AgentFile]) -> PlannedEdit:
-            (file,) = found
-            return await self._rewritten(file, asked)
+        async def plan(read_files: Sequence[AgentFile]) -> PlannedEdit:
+            (file,) = read_files
+            return await self._rewritten(file, call)
 
-        return await self._edited(asked, [asked.path], files, plan)
+        return await self._edited(call, [call.path], files, plan)
 
-    async def rename_symbol(self, asked: RenameSymbol, files: AgentFiles) -> dict[str, Any]:
+    async def rename_symbol(self, call: RenameSymbol, files: AgentFiles) -> dict[str, Any]:
         """Rename what a name means at a line. Raises RedraftError."""
 
-        async def plan(found: Sequence[AgentFile]) -> PlannedEdit:
-            (file,) = found
+        async def plan(read_files: Sequence[AgentFile]) -> PlannedEdit:
+            (file,) = read_files
             changes, note = await asyncio.to_thread(
-                renamed, files, file, asked.line, asked.name, asked.new_name
+                renamed, files, file, call.line, call.name, call.new_name
             )
             return PlannedEdit(tuple(changes), note=note)
 
-        return await self._edited(asked, [asked.path], files, plan)
+        return await self._edited(call, [call.path], files, plan)
 
-    async def find_similar(self, asked: FindSimilar, files: AgentFiles) -> dict[str, Any]:
+    async def find_similar(self, call: FindSimilar, files: AgentFiles) -> dict[str, Any]:
         """The places that are most like a text. Raises RedraftError."""
         # The daemon indexes what a client has open.
         await self._daemon.join()
-        places, notes = [], []
+        excerpts, notes = [], []
         for folder in files.folders:
-            found, note = await asyncio.to_thread(self._similar.find, folder, asked.text)
+            similar, note = await asyncio.to_thread(self._similar.find, folder, call.text)
             notes.append(note)
-            for place in found:
+            for excerpt in similar:
                 try:
-                    file = files.read(str(place.folder / place.path))
+                    file = files.read(str(excerpt.folder / excerpt.path))
                 except RedraftError:
                     continue
-                text = place.text.strip("\n")
+                text = excerpt.text.strip("\n")
                 if first := _line_of(text, with_line_feeds(file.text)):
                     lines = f"{first}:{first + text.count(chr(10))}"
-                    places.append({"path": file.path, "lines": lines, "text": text})
-        return {"places": places, "note": "; ".join(filter(None, notes))}
+                    excerpts.append({"path": file.path, "lines": lines, "text": text})
+        return {"places": excerpts, "note": "; ".join(filter(None, notes))}
 
     # Making an edit
 
     async def _edited(
         self,
-        asked: _Edit,
+        call: _Edit,
         paths: Sequence[str],
         files: AgentFiles,
         plan: Callable[[Sequence[AgentFile]], Awaitable[PlannedEdit]],
     ) -> dict[str, Any]:
         """Plan an edit, or take one that was previewed, and write it where that is asked for."""
-        found = [files.read(path) for path in paths]
-        if len({file.place for file in found}) < len(found):
+        read_files = [files.read(path) for path in paths]
+        if len({file.place for file in read_files}) < len(read_files):
             raise EditRefused(f"a file is named twice; {ONE_SNIPPET}")
         async with AsyncExitStack() as held:
-            for place in sorted(str(file.place) for file in found):
+            for place in sorted(str(file.place) for file in read_files):
                 await held.enter_async_context(self._locks[place])
             # An edit that was made meanwhile counts.
-            found = [files.read(path) for path in paths]
-            for file in found:
+            read_files = [files.read(path) for path in paths]
+            for file in read_files:
                 await self._refuse_unsaved(file)
-            edit = self._previewed(asked.hash, found) if asked.hash else await plan(found)
+            edit = self._previewed(call.hash, read_files) if call.hash else await plan(read_files)
             for file, _ in edit.changes:
                 await self._refuse_unsaved(file)
             answer = {"diff": edit.diff, "how": edit.how, "note": edit.note}
-            if asked.preview:
+            if call.preview:
                 self._keep(edit)
                 return {**answer, "written": False, "hash": edit.hash}
             changes = [(file, text) for file, text in edit.changes if text != file.text]
@@ -216,30 +216,30 @@ class AgentTools:
         while len(self._previews) > MOST_PREVIEWS:
             self._previews.popitem(last=False)
 
-    def _previewed(self, known: str, found: Sequence[AgentFile]) -> PlannedEdit:
-        edit = self._previews.get(known)
+    def _previewed(self, preview_hash: str, read_files: Sequence[AgentFile]) -> PlannedEdit:
+        edit = self._previews.get(preview_hash)
         if edit is None:
             raise EditRefused("there is no such preview any more; ask for it again")
-        places = [file.place for file, _ in edit.changes]
-        if places[: len(found)] != [file.place for file in found]:
+        paths = [file.place for file, _ in edit.changes]
+        if paths[: len(read_files)] != [file.place for file in read_files]:
             raise EditRefused("that preview is of another file; give its own hash")
         return edit
 
     async def _refuse_unsaved(self, file: AgentFile) -> None:
-        known = {"path": str(file.place), "text": file.text}
-        if await self._daemon.request("redraft/unsaved", known):
+        saved = {"path": str(file.place), "text": file.text}
+        if await self._daemon.request("redraft/unsaved", saved):
             raise EditRefused(
                 f"{file.path} has unsaved changes in an editor; have it saved there, then try again"
             )
 
-    async def _merged(self, file: AgentFile, update: FileUpdate, asked: ApplyEdit) -> Merge:
+    async def _merged(self, file: AgentFile, update: FileUpdate, call: ApplyEdit) -> Merge:
         """A file with its update. Raises AmbiguousSnippet."""
         language = language_of_path(file.path)
         try:
             return await asyncio.to_thread(apply_update, file.text, update, language)
         except AmbiguousSnippet as error:
-            merge = ModelMerge(file.text, update.snippet, error, asked.instruction, language)
-            if not asked.model or not update.snippet or merge.region is None:
+            merge = ModelMerge(file.text, update.snippet, error, call.instruction, language)
+            if not call.model or not update.snippet or merge.region is None:
                 raise
             first, last = merge.region[0] + 1, merge.region[1]
             lines = f"{first}:{last}"
@@ -254,10 +254,10 @@ class AgentTools:
                 raise
             return Merge(accepted, "model")
 
-    async def _rewritten(self, file: AgentFile, asked: EditFile) -> PlannedEdit:
+    async def _rewritten(self, file: AgentFile, call: EditFile) -> PlannedEdit:
         text = file.text
-        start, end = offsets_of_lines(text, asked.lines, file.path)
-        first, _, last = asked.lines.partition(":")
+        start, end = offsets_of_lines(text, call.lines, file.path)
+        first, _, last = call.lines.partition(":")
         uri = file.place.as_uri()
         document = {"uri": uri, "languageId": language_of_path(file.path), "version": 1}
         await self._daemon.notify(
@@ -274,7 +274,7 @@ class AgentTools:
                         "start": {"line": int(first) - 1, "character": 0},
                         "end": {"line": int(last or first) - 1, "character": units},
                     },
-                    "instruction": asked.instruction,
+                    "instruction": call.instruction,
                 },
             )
         finally:
@@ -284,10 +284,10 @@ class AgentTools:
         return PlannedEdit(((file, text),), "model", answer["warning"])
 
 
-def _line_of(part: str, text: str) -> int:
+def _line_of(excerpt: str, text: str) -> int:
     """The number of the line where a part of a text begins, from 1; 0 where there is none."""
-    at = text.find(part)
-    return text.count("\n", 0, at) + 1 if part and at >= 0 else 0
+    offset = text.find(excerpt)
+    return text.count("\n", 0, offset) + 1 if excerpt and offset >= 0 else 0
 
 
 CALLS: dict[str, tuple[type[Any], Callable[..., Awaitable[dict[str, Any]]]]] = {

@@ -58,10 +58,8 @@ def _file_lines(folder: str) -> list[str]:
 
 
 def private_folder() -> Path:
-    """Return the folder of sockets and locks, made if needed: ours alone.
-
-    Raises UnsafeSocketFolder when it is a link, belongs to somebody else or others may write to it.
-    """
+    """Return the folder of sockets and locks, made if needed: ours alone. Raises UnsafeSocketFolder
+    when it is a link, belongs to another user or others may write to it."""
     folder = runtime_folder()
     make_private(folder)
     return folder

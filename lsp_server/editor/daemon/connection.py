@@ -54,7 +54,7 @@ class Writer:
 
 
 def new_server(hub: Hub) -> RedraftServer:
-    """What serves one editor, with all its handlers."""
+    """Return the server of one editor, with all its handlers."""
     server = RedraftServer(hub, converter)
     register(server)
     return server

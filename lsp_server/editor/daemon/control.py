@@ -31,21 +31,21 @@ def running_daemons() -> dict[Path, dict[str, Any]]:
     """The status of every daemon of this user, those of other builds too, by its address; empty of
     one that does not answer."""
     locks = [path for folder in runtime_folders() for path in sorted(folder.glob("*.lock"))]
-    places = [path.with_suffix(".sock") for path in locks if _is_held(path, 0.0)]
-    return {path: ask_daemon("status", path) or {} for path in places}
+    sockets = [path.with_suffix(".sock") for path in locks if _is_held(path, 0.0)]
+    return {path: ask_daemon("status", path) or {} for path in sockets}
 
 
 def stop_daemon(path: Path) -> None:
     """End a daemon and wait until it and what it started are gone. Raises RedraftError."""
-    told = ask_daemon("stop", path) or {}
+    answer = ask_daemon("stop", path) or {}
     # It lets its lock go last.
     if _is_held(path.with_suffix(".lock"), STOP_S):
-        process = f", process {told['stopped']}," if told else ""
+        process = f", process {answer['stopped']}," if answer else ""
         raise RedraftError(f"the daemon at {path}{process} does not end; end it and try again")
 
 
 def _is_held(path: Path, wait_s: float) -> bool:
-    """Whether a process holds a lock, and does so for so long."""
+    """Return if a process holds a lock for ``wait_s`` seconds."""
     lock = LockFile(path)
     if not lock.acquire(wait_s):
         return True

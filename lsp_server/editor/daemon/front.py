@@ -173,7 +173,7 @@ class Front:
 
 
 def lsp_hello() -> dict[str, Any]:
-    """What the daemon is told by whoever speaks LSP with it."""
+    """Return the greeting of a client that speaks LSP."""
     return {"command": "lsp", "server": server_environment()}
 
 

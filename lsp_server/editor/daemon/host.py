@@ -37,7 +37,7 @@ GOODBYE = b'{"jsonrpc":"2.0","method":"redraft/stopped"}'
 
 
 def idle_exit_s() -> float:
-    """How long the daemon stays without clients."""
+    """Return the seconds that the daemon stays without clients."""
     return float(os.environ.get("REDRAFT_IDLE_EXIT_S", IDLE_EXIT_S))
 
 
@@ -72,7 +72,7 @@ class Host:
         await self._hub.close()
 
     async def _listen(self) -> None:
-        """Take the address. What listened before is kept: nobody finds it any more."""
+        """Take the address. An older socket stays, and no client finds it any more."""
         listener, self._token = listen(self._path)
         self._servers.append(await asyncio.start_server(self._accept, sock=listener))
         self._inode = os.stat(self._path).st_ino
@@ -105,7 +105,8 @@ class Host:
                     await self._listen()
 
     def _may_leave(self) -> bool:
-        """Idle for long, or nobody can find us: other code is installed, or the socket is gone."""
+        """Return if the daemon was idle for long, or cannot be found any more: other code is
+        installed, or the socket is gone."""
         if time.monotonic() - self._idle_since > idle_exit_s():
             return True
         try:
@@ -165,7 +166,7 @@ class Host:
 
 
 def _environment(hello: dict[str, Any]) -> dict[str, str]:
-    """What a front's environment says of a server."""
+    """Return the variables of a front's environment that name a server."""
     values = hello.get("server")
     values = values if isinstance(values, dict) else {}
     return {name: value for name, value in values.items() if isinstance(value, str)}
@@ -214,8 +215,8 @@ def main(path: Path) -> int:
 
 
 def _leave(path: Path, lock: LockFile) -> None:
-    """Let the daemon's lock go, and take away what nobody uses of a folder among the temporary
-    files."""
+    """Let the daemon's lock go, and delete files of a folder among the temporary ones that no
+    process uses."""
     starting = LockFile(path.with_suffix(".start"))
     if path.parent.parent != Path(tempfile.gettempdir()) or not starting.acquire():
         lock.release()

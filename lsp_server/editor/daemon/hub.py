@@ -90,9 +90,9 @@ class Hub:
     def engine(self, settings: Settings, purpose: Purpose = "completion") -> EngineInterface:
         """The engine that these settings ask for; its process starts with the first request."""
         key = EngineKey.of(settings, purpose)
-        for known in (key, key.local):
-            if known is not None:
-                self._unload_after_s[known] = settings.model.unload_after_minutes * 60
+        for candidate in (key, key.local):
+            if candidate is not None:
+                self._unload_after_s[candidate] = settings.model.unload_after_minutes * 60
         self._allow_memory(key.options, settings.model.memory_megabytes)
         return self._engine(key)
 
@@ -132,16 +132,16 @@ class Hub:
 
     def shared(self, server: ServerSettings) -> SharedWorkspaces:
         """The workspaces that a server keeps a repository of."""
-        place = server.url, server.key
-        if place not in self._shared:
-            self._shared[place] = SharedWorkspaces(server, self._answers)
-        return self._shared[place]
+        server_key = server.url, server.key
+        if server_key not in self._shared:
+            self._shared[server_key] = SharedWorkspaces(server, self._answers)
+        return self._shared[server_key]
 
     def _share(self, folder: str, settings: Settings) -> None:
         """A folder is sent to the server of these settings, if the user allowed it, and to no
         other."""
-        wanted = settings.enabled and settings.index.enabled and folder_enabled(settings, folder)
-        used = self.shared(settings.server) if wanted and settings.server.url else None
+        is_shared = settings.enabled and settings.index.enabled and folder_enabled(settings, folder)
+        used = self.shared(settings.server) if is_shared and settings.server.url else None
         for shared in self._shared.values():
             if shared is not used:
                 shared.close_workspace(folder)
@@ -220,18 +220,22 @@ class Hub:
         self.indexer.set_busy(any(engine.calls.busy for engine in self._engines.values()))
 
     async def watch(self) -> None:
-        """Unload engines that nobody uses, end those that hang."""
+        """Unload engines that no client uses, and end those that hang."""
         while True:
             await asyncio.sleep(BUSY_POLL_S)
             self._tell_busy()
-            wanted = {engine for client in self.clients for engine in client.engines()}
-            self._let_servers_be(wanted)
+            used = {engine for client in self.clients for engine in client.engines()}
+            self._let_servers_be(used)
             # What answers in place of servers.
-            wanted |= {one.here for one in wanted if isinstance(one, RemoteEngine) and one.here}
+            used |= {
+                engine_.here
+                for engine_ in used
+                if isinstance(engine_, RemoteEngine) and engine_.here
+            }
             for key, engine in self._engines.items():
                 if not isinstance(engine, EngineClient):
                     continue
-                limit = self._unload_after_s[key] if engine in wanted else UNWANTED_S
+                limit = self._unload_after_s[key] if engine in used else UNWANTED_S
                 idle = time.monotonic() - engine.calls.last_used
                 if engine.hung:
                     engine.restart()
@@ -239,10 +243,10 @@ class Hub:
                     logger.info("engine %s unloaded after %.0f s", engine.status.model, idle)
                     engine.unload()
 
-    def _let_servers_be(self, wanted: set[EngineInterface]) -> None:
+    def _let_servers_be(self, used: set[EngineInterface]) -> None:
         """Servers that no client's settings name any more are not asked again."""
         for engine in self._engines.values():
-            if isinstance(engine, RemoteEngine) and engine not in wanted:
+            if isinstance(engine, RemoteEngine) and engine not in used:
                 engine.rest()
 
     async def close(self) -> None:
@@ -256,7 +260,7 @@ class Hub:
         )
 
     def status(self) -> dict[str, Any]:
-        """What ``redraft status`` shows."""
+        """Return the facts that ``redraft status`` shows."""
         return {
             "running": True,
             "pid": os.getpid(),
@@ -271,7 +275,9 @@ class Hub:
                 {name: getattr(state, name) for name in _SHOWN_OF_WORKSPACE}
                 for state in self.indexer.workspaces.values()
             ],
-            "repositories": [one for shared in self._shared.values() for one in shared.status()],
+            "repositories": [
+                repository for shared in self._shared.values() for repository in shared.status()
+            ],
             "indexer_pid": self.indexer.pid,
             "functions_pid": self.functions.pid,
             "acceptance": self.acceptance.by_language(),

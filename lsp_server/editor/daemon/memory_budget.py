@@ -28,7 +28,7 @@ class MemoryShare:
 
     @property
     def left(self) -> int:
-        """What is left."""
+        """The bytes that are left."""
         return self.most - self.used
 
 
@@ -49,11 +49,11 @@ class MemoryBudget:
         """``megabytes``: as the setting says; ``beside``: an engine that is not counted."""
         from operating_system.machine import free_bytes
 
-        others = [one for one in list(self._engines()) if one is not beside and _holds(one)]
-        measured = {one: used_by(one.pid) for one in others}
-        whole = free_bytes() + sum(measured.values())
-        most = min(megabytes * 1_000_000, whole) if megabytes else whole // 2
-        used = sum(max(one.memory_bytes, measured[one]) for one in others)
+        others = [other for other in list(self._engines()) if other is not beside and _holds(other)]
+        measured = {other: used_by(other.pid) for other in others}
+        total = free_bytes() + sum(measured.values())
+        most = min(megabytes * 1_000_000, total) if megabytes else total // 2
+        used = sum(max(other.memory_bytes, measured[other]) for other in others)
         return MemoryShare(most, used)
 
     async def grant(self, engine: EngineClient, megabytes: int) -> None:
@@ -81,26 +81,30 @@ class MemoryBudget:
             engine.memory_bytes = need.nbytes
 
     async def _change_before(self, until: float) -> bool:
-        """Whether an engine began or ended to load or to work by then."""
+        """Wait until an engine begins or ends to load or to work; return if that was in time."""
         try:
             await asyncio.wait_for(self._changed.wait(), until - time.monotonic())
         except asyncio.TimeoutError:
             return False
         return True
 
-    def _others_load(self, wanted: EngineClient) -> bool:
-        return any(one.status.state == "loading" for one in self._engines() if one is not wanted)
+    def _others_load(self, engine: EngineClient) -> bool:
+        return any(
+            other.status.state == "loading" for other in self._engines() if other is not engine
+        )
 
-    def _longest_idle(self, wanted: EngineClient) -> EngineClient | None:
+    def _longest_idle(self, engine: EngineClient) -> EngineClient | None:
         idle = [
-            one
-            for one in self._engines()
-            if one is not wanted and one.status.state == "ready" and not one.calls.busy
+            other
+            for other in self._engines()
+            if other is not engine and other.status.state == "ready" and not other.calls.busy
         ]
-        return min(idle, key=lambda one: one.calls.last_used, default=None)
+        return min(idle, key=lambda other: other.calls.last_used, default=None)
 
     def _taken(self, engine: EngineClient, need: Need, budget: MemoryShare) -> MemoryTaken:
-        names = [one.status.model for one in self._engines() if one is not engine and _holds(one)]
+        names = [
+            other.status.model for other in self._engines() if other is not engine and _holds(other)
+        ]
         return MemoryTaken(
             f"{engine.status.model} needs {need.nbytes / 1e6:,.0f} MB of memory, and "
             f"{max(budget.left, 0) / 1e6:,.0f} MB are left beside {', '.join(names)}, at work",

@@ -10,8 +10,8 @@ VARIABLES = {"url": "REDRAFT_SERVER_URL", "key": "REDRAFT_SERVER_KEY"}
 
 def server_environment() -> dict[str, str]:
     """Address and key of this process's environment, as far as they are given."""
-    found = {name: os.environ.get(variable, "") for name, variable in VARIABLES.items()}
-    return {name: value for name, value in found.items() if value}
+    values = {name: os.environ.get(variable, "") for name, variable in VARIABLES.items()}
+    return {name: value for name, value in values.items() if value}
 
 
 def without_server() -> dict[str, str]:

@@ -136,8 +136,8 @@ class SessionMemory:
         return True
 
     def farewell(self, code: int, text: str) -> list[Message]:
-        """What the editor is told when the daemon died: an error for each open request, and the
-        end of what it still shows as progress. ``initialize`` stays open for the next daemon:
+        """Return the answers to an editor whose daemon died: an error for each open request, and
+        the end of each progress that it still shows. ``initialize`` stays open for the next daemon:
         an editor that is refused it gives the server up."""
         answers: list[Message] = []
         open_still: dict[str | int, str] = {}
@@ -164,7 +164,7 @@ class SessionMemory:
         if self._initialized is None:
             return again
         again.append(self._initialized)
-        again += [one for one in (self._settings, *self._folders) if one is not None]
+        again += [message for message in (self._settings, *self._folders) if message is not None]
         cells: set[str] = set()
         for notebook in self._notebooks.values():
             uris = [cell["document"] for cell in notebook["cells"]]

@@ -1,4 +1,4 @@
-"""How fronts reach the daemon: a Unix socket, or where there are none, loopback with a token.
+"""The way from fronts to the daemon: a Unix socket, or without those, loopback with a token.
 
 Standard library only. The path of the socket is the address in both cases: on loopback it is a
 file, private to the user, that holds the port and a secret.
@@ -26,29 +26,29 @@ class Dialled(NamedTuple):
 
 
 def uses_loopback() -> bool:
-    """Whether this is Windows, whose Python has no Unix sockets, or the user asks for none."""
+    """Return if this is Windows, whose Python has no Unix sockets, or the user asks for none."""
     return is_windows() or os.environ.get("REDRAFT_LOOPBACK") == "1"
 
 
 def dial(path: Path) -> Dialled | None:
-    """A connection to whoever listens; None when nobody does."""
+    """Return a connection to the process that listens; None without one."""
     try:
         if not uses_loopback():
             return Dialled(_connected(socket.socket(socket.AF_UNIX), str(path)), "")
-        known = json.loads(path.read_text("utf-8"))
-        address = ("127.0.0.1", int(known["port"]))
-        return Dialled(_connected(socket.socket(socket.AF_INET), address), str(known["token"]))
+        contents = json.loads(path.read_text("utf-8"))
+        address = ("127.0.0.1", int(contents["port"]))
+        return Dialled(_connected(socket.socket(socket.AF_INET), address), str(contents["token"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _connected(made: socket.socket, address: str | tuple[str, int]) -> socket.socket:
+def _connected(connection: socket.socket, address: str | tuple[str, int]) -> socket.socket:
     try:
-        made.connect(address)
+        connection.connect(address)
     except OSError:
-        made.close()
+        connection.close()
         raise
-    return made
+    return connection
 
 
 def listen(path: Path) -> Dialled:
@@ -70,7 +70,7 @@ def _listen_on_loopback(path: Path) -> Dialled:
     listener = socket.socket(socket.AF_INET)
     listener.bind(("127.0.0.1", 0))
     token = secrets.token_hex(32)
-    made = _listening(listener, token)
+    listening = _listening(listener, token)
     # Never readable half-written, never by others: made beside it with its mode.
     unfinished = path.with_suffix(".new")
     with contextlib.suppress(FileNotFoundError):
@@ -79,7 +79,7 @@ def _listen_on_loopback(path: Path) -> Dialled:
     with os.fdopen(handle, "w") as file:
         json.dump({"port": listener.getsockname()[1], "token": token}, file)
     replace_file(unfinished, path)
-    return made
+    return listening
 
 
 def _listening(listener: socket.socket, token: str) -> Dialled:

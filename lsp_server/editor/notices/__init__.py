@@ -1,1 +1,1 @@
-"""What the user is told: the state of the server, questions and progress."""
+"""Messages to the user: the state of the server, reasons, questions and progress."""

@@ -22,8 +22,8 @@ async def pressed(
     titles: Sequence[str],
     kind: types.MessageType = types.MessageType.Info,
 ) -> str | None:
-    """What the user presses of a ``window/showMessageRequest``, empty for a message that is closed,
-    None where nobody answers."""
+    """Return the title that the user presses in a ``window/showMessageRequest``, empty for a
+    message that is closed, None without an answer."""
     actions = [{"title": title} for title in titles]
     params = {"type": kind.value, "message": message, "actions": actions}
     try:

@@ -25,8 +25,8 @@ class EditHelp:
         self._offered: set[str] = set()
 
     async def __call__(self, model: str) -> str:
-        """What to say of an edit that ``model`` did not make; empty where nothing helps, or where
-        the user is asked."""
+        """Return the advice on an edit that ``model`` did not make; empty where nothing helps, or
+        where the user is asked."""
         better = await asyncio.to_thread(better_editor, model)
         if better is None:
             return ""

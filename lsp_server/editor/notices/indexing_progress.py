@@ -20,14 +20,14 @@ class IndexingProgress:
         protocol: RedraftProtocol,
         folders: Callable[[], list[WorkspaceState]],
         ended: Callable[[], bool],
-        shown: Callable[[], bool],
+        shows_progress: Callable[[], bool],
     ) -> None:
         """``folders``: the datastores and how far they are. ``ended``: whether the client
-        left. ``shown``: whether it shows work-done progress."""
+        left. ``shows_progress``: whether it shows work-done progress."""
         self._protocol = protocol
         self._folders = folders
         self._ended = ended
-        self._shown = shown
+        self._shown = shows_progress
         self._showing: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
 
@@ -47,12 +47,12 @@ class IndexingProgress:
         progress = Progress(self._protocol, None, self._shown())
         await progress.begin("Redraft: indexing")
         while self._unfinished() and not self._ended():
-            done = sum(one[1] for one in self._states())
-            total = sum(one[2] for one in self._states())
+            done = sum(state[1] for state in self._states())
+            total = sum(state[2] for state in self._states())
             percentage = 100 * done // total if total else 0
             progress.report(f"{done} of {total} files" if total else "looking", percentage)
             self._changed.clear()
             await self._changed.wait()
             await asyncio.sleep(REPORT_EVERY_S)
         if not self._ended():
-            progress.end(f"{sum(one[3] for one in self._states())} files")
+            progress.end(f"{sum(state[3] for state in self._states())} files")

@@ -20,7 +20,7 @@ class SharingQuestion:
         self._protocol = protocol
 
     def ask(self, shared: SharedWorkspaces, folders: list[str]) -> None:
-        """Ask about those folders about which nobody was asked."""
+        """Ask about folders that no question was about."""
         for folder in folders:
             if shared.to_ask(folder):
                 in_background(self._ask(shared, folder))

@@ -50,8 +50,8 @@ class Performance:
     def tokens_per_forward(self) -> float | None:
         """Tokens for each forward of the model since the client connected, one without drafts; None
         below :data:`WORTH_TELLING`. How busy the machine was does not count."""
-        found = self.tokens / self.forwards if self.forwards else 0.0
-        return found if found >= WORTH_TELLING else None
+        rate = self.tokens / self.forwards if self.forwards else 0.0
+        return rate if rate >= WORTH_TELLING else None
 
 
 @dataclass(slots=True)
@@ -157,8 +157,12 @@ def _used(used: UsedModel, engine: EngineStatus) -> dict[str, Any]:
 
 def _state(condition: Condition) -> tuple[str, str]:
     engine, edits = condition.engine.status, condition.edit_engine.status
-    indexing = [one for one in condition.workspaces if one.state in ("waiting", "indexing")]
-    failed = [one for one in condition.workspaces if one.state == "failed"]
+    indexing = [
+        workspace
+        for workspace in condition.workspaces
+        if workspace.state in ("waiting", "indexing")
+    ]
+    failed = [workspace for workspace in condition.workspaces if workspace.state == "failed"]
     if not condition.enabled:
         return "inactive", "switched off by the setting redraft.enabled"
     if condition.paused:
@@ -173,7 +177,10 @@ def _state(condition: Condition) -> tuple[str, str]:
     if engine.state == "loading":
         return "loading", engine.message
     if indexing:
-        done, total = sum(one.done for one in indexing), sum(one.total for one in indexing)
+        done, total = (
+            sum(workspace.done for workspace in indexing),
+            sum(workspace.total for workspace in indexing),
+        )
         if not total:
             return "indexing", "looking for files to index"
         return "indexing", f"indexing {done} of {total} files"
@@ -181,14 +188,14 @@ def _state(condition: Condition) -> tuple[str, str]:
         return "ready", f"without index: {failed[0].message}"
     if edits.state == "failed":
         return "ready", f"no edits: {edits.message}"
-    if troubled := [one.message for one in condition.workspaces if one.message]:
+    if troubled := [workspace.message for workspace in condition.workspaces if workspace.message]:
         return "ready", troubled[0]
     return "ready", engine.message if engine.state == "idle" else _hint(engine)
 
 
 def _hint(engine: EngineStatus) -> str:
-    about = f"about the model: {engine.notice}" if engine.notice else ""
-    return "; ".join(filter(None, [engine.server_note, "" if engine.fills else NO_FILLING, about]))
+    notice = f"about the model: {engine.notice}" if engine.notice else ""
+    return "; ".join(filter(None, [engine.server_note, "" if engine.fills else NO_FILLING, notice]))
 
 
 class StatusReporter:

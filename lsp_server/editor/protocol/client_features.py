@@ -108,8 +108,10 @@ def announce_null(params: Any) -> None:
 def _encoding(capabilities: types.ClientCapabilities) -> Encoding:
     """Return the client's first choice that we know; UTF-16 is what every client must take."""
     offered = _get(capabilities, "general", "position_encodings") or []
-    names = [getattr(one, "value", one) for one in offered]
-    return next((one for name in names for one in ENCODINGS if one == name), "utf-16")
+    names = [getattr(encoding, "value", encoding) for encoding in offered]
+    return next(
+        (encoding for name in names for encoding in ENCODINGS if encoding == name), "utf-16"
+    )
 
 
 def _resolves_edits(capabilities: types.ClientCapabilities) -> bool:

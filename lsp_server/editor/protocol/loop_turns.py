@@ -40,7 +40,7 @@ class LoopTurns:
         selector.select = select
 
     def note(self, name: str, seconds: float) -> None:
-        """A handler ran so long in this turn."""
+        """Note that a handler ran for ``seconds`` in this turn."""
         self._ran[name] = self._ran.get(name, 0.0) + seconds
 
     @types.coroutine

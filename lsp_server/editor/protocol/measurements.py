@@ -13,7 +13,7 @@ STEP_S = 1e-4
 
 
 class Histogram:
-    """How often what time was taken, in steps of a tenth of a millisecond. Never forgets."""
+    """A histogram of times, in steps of a tenth of a millisecond. Never forgets."""
 
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
@@ -25,7 +25,7 @@ class Histogram:
         self._longest_s = max(self._longest_s, seconds)
 
     def percentile(self, percent: float) -> float:
-        """Return seconds that so many percent did not exceed, rounded up to a step; 0 of
+        """Return seconds that ``percent`` of the times did not exceed, rounded up to a step; 0 of
         nothing."""
         remaining = sum(self._counts.values()) * percent / 100
         for step in sorted(self._counts):

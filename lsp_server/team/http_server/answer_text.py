@@ -36,7 +36,7 @@ class AnswerText:
         """Tokens that were not told, with where their text ends."""
 
     def add(self, spans: Sequence[Span]) -> AnswerPiece:
-        """What may be told now that these have come."""
+        """Return the text that is certain, now that ``spans`` have come."""
         for span in spans:
             self._text += span.text
             if span.token_logprob is not None:
@@ -44,7 +44,7 @@ class AnswerText:
         return self._tell(self._certain())
 
     def end(self, result: JobResult) -> AnswerPiece:
-        """What is left to be told of the whole answer."""
+        """Return the rest of the whole answer."""
         self._text, calls = calls_in(result.text, self._tools) if self._tools else (result.text, [])
         if result.stopped_by != "stop":
             self._waiting = [(min(end, len(self._text)), span) for end, span in self._waiting]
@@ -55,20 +55,20 @@ class AnswerText:
     def _tell(self, end: int) -> AnswerPiece:
         end = max(end, self._sent)
         piece = AnswerPiece(
-            self._text[self._sent : end], [span for at, span in self._waiting if at <= end]
+            self._text[self._sent : end], [span for offset, span in self._waiting if offset <= end]
         )
-        self._waiting = [(at, span) for at, span in self._waiting if at > end]
+        self._waiting = [(offset, span) for offset, span in self._waiting if offset > end]
         self._sent = end
         return piece
 
     def _certain(self) -> int:
-        """How much of the text no stop can cut any more."""
+        """Return the length of the text that no stop can cut any more."""
         text, most = self._text, len(self._text)
         if self._whole_lines:
             most = max(text.rfind("\n"), 0)
         for stop in self._stops:
-            found = text.find(stop, max(self._sent - len(stop), 0))
-            certain = len(text) - _overlap(text, stop) if found < 0 else found
+            start = text.find(stop, max(self._sent - len(stop), 0))
+            certain = len(text) - _overlap(text, stop) if start < 0 else start
             most = min(most, certain)
         # Blanks before a call go with it.
         return len(text[:most].rstrip()) if self._tools else most

@@ -78,7 +78,7 @@ class ApplyFields(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def asked(self) -> ApplyRequest:
-        """What is asked for. Raises RequestRefused."""
+        """The request of a client. Raises RequestRefused."""
         return ApplyRequest(
             self._spelt("initial_code", "initialCode"),
             self._spelt("edit_snippet", "editSnippet"),
@@ -113,8 +113,8 @@ class SnippetRefused(RequestRefused):
 def apply_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
     async def apply(request: Request) -> Response:
         fields = read_fields(ApplyFields, await read_json(request, limits.body_bytes))
-        asked, stream = fields.asked, bool(fields.stream)
-        applied = await apply_for(engine, asked, request)
+        snippet, stream = fields.asked, bool(fields.stream)
+        applied = await apply_for(engine, snippet, request)
         answer = {
             "merged_code": applied.text,
             "mergedCode": applied.text,
@@ -131,23 +131,23 @@ def apply_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRou
 def message_of(messages: Sequence[Any]) -> ApplyRequest | None:
     """Return what a chat asks for that is nothing but a file and a snippet; None for any other
     chat."""
-    asked = [each["content"] for each in messages if each["role"] != "system"]
-    found = _MESSAGE.fullmatch(asked[0]) if len(asked) == 1 else None
-    if found is None or len(_BORDER.findall(asked[0])) != 1:
+    texts = [each["content"] for each in messages if each["role"] != "system"]
+    match = _MESSAGE.fullmatch(texts[0]) if len(texts) == 1 else None
+    if match is None or len(_BORDER.findall(texts[0])) != 1:
         return None
-    return ApplyRequest(found["code"], found["update"], found["instruction"] or "")
+    return ApplyRequest(match["code"], match["update"], match["instruction"] or "")
 
 
-async def apply_for(engine: EngineInterface, asked: ApplyRequest, request: Request) -> Applied:
+async def apply_for(engine: EngineInterface, snippet: ApplyRequest, request: Request) -> Applied:
     """Put a snippet into its file. Raises SnippetRefused, or as every request to the engine."""
     try:
-        merge = await asyncio.to_thread(apply_text, asked.code, asked.snippet, asked.language)
+        merge = await asyncio.to_thread(apply_text, snippet.code, snippet.snippet, snippet.language)
     except AmbiguousSnippet as error:
         merge_by_model = ModelMerge(
-            asked.code, asked.snippet, error, asked.instruction, asked.language
+            snippet.code, snippet.snippet, error, snippet.instruction, snippet.language
         )
         model = model_name(engine)
-        job = merge_by_model.job(model) if asked.asks_model else None
+        job = merge_by_model.job(model) if snippet.asks_model else None
         if job is None:
             raise SnippetRefused(error) from None
         job = owned(job, request)

@@ -132,10 +132,10 @@ async def _applied(
     engine: EngineInterface, jobs: list[GenerateJob], request: Request
 ) -> JobResult | None:
     """Return the answer to a chat that is nothing but a file and a snippet; None for any other."""
-    asked = message_of(jobs[0].messages or []) if len(jobs) == 1 else None
-    if asked is None:
+    snippet = message_of(jobs[0].messages or []) if len(jobs) == 1 else None
+    if snippet is None:
         return None
-    applied = await apply_for(engine, asked, request)
+    applied = await apply_for(engine, snippet, request)
     written = replace(applied.results[0], text=applied.text) if applied.results else None
     return written or unchanged(applied.text)
 

@@ -44,10 +44,10 @@ def editor_job(
 
 def accepted_text(fields: EditorFields) -> AcceptedText:
     """Return a suggestion that a user took. Raises RequestRefused."""
-    taken = _read(AcceptedText, fields.taken, "taken")
-    if len(taken.before) + len(taken.text) > MOST_ACCEPTED_CHARACTERS:
+    accepted = _read(AcceptedText, fields.taken, "taken")
+    if len(accepted.before) + len(accepted.text) > MOST_ACCEPTED_CHARACTERS:
         raise invalid(f"before and text may have at most {MOST_ACCEPTED_CHARACTERS} characters")
-    return taken
+    return accepted
 
 
 def _read(kind: type[Job], values: Any, name: str) -> Job:

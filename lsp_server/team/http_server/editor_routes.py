@@ -68,7 +68,7 @@ class EditorRoutes:
         ]
 
     async def model(self, _request: Request) -> Response:
-        """What the daemon must know to make prompts."""
+        """Answer with the facts by which the daemon makes prompts."""
         described = {**self._engine.status.of_model, "model": model_name(self._engine)}
         return JSONResponse({"protocol": PROTOCOL, **described})
 
@@ -95,8 +95,8 @@ class EditorRoutes:
     async def accepted(self, request: Request) -> Response:
         """A user took a suggestion: later drafts of the same key may come from it."""
         fields = await self._body(request)
-        taken = self._owned(accepted_text(fields), request)
-        self._engine.tell(taken)
+        text = self._owned(accepted_text(fields), request)
+        self._engine.tell(text)
         return JSONResponse({})
 
     async def _streamed(self, request: Request, kind: type[CompletionJob | EditJob]) -> ASGIApp:
@@ -117,12 +117,12 @@ class EditorRoutes:
     def _owned(self, job: Owned, request: Request) -> Owned:
         """It with its owner and, in place of the repository's id, the engine's workspace."""
         holder = str(request.scope["holder"])
-        known = ""
+        workspace = ""
         if job.workspace and self._repositories is not None:
-            known = self._repositories.workspace(job.workspace, holder) or ""
-        if job.workspace and not known:
+            workspace = self._repositories.workspace(job.workspace, holder) or ""
+        if job.workspace and not workspace:
             raise not_found("there is no such repository for this key")
-        return replace(job, owner=holder, workspace=known)
+        return replace(job, owner=holder, workspace=workspace)
 
 
 def _priority(fields: EditorFields, usual: int) -> int:

@@ -23,11 +23,11 @@ _OPENAI_CODES = {"PromptTooLong": "context_length_exceeded"}
 
 
 class ClientLeft(Exception):
-    """Nobody waits for an answer any more."""
+    """The client left before its answer."""
 
 
 class NoAnswer(Response):
-    """What a client gets that has left. Nothing is sent, so it counts as 499."""
+    """The answer to a client that has left. Nothing is sent, so it counts as 499."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Note it."""
@@ -93,7 +93,7 @@ def too_many(message: str, retry_after_s: int) -> RequestRefused:
 
 
 def refusal_of(error: BaseException) -> RequestRefused:
-    """What the client is told of an error; what it is not told is logged."""
+    """Return the refusal that tells the client of an error; the rest is logged."""
     if isinstance(error, RequestRefused):
         return error
     if isinstance(error, EngineFailed) and error.kind in OF_THE_REQUEST:

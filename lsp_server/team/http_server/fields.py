@@ -75,15 +75,15 @@ def _in_words(message: str) -> str:
     if (named := re.search(r"(missing|unknown).*field `(.*)`$", what)) is not None:
         name = ".".join(filter(None, (path, named[2][:60])))
         return f"{name} is {'missing' if named[1] == 'missing' else 'not known here'}"
-    expected, _, got = what.removeprefix("Expected ").partition(", got ")
+    expected, _, actual = what.removeprefix("Expected ").partition(", got ")
     if expected == what:
         return f"{path}: {what}"
-    return f"{path} is {_types(expected)}" + (f", not {_types(got)}" if got else "")
+    return f"{path} is {_types(expected)}" + (f", not {_types(actual)}" if actual else "")
 
 
 def _types(text: str) -> str:
-    def words(found: re.Match[str]) -> str:
-        names = [name for name in found[1].split(" | ") if name != "null"]
+    def words(match: re.Match[str]) -> str:
+        names = [name for name in match[1].split(" | ") if name != "null"]
         return " or ".join(_WORDS.get(name, name) for name in names or ["null"])
 
     return re.sub(r"`([^`]*)`", words, text)

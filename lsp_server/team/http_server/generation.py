@@ -49,7 +49,7 @@ class GenerationEvents(Events):
 
     @abstractmethod
     def end(self, index: int, result: JobResult) -> bytes:
-        """What comes after its last piece."""
+        """Return the end of the answer ``index``."""
 
     @abstractmethod
     def choice(self, index: int, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class StreamOptions(msgspec.Struct, frozen=True):
 
 
 class GenerationFields(msgspec.Struct, kw_only=True):
-    """How to generate, by the names of OpenAI, llama.cpp and vLLM."""
+    """The fields of a generation by the names of OpenAI, llama.cpp and vLLM."""
 
     max_completion_tokens: Limit | None = None
     max_tokens: Limit | None = None
@@ -210,7 +210,7 @@ class GenerationFields(msgspec.Struct, kw_only=True):
 
     @property
     def choices(self) -> int:
-        """How many answers are asked for to each prompt. Raises RequestRefused."""
+        """The number of answers to each prompt. Raises RequestRefused."""
         count = self.n or self.n_cmpl or 1
         if self.best_of not in (None, count):
             raise invalid("best_of has to equal n; ask for n answers with logprobs, and choose")
@@ -218,8 +218,8 @@ class GenerationFields(msgspec.Struct, kw_only=True):
 
     @property
     def likeliest(self) -> int | None:
-        """How many of the likeliest tokens are told at each position; None: nothing is. A number,
-        as OpenAI's completions have it, or true with ``top_logprobs``, as its chats do."""
+        """The number of likeliest tokens that are told at each position; None: nothing is. A
+        number, as OpenAI's completions have it, or true with ``top_logprobs``, as its chats do."""
         if not isinstance(self.logprobs, bool):
             return max(self.logprobs, self.top_logprobs)
         if self.top_logprobs and not self.logprobs:
@@ -250,8 +250,8 @@ def _is_id(name: str) -> bool:
 
 
 def priority_of(job: GenerateJob) -> int:
-    """Return how urgent ``job`` is: short answers are for a person who types; several at once are
-    not."""
+    """Return the urgency of ``job``: a person who types waits for a short answer, and for no
+    batch."""
     return EDIT if job.batch else fair_priority(COMPLETION, job.max_tokens)
 
 
@@ -264,14 +264,14 @@ def text_of(content: Content | None, where: str) -> str:
     """Return a text, or the texts of all parts; nothing is an empty text. Raises RequestRefused."""
     if content is None or isinstance(content, str):
         return content or ""
-    return "".join(_part(part, where) for part in content)
+    return "".join(_part(piece, where) for piece in content)
 
 
-def _part(part: str | dict[str, Any], where: str) -> str:
-    if isinstance(part, str):
-        return part
-    kind = part.get("type")
-    text = part.get(TEXT_PARTS[kind]) if isinstance(kind, str) and kind in TEXT_PARTS else None
+def _part(piece: str | dict[str, Any], where: str) -> str:
+    if isinstance(piece, str):
+        return piece
+    kind = piece.get("type")
+    text = piece.get(TEXT_PARTS[kind]) if isinstance(kind, str) and kind in TEXT_PARTS else None
     if not isinstance(text, str):
         raise invalid(f"{where} has text alone: the model reads nothing else")
     return text

@@ -52,11 +52,11 @@ class Guard:
             await refused.response_at(scope["path"])(scope, receive, send)
 
     def _holder(self, headers: Headers) -> str:
-        given = headers.getlist("authorization")
-        if not given:
+        values = headers.getlist("authorization")
+        if not values:
             # As Anthropic's clients and some gateways send it.
-            given = [f"Bearer {key}" for key in headers.getlist("x-api-key")]
-        kind, _, key = given[0].strip().partition(" ") if len(given) == 1 else ("", "", "")
+            values = [f"Bearer {key}" for key in headers.getlist("x-api-key")]
+        kind, _, key = values[0].strip().partition(" ") if len(values) == 1 else ("", "", "")
         key = key.strip()
         if kind.lower() != "bearer" or not 0 < len(key) <= MOST_KEY_CHARACTERS:
             raise _no_key("a key is needed: Authorization: Bearer KEY, or x-api-key: KEY")
@@ -66,7 +66,7 @@ class Guard:
         return holder
 
     def _check_origin(self, headers: Headers) -> None:
-        """Pages in browsers have no business here, under whatever name they found the server."""
+        """Refuse pages in browsers, whatever name they know the server by."""
         if "origin" in headers:
             raise _forbidden("requests from web pages are not answered")
         name = host_name(headers.get("host", ""))
@@ -83,7 +83,7 @@ def host_name(host: str) -> str:
 
 
 def is_address(name: str) -> bool:
-    """Whether a host is given by number, or is this machine: no name service can forge those."""
+    """Return if a host is given by number, or is this machine: no name service can forge those."""
     if name == "localhost":
         return True
     try:

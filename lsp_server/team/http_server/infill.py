@@ -102,7 +102,7 @@ class InfillEvents(GenerationEvents):
         return data({"index": index, "content": piece.text, "stop": False})
 
     def end(self, index: int, result: JobResult) -> bytes:
-        """What it cost."""
+        """Return the last piece, which tells the cost."""
         return data(self.choice(index, AnswerPiece(), result))
 
     def whole(
@@ -127,14 +127,14 @@ class InfillEvents(GenerationEvents):
         }
         if not self._response_fields:
             return answer
-        found = {name: _nested(answer, name) for name in self._response_fields}
-        return {name: value for name, value in found.items() if value is not None}
+        values = {name: _nested(answer, name) for name in self._response_fields}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def _nested(answer: dict[str, Any], name: str) -> Any:
     value: Any = answer
-    for part in name.split("/"):
-        value = value.get(part) if isinstance(value, dict) else None
+    for key in name.split("/"):
+        value = value.get(key) if isinstance(value, dict) else None
     return value
 
 

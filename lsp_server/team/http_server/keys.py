@@ -65,7 +65,7 @@ class HashedKey:
         return f"{self.holder} {_HASHED}:{_packed(self.salt)}:{_packed(self.digest)}"
 
     def is_of(self, key: str) -> bool:
-        """Whether it is the hash of ``key``, told in the same time whatever the key."""
+        """Return if this is the hash of ``key``, in the same time for each key."""
         return hmac.compare_digest(self.digest, _digest(key, self.salt))
 
 
@@ -79,13 +79,13 @@ class Keys:
         self._keys = read_keys(file)
 
     def holder(self, key: str) -> str | None:
-        """Whose key it is, None for nobody's. All keys are compared, in constant time."""
+        """Return the holder of ``key``, or None. All keys are compared, in constant time."""
         self._read_again()
-        found = None
+        holder = None
         for hashed in self._keys:
             if hashed.is_of(key):
-                found = hashed.holder
-        return found
+                holder = hashed.holder
+        return holder
 
     def _read_again(self) -> None:
         state = file_state(self._file)
@@ -127,7 +127,7 @@ def write_keys(file: Path, keys: list[HashedKey]) -> None:
 
 
 def new_key() -> str:
-    """A key nobody can guess."""
+    """Return a new key, which cannot be guessed."""
     return f"rd-{secrets.token_urlsafe(32)}"
 
 

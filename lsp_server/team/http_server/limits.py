@@ -21,7 +21,7 @@ before long, and what it asked is stale by then."""
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """What every key may ask."""
+    """The limits of every key."""
 
     requests_per_minute: float = 3000.0
     """On average; a tenth of it may come at once."""
@@ -44,7 +44,7 @@ class _Usage:
 
 
 class UsageByKey:
-    """What the keys have asked: token buckets, and how many requests are under way."""
+    """The requests of each key: token buckets, and the number that is under way."""
 
     def __init__(self, limits: RequestLimits, now: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits

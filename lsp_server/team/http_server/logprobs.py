@@ -22,10 +22,10 @@ class CompletionLogprobs:
             offsets.append(self._offset)
             self._offset += len(span.text)
         return {
-            "tokens": [_text(one.token) for one in chances],
-            "token_logprobs": [one.logprob for one in chances],
+            "tokens": [_text(chance.token) for chance in chances],
+            "token_logprobs": [chance.logprob for chance in chances],
             "top_logprobs": [
-                {_text(token): logprob for token, logprob in one.likeliest} for one in chances
+                {_text(token): logprob for token, logprob in chance.likeliest} for chance in chances
             ],
             "text_offset": offsets,
         }
@@ -36,10 +36,12 @@ def chat_logprobs(tokens: Sequence[Span]) -> dict[str, Any]:
     return {
         "content": [
             {
-                **_chat_token(one.token, one.logprob),
-                "top_logprobs": [_chat_token(token, logprob) for token, logprob in one.likeliest],
+                **_chat_token(chance.token, chance.logprob),
+                "top_logprobs": [
+                    _chat_token(token, logprob) for token, logprob in chance.likeliest
+                ],
             }
-            for one in _chances(tokens)
+            for chance in _chances(tokens)
         ],
         "refusal": None,
     }

@@ -46,8 +46,8 @@ class Metrics:
         """A request was answered."""
         self.requests[route, status] += 1
         counts = self.seconds.setdefault(route, [0.0] * (len(BUCKETS_S) + 2))
-        for place, limit in enumerate(BUCKETS_S):
-            counts[place] += seconds <= limit
+        for bucket, limit in enumerate(BUCKETS_S):
+            counts[bucket] += seconds <= limit
         counts[-2] += seconds
         counts[-1] += 1
 
@@ -78,7 +78,7 @@ class Metrics:
         for source, number in sorted(self.tokens.items()):
             yield f'redraft_tokens_total{{source="{source}"}} {number}'
         ready = int(engine.status.state == "ready")
-        for name, kind, about, value in (
+        for name, kind, description, value in (
             ("forwards_total", "counter", "forwards of decoding", self.forwards),
             (
                 *("batched_requests_total", "counter"),
@@ -97,7 +97,7 @@ class Metrics:
             ("engine_kv_most_bytes", "gauge", "bytes that they may take", engine.status.kv_budget),
             ("engine_ready", "gauge", "1: the model is loaded", ready),
         ):
-            yield from _about(name, kind, about)
+            yield from _about(name, kind, description)
             yield f"redraft_{name} {value}"
 
 
@@ -138,14 +138,14 @@ def note_result(scope: Scope, result: Any) -> None:
 
 def _route(path: str) -> str:
     """A path as a label. What clients make up is one label; ids of repositories are none."""
-    parts = path.split("/")[1:4]
+    names = path.split("/")[1:4]
     if not path.startswith(_ROUTES) or len(path) > 100:
         return "other"
-    return "/" + "/".join(part for part in parts if _ROUTE_PART.fullmatch(part))
+    return "/" + "/".join(name for name in names if _ROUTE_PART.fullmatch(name))
 
 
-def _about(name: str, kind: str, about: str) -> Iterator[str]:
-    yield f"# HELP redraft_{name} {about}"
+def _about(name: str, kind: str, description: str) -> Iterator[str]:
+    yield f"# HELP redraft_{name} {description}"
     yield f"# TYPE redraft_{name} {kind}"
 
 

@@ -20,8 +20,8 @@ _HUB_FOLDER = "models--"
 
 
 def model_name(engine: EngineInterface) -> str:
-    """The model by name: where it lies is nobody's business. One of Hugging Face's cache is called
-    as it is there, OWNER/NAME."""
+    """Return the model's name without its folder. A model of Hugging Face's cache is called
+    OWNER/NAME."""
     path = PurePath(engine.status.model)
     if path.suffix == ".gguf":
         return path.stem
@@ -32,7 +32,7 @@ def model_name(engine: EngineInterface) -> str:
 
 
 def is_called(engine: EngineInterface, name: str) -> bool:
-    """Whether a client means the model by ``name``: whoever owns it, with or without the end of a
+    """Return if a client means the model by ``name``: with or without its owner and the end of a
     file's name."""
     return _plain(name) == _plain(model_name(engine))
 
@@ -70,10 +70,14 @@ def model_routes(engine: EngineInterface) -> list[BaseRoute]:
     async def props(_request: Request) -> Response:
         status = engine.status
         settings = {"n_ctx": status.max_tokens, "params": {}}
-        told = {"default_generation_settings": settings, "total_slots": status.places}
+        properties = {"default_generation_settings": settings, "total_slots": status.places}
         modalities = {"vision": False, "audio": False}
-        told |= {"model_path": model_name(engine), "chat_template": "", "modalities": modalities}
-        return JSONResponse({**told, "build_info": f"redraft {VERSION}"})
+        properties |= {
+            "model_path": model_name(engine),
+            "chat_template": "",
+            "modalities": modalities,
+        }
+        return JSONResponse({**properties, "build_info": f"redraft {VERSION}"})
 
     return [
         Route("/props", props, methods=["GET"]),

@@ -60,13 +60,13 @@ class OllamaFields(msgspec.Struct, kw_only=True):
         elif self.format:
             options["response_format"] = {"type": "json_object"}
         if not self.messages and (self.raw or self.suffix or not engine.status.chats):
-            asked = {**options, "prompt": self.prompt, "suffix": self.suffix}
-            fields = read_fields(CompletionFields, asked)
+            body = {**options, "prompt": self.prompt, "suffix": self.suffix}
+            fields = read_fields(CompletionFields, body)
             return replace(fields.job(0), text=self.prompt, suffix=self.suffix or None)
         system = [{"role": "system", "content": self.system}] if self.system else []
         messages = self.messages or [*system, {"role": "user", "content": self.prompt}]
-        asked = {**options, "messages": messages, "tools": self.tools, "think": self.think}
-        return read_fields(ChatFields, asked).chat_job(engine)
+        body = {**options, "messages": messages, "tools": self.tools, "think": self.think}
+        return read_fields(ChatFields, body).chat_job(engine)
 
 
 class OllamaEvents(GenerationEvents):
@@ -105,13 +105,13 @@ class OllamaEvents(GenerationEvents):
         return _line({"error": refused.message})
 
     def _answer(self, piece: AnswerPiece, *, done: bool) -> dict[str, Any]:
-        told: dict[str, Any] = {"model": self.head["model"], "created_at": _now(), "done": done}
+        answer: dict[str, Any] = {"model": self.head["model"], "created_at": _now(), "done": done}
         if not self._is_chat:
-            return {**told, "response": piece.text}
+            return {**answer, "response": piece.text}
         message: dict[str, Any] = {"role": "assistant", "content": piece.text}
         if piece.calls:
             message["tool_calls"] = [_call(call) for call in piece.calls]
-        return {**told, "message": message}
+        return {**answer, "message": message}
 
 
 def ollama_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
@@ -120,9 +120,9 @@ def ollama_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRo
             fields = read_fields(OllamaFields, await read_json(request, limits.body_bytes))
             if not (fields.messages if is_chat else fields.prompt or fields.suffix):
                 # So a model is loaded, which this one is.
-                told = {"model": model_name(engine), "created_at": _now(), "done": True}
+                answer = {"model": model_name(engine), "created_at": _now(), "done": True}
                 empty = {"message": {"role": "assistant", "content": ""}, "response": ""}
-                return JSONResponse({**told, **empty, "done_reason": "load"})
+                return JSONResponse({**answer, **empty, "done_reason": "load"})
             job = owned(fields.job(engine), request)
             events = OllamaEvents(model_name(engine), job, is_chat)
             return generation_response(engine, [job], events, fields.stream)
@@ -133,8 +133,8 @@ def ollama_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRo
         name, family = model_name(engine), "redraft"
         details = {"format": "gguf", "family": family, "families": [family], "parent_model": ""}
         details |= {"parameter_size": "", "quantization_level": engine.status.dtype}
-        told = {"name": name, "model": name, "modified_at": _now(), "size": 0, "digest": ""}
-        return {**told, "details": details}
+        model = {"name": name, "model": name, "modified_at": _now(), "size": 0, "digest": ""}
+        return {**model, "details": details}
 
     async def models(_request: Request) -> Response:
         return JSONResponse({"models": [described()]})
@@ -143,9 +143,9 @@ def ollama_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRo
         status = engine.status
         can = {"completion": True, "insert": status.fills, "tools": status.takes_tools}
         info = {"general.architecture": "redraft", "redraft.context_length": status.max_tokens}
-        told = {"modelfile": "", "parameters": "", "template": "", "model_info": info}
-        told |= {"capabilities": [name for name, is_able in can.items() if is_able]}
-        return JSONResponse({**told, "details": described()["details"]})
+        answer = {"modelfile": "", "parameters": "", "template": "", "model_info": info}
+        answer |= {"capabilities": [name for name, is_able in can.items() if is_able]}
+        return JSONResponse({**answer, "details": described()["details"]})
 
     async def version(_request: Request) -> Response:
         return JSONResponse({"version": VERSION})

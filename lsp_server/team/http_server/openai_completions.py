@@ -46,7 +46,7 @@ class CompletionEvents(OpenAiEvents):
         return {"text": piece.text}
 
     def logprobs(self, index: int, tokens: list[Span]) -> dict[str, Any]:
-        """How likely tokens were, and where in the text of their choice they are."""
+        """Return the log probabilities of tokens, and their places in the text of their choice."""
         return self._logprobs[index].of(tokens)
 
 

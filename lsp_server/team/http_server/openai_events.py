@@ -68,20 +68,20 @@ class OpenAiEvents(GenerationEvents):
 
     @abstractmethod
     def logprobs(self, index: int, tokens: list[Span]) -> dict[str, Any]:
-        """How likely tokens were."""
+        """Return the log probabilities of tokens in the form of the route."""
 
     def piece(self, index: int, piece: AnswerPiece) -> bytes:
         self._calls |= {index} if piece.calls else set()
-        shown = self.shown_piece(index, piece)
-        return self._chunk([self._choice(index, shown, piece, None)])
+        content = self.shown_piece(index, piece)
+        return self._chunk([self._choice(index, content, piece, None)])
 
     def end(self, index: int, result: JobResult) -> bytes:
-        """Why a text ended."""
-        shown, reason = self.shown_end(), finish_reason(result, index in self._calls)
-        return self._chunk([self._choice(index, shown, AnswerPiece(), reason)])
+        """Return the reason why a text ended."""
+        content, reason = self.shown_end(), finish_reason(result, index in self._calls)
+        return self._chunk([self._choice(index, content, AnswerPiece(), reason)])
 
     def close(self, results: Sequence[JobResult]) -> bytes:
-        """What it cost."""
+        """Return the usage, where the client asks for it, and the end of the stream."""
         cost = self._chunk([], usage=usage(results, self._choices)) if self._tells_usage else b""
         return cost + DONE
 
@@ -107,10 +107,10 @@ class OpenAiEvents(GenerationEvents):
         return data({**self.head, "object": self.chunk_object, "choices": choices, **more})
 
     def _choice(
-        self, index: int, shown: dict[str, Any], piece: AnswerPiece, reason: str | None
+        self, index: int, content: dict[str, Any], piece: AnswerPiece, reason: str | None
     ) -> dict[str, Any]:
         logprobs = self.logprobs(index, piece.tokens) if self._tells_logprobs else None
-        return {"index": index, **shown, "logprobs": logprobs, "finish_reason": reason}
+        return {"index": index, **content, "logprobs": logprobs, "finish_reason": reason}
 
 
 def openai_route(
@@ -120,10 +120,10 @@ def openai_route(
     kind: type[Fields],
     jobs_of: Callable[[Fields], list[GenerateJob]],
     events_of: Callable[..., OpenAiEvents],
-    known: KnownAnswer | None = None,
+    known_answer: KnownAnswer | None = None,
 ) -> Route:
     """Return a route that answers in one, or streams. ``kind``: a body's fields; ``jobs_of``: a job
-    for each prompt; ``known``: says what the answer is where that is not left to the model."""
+    for each prompt; ``known_answer``: gives the answer if the model is not asked for it."""
 
     async def generate(request: Request) -> ASGIApp:
         body = await read_json(request, limits.body_bytes)
@@ -134,7 +134,7 @@ def openai_route(
         tells_usage = stream and fields.stream_options.include_usage is True
         events = events_of(model_name(engine), jobs, choices, tells_usage)
         events.headers |= fields.headers(jobs[0])
-        answer = await known(engine, jobs, request) if known is not None else None
+        answer = await known_answer(engine, jobs, request) if known_answer is not None else None
         if answer is not None:
             return events.at_once(answer, stream)
         return generation_response(engine, jobs, events, stream, len(prompts))

@@ -129,11 +129,11 @@ class ResponseEvents(GenerationEvents):
             opening = self._opening() + self._delta("")
         else:
             opening = self._opening()
-        whole = AnswerPiece(self._text or "", calls=self._calls)
-        items = self.choice(index, whole, result)["output"]
-        told = b"".join(self._item(number, item) for number, item in enumerate(items))
+        answer = AnswerPiece(self._text or "", calls=self._calls)
+        items = self.choice(index, answer, result)["output"]
+        events = b"".join(self._item(number, item) for number, item in enumerate(items))
         response = self._response(items, result)
-        return opening + told + self._event(f"response.{response['status']}", response=response)
+        return opening + events + self._event(f"response.{response['status']}", response=response)
 
     def choice(self, index: int, piece: AnswerPiece, result: JobResult) -> dict[str, Any]:
         items = [_message(self._message_id, piece.text)] if piece.text or not piece.calls else []
@@ -148,38 +148,42 @@ class ResponseEvents(GenerationEvents):
     def _opening(self) -> bytes:
         if self._number:
             return b""
-        begun = self._response([], None)
-        return self._event("response.created", response=begun) + self._event(
-            "response.in_progress", response=begun
+        response = self._response([], None)
+        return self._event("response.created", response=response) + self._event(
+            "response.in_progress", response=response
         )
 
     def _delta(self, text: str) -> bytes:
-        begun = b""
+        opening = b""
         if self._text is None:
             self._text = ""
             item = {**_message(self._message_id, ""), "status": "in_progress", "content": []}
-            begun = self._event("response.output_item.added", output_index=0, item=item)
-            begun += self._part("content_part.added", part=_part(""))
+            opening = self._event("response.output_item.added", output_index=0, item=item)
+            opening += self._part("content_part.added", part=_part(""))
         self._text += text
-        return begun + self._part("output_text.delta", delta=text, logprobs=[])
+        return opening + self._part("output_text.delta", delta=text, logprobs=[])
 
     def _item(self, number: int, item: dict[str, Any]) -> bytes:
-        place = {"output_index": number, "item_id": item["id"]}
+        position = {"output_index": number, "item_id": item["id"]}
         if item["type"] == "message":
-            (part,) = item["content"]
-            told = self._part("output_text.done", text=part["text"], logprobs=[])
-            told += self._part("content_part.done", part=part)
+            (content,) = item["content"]
+            events = self._part("output_text.done", text=content["text"], logprobs=[])
+            events += self._part("content_part.done", part=content)
         else:
-            begun = {**item, "status": "in_progress", "arguments": ""}
-            given = item["arguments"]
-            told = self._event("response.output_item.added", output_index=number, item=begun)
-            told += self._event("response.function_call_arguments.delta", **place, delta=given)
-            told += self._event("response.function_call_arguments.done", **place, arguments=given)
-        return told + self._event("response.output_item.done", output_index=number, item=item)
+            opened = {**item, "status": "in_progress", "arguments": ""}
+            arguments = item["arguments"]
+            events = self._event("response.output_item.added", output_index=number, item=opened)
+            events += self._event(
+                "response.function_call_arguments.delta", **position, delta=arguments
+            )
+            events += self._event(
+                "response.function_call_arguments.done", **position, arguments=arguments
+            )
+        return events + self._event("response.output_item.done", output_index=number, item=item)
 
     def _part(self, name: str, **values: Any) -> bytes:
-        place = {"item_id": self._message_id, "output_index": 0, "content_index": 0}
-        return self._event(f"response.{name}", **place, **values)
+        position = {"item_id": self._message_id, "output_index": 0, "content_index": 0}
+        return self._event(f"response.{name}", **position, **values)
 
     def _event(self, name: str, **values: Any) -> bytes:
         self._number += 1
@@ -224,11 +228,11 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _usage(result: JobResult) -> dict[str, Any]:
-    told = usage([result])
+    counts = usage([result])
     return {
-        "input_tokens": told["prompt_tokens"],
-        "input_tokens_details": {**told["prompt_tokens_details"], "cache_write_tokens": 0},
-        "output_tokens": told["completion_tokens"],
+        "input_tokens": counts["prompt_tokens"],
+        "input_tokens_details": {**counts["prompt_tokens_details"], "cache_write_tokens": 0},
+        "output_tokens": counts["completion_tokens"],
         "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": told["total_tokens"],
+        "total_tokens": counts["total_tokens"],
     }

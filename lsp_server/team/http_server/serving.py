@@ -25,7 +25,7 @@ MOST_CONNECTIONS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where a server listens; port 0 is any that is free. With PEM files it speaks https."""
+    """The address of a server; port 0 is any that is free. With PEM files it speaks https."""
 
     host: str
     port: int
@@ -38,7 +38,7 @@ class Listening:
         return socket.create_server((self.host, self.port), family=family, backlog=MOST_CONNECTIONS)
 
     def url(self, opened: socket.socket) -> str:
-        """How clients call it."""
+        """Return the address by which clients call it."""
         scheme = "https" if self.certificate else "http"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{scheme}://{host}:{opened.getsockname()[1]}"
@@ -112,17 +112,17 @@ class HttpServer(uvicorn.Server):
         self.should_exit = True
 
 
-def serve(app: ASGIApp, at: Listening, admin: ASGIApp, admin_at: Listening | None) -> bool:
+def serve(app: ASGIApp, address: Listening, admin: ASGIApp, admin_at: Listening | None) -> bool:
     """Serve until SIGTERM or SIGINT. Returns whether it came up. Raises OSError."""
     with ExitStack() as stack:
-        opened = stack.enter_context(at.open())
-        first_line = {"url": at.url(opened)}
+        opened = stack.enter_context(address.open())
+        first_line = {"url": address.url(opened)}
         beside = None
         if admin_at is not None:
             admin_opened = stack.enter_context(admin_at.open())
             first_line["admin"] = admin_at.url(admin_opened)
             beside = AdminServer(admin_at.config(admin, lifespan="off")), admin_opened
-        config = at.config(app, lifespan="on", timeout_graceful_shutdown=DRAIN_S)
+        config = address.config(app, lifespan="on", timeout_graceful_shutdown=DRAIN_S)
         server = HttpServer(config, first_line, beside)
         with suppress(SystemExit):
             # So uvicorn ends where the application does not start.

@@ -30,7 +30,7 @@ Begin = Callable[[OnSpans], Call]
 
 
 class Events:
-    """How the progress and the end of a request are written. This is the editor's form."""
+    """The form in which the progress and the end of a request are written. This is the editor's."""
 
     comment = b": the prompt is being computed\n\n"
     """What clients pass over."""
@@ -42,7 +42,8 @@ class Events:
         """Further headers of the response, or other values."""
 
     def close(self, results: Sequence[Any]) -> bytes:
-        """What comes after the end of the last request; in the order in which they were asked."""
+        """Return the end of a stream, after the last request; ``results`` are in the order in which
+        they were asked."""
         return b""
 
     def spans(self, index: int, spans: list[Span]) -> bytes:
@@ -121,7 +122,7 @@ class StreamedCalls:
 
 
 async def answered(calls: Sequence[Call], receive: Receive) -> list[Any]:
-    """What the engine answers, in one piece each. Raises RequestRefused or ClientLeft."""
+    """Return the engine's answers, in one piece each. Raises RequestRefused or ClientLeft."""
     async with cancelled_by_leaving(calls, receive) as leaving:
         try:
             results = [await call.future for call in calls]

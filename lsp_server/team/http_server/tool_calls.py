@@ -38,10 +38,10 @@ def calls_in(text: str, tools: Sequence[dict[str, Any]]) -> tuple[str, list[Tool
     """Return the text beside the calls, and these. What cannot be read as a call stays text."""
     calls: list[ToolCall] = []
 
-    def taken(found: re.Match[str]) -> str:
-        call = _read(found[1], tools)
+    def taken(match: re.Match[str]) -> str:
+        call = _read(match[1], tools)
         if call is None:
-            return found[0]
+            return match[0]
         calls.append(call)
         return ""
 
@@ -49,10 +49,10 @@ def calls_in(text: str, tools: Sequence[dict[str, Any]]) -> tuple[str, list[Tool
 
 
 def _read(text: str, tools: Sequence[dict[str, Any]]) -> ToolCall | None:
-    if (found := _FUNCTION.fullmatch(text)) is not None:
-        name = found[1].strip()
+    if (match := _FUNCTION.fullmatch(text)) is not None:
+        name = match[1].strip()
         types = _types(name, tools)
-        values = {key.strip(): value for key, value in _PARAMETER.findall(found[2])}
+        values = {key.strip(): value for key, value in _PARAMETER.findall(match[2])}
         arguments = {key: _value(text, types.get(key)) for key, text in values.items()}
         return ToolCall(name, json.dumps(arguments, ensure_ascii=False))
     try:
@@ -61,9 +61,10 @@ def _read(text: str, tools: Sequence[dict[str, Any]]) -> ToolCall | None:
         return None
     if not (isinstance(call, dict) and isinstance(call.get("name"), str)):
         return None
-    given = call.get("arguments", call.get("parameters", {}))
+    arguments_ = call.get("arguments", call.get("parameters", {}))
     return ToolCall(
-        call["name"], given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        call["name"],
+        arguments_ if isinstance(arguments_, str) else json.dumps(arguments_, ensure_ascii=False),
     )
 
 
@@ -73,9 +74,9 @@ def _types(name: str, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
         function = tool.get("function")
         if isinstance(function, dict) and function.get("name") == name:
             schema = function.get("parameters")
-            known = schema.get("properties") if isinstance(schema, dict) else None
-            if isinstance(known, dict):
-                return {key: v.get("type") for key, v in known.items() if isinstance(v, dict)}
+            properties = schema.get("properties") if isinstance(schema, dict) else None
+            if isinstance(properties, dict):
+                return {key: v.get("type") for key, v in properties.items() if isinstance(v, dict)}
     return {}
 
 

@@ -9,9 +9,8 @@ from lsp_server.shared.contract.jobs import JobResult
 
 
 def usage(results: Sequence[JobResult], choices: int = 1) -> dict[str, Any]:
-    """Tokens of prompts, each of which has so many answers one after another, and of these. Of a
-    prediction, accepted tokens are those that an answer took from it, and rejected ones those that
-    are not in the answer."""
+    """Return the usage of a request whose prompts have ``choices`` answers each, one after another.
+    Of a prediction, accepted tokens are in the answer, and rejected ones are not."""
     firsts = results[::choices]
     prompt = sum(result.prompt_tokens for result in firsts)
     written = sum(result.tokens for result in results)
