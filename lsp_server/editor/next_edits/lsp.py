@@ -29,7 +29,7 @@ async def next_edit(ls: RedraftServer, params: Any) -> dict[str, Any] | None:
     found = await _found(ls, document, position, is_asked_for=is_asked_for)
     if found is None:
         return None
-    edits = [_as_json(ls, one) for one in found]
+    edits = [_as_json(ls, edit) | {"title": _title(edit, found)} for edit in found]
     if not edits or not ls.screen.shows_next_edit(document, position):
         return {"edits": edits}
     return {"edits": edits, "first": await ls.next_edits.settled()}
@@ -87,6 +87,13 @@ def _place(ls: RedraftServer, params: Any) -> tuple[Document, Position]:
         raise RedraftError("expected textDocument and position") from None
     document = ls.documents.get(uri)
     return document, document.position(line, units, ls.features.encoding)
+
+
+def _title(edit: Suggestion, proposed: list[Suggestion]) -> str:
+    """Return the title of a next edit, with the number of its like where they are in many files."""
+    same = [other.uri for other in proposed if other.title == edit.title]
+    files = len(set(same))
+    return edit.title if files < 2 else f"{edit.title}, {len(same)} places in {files} files"
 
 
 def _as_json(ls: RedraftServer, one: Suggestion) -> dict[str, Any]:
