@@ -219,7 +219,6 @@ def did_change_workspace_folders(
     for added in params.event.added:
         if (path := ls.folders.add(added.uri)) is not None:
             ls.hub.open_workspace(path, ls.settings)
-    ls.ask_about_sharing()
     ls.indexing.changed()
     ls.status.changed()
 

@@ -26,9 +26,7 @@ from lsp_server.editor.protocol.capabilities import (
     HOLD_BACK_FILE,
     NEXT_EDIT_ACCEPTED,
     NEXT_EDIT_REJECTED,
-    REGISTER_REPOSITORY,
     SNOOZE,
-    UNREGISTER_REPOSITORY,
     USE_MODEL,
 )
 from lsp_server.editor.protocol.progress import Progress
@@ -65,29 +63,7 @@ async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> 
         return _allow(ls, first, params.command == ALLOW_FILE)
     if params.command == USE_MODEL:
         return _use_model(ls, first)
-    if params.command in (REGISTER_REPOSITORY, UNREGISTER_REPOSITORY):
-        return await _share(ls, first, params.command == REGISTER_REPOSITORY)
     raise RedraftError(f"unknown command {params.command}")
-
-
-async def _share(ls: RedraftServer, argument: dict[str, Any], allowed: bool) -> dict[str, Any]:
-    """``redraft.registerRepository`` and ``redraft.unregisterRepository``: ``{uri}`` of a folder or
-    of a file in it, or nothing for all. The user lets the server keep copies, or has them deleted
-    there."""
-    if not ls.settings.server.url:
-        raise RedraftError("no server is set; set redraft.server.url")
-    uri = argument.get("uri")
-    named = ls.folders.place(uri).folder if isinstance(uri, str) else ""
-    folders = [folder for folder in ls.folders.paths if uri is None or folder == named]
-    if not folders:
-        raise RedraftError("the window has no such folder; give the uri of one that is open")
-    shared = ls.hub.shared(ls.settings.server)
-    for folder in folders:
-        if allowed:
-            shared.allow(folder)
-        else:
-            await shared.unregister(folder)
-    return {"folders": folders}
 
 
 def _use_model(ls: RedraftServer, chosen: dict[str, Any]) -> dict[str, Any]:

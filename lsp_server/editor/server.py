@@ -26,7 +26,6 @@ from lsp_server.editor.notices.first_start import offer_models, tell_once
 from lsp_server.editor.notices.indexing_progress import IndexingProgress
 from lsp_server.editor.notices.model_notice import ModelNotice
 from lsp_server.editor.notices.reasons import Reasons
-from lsp_server.editor.notices.sharing_question import SharingQuestion
 from lsp_server.editor.notices.status import Condition, Performance, StatusReporter
 from lsp_server.editor.protocol.client_features import ClientFeatures
 from lsp_server.editor.protocol.jsonrpc import RedraftProtocol
@@ -123,7 +122,6 @@ class RedraftServer(LanguageServer):
             lambda: self.features.work_done_progress,
         )
         self.model_notice = ModelNotice(self.protocol)
-        self.sharing_question = SharingQuestion(self.protocol)
         self.reasons = Reasons(self.protocol, lambda: self.features)
         self.status = StatusReporter(self._tell_status, self.condition)
 
@@ -154,8 +152,6 @@ class RedraftServer(LanguageServer):
             self.status.changed()
         except OSError:
             logger.exception("the engine cannot be started")
-        else:
-            self.ask_about_sharing()
 
     def leave(self) -> None:
         """The client has gone."""
@@ -259,15 +255,7 @@ class RedraftServer(LanguageServer):
         """The hub tells that an engine's state changed."""
         if engine in self.engines():
             self.model_notice.engine_changed(engine, self.features)
-            self.ask_about_sharing()
             self.status.changed()
-
-    def ask_about_sharing(self) -> None:
-        """Whether a server that drafts may keep copies of the folders."""
-        server, settings = self.engine().status.server, self.settings
-        answers = server is not None and server["answers"] == "server" and server["drafted"]
-        if answers and settings.enabled and settings.index.enabled:
-            self.sharing_question.ask(self.hub.shared(settings.server), self.folders.paths)
 
     def allowance_changed(self, uri: str) -> None:
         """The hub tells that the user allows a file, or does not any more."""

@@ -97,19 +97,18 @@ class TaskRunner:
         yield from ()
         self.caches.begin(job)
         prompt = self.completion_prompt(job)
-        cursor = job.path, len(job.prefix.replace("\r\n", "\n"))
-        index = self._indexes.snapshot(job.workspace, cursor)
+        index = self._indexes.snapshot_for(job, len(job.prefix.replace("\r\n", "\n")))
         return TaskList([completion_task(job, prompt, index, cancelled)])
 
     def _edit(self, job: EditJob, cancelled: Cancelled) -> Preparation:
         from lsp_server.tasks.editing.task import edit_work
 
-        index = self._indexes.snapshot(job.workspace)
+        index = self._indexes.snapshot_for(job)
         length = sum(map(len, (job.instruction, job.selection, job.before, job.after)))
         return (yield from made_of(length, partial(edit_work, self._engine, job, index, cancelled)))
 
     def _generation(self, job: GenerateJob, cancelled: Cancelled) -> Preparation:
-        index = self._indexes.snapshot(job.workspace)
+        index = self._indexes.snapshot_for(job)
         drafts_edits = bool(job.prediction) and self.model.drafts_edits()
 
         def make() -> Task:
@@ -137,7 +136,7 @@ class TaskRunner:
         """Text of other files for a completion."""
         if not budget.others:
             return []
-        snapshot = self._indexes.snapshot(job.workspace)
+        snapshot = self._indexes.snapshot_for(job)
         return self.caches.cross_file.snippets(job, snapshot, budget.others)
 
     def _read_prompt(self, task: Task) -> Steps:
@@ -174,7 +173,7 @@ class TaskRunner:
         """Have other files in the prompts of a document as they are now. What is in use goes on
         being used until the prompt with the new text is computed."""
         budget = completion_budget(self._engine, job, self.model.prompt_length)
-        snapshot = self._indexes.snapshot(job.workspace)
+        snapshot = self._indexes.snapshot_for(job)
         cross_file, sessions = self.caches.cross_file, self.caches.sessions
         chosen = cross_file.fresh(job, snapshot, budget.others)
         if chosen is None:

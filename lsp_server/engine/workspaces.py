@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.engine.compiling import CompileTask
 from lsp_server.engine.model_paths import tokenizer_of
+from lsp_server.shared.contract.jobs import AnyJob, CompletionJob, EditJob, GenerateJob
+from lsp_server.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
     from accel.text.tokenizer import Tokenizer
     from repo_index.datastore import Datastore, IndexSnapshot
     from repo_index.overlay import Overlay
     from repo_index.tokens import TextTokenizer
+
+MOST_SENT = 256
+"""Documents at a server whose texts for drafts are held."""
 
 
 def text_tokenizer(model: str | Path | None) -> TextTokenizer:
@@ -52,6 +58,8 @@ class WorkspaceIndexes:
         self._datastores: dict[str, Datastore] = {}
         self._stores: dict[str, Path] = {}
         self._overlays: dict[str, Overlay] = {}
+        self._sent: OrderedDict[str, None] = OrderedDict()
+        """Workspaces of texts that jobs carried, the one of the latest job last."""
 
     @cached_property
     def tokenizer(self) -> TextTokenizer:
@@ -83,6 +91,32 @@ class WorkspaceIndexes:
         document to complete and characters before the cursor."""
         return self.datastore(folder).snapshot(cursor) if folder else None
 
+    def snapshot_for(self, job: AnyJob, cursor: int | None = None) -> IndexSnapshot | None:
+        """Return what can be looked up for ``job``: its workspace, or the texts that it carries.
+        ``cursor``: characters before the cursor in its document."""
+        folder = job.workspace
+        if not isinstance(job, GenerateJob) and job.similar:
+            folder = self._take_similar(job)
+        return self.snapshot(folder, None if cursor is None else (job.path, cursor))
+
+    def _take_similar(self, job: CompletionJob | EditJob) -> str:
+        """Have the document of ``job`` and the texts that it carries as open buffers of a workspace
+        of their own; return its name."""
+        folder = f"sent {job.scope}\0{job.path}"
+        self._sent[folder] = None
+        self._sent.move_to_end(folder)
+        while len(self._sent) > MOST_SENT:
+            self.forget(next(iter(self._sent)))
+        overlay = self.datastore(folder).overlay
+        assert overlay is not None
+        texts = {snippet.path: snippet.text for snippet in job.similar}
+        texts[job.path] = "".join(job.similar_to)
+        for path in overlay.paths - texts.keys():
+            overlay.close_buffer(path)
+        for path, text in texts.items():
+            overlay.set_buffer(path, replace_surrogates(text))
+        return folder
+
     def datastore(self, folder: str) -> Datastore:
         """Return the datastore of a workspace, mapped when first asked for."""
         if folder not in self._datastores:
@@ -92,8 +126,11 @@ class WorkspaceIndexes:
 
             tokenizer = self.tokenizer
             overlay = self._overlays.setdefault(folder, Overlay(tokenizer))
+            store = self._stores.get(folder)
+            if store is None and folder not in self._sent:
+                store = workspace_store(Path(folder), tokenizer.sha256)
             self._datastores[folder] = self._same_store(folder, overlay) or Datastore.open(
-                self._stores.get(folder) or workspace_store(Path(folder), tokenizer.sha256),
+                store,
                 tokenizer.sha256,
                 common=common_store(tokenizer.sha256) if self._common else None,
                 overlay=overlay,
@@ -157,8 +194,10 @@ class WorkspaceIndexes:
         self._datastores.pop(folder, None)
         self._stores.pop(folder, None)
         self._overlays.pop(folder, None)
+        self._sent.pop(folder, None)
 
     def clear(self) -> None:
         """Unmap all workspaces."""
         self._datastores.clear()
         self._overlays.clear()
+        self._sent.clear()

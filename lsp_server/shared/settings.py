@@ -61,6 +61,13 @@ class ServerSettings:
         choices=("model", "none"),
         own=True,
     )
+    sharing: bool = option(
+        False,
+        "Redraft's own server may draft from your workspace: at most 64 KB of text of other files "
+        "that is like the text at the cursor go along with each request, never files that are "
+        "ignored or hold secrets. A model on this machine is needed, for its tokenizer.",
+        own=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,8 +67,6 @@ class Extension implements vscode.Disposable {
       "redraft.reindexWorkspace": () => this.ask("redraft.reindex"),
       "redraft.allowThisFile": () => this.ask("redraft.allowFile"),
       "redraft.holdBackThisFile": () => this.ask("redraft.holdBackFile"),
-      "redraft.letServerKeepWorkspace": () => this.ask("redraft.registerRepository"),
-      "redraft.deleteWorkspaceAtServer": () => this.ask("redraft.unregisterRepository"),
       "redraft.chooseModel": () => chooseModel(this.client, this.command),
       "redraft.setServerKey": () => this.setServerKey(),
       "redraft.restartServer": () => this.restart(),

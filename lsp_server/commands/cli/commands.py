@@ -47,10 +47,6 @@ COMMANDS: dict[str, Command] = {
     "models": Command(
         "lsp_server.commands.cli.models", "list the models on this machine, and choose one"
     ),
-    "repositories": Command(
-        "lsp_server.commands.cli.repositories",
-        "copies of workspaces at a team's server: list, delete",
-    ),
     "complete": Command("lsp_server.commands.cli.complete", "print one completion"),
     "edit": Command("lsp_server.commands.cli.edit", "rewrite lines of a file by an instruction"),
     "apply": Command("lsp_server.commands.cli.apply", "put a snippet into the file that it is of"),

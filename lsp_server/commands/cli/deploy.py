@@ -124,7 +124,6 @@ def _options(args: argparse.Namespace) -> DeployOptions:
             **{field.name: getattr(args, field.name) for field in _FIELDS},
             "keys": str(Path(args.keys).resolve()),
             "names": ",".join(args.name),
-            "data": str(Path(args.data).resolve()) if args.data else "",
         }
     )
 

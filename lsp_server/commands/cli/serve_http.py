@@ -21,7 +21,6 @@ from operating_system.processes import allow_many_files, stay_quick
 if TYPE_CHECKING:
     from lsp_server.shared.contract.status import EngineStatus
     from lsp_server.team.http_server.serving import Listening
-    from lsp_server.team.repositories.store import RepositoryStore
 
 EXTRA = ("starlette", "uvicorn")
 MOST_PORT = 65535
@@ -50,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--requests-per-minute", type=float, default=3000.0, help="of one key, on average"
     )
     parser.add_argument("--concurrent", type=int, default=32, help="requests of one key at once")
-    add_repository_arguments(parser)
     add_engine_arguments(parser)
 
 
@@ -59,29 +57,6 @@ def port(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text[:6]) > MOST_PORT:
         raise argparse.ArgumentTypeError(f"{text} is not a port; give 0 to {MOST_PORT}")
     return int(text)
-
-
-def add_repository_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the repositories that editors keep at the server."""
-    parser.add_argument(
-        "--repositories", type=Path, help="folder that holds them; none: one in the state folder"
-    )
-    parser.add_argument(
-        "--repositories-per-key", type=int, default=50, help="at most this many of one key"
-    )
-    parser.add_argument(
-        "--repository-megabytes", type=int, default=2048, help="of all files of one key"
-    )
-
-
-def repository_store(args: argparse.Namespace) -> RepositoryStore:
-    """Return the repositories that the options ask for. Raises OSError."""
-    from lsp_server.team.repositories.limits import RepositoryLimits
-    from lsp_server.team.repositories.store import RepositoryStore
-
-    limits = RepositoryLimits(args.repositories_per_key, args.repository_megabytes << 20)
-    folder = args.repositories or state_folder() / "repositories"
-    return RepositoryStore(folder, limits)
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,8 +82,6 @@ def run(args: argparse.Namespace) -> int:
     from lsp_server.team.http_server.metrics import Metrics, admin_app
     from lsp_server.team.http_server.served_engine import watch
     from lsp_server.team.http_server.serving import Listening, serve
-    from lsp_server.team.repositories.hosting import HostedRepositories
-    from lsp_server.team.repositories.routes import RepositoryRoutes
 
     args.model = command_model(args.model)
     check_model(args.model)
@@ -121,14 +94,11 @@ def run(args: argparse.Namespace) -> int:
     metrics = Metrics()
     options = EngineOptions(path=args.model, **model_options(args), **SERVER_CACHES)
     engine = EngineClient(options, lambda: tell_progress(engine.status))
-    repositories = HostedRepositories(repository_store(args), engine)
     application = app(
         engine,
         keys,
         RequestLimits(args.requests_per_minute, args.concurrent),
         host_names=[name.lower() for name in args.name],
-        repositories=repositories,
-        more_routes=RepositoryRoutes(repositories).routes,
         watch=lambda: watch(engine),
         metrics=metrics,
     )

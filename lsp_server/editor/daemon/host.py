@@ -192,7 +192,6 @@ def main(path: Path) -> int:
     from lsp_server.editor.completion.acceptance_rates import AcceptanceRates, acceptance_file
     from lsp_server.editor.daemon.connection import warm_up
     from lsp_server.editor.daemon.hub import Hub
-    from lsp_server.editor.remote.sharing.sharing_answers import SharingAnswers, answers_file
     from lsp_server.models.setup_question import SetupQuestion, answer_file
     from lsp_server.text.documents.allowed_files import AllowedFiles, allowed_file
 
@@ -204,7 +203,6 @@ def main(path: Path) -> int:
             Hub(
                 acceptance=AcceptanceRates(acceptance_file()),
                 allowed=AllowedFiles(allowed_file()),
-                answers=SharingAnswers(answers_file()),
                 question=SetupQuestion(answer_file()),
             ),
         ).run()

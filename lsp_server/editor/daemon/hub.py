@@ -14,8 +14,7 @@ from typing import Any, Protocol
 from lsp_server.editor.completion.acceptance_rates import AcceptanceRates
 from lsp_server.editor.daemon.memory_budget import MemoryBudget
 from lsp_server.editor.remote.engine import RemoteEngine
-from lsp_server.editor.remote.sharing.shared_workspaces import SharedWorkspaces, SharingOptions
-from lsp_server.editor.remote.sharing.sharing_answers import SharingAnswers
+from lsp_server.editor.remote.similar import SimilarText
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.key import EngineKey, Purpose
 from lsp_server.index.client import IndexerClient
@@ -25,7 +24,7 @@ from lsp_server.shared.contract.notes import CloseWorkspace, OpenWorkspace, Relo
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.processes.function_process import FunctionProcess
-from lsp_server.shared.settings import ServerSettings, Settings, folder_enabled
+from lsp_server.shared.settings import Settings
 from lsp_server.text.documents.allowed_files import AllowedFiles, allowed_file
 from operating_system.folders import log_folder
 
@@ -63,12 +62,10 @@ class Hub:
         self,
         acceptance: AcceptanceRates | None = None,
         allowed: AllowedFiles | None = None,
-        answers: SharingAnswers | None = None,
         question: SetupQuestion | None = None,
     ) -> None:
         """``acceptance``: as it was learnt before; ``allowed``:
-        the files that the user allowed before; ``answers``: which workspaces may be sent to
-        servers; ``question``: whether a model may be offered."""
+        the files that the user allowed before; ``question``: whether a model may be offered."""
         self.acceptance = acceptance or AcceptanceRates()
         self.allowed = allowed or AllowedFiles()
         self.question = question or SetupQuestion()
@@ -76,9 +73,6 @@ class Hub:
         """Which model is being fetched, and how far that is."""
         self.clients: set[Client] = set()
         self.started = time.monotonic()
-        self._answers = answers or SharingAnswers()
-        self._shared: dict[tuple[str, str], SharedWorkspaces] = {}
-        """By address and key of a server."""
         self._engines: dict[EngineKey, EngineInterface] = {}
         self._unload_after_s: dict[EngineKey, float] = {}
         self._memory_megabytes: dict[EngineOptions, int] = {}
@@ -86,6 +80,7 @@ class Hub:
         self._folders: Counter[str] = Counter()
         self.indexer = IndexerClient(self._index_changed)
         self.functions = FunctionProcess()
+        self.similar = SimilarText(self._store_of)
 
     def engine(self, settings: Settings, purpose: Purpose = "completion") -> EngineInterface:
         """The engine that these settings ask for; its process starts with the first request."""
@@ -127,28 +122,15 @@ class Hub:
             return engine
         local = key.local
         made = RemoteEngine(key.server, on_change, None if local is None else self._engine(local))
-        made.shared = self.shared(key.server)
+        if key.server.sharing:
+            made.similar = self.similar
         return made
 
-    def shared(self, server: ServerSettings) -> SharedWorkspaces:
-        """The workspaces that a server keeps a repository of."""
-        server_key = server.url, server.key
-        if server_key not in self._shared:
-            self._shared[server_key] = SharedWorkspaces(server, self._answers)
-        return self._shared[server_key]
-
-    def _share(self, folder: str, settings: Settings) -> None:
-        """A folder is sent to the server of these settings, if the user allowed it, and to no
-        other."""
-        is_shared = settings.enabled and settings.index.enabled and folder_enabled(settings, folder)
-        used = self.shared(settings.server) if is_shared and settings.server.url else None
-        for shared in self._shared.values():
-            if shared is not used:
-                shared.close_workspace(folder)
-        if used is not None:
-            index = settings.index
-            size = index.max_file_kilobytes << 10
-            used.use(folder, SharingOptions(tuple(index.exclude), size))
+    def _store_of(self, folder: str) -> tuple[str, str] | None:
+        """Return the datastore of a workspace and the model that it is for."""
+        states = self.indexer.workspaces.values()
+        ready = [state for state in states if state.folder == folder and state.state == "ready"]
+        return (ready[0].store, ready[0].model) if ready else None
 
     async def _grant_memory(self, engine: EngineClient) -> None:
         await self._memory.grant(engine, self._memory_megabytes[engine.options])
@@ -163,7 +145,6 @@ class Hub:
 
     def use_workspace(self, folder: str, settings: Settings) -> None:
         """The settings of a client that has the folder open are these now."""
-        self._share(folder, settings)
         if not (settings.enabled and settings.index.enabled):
             return
         options = {
@@ -174,8 +155,10 @@ class Hub:
         for engine in dict.fromkeys((self.engine(settings), self.engine(settings, "edits"))):
             engine.tell(OpenWorkspace(folder))
         keys = EngineKey.of(settings), EngineKey.of(settings, "edits")
-        # Datastores serve models of this machine.
+        # Datastores serve models of this machine, and drafts of a server.
         here = [key.options.path for key in keys if key.local or not key.server.url]
+        if settings.server.url and settings.server.sharing and not any(here):
+            here = [settings.completion_model or settings.next_edit_model]
         for model in dict.fromkeys(filter(None, here)):
             self.indexer.open_workspace(folder, model, options)
 
@@ -187,8 +170,7 @@ class Hub:
             self.indexer.close_workspace(folder)
             for engine in self._engines.values():
                 engine.tell(CloseWorkspace(folder))
-            for shared in self._shared.values():
-                shared.close_workspace(folder)
+            self.similar.forget(folder)
 
     def allow(self, uri: str, allowed: bool) -> None:
         """The user allows a file that is held back, or takes that back. Raises RedraftError."""
@@ -256,7 +238,7 @@ class Hub:
             self.indexer.close(),
             self.functions.close(),
             *(engine.close() for engine in self._engines.values()),
-            *(shared.close() for shared in self._shared.values()),
+            self.similar.close(),
         )
 
     def status(self) -> dict[str, Any]:
@@ -274,9 +256,6 @@ class Hub:
             "workspaces": [
                 {name: getattr(state, name) for name in _SHOWN_OF_WORKSPACE}
                 for state in self.indexer.workspaces.values()
-            ],
-            "repositories": [
-                repository for shared in self._shared.values() for repository in shared.status()
             ],
             "indexer_pid": self.indexer.pid,
             "functions_pid": self.functions.pid,
@@ -306,6 +285,7 @@ class Hub:
 
     def _index_changed(self, folder: str, what: str) -> None:
         if what == "written":
+            self.similar.forget(folder)
             for key, engine in self._engines.items():
                 if (state := self.indexer.find(folder, key.options.path)) is not None:
                     engine.tell(ReloadIndex(folder, state.store))

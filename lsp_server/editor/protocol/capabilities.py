@@ -14,9 +14,6 @@ ALLOW_FILE = "redraft.allowFile"
 HOLD_BACK_FILE = "redraft.holdBackFile"
 USE_MODEL = "redraft.useModel"
 """The user allows a file that is held back, or takes that back."""
-REGISTER_REPOSITORY = "redraft.registerRepository"
-UNREGISTER_REPOSITORY = "redraft.unregisterRepository"
-"""The user lets the server keep a copy of a workspace, or has it deleted there."""
 NEXT_EDIT_ACCEPTED = "redraft.nextEdit.accepted"
 NEXT_EDIT_REJECTED = "redraft.nextEdit.rejected"
 """What became of a next edit: ``{number}``."""
@@ -33,8 +30,6 @@ COMMANDS = [
     ALLOW_FILE,
     HOLD_BACK_FILE,
     USE_MODEL,
-    REGISTER_REPOSITORY,
-    UNREGISTER_REPOSITORY,
     NEXT_EDIT_ACCEPTED,
     NEXT_EDIT_REJECTED,
 ]

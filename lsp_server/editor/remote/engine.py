@@ -9,7 +9,6 @@ import posixpath
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.editor.remote.address import ServerAddress
@@ -24,11 +23,12 @@ from lsp_server.shared.contract.jobs import (
     AcceptedText,
     AnyJob,
     CompletionJob,
+    ContextSnippet,
     EditJob,
     GenerateJob,
     JobResult,
 )
-from lsp_server.shared.contract.notes import CloseBuffer, CloseWorkspace, Note, ReloadIndex
+from lsp_server.shared.contract.notes import CloseWorkspace, Note, ReloadIndex
 from lsp_server.shared.contract.status import EngineStatus
 from lsp_server.shared.errors import (
     EngineFailed,
@@ -42,7 +42,7 @@ from lsp_server.shared.processes.background import in_background
 from lsp_server.shared.settings import ServerSettings
 
 if TYPE_CHECKING:
-    from lsp_server.editor.remote.sharing.shared_workspaces import SharedWorkspaces
+    from lsp_server.editor.remote.similar import SimilarText
 
 logger = logging.getLogger(__name__)
 
@@ -63,10 +63,8 @@ class RemoteEngine:
         use it, too, and whoever made it ends it."""
         self._settings = server
         self.calls = Calls()
-        self.shared: SharedWorkspaces | None = None
-        """The workspaces that the server keeps a repository of."""
-        self.repository_of: Callable[[str], str] = self._shared_as
-        """What the server knows a workspace's repository by; empty for none."""
+        self.similar: SimilarText | None = None
+        """Text of other files that goes along with requests to Redraft's own server."""
         self._on_change = on_change
         self._local = local
         self._connection: ServerConnection | None = None
@@ -145,8 +143,6 @@ class RemoteEngine:
             return
         if self._local is not None:
             self._local.tell(note)
-        if isinstance(note, CloseBuffer) and self.shared is not None:
-            self.shared.close_buffer(note.folder, note.path)
         if isinstance(note, AcceptedText) and self._served is not None and not note.secret:
             in_background(self._tell_accepted(self._served, note))
 
@@ -156,13 +152,9 @@ class RemoteEngine:
         """An open document changed."""
         if self._local is not None:
             self._local.set_buffer(folder, path, read, opened)
-        if self.shared is not None:
-            self.shared.set_buffer(folder, path, read)
 
     async def _tell_accepted(self, served: Transport, taken: AcceptedText) -> None:
-        sent = replace(
-            taken, workspace=self._workspace_there(taken.workspace), path=_relative(taken.path)
-        )
+        sent = replace(taken, workspace="", path=_relative(taken.path))
         try:
             await served.accepted(sent)
         except (ServerUnavailable, EngineFailed) as error:
@@ -243,18 +235,8 @@ class RemoteEngine:
         is_prefill: bool,
     ) -> JobResult | None:
         """The server's answer. Raises ServerUnavailable and EngineFailed."""
-        sent = self._sent(job)
-        ask = partial(
-            served.ask, priority=call.priority, on_spans=resumed.add, is_prefill=is_prefill
-        )
-        try:
-            return await ask(sent)
-        except EngineFailed as error:
-            if error.kind != "404" or not sent.workspace or self.shared is None:
-                raise
-            # The repository was deleted there: what can be drafted from the prompt is enough.
-            self.shared.lost(job.workspace)
-            return await ask(replace(sent, workspace=""))
+        sent = self._sent(job, served)
+        return await served.ask(sent, call.priority, resumed.add, is_prefill)
 
     async def _answer_here(
         self,
@@ -281,26 +263,23 @@ class RemoteEngine:
             raise
         return result if isinstance(result, JobResult) else None
 
-    def _sent(self, job: CompletionJob | EditJob) -> CompletionJob | EditJob:
-        workspace = self._workspace_there(job.workspace)
+    def _sent(self, job: CompletionJob | EditJob, served: Transport) -> CompletionJob | EditJob:
+        similar: list[ContextSnippet] = []
+        if self.similar is not None and served.similar_bytes:
+            similar = self.similar.for_job(job, served.similar_bytes)
         if isinstance(job, EditJob):
             if job.entropy_k:
                 raise EngineFailed(
                     "a server verifies exactly; set redraft.edit.verification to exact"
                 )
-            return replace(job, workspace=workspace, path=_relative(job.path))
+            return replace(job, workspace="", path=_relative(job.path), similar=similar)
         return replace(
             job,
-            workspace=workspace,
+            workspace="",
+            similar=similar,
             path=_relative(job.path),
             snippets=[replace(one, path=_relative(one.path)) for one in job.snippets],
         )
-
-    def _workspace_there(self, folder: str) -> str:
-        return self.repository_of(folder) if folder else ""
-
-    def _shared_as(self, folder: str) -> str:
-        return self.shared.workspace(folder) if self.shared is not None else ""
 
     # The server
 

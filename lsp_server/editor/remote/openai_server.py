@@ -90,6 +90,7 @@ class OpenAiModel:
     """A model of a server that does not draft."""
 
     drafts = False
+    similar_bytes = 0
 
     def __init__(self, connection: ServerConnection, model: ListedModel) -> None:
         self._connection = connection

@@ -8,7 +8,14 @@ from typing import Any
 from lsp_server.editor.remote.connection import ServerConnection
 from lsp_server.shared.contract.calls import OnSpans
 from lsp_server.shared.contract.codec import read, to_json
-from lsp_server.shared.contract.jobs import AcceptedText, CompletionJob, EditJob, JobResult, Span
+from lsp_server.shared.contract.jobs import (
+    MOST_SIMILAR_BYTES,
+    AcceptedText,
+    CompletionJob,
+    EditJob,
+    JobResult,
+    Span,
+)
 from lsp_server.shared.contract.server_routes import PROTOCOL
 from lsp_server.shared.contract.status import EngineStatus
 from lsp_server.shared.errors import EngineFailed, ServerUnavailable
@@ -29,6 +36,9 @@ class RedraftServerModel:
         """``description``: what the server says of its model (``GET /redraft/v1/model``). Raises
         Unreadable."""
         self._connection = connection
+        limit = description.get("similar_bytes", 0)
+        self.similar_bytes = min(limit, MOST_SIMILAR_BYTES) if isinstance(limit, int) else 0
+        """The most text that may go along with a request; earlier versions take none."""
         self.status = read(EngineStatus, description, unknown="ignored")
 
     async def ask(
@@ -75,7 +85,8 @@ class RedraftServerModel:
 
 def _sent(job: CompletionJob | EditJob | AcceptedText) -> dict[str, Any]:
     values: dict[str, Any] = to_json(job)
-    return {name: value for name, value in values.items() if name not in NOT_TOLD}
+    unsaid = {*NOT_TOLD, *(() if values.get("similar") else ("similar",))}
+    return {name: value for name, value in values.items() if name not in unsaid}
 
 
 def _read(data: str) -> Any:

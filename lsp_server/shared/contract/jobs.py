@@ -12,6 +12,8 @@ MOST_TOKENS = 1 << 16
 """Of a text that is written, and of other files in a prompt."""
 MOST_SEED = (1 << 64) - 1
 MOST_ENTROPY_K = 50
+MOST_SIMILAR_BYTES = 1 << 16
+"""Of the texts that a client sends along for drafts."""
 LEAST_TOP_P = 1e-6
 """The likeliest token alone."""
 
@@ -74,6 +76,13 @@ class _EditorJob(_WritingJob):
     temperature: float = _from(0, 2, 0.0)
     top_p: float = _from(LEAST_TOP_P, 1, 1.0)
     seed: int = _from(-MOST_SEED, MOST_SEED, 0)
+    similar: list[ContextSnippet] = field(default_factory=list)
+    """Text of other files, sent to a server, which drafts from it as from an index."""
+
+    @property
+    def similar_to(self) -> tuple[str, str]:
+        """Text before and after the cursor or the selection."""
+        raise NotImplementedError
 
     @property
     def sampling(self) -> Sampling:
@@ -109,6 +118,10 @@ class CompletionJob(_EditorJob):
     _: KW_ONLY
     max_tokens: int = _from(1, MOST_TOKENS, 64)
 
+    @property
+    def similar_to(self) -> tuple[str, str]:
+        return self.prefix, self.suffix
+
 
 @dataclass(frozen=True, slots=True)
 class EditJob(_EditorJob):
@@ -125,6 +138,10 @@ class EditJob(_EditorJob):
     entropy_k: int = _from(0, MOST_ENTROPY_K, 0)
     """Above 1, tokens of the draft model are taken that are among so many of the likeliest, where
     the model is unsure: EfficientEdit's verification, which is lossy. Greedy only."""
+
+    @property
+    def similar_to(self) -> tuple[str, str]:
+        return self.before + self.selection, self.after
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,13 @@ LEAST_SCORE = 3.0
 
 
 def similar_places(
-    files: IndexedFiles, query: NDArray[np.int32], without: str, most: int = MOST_PLACES
+    files: IndexedFiles,
+    query: NDArray[np.int32],
+    without: str,
+    most: int = MOST_PLACES,
+    place_tokens: int = PLACE_TOKENS,
 ) -> list[tuple[str, NDArray[np.int32]]]:
-    """Return path and tokens (int32, about :data:`PLACE_TOKENS`) of the ``most`` places most like
+    """Return path and tokens (int32, at most ``place_tokens``) of the ``most`` places most like
     ``query``, int32 [n]: one of each file but ``without``. Shared runs of tokens count the more the
     longer and the rarer they are."""
     scores: defaultdict[str, float] = defaultdict(float)
@@ -51,15 +55,17 @@ def similar_places(
     for _, path in best[:most]:
         tokens = files.tokens(path)
         if tokens is not None:
-            places.append((path, _best_place(tokens, shared[path])))
+            places.append((path, _best_place(tokens, shared[path], place_tokens)))
     return places
 
 
 def _best_place(
-    tokens: NDArray[np.int32], shared: list[tuple[NDArray[np.int32], float]]
+    tokens: NDArray[np.int32],
+    shared: list[tuple[NDArray[np.int32], float]],
+    place_tokens: int,
 ) -> NDArray[np.int32]:
-    """Return the stretch of ``tokens`` in which most of ``shared`` occurs."""
-    if len(tokens) <= PLACE_TOKENS:
+    """Return the ``place_tokens`` of ``tokens`` in which most of ``shared`` occurs."""
+    if len(tokens) <= place_tokens:
         return tokens
     density = np.zeros(len(tokens) + 1)
     for run, weight in shared:
@@ -68,5 +74,5 @@ def _best_place(
             starts = starts[tokens[starts + offset] == run[offset]]
         density[starts + 1] += weight
     sums = np.cumsum(density)
-    first = int(np.argmax(sums[PLACE_TOKENS:] - sums[:-PLACE_TOKENS]))
-    return tokens[first : first + PLACE_TOKENS]
+    first = int(np.argmax(sums[place_tokens:] - sums[:-place_tokens]))
+    return tokens[first : first + place_tokens]

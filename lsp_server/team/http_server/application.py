@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.team.http_server.apply import apply_routes
 from lsp_server.team.http_server.chat import chat_routes
-from lsp_server.team.http_server.editor_routes import EditorRoutes, Repositories
+from lsp_server.team.http_server.editor_routes import EditorRoutes
 from lsp_server.team.http_server.errors import (
     ClientLeft,
     NoAnswer,
@@ -44,14 +44,11 @@ def app(
     limits: RequestLimits | None = None,
     *,
     host_names: Collection[str] | None = None,
-    repositories: Repositories | None = None,
-    more_routes: Sequence[BaseRoute] = (),
     watch: Callable[[], Coroutine[Any, Any, None]] | None = None,
     metrics: Metrics | None = None,
 ) -> ASGIApp:
     """The server around an engine, whose process it starts and ends. ``host_names``: by which names
-    it may be called, besides numbers; None: by any. ``repositories``: who answers for repository
-    ids; ``watch``: what runs beside the requests."""
+    it may be called, besides numbers; None: by any. ``watch``: what runs beside the requests."""
     limits = limits or RequestLimits()
 
     async def health(_request: Request) -> Response:
@@ -62,20 +59,16 @@ def app(
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await until_loaded(engine)
         watching = None if watch is None else asyncio.ensure_future(watch())
-        if repositories is not None:
-            repositories.start()
         try:
             yield
         finally:
             if watching is not None:
                 watching.cancel()
-            if repositories is not None:
-                await repositories.close()
             await engine.close()
 
     routes = [
         Route(HEALTH, health, methods=["GET"]),
-        *EditorRoutes(engine, limits, repositories).routes,
+        *EditorRoutes(engine, limits).routes,
         *completion_routes(engine, limits),
         *chat_routes(engine, limits),
         *responses_routes(engine, limits),
@@ -83,7 +76,6 @@ def app(
         *infill_routes(engine, limits),
         *model_routes(engine),
         *ollama_routes(engine, limits),
-        *more_routes,
     ]
     answered = (RequestRefused, HTTPException, ClientDisconnect, ClientLeft, Exception)
     respond = partial(_error_response, ", ".join(_named(routes)))

@@ -11,6 +11,7 @@ from lsp_server.shared.contract.codec import Unreadable, read
 from lsp_server.shared.contract.jobs import (
     COMPLETION,
     EDIT,
+    MOST_SIMILAR_BYTES,
     PREFETCH,
     PREFILL,
     AcceptedText,
@@ -39,7 +40,10 @@ def editor_job(
     kind: type[CompletionJob | EditJob], fields: EditorFields
 ) -> CompletionJob | EditJob:
     """Return the job in ``fields``. Raises RequestRefused."""
-    return _read(kind, fields.job, "job")
+    job = _read(kind, fields.job, "job")
+    if sum(len(snippet.text) for snippet in job.similar) > MOST_SIMILAR_BYTES:
+        raise invalid(f"job.similar may have at most {MOST_SIMILAR_BYTES} characters")
+    return job
 
 
 def accepted_text(fields: EditorFields) -> AcceptedText:

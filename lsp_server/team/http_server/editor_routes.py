@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -14,47 +14,36 @@ from starlette.types import ASGIApp
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import (
     COMPLETION,
+    MOST_SIMILAR_BYTES,
     PREFILL,
     AcceptedText,
     CompletionJob,
     EditJob,
 )
-from lsp_server.shared.contract.server_routes import PROTOCOL
+from lsp_server.shared.contract.server_routes import PROTOCOL, REPOSITORIES
 from lsp_server.team.http_server.bodies import read_json
 from lsp_server.team.http_server.editor_jobs import EditorFields, accepted_text, editor_job
-from lsp_server.team.http_server.errors import invalid, not_found
+from lsp_server.team.http_server.errors import RequestRefused, invalid, not_found
 from lsp_server.team.http_server.fields import read_fields
 from lsp_server.team.http_server.generation_fields import fair_priority
 from lsp_server.team.http_server.limits import PATIENCE_S, RequestLimits
 from lsp_server.team.http_server.model_names import model_name
 from lsp_server.team.http_server.streaming import Events, StreamedCalls, answered
 
+NO_REPOSITORIES = (
+    "this server keeps no copies of workspaces; a newer Redraft sends similar text along: install "
+    "the same version here and there"
+)
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 Owned = TypeVar("Owned", CompletionJob, EditJob, CompletionJob | EditJob, AcceptedText)
-
-
-class Repositories(Protocol):
-    """Registered repositories, as far as a request needs them."""
-
-    def workspace(self, repository: str, holder: str) -> str | None:
-        """The workspace that the engine knows a repository by; None where it is another key's,
-        or where there is none."""
-
-    def start(self) -> None:
-        """The server answers from now on."""
-
-    async def close(self) -> None:
-        """The server ends."""
 
 
 class EditorRoutes:
     """The routes of one engine."""
 
-    def __init__(
-        self, engine: EngineInterface, limits: RequestLimits, repositories: Repositories | None
-    ) -> None:
+    def __init__(self, engine: EngineInterface, limits: RequestLimits) -> None:
         self._engine = engine
         self._limits = limits
-        self._repositories = repositories
 
     @property
     def routes(self) -> list[BaseRoute]:
@@ -65,12 +54,19 @@ class EditorRoutes:
             Route("/redraft/v1/edit", self.edit, methods=["POST"]),
             Route("/redraft/v1/prefill", self.prefill, methods=["POST"]),
             Route("/redraft/v1/accepted", self.accepted, methods=["POST"]),
+            Route(f"{REPOSITORIES}{{path:path}}", self.repositories, methods=METHODS),
         ]
 
     async def model(self, _request: Request) -> Response:
         """Answer with the facts by which the daemon makes prompts."""
         described = {**self._engine.status.of_model, "model": model_name(self._engine)}
-        return JSONResponse({"protocol": PROTOCOL, **described})
+        return JSONResponse(
+            {"protocol": PROTOCOL, "similar_bytes": MOST_SIMILAR_BYTES, **described}
+        )
+
+    async def repositories(self, _request: Request) -> Response:
+        """Refuse the copies of workspaces that editors of earlier versions send."""
+        raise RequestRefused(410, NO_REPOSITORIES, "gone")
 
     async def complete(self, request: Request) -> ASGIApp:
         """Complete; the answer streams."""
@@ -115,14 +111,11 @@ class EditorRoutes:
         return fields
 
     def _owned(self, job: Owned, request: Request) -> Owned:
-        """It with its owner and, in place of the repository's id, the engine's workspace."""
-        holder = str(request.scope["holder"])
-        workspace = ""
-        if job.workspace and self._repositories is not None:
-            workspace = self._repositories.workspace(job.workspace, holder) or ""
-        if job.workspace and not workspace:
-            raise not_found("there is no such repository for this key")
-        return replace(job, owner=holder, workspace=workspace)
+        """Return ``job`` with its owner. One that names a repository, as editors of earlier
+        versions do, is refused with 404, and they ask again without."""
+        if job.workspace:
+            raise not_found(NO_REPOSITORIES)
+        return replace(job, owner=str(request.scope["holder"]))
 
 
 def _priority(fields: EditorFields, usual: int) -> int:

@@ -3,7 +3,6 @@ engine. ``build`` is the ``import_path`` of ``deploy/ray.yaml``."""
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,10 +22,6 @@ from lsp_server.team.ray_serve.connection import ReplicasConnection
 from lsp_server.team.ray_serve.options import DeployOptions
 from lsp_server.team.ray_serve.replica import EngineReplica
 from lsp_server.team.ray_serve.session import SECRET_BYTES
-from lsp_server.team.repositories.hosting import HostedRepositories
-from lsp_server.team.repositories.limits import RepositoryLimits
-from lsp_server.team.repositories.routes import RepositoryRoutes
-from lsp_server.team.repositories.store import RepositoryStore
 
 ROUTER = "ray.serve.experimental.consistent_hash_router.ConsistentHashRouter"
 HEALTH_S = 5.0
@@ -55,22 +50,12 @@ class Ingress:
     def __serve_build_asgi_app__(self) -> ASGIApp:
         """Called by Serve for its replica. Raises BadKeysFile."""
         options = self._options
-        hosted = _hosted(Path(options.data), self._engine) if options.data else None
         return app(
             self._engine,
             Keys(Path(options.keys)),
             RequestLimits(options.requests_per_minute, options.concurrent),
             host_names=options.host_names,
-            repositories=hosted,
-            more_routes=RepositoryRoutes(hosted).routes if hosted is not None else (),
         )
-
-
-def _hosted(data: Path, engine: EngineClient) -> HostedRepositories:
-    """Repositories in a folder that the replicas can read, too."""
-    # Read by the process that makes the indexes.
-    os.environ["REDRAFT_DATA"] = str(data / "indexes")
-    return HostedRepositories(RepositoryStore(data / "repositories", RepositoryLimits()), engine)
 
 
 def engines(options: DeployOptions) -> Application:

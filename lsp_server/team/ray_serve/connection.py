@@ -18,14 +18,11 @@ from lsp_server.shared.processes.background import in_background
 from lsp_server.shared.processes.child import Child, OnDeath, OnFrame
 from lsp_server.shared.processes.framing import Frame
 from lsp_server.team.ray_serve.session import session_id
-from lsp_server.team.ray_serve.views import ViewCache
 
 logger = logging.getLogger(__name__)
 
 TRIES = 2
 """A request whose replica dies before it has sent any text goes to another one, once."""
-VIEW_TRIES = 3
-"""A view is sent again when a replica lacks some of it, and once more if that one dies."""
 DESCRIBED_EVERY_S = 10.0
 """A rolling update may change the model."""
 DESCRIBED_WITHIN_S = 5.0
@@ -44,7 +41,6 @@ class ReplicasConnection(Child):
         self._secret = secret
         self._alive = False
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._views = ViewCache()
         self._watching: asyncio.Task[None] | None = None
 
     @property
@@ -94,9 +90,6 @@ class ReplicasConnection(Child):
             self._tasks[frame["id"]] = in_background(self._answer(frame))
         elif isinstance(note := note_of(frame), AcceptedText):
             in_background(self._tell_accepted(note))
-        else:
-            # Sent with the next request, when it is known who answers that.
-            self._views.take(note)
         return self._alive
 
     async def _answer(self, request: Frame) -> None:
@@ -116,20 +109,13 @@ class ReplicasConnection(Child):
     async def _ask(self, request: Frame, passed_on: list[Frame]) -> None:
         """Pass on a request, and again while nothing of its answer was ``passed_on``. Raises
         EngineUnavailable where the replica died."""
-        workspace = request["job"].get("workspace", "")
         handle = self._handle.options(
             method_name="answer", stream=True, session_id=session_of(request["job"], self._secret)
         )
-        lacking: list[str] = []
-        deaths = 0
-        for _ in range(TRIES + VIEW_TRIES):
-            answer = handle.remote(request, self._views.part(workspace, lacking))
-            lacking = []
+        for _ in range(TRIES):
+            answer = handle.remote(request)
             try:
                 async for frames in answer:
-                    if frames[0]["event"] == "lacking":
-                        lacking = frames[0]["paths"]
-                        break
                     passed_on += frames
                     for frame in frames:
                         self._tell(request, frame)
@@ -137,8 +123,7 @@ class ReplicasConnection(Child):
                     return
             except (RayError, RayServeException) as error:
                 logger.warning("a replica was lost: %s", type(error).__name__)
-                deaths += 1
-                if passed_on or deaths == TRIES:
+                if passed_on:
                     break
             finally:
                 # Ends the forward where the frames were not read to their end.
@@ -163,10 +148,8 @@ async def _described(handle: DeploymentHandle[Any]) -> Frame:
 
 
 def session_of(job: dict[str, Any], secret: bytes) -> str:
-    """The session of a job: its key and its repository, or its document where it has none."""
-    # Editors that are open on a repository have a workspace each: REPOSITORY/EDITOR.
-    repository = job.get("workspace", "").partition("/")[0]
-    return session_id(secret, job["owner"], repository or job.get("path", ""))
+    """Return the session of a job: its key and its document."""
+    return session_id(secret, job["owner"], job.get("path", ""))
 
 
 def _cut(passed_on: list[Frame]) -> dict[str, Any]:

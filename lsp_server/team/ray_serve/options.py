@@ -24,11 +24,6 @@ class DeployOptions(ModelOptions):
     ingress_cpus: float = option(0.5, "Cores that Ray sets aside for an ingress.", low=0)
     keys: str = option("", "File of the keys, where an ingress may run.")
     names: str = option("", "Host names that clients use for the server, separated by commas.")
-    data: str = option(
-        "",
-        "Folder that all nodes share, for repositories and their indexes; empty: none are taken, "
-        "and drafts come from prompts.",
-    )
     requests_per_minute: float = option(3000.0, "Of one key, on average, at one ingress.", low=1)
     concurrent: int = option(32, "Requests of one key at once, at one ingress.", low=1)
     most_requests: int = option(
@@ -51,8 +46,6 @@ class DeployOptions(ModelOptions):
             options = read(cls, {"path" if one == "model" else one: args[one] for one in args})
         except Unreadable as error:
             raise DeployError(f"options of the deployment: {error}") from None
-        if options.data and options.ingresses > 1:
-            raise DeployError("data needs ingresses = 1: one process knows the open documents")
         return options
 
     @property

@@ -14,7 +14,6 @@ from lsp_server.shared.contract.notes import Note
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import EngineFailed, EngineUnavailable, ModelUnavailable
 from lsp_server.shared.processes.framing import Frame
-from lsp_server.team.ray_serve.views import OpenViews, ViewPart
 
 TICK_S = 0.05
 """Between two pieces of a text that is written."""
@@ -28,8 +27,6 @@ class EngineReplica:
         """Raises EngineUnavailable where the model cannot be loaded; Serve tells it."""
         self._settled = asyncio.Event()
         self._engine = EngineClient(options, self._changed)
-        self._views = OpenViews(self._engine)
-        self._pid: int | None = None
         await self._engine.start()
         await self._settled.wait()
         status = self._engine.status
@@ -58,12 +55,9 @@ class EngineReplica:
     async def tell(self, note: Note) -> None:
         self._engine.tell(note)
 
-    async def answer(self, request: Frame, view: ViewPart | None) -> AsyncIterator[list[Frame]]:
-        """The frames that the engine answers a request with. A cancel of the stream ends the
-        forward. ``view``: the workspace of the request; what is lacking of it is the answer."""
-        if view is not None and (lacking := self._take(view)):
-            yield [{"event": "lacking", "paths": lacking}]
-            return
+    async def answer(self, request: Frame) -> AsyncIterator[list[Frame]]:
+        """Yield the frames that the engine answers ``request`` with. A cancel of the stream ends
+        the forward."""
         frames: asyncio.Queue[Frame] = asyncio.Queue()
 
         def told(spans: list[Span]) -> None:
@@ -81,12 +75,6 @@ class EngineReplica:
         finally:
             if not call.future.done():
                 call.cancel()
-
-    def _take(self, view: ViewPart) -> list[str]:
-        if self._engine.pid != self._pid:
-            self._views.forget()
-            self._pid = self._engine.pid
-        return self._views.take(view)
 
     async def __del__(self) -> None:
         """Called by Serve when the requests of the replica have ended."""

@@ -1,4 +1,4 @@
-"""Groups requests: those of one repository go to one replica."""
+"""Session ids: the requests of one document go to one replica."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import hmac
 SECRET_BYTES = 32
 
 
-def session_id(secret: bytes, owner: str, repository: str) -> str:
-    """The id that the router hashes: HMAC-SHA-256 of the name of a key and a repository, in hex. It
-    is in Ray's metadata and logs, where it tells neither of them."""
-    parts = (owner.encode(), repository.encode())
+def session_id(secret: bytes, owner: str, path: str) -> str:
+    """Return the id that the router hashes: HMAC-SHA-256 of the name of a key and the path of a
+    document, in hex. Ray's metadata and logs hold it, and so neither of them."""
+    parts = (owner.encode(), path.encode())
     message = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
     return hmac.new(secret, message, hashlib.sha256).hexdigest()

@@ -109,6 +109,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "then that of the first method",
     )
     parser.add_argument(
+        "--similar-bytes",
+        type=int,
+        default=0,
+        help="in replay: draft from what a client sends a server of its datastore, at most this "
+        "much; 0: from the whole datastore",
+    )
+    parser.add_argument(
         "--own-text",
         metavar="MODEL",
         help="in replay: print beside it what this model writes itself, to its end",

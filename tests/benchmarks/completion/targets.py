@@ -34,7 +34,7 @@ OWN_TOKENS = 64
 OPTIONS = (
     *("target", "limit", "max_nodes", "max_tokens", "stop", "left_only", "common"),
     *("temperature", "top_p", "repetition_penalty", "penalise_prompt", "threads", "shape"),
-    *("repeat", "prompt", "hf_dtype", "no_hf", "draft_model", "draft_layers"),
+    *("repeat", "similar_bytes", "prompt", "hf_dtype", "no_hf", "draft_model", "draft_layers"),
 )
 """Options that stand in the document."""
 
@@ -223,11 +223,18 @@ def decoded(
 def load_datastores(
     args: argparse.Namespace, tokenizer: Tokenizer, progress: Progress
 ) -> CaseDatastores:
-    """Datastores of the cases with the common code that ``--common`` names."""
+    """Return datastores of the cases with the common code that ``--common`` names."""
+    from tests.benchmarks.completion.sent import SentDatastores
     from tests.benchmarks.datastores import CaseDatastores, common_token_files
 
+    def datastores(common: TokenFiles) -> CaseDatastores:
+        most_bytes = getattr(args, "similar_bytes", 0)
+        if most_bytes:
+            return SentDatastores(tokenizer, common, most_bytes)
+        return CaseDatastores(tokenizer, common)
+
     if args.common == "none":
-        return CaseDatastores(tokenizer, {})
+        return datastores({})
     task = progress.add_task("reading common code", total=None)
     files: TokenFiles = common_token_files(
         tokenizer,
@@ -235,7 +242,7 @@ def load_datastores(
         lambda done, total: progress.update(task, completed=done, total=total),
     )
     progress.remove_task(task)
-    return CaseDatastores(tokenizer, files)
+    return datastores(files)
 
 
 def target_of(target: str | None, methods: str | None) -> str:

@@ -38,8 +38,8 @@ class Member(NamedTuple):
 
     key: str
     mark: str
-    repository: str
-    """Id at the server; empty where none is registered."""
+    similar: list[str]
+    """Texts that go along with each request."""
 
 
 class LoadShape(NamedTuple):
@@ -204,13 +204,17 @@ class LoadClient:
     def _text(self) -> str:
         return self._texts[self._file]
 
+    def _similar(self) -> list[dict[str, str]]:
+        texts = enumerate(self._member.similar)
+        return [{"path": f"similar{number}.py", "text": text} for number, text in texts]
+
     def _completion(self, shape: LoadShape) -> tuple[str, dict[str, Any]]:
         self._type()
         # The client's own word stands before what is typed: text that is near comes back most.
         mark = self._member.mark
         before = f"{self._text[: self._start]}\n{mark} = 1\n{mark} = 2\n"
         job = {
-            "workspace": self._member.repository,
+            "similar": self._similar(),
             "path": f"{self._file}.py",
             "prefix": before + self._text[self._start : self._cursor],
             "suffix": self._text[self._end :],
@@ -224,7 +228,7 @@ class LoadClient:
         first = self._random.randrange(max(1, len(lines) - SELECTED_LINES))
         selection = "".join(lines[first : first + SELECTED_LINES])
         job = {
-            "workspace": self._member.repository,
+            "similar": self._similar(),
             "path": f"{self._file}.py",
             "instruction": INSTRUCTION,
             "selection": f"{self._member.mark} = 1\n{selection}",

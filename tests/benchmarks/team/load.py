@@ -2,8 +2,8 @@
 
 Works against ``redraft serve-http`` and ``redraft deploy --ray``. Clients type, so most prompts
 go on from one that the server knows, as an editor's do. Every client has a word of its
-own in its files; no answer may hold another's. With ``--repositories`` each registers a repository
-with its word, so that drafts come from there. Times are taken at the clients.
+own in its files; no answer may hold another's. With ``--similar`` files with its word
+go along with each request, so that drafts come from there. Times are taken at the clients.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from tests.benchmarks.team.clients import (
     Member,
     marks_of,
 )
-from tests.benchmarks.team.repositories import register, remove
 
 TEXTS = 40
 LEAST_CHARACTERS = 400
@@ -65,9 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--folder", type=Path, help="whose Python files are typed in; none: Redraft's own"
     )
-    parser.add_argument(
-        "--repositories", action="store_true", help="register a repository for each client"
-    )
+    parser.add_argument("--similar", action="store_true", help="send text of other files along")
     parser.add_argument(
         "--pid",
         type=int,
@@ -114,25 +111,19 @@ async def _measured(args: argparse.Namespace, keys: list[str]) -> dict[str, Any]
     shape = LoadShape(args.rate / args.clients, args.edits, args.leaving, args.max_tokens)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=args.clients)
     async with httpx2.AsyncClient(base_url=args.url, timeout=TIMEOUT_S, limits=limits) as http:
-        members = [Member(keys[n % len(keys)], mark, "") for n, mark in enumerate(marks)]
-        if args.repositories:
-            ids = [await register(http, one.key, one.mark, texts[:4]) for one in members]
-            members = [
-                one._replace(repository=name) for one, name in zip(members, ids, strict=True)
-            ]
+        sent = texts[:4] if args.similar else []
+        members = [
+            Member(keys[n % len(keys)], mark, [marked(text, mark) for text in sent])
+            for n, mark in enumerate(marks)
+        ]
         clients = [
             LoadClient(http, one, texts, frozenset(marks), tally, rng.getrandbits(32))
             for one in members
         ]
-        try:
-            await asyncio.gather(*(client.open(shape) for client in clients))
-            watching = asyncio.ensure_future(memory.watch())
-            await asyncio.gather(*(client.work(shape, args.seconds) for client in clients))
-            watching.cancel()
-        finally:
-            for one in members:
-                if one.repository:
-                    await remove(http, one.key, one.repository)
+        await asyncio.gather(*(client.open(shape) for client in clients))
+        watching = asyncio.ensure_future(memory.watch())
+        await asyncio.gather(*(client.work(shape, args.seconds) for client in clients))
+        watching.cancel()
     return {**load_figures(tally, args.seconds), **_memory(memory), "seed": args.seed}
 
 
@@ -168,6 +159,14 @@ def _memory(memory: MemoryWatch) -> dict[str, Any]:
     if not figures:
         return {}
     return {"memory_growth_percent": figures["all"]["growth_percent"], "memory": figures}
+
+
+def marked(text: str, mark: str) -> str:
+    """Return ``text`` with a line of ``mark`` after every few lines."""
+    lines = text.splitlines(keepends=True)
+    for number in range(len(lines), 0, -8):
+        lines.insert(number, f"{mark} = {number}\n")
+    return "".join(lines)
 
 
 def _texts(folder: Path, rng: random.Random) -> list[str]:

@@ -45,7 +45,7 @@ def load(answers: list[tuple[int, bytes]], seconds: float = 0.5) -> tuple[LoadTa
         tally = LoadTally()
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://server") as http:
-            member = Member("rd-key", OWN, "")
+            member = Member("rd-key", OWN, [])
             client = LoadClient(http, member, [TEXT], frozenset([OWN, FOREIGN]), tally, 7)
             await client.work(SHAPE, seconds)
         return tally

@@ -49,7 +49,7 @@ def test_without_a_command_all_are_listed_and_the_first_step_is_on_top(
     assert main([]) == 0
     output = capsys.readouterr().out
     assert [name for name in COMMANDS if f" {name} " not in output.replace("\n", " ")] == []
-    assert "COMMAND\n    setup       the first step: find, try and choose a model" in output
+    assert "COMMAND\n    setup     the first step: find, try and choose a model" in output
 
 
 @pytest.mark.parametrize(

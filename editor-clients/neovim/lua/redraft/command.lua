@@ -64,8 +64,6 @@ M.actions = {
   end,
   allow = of_server('redraft.allowFile'),
   hold_back = of_server('redraft.holdBackFile'),
-  share = of_server('redraft.registerRepository'),
-  unshare = of_server('redraft.unregisterRepository'),
   model = function()
     require('redraft.model').choose()
   end,

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -22,8 +22,10 @@ from lsp_server.editor.remote.address import ServerAddress
 from lsp_server.editor.remote.discovery import checked_server
 from lsp_server.editor.remote.engine import RemoteEngine
 from lsp_server.editor.remote.resumed_spans import ResumedSpans
+from lsp_server.editor.remote.similar import SimilarText
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.key import EngineKey
+from lsp_server.engine.similar_text import similar_text
 from lsp_server.shared.contract.jobs import (
     COMPLETION,
     EDIT,
@@ -141,23 +143,90 @@ def test_no_path_of_this_machine_is_sent() -> None:
             assert "a/b.py" in sent
             assert "shapes.py" in sent
             assert "c" not in [body.get("client") for _, _, body in server.asked if body]
-            engine.repository_of = lambda folder: "repository-1"
-            await engine.ask(completion(), "c").future
-            assert server.asked[-1][2]["job"]["workspace"] == "repository-1"
 
+    run(scene)
+
+
+class SimilarStandIn:
+    """Finds the same text for every job."""
+
+    def for_job(self, job: CompletionJob | EditJob, most_bytes: int) -> list[ContextSnippet]:
+        assert job.workspace == "/home/u/work"
+        return [ContextSnippet("lib.py", f"{job.operation} {most_bytes}")]
+
+
+@pytest.mark.parametrize(
+    ("limit", "sent"), [(None, None), (0, None), (300, 300), (1 << 20, 1 << 16)]
+)
+def test_similar_text_goes_along_where_the_server_takes_it(
+    limit: int | None, sent: int | None
+) -> None:
+    async def scene() -> None:
+        async with a_pair() as (server, engine):
+            engine.similar = SimilarStandIn()
+            if limit is not None:
+                server.model = {**MODEL, "similar_bytes": limit}
+            await engine.ask(completion(), "c").future
+            await engine.ask(edit_job(), "c", None, EDIT).future
+            await engine.prefill(completion(), "c", PREFILL).future
+            jobs = [body["job"] for _, _, body in server.asked if body]
+            texts = [f"{operation} {sent}" for operation in ("complete", "edit", "complete")]
+            expected = (
+                [[{"path": "lib.py", "text": text}] for text in texts] if sent else [None] * 3
+            )
+            assert [job.get("similar") for job in jobs] == expected
+
+    run(scene)
+
+
+def test_similar_text_is_chosen_for_each_line_beside_the_requests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def found(*arguments: str) -> tuple[ContextSnippet, list[ContextSnippet]]:
+        asked.append(arguments)
+        return ContextSnippet("", f"next {len(asked)}"), [ContextSnippet("a.py", f"{len(asked)}")]
+
+    async def scene() -> None:
+        stores: dict[str, tuple[str, str]] = {}
+        similar = SimilarText(stores.get)
+        monkeypatch.setattr(similar._lookups, "call", call)
+
+        async def texts(job: CompletionJob | EditJob) -> list[str]:
+            similar.for_job(job, 1 << 16)
+            await asyncio.sleep(0.01)
+            return [snippet.text for snippet in similar.for_job(job, 1 << 16)]
+
+        assert await texts(completion()) == []
+        assert asked == []
+        stores["/home/u/work"] = "store", "model"
+        assert await texts(completion()) == ["next 1", "1"]
+        assert asked == [("store", "model", "shapes.py", "total = 0\n", "\n")]
+        assert await texts(completion()) == ["next 1", "1"]
+        further = replace(completion(), prefix="\n" * 40)
+        assert await texts(further) == ["next 2", "1"], "places stay while the cursor is near"
+        assert await texts(replace(completion(), prefix="\n" * 60)) == ["next 3", "3"]
+        similar.forget("/home/u/work")
+        assert similar.for_job(further, 1 << 16) == []
+        assert similar.for_job(replace(completion(), workspace=""), 1 << 16) == []
+        await similar.close()
+
+    async def call(function: object, *arguments: str) -> Any:
+        assert function is similar_text
+        return found(*arguments)
+
+    asked: list[tuple[str, ...]] = []
     run(scene)
 
 
 def test_an_accepted_suggestion_is_told_to_the_server_unless_it_may_hold_secrets() -> None:
     async def scene() -> None:
         async with a_pair() as (server, engine):
-            engine.repository_of = lambda folder: "repository-1"
             await engine.ask(completion(), "c").future
             engine.tell(AcceptedText("/home/u/work", "key.py", "a = ", "1", secret=True))
             engine.tell(AcceptedText("/home/u/work", "shapes.py", "total ", "+= area"))
             await until(lambda: bool(server.bodies("/redraft/v1/accepted")))
             (told,) = server.bodies("/redraft/v1/accepted")
-            taken = {"workspace": "repository-1", "path": "shapes.py"}
+            taken = {"workspace": "", "path": "shapes.py"}
             assert told["taken"] == {**taken, "before": "total ", "text": "+= area"}
 
     run(scene)

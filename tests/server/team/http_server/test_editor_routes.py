@@ -18,6 +18,7 @@ EDIT = {
     "selection": "def add(a, b):\n    return a + b\n",
 }
 
+LONG = {"path": "lib.py", "text": "x = 1\n" * 6000}
 TAKEN = {"workspace": "", "path": "a.py", "before": "x = ", "text": "1"}
 
 
@@ -43,6 +44,18 @@ def test_a_completion_streams_its_spans_and_ends_with_the_result(server: Served)
     assert text.startswith(result["text"])
     assert result["stopped_by"] in ("end", "stop", "length")
     assert {span["source"] for _, told in spans for span in told} <= set(result["sources"])
+
+
+def test_similar_text_changes_drafts_and_no_text(server: Served) -> None:
+    for path, job in (("complete", COMPLETION), ("edit", EDIT)):
+        (*_, (_, without)) = server.events(f"/redraft/v1/{path}", asked(job))
+        text = f"{job.get('prefix', '')}{without['text']}{job.get('suffix', '')}\n"
+        similar = [{"path": "lib.py", "text": text * 3}, {"path": "", "text": text}]
+        (*_, (_, drafted)) = server.events(
+            f"/redraft/v1/{path}", asked({**job, "similar": similar})
+        )
+        assert drafted["text"] == without["text"]
+        assert drafted["forwards"] <= without["forwards"]
 
 
 def test_an_edit_is_made(server: Served) -> None:
@@ -85,6 +98,10 @@ def test_what_one_key_accepted_is_drafted_from_for_that_key_alone(server: Served
         ("/redraft/v1/complete", asked({**COMPLETION, "owner": "ben"}), 400),
         ("/redraft/v1/complete", asked({**COMPLETION, "max_tokens": -1}), 400),
         ("/redraft/v1/complete", asked({**COMPLETION, "workspace": "/etc"}), 404),
+        ("/redraft/v1/complete", asked({**COMPLETION, "similar": [LONG, LONG]}), 400),
+        ("/redraft/v1/edit", asked({**EDIT, "similar": [{"path": "a.py"}]}), 400),
+        ("/redraft/v1/repositories", {"name": "shop"}, 410),
+        ("/redraft/v1/repositories/ID/blobs", {"contents": {}}, 410),
         ("/redraft/v1/edit", asked({**EDIT, "selection": 3}), 400),
         ("/redraft/v1/edit", asked({**EDIT, "entropy_k": 3}), 400),
         ("/redraft/v1/prefill", asked({**EDIT, "entropy_k": 3}, operation="edit"), 400),

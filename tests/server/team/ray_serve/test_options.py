@@ -27,7 +27,6 @@ def test_options_come_from_a_config_file():
         {"replicas": "2"},
         {"cpus": -1},
         {"threads": True},
-        {"data": "/srv", "ingresses": 2},
     ],
 )
 def test_a_wrong_option_is_named(args):

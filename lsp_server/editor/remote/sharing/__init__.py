@@ -1,1 +1,0 @@
-"""The workspaces that a server may keep copies of: which ones, and how they follow the files."""

@@ -1,1 +1,0 @@
-"""Repositories that editors keep at a team's server."""
