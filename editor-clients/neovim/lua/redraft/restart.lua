@@ -19,6 +19,42 @@ function M.attached(client, bufnr)
   config_of_buffer[bufnr] = client.config
 end
 
+--- The client that has the buffers while no server runs.
+---@type integer?
+local waiting
+
+---@param dispatchers vim.lsp.rpc.Dispatchers
+---@return vim.lsp.rpc.PublicClient
+local function nothing(dispatchers)
+  local closing = false
+  return {
+    request = function(method, _, answer)
+      answer(nil, method == 'initialize' and { capabilities = {} } or nil)
+      return true, 1
+    end,
+    notify = function()
+      return true
+    end,
+    is_closing = function()
+      return closing
+    end,
+    terminate = function()
+      closing = true
+      dispatchers.on_exit(0, 0)
+    end,
+  }
+end
+
+--- Neovim stops listening to a buffer for good when it changes while no client has it: the next server would never
+--- hear of what is typed.
+local function keep_listening()
+  for bufnr in pairs(config_of_buffer) do
+    if vim.api.nvim_buf_is_loaded(bufnr) then
+      waiting = vim.lsp.start({ name = 'redraft-waiting', cmd = nothing }, { bufnr = bufnr })
+    end
+  end
+end
+
 local function start_all()
   for bufnr, config in pairs(config_of_buffer) do
     if vim.api.nvim_buf_is_loaded(bufnr) then
@@ -26,6 +62,10 @@ local function start_all()
     else
       config_of_buffer[bufnr] = nil
     end
+  end
+  if waiting then
+    vim.lsp.stop_client(waiting, true)
+    waiting = nil
   end
 end
 
@@ -50,6 +90,7 @@ function M.exited(code, signal)
       delay = FIRST_DELAY_MS
     end
     last_exit = now
+    keep_listening()
     vim.defer_fn(start_all, delay)
     delay = math.min(2 * delay, LONGEST_DELAY_MS)
   end)
