@@ -1,4 +1,4 @@
-"""What a compiled forward computes, compared to the last bit."""
+"""Results of a compiled forward, compared to the last bit."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What every backend has to do, whatever it computes with.
+"""Checks that every backend passes.
 
-A backend passes when each check here does. The checks use the contract alone
-(``accel.models.base``) and compare a backend with itself, one token after another: that its numbers
-are a model's is shown elsewhere.
+They use the contract alone (``accel.models.base``) and compare a backend with itself, one token
+after another: other tests show that its numbers are a model's.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def check_trees(model: Model, seed: int) -> None:
 
 
 def check_trims(model: Model, seed: int) -> None:
-    """What is cut off is forgotten; a backend may cut off more, and says so by its length."""
+    """Trim a cache: the cut rows are forgotten; a backend may cut more, as its length shows."""
     random, text = np.random.default_rng(seed), random_prompt(seed, 30)
     cache = model.new_cache(8)
     feed(model, cache, text)
@@ -130,7 +129,7 @@ def check_memory(model: Model, seed: int) -> None:
 
 
 def check_likeliest(model: Model, seed: int) -> None:
-    """The likeliest tokens are those of the numbers, whichever rows are asked for, in any order."""
+    """Compare the likeliest tokens with the numbers, for any rows in any order."""
     random, text = np.random.default_rng(seed), random_prompt(seed, 20)
     cache = model.new_cache(4)
     feed(model, cache, text[:-1])
@@ -228,7 +227,8 @@ def _any_path(model: Model, random: np.random.Generator, batch: ForwardBatch) ->
 
 
 def _given(logits: Logits, batch: ForwardBatch) -> NDArray[Any]:
-    """What a forward says of the rows whose logits are wanted: numbers, or likeliest tokens."""
+    """Return the results of a forward for the rows whose logits are asked for: numbers, or
+    likeliest tokens."""
     wanted = range(max(batch.meant - batch.logits_from, 0))
     if batch.wants_numbers:
         return np.array([logits.row(row) for row in wanted])

@@ -1,4 +1,4 @@
-"""What the tests of this folder share: modules beside this file, and a small model."""
+"""Shared by the tests of this folder: modules beside this file, and a small model."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ MUTATIONS: list[Callable[[bytearray, int, random.Random], bytearray]] = [
 
 
 def refuse_mutations(path: Path, header: int, count: int, read: Callable[[Path], None]) -> int:
-    """Mutations of a file whose header has so many bytes are read, or refused in one line that says
-    what to do: nothing else happens. The number refused."""
+    """Read mutations of a file whose header has ``header`` bytes: each is read, or refused in one
+    line that names a remedy. Returns the number refused."""
     seed = random.randrange(1 << 32)
     print("seed", seed)
     draw = random.Random(seed)

@@ -38,8 +38,8 @@ QUESTION = ("rename x to y", "def f(x):\n    return x + 12\n")
 
 @dataclass(frozen=True)
 class Family:
-    """What tells one family from another. ends: what follows the template where an answer is begun
-    for the model, beside the answer; off: variables by which that is said."""
+    """A family of prompts. ends: the text after the template if an answer is begun for the model,
+    beside the answer; off: variables that turn thinking off."""
 
     name: str
     template: str
@@ -115,7 +115,7 @@ class Family:
         )
 
     def variables(self) -> dict[str, Any]:
-        """What every template may use."""
+        """Return the variables that every template may use."""
         tokens = self.metadata["tokenizer.ggml.tokens"]
         end = tokens[self.metadata["tokenizer.ggml.eos_token_id"]]
         return {"bos_token": self.beginning, "eos_token": end}
@@ -369,7 +369,7 @@ def hostile_name(family: Family) -> str:
 
 
 def edit_question_of() -> str:
-    """What is asked for an edit, in the words of the editor."""
+    """Return the question of an edit, in the words of the editor."""
     from accel.text.prompts import edit_question
 
     instruction, code = QUESTION

@@ -81,7 +81,7 @@ def save_hybrid(folder: Path, module: Any, *, whole: bool = False) -> Path:
 
 
 def hybrid_tensors(module: Any, matrices: str = "F32") -> dict[str, Stored]:
-    """What the converter makes: heads of values tiled, norms with their one, -exp(A_log)."""
+    """Return the converter's tensors: heads of values tiled, norms with their one, -exp(A_log)."""
     config, found = module.config, {}
     heads, size = config.linear_num_key_heads, config.linear_value_head_dim
     keys = 2 * heads * config.linear_key_head_dim

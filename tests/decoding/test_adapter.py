@@ -100,8 +100,8 @@ def test_each_weight_is_that_of_exact_fractions(base: Path, adapter: Path, tmp_p
 def exact_delta(
     parts: dict[str, NDArray[Any]], name: str, layer: int, row: int, column: int
 ) -> float:
-    """What is added to one weight: the sum as a fraction, then the product with B's scale rounded
-    once."""
+    """Return the delta of one weight: the sum as a fraction, then the product with B's scale
+    rounded once."""
     total = sum(
         Fraction(int(parts[f"{name}.B"][layer, row, k]) * int(parts[f"{name}.A"][layer, k, column]))
         * Fraction(float(parts[f"{name}.A.scale"][layer, k]))

@@ -217,7 +217,8 @@ def slow_guesses(rows: Any) -> dict[tuple[int, ...], float]:
 def slow_merge(
     known: dict[tuple[int, ...], float], guessed: dict[tuple[int, ...], float]
 ) -> dict[tuple[int, ...], float]:
-    """What retrieval says of a node given the one above it, or the guess where that is more."""
+    """Return retrieval's probability of each node given the one above it, or the guess if that is
+    larger."""
     merged = dict(guessed)
     for path in sorted(known, key=len):
         above = known.get(path[:-1], 1.0)

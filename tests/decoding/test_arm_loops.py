@@ -1,4 +1,4 @@
-"""What is generated for Arm from the innermost loops of a forward, looked at on x86: vectors alone.
+"""Code generated for Arm from the innermost loops of a forward, inspected on x86: vectors alone.
 Products with quantised weights: ``test_quantised_tiles``."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is wrong with a model is known from its path and headers, at once and in one sentence."""
+"""Faults of a model are found from its path and headers, at once, and reported in one sentence."""
 
 from __future__ import annotations
 

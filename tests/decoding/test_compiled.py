@@ -25,7 +25,7 @@ def modules() -> Iterator[ModuleType]:
 
 
 def borrows(value: Any) -> bool:
-    """Whether this is a compiled function that counts no references."""
+    """Return whether this is a compiled function that counts no references."""
     return isinstance(value, CPUDispatcher) and not value.targetoptions.get("_nrt", True)
 
 
@@ -54,7 +54,7 @@ def users() -> dict[str, set[str]]:
 
 
 def holds_arrays(kind: Any) -> bool:
-    """Whether values of a type are arrays, or have such."""
+    """Return whether values of a type are arrays, or hold arrays."""
     if get_origin(kind) is not None:
         return get_origin(kind) is np.ndarray or any(map(holds_arrays, get_args(kind)))
     fields = getattr(kind, "_fields", ())

@@ -49,7 +49,7 @@ def _module(folder: Path, name: str) -> ModuleType:
 
 
 def test_a_change_two_modules_away_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a function calls may itself call what changed, and be part of the same code."""
+    """The functions that a function calls may call changed code, and be part of the same code."""
 
     def double_with(text: str) -> Any:
         modules = [ModuleType("accel.far_away"), ModuleType("accel.nearby")]
@@ -197,7 +197,7 @@ if len(sys.argv) > 1:
 
 
 def test_what_is_compiled_is_loaded_without_what_compiles(tmp_path: Path) -> None:
-    """And whoever compiles afterwards has it."""
+    """A process that compiles afterwards loads the compiler."""
     (tmp_path / "running_sums.py").write_text(WITH_ARRAYS, encoding="utf-8")
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "code")}
 

@@ -105,7 +105,7 @@ def test_a_row_is_computed_alike_alone_and_in_a_tree(folder: Path, dtype: str) -
 
 @pytest.mark.parametrize("dtype", ["fp32", "int8"])
 def test_nodes_have_the_logits_of_text_to_the_last_bit(dtype: str) -> None:
-    """Whatever stands between a node and its ancestors, and before and after a branch is kept."""
+    """With any rows between a node and its ancestors, and before and after a branch is kept."""
     model = compiled(SMALL_MODEL, dtype)
     for seed in range(10):
         random = np.random.default_rng(seed)

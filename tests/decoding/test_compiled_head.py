@@ -60,7 +60,7 @@ def tree_along(text: TokenArray, others: int, random: np.random.Generator) -> Dr
 
 
 def continuation(model: CompiledLlama, text: TokenArray, count: int) -> TokenArray:
-    """What the model writes after a text, token by token."""
+    """Return ``count`` tokens of the model after a text, one by one."""
     cache = read(model, text[:-1])
     found = [int(text[-1])]
     for _ in range(count):

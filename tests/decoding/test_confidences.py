@@ -1,4 +1,4 @@
-"""How sure the model is of its tokens: with drafts as without, and given what is typed."""
+"""Probabilities of the model's tokens: with drafts as without, and given typed bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine gives the model's own text, whatever is drafted."""
+"""The engine gives the model's own text with any drafts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What names a model on this machine."""
+"""Fingerprints of models on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tokens agree with bytes that are typed already."""
+"""Tokens that agree with typed bytes."""
 
 from __future__ import annotations
 

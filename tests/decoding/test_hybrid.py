@@ -383,7 +383,7 @@ def test_rates_of_the_wrong_sign_are_refused(module: Any, tmp_path: Path) -> Non
 
 
 def test_rows_may_be_committed_after_another_forward(model: CompiledHybrid) -> None:
-    """Each cache has its own rows until they are text, whoever is computed meanwhile."""
+    """Each cache has its own rows until they are text, with any forwards between."""
     text = some_text(8, 90)
     caches = [model.new_cache(8) for _ in range(3)]
     for cache in caches[:2]:

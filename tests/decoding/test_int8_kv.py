@@ -98,7 +98,7 @@ def kv_cache_of(keys: NDArray[np.float32], values: NDArray[np.float32]) -> KVCac
 def attended(
     kv: KVCache, queries: NDArray[np.float32], mask: NDArray[np.float32], past: int
 ) -> NDArray[np.float32]:
-    """What ``attend`` gives for queries [kv_heads, rows, group, depth]."""
+    """Return the result of ``attend`` for queries [kv_heads, rows, group, depth]."""
     heads, rows, group, head_dim = queries.shape
     found = np.zeros((rows, heads * group * head_dim), np.float32)
     buffers = AttentionBuffers.of(ROOM, SHAPE)

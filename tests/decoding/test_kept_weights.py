@@ -393,7 +393,7 @@ def test_what_is_mapped_computes_the_same(tmp_path: Path) -> None:
 
 
 def test_another_file_of_a_model_is_packed_anew(tmp_path: Path) -> None:
-    """By whatever means it came, and of the same size."""
+    """Written in any way, and of the same size."""
     file = saved(tmp_path)
     before = bytes_of(decoder_of(file))
     other = saved(tmp_path, seed=1)

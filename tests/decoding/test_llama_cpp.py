@@ -40,7 +40,7 @@ def engine(file: Path) -> Engine:
 
 
 class RandomDrafter:
-    """Drafts whatever: right tokens, wrong ones, and several branches."""
+    """Random drafts: right tokens, wrong ones, and several branches."""
 
     def __init__(self, truth: TokenArray, seed: int) -> None:
         self._truth, self._random = truth, np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Which library of llama.cpp is taken, and that one of another layout is refused."""
+"""The choice among libraries of llama.cpp; one of another layout is refused."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def test_a_long_prompt_behind_an_accepted_draft_has_the_same_numbers(
 def test_freed_places_of_rejected_rows_would_change_numbers(
     files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Why rejected rows keep their places."""
+    """Shows the reason for which rejected rows keep their cells."""
     assert largest_difference(files["Q4_0"], 1, 24, 7, rounds=1) == 0
     monkeypatch.setattr(process, "COMMAND", FREES_REJECTED)
     assert largest_difference(files["Q4_0"], 1, 24, 7, rounds=1) > 0

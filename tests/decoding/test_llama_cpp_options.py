@@ -1,6 +1,6 @@
-"""What a user decides of how llama.cpp computes: layers on GPUs, flash attention, KV type.
+"""Options of llama.cpp: layers on GPUs, flash attention, KV type.
 
-GPUs are those of a library that only says it had some. What needs llama-cpp-python is skipped
+GPUs are those of a library that pretends to have them. Tests that need llama-cpp-python are skipped
 without it.
 """
 
@@ -90,7 +90,7 @@ def file(tmp_path: Path) -> Path:
 def opened(
     file: Path, library: LibraryWithGpus, monkeypatch: pytest.MonkeyPatch, **options: Any
 ) -> dict[str, Any]:
-    """What the worker says of a model."""
+    """Return the worker's description of a model."""
     monkeypatch.setattr(worker, "load_library", lambda: library)
     return worker.Worker(str(file), ModelOptions(threads=2, **options)).about()
 

@@ -1,6 +1,6 @@
-"""What happens to llama.cpp's process, and what of it: cancels, kills, assertions, damaged files.
+"""Ends of llama.cpp's process: cancels, kills, assertions, damaged files.
 
-What needs llama-cpp-python is skipped without it.
+Tests that need llama-cpp-python are skipped without it.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def check(file: Path) -> None:
 def test_what_our_reader_lets_pass_ends_no_more_than_its_process(
     tmp_path: Path, amount: Amount
 ) -> None:
-    """So many damaged files that pass our reader are loaded, or refused, by another process."""
+    """Damaged files that pass our reader are loaded, or refused, by another process."""
     count = amount(3, 200)
     seed = random.randrange(1 << 32)
     print("seed", seed)

@@ -55,7 +55,7 @@ def test_a_sound_folder_loads_and_is_measured_at_its_first_start(
 
 
 def test_automatic_settings_are_one_of_the_two_dtypes(tmp_path: Path) -> None:
-    """Where torch computes; our own forward takes eight bits."""
+    """For models that torch computes; our own forward takes eight bits."""
     assert Engine.load(save(tmp_path, "gpt_neox"), threads=1).dtype in ("fp32", "bf16")
 
 

@@ -42,7 +42,7 @@ ARM_PROCESSORS = {
     ),
     "Apple M1 in Linux": ("neon-dotprod", "atomics fphp asimdhp asimdrdm lrcpc asimddp sha3"),
 }  # fmt: skip
-"""The same of Arm, besides what all of 64 bits have."""
+"""Processors of Arm by name, and the features beside those that all with 64 bits have."""
 
 on_linux = pytest.mark.skipif(
     sys.platform != "linux" or level_here() is None, reason="this processor has no level"
@@ -87,7 +87,7 @@ def test_a_processor_has_the_fastest_level_of_which_it_has_all(name: str, tmp_pa
 @on_linux
 @on_x86
 def test_linux_and_llvm_mean_the_same_by_their_names() -> None:
-    """What a level of this processor asks for is there by both."""
+    """Both find the features of this processor's level."""
     here = {name for name, has in llvm.get_host_cpu_features().items() if has}
     names = list(X86_LEVELS)
     chosen = level_here()

@@ -1,4 +1,4 @@
-"""A model's file is opened once in a process, whoever asks, and never mapped."""
+"""A model's file is opened once in a process for all callers, and never mapped."""
 
 from __future__ import annotations
 

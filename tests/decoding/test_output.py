@@ -1,4 +1,4 @@
-"""What a generation has written, told at any time as it would be told at once."""
+"""The output of a generation, the same at any time as at once."""
 
 from __future__ import annotations
 

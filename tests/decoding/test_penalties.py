@@ -103,7 +103,7 @@ class TableModel:
         return text
 
     def choosing(self, processor: LogitsProcessor, text: list[int]) -> Choose:
-        """What the verifier asks at the nodes of a tree behind ``text``."""
+        """Return the verifier's question at the nodes of a tree after ``text``."""
 
         def chosen(_node: int, above: list[int]) -> int:
             logits = self.logits(text + above)

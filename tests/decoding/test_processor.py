@@ -48,12 +48,12 @@ def test_what_numba_is_told_counts_as_what_there_is() -> None:
 
 
 def missing_here(level: str) -> set[str]:
-    """What this processor would need, but that it has not."""
+    """Return the features of a level that this processor lacks."""
     return {name[1:] for name in PROCESSORS[level].split(",")} - FEATURES_HERE
 
 
 def run_held_to(level: str, cache: Path, *tests: str) -> str:
-    """What pytest says of tests that are compiled for a processor of a level."""
+    """Return pytest's output of tests that are compiled for a processor of a level."""
     settings = {
         "NUMBA_CPU_NAME": level,
         "NUMBA_CPU_FEATURES": PROCESSORS[level],

@@ -166,8 +166,7 @@ def test_typing_keeps_the_front_of_the_prompt(typed: str) -> None:
 
 
 def test_by_lines_a_letter_more_leaves_all_tokens_before_it() -> None:
-    """Whatever is typed in a line, the suffix is not computed again, and neither is where the
-    prompt is as long as it may be."""
+    """Typing in a line does not compute the suffix again, even in the longest prompt."""
     tokenizer = Tokenizer(byte_tokenizer(specials=["<fim_prefix>", "<fim_suffix>", "<fim_middle>"]))
     before = "".join(f"value_{n} = {n}\n" for n in range(200))
     line, after = "    return value_1 + value_2 * value_3", "\n\nprint(total)\n" * 40

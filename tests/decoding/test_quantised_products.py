@@ -1,4 +1,4 @@
-"""Products with quantised weights: what they give, whatever else is computed and by whom."""
+"""Products with quantised weights: their results, with any other work beside them."""
 
 from __future__ import annotations
 

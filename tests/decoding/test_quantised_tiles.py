@@ -93,7 +93,7 @@ def test_each_form_is_multiplied_by_dot_products(
 
 
 def steps(module: str) -> list[str]:
-    """What is done, one after the other, however LLVM's versions write types."""
+    """Return the instructions in order, the same for all of LLVM's spellings of types."""
     found = []
     for line in filter(lambda line: line[:2] == "  ", module.splitlines()):
         called, words = re.search(r'call .*@"?([\w.]+)', line), line.partition(" = ")[2].split()

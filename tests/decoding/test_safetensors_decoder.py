@@ -159,7 +159,7 @@ def test_other_architectures_are_left_to_transformers(kind: str, tmp_path: Path)
 
 
 def loaded(code: str, cache: Path) -> str:
-    """Which of torch and transformers a process has imported after ``code``."""
+    """Return those of torch and transformers that a process has imported after ``code``."""
     code += "; import sys; print([m for m in ('torch', 'transformers') if m in sys.modules])"
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     return subprocess.run(
@@ -168,7 +168,7 @@ def loaded(code: str, cache: Path) -> str:
 
 
 def test_torch_is_for_bf16_alone(tmp_path: Path) -> None:
-    """What our own forward knows is opened without it."""
+    """Models that our own forward computes are opened without it."""
     folder = save(tmp_path, "llama", hidden_size=256, intermediate_size=512, head_dim=64)
     for dtype, expected in (
         ("auto", "[]"),

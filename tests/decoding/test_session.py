@@ -109,7 +109,7 @@ def test_a_newer_request_takes_the_session_over(engine: Engine) -> None:
 
 
 def test_a_generation_whose_steps_are_run_goes_with_its_last_reader(engine: Engine) -> None:
-    """Whatever it holds, an index's files among it, waits for no collection of garbage."""
+    """Its resources, an index's files among them, wait for no collection of garbage."""
     generation = engine.generate(GenerationRequest(random_prompt(21, 20), max_tokens=4))
     alone(generation.steps())
     assert len(generation.tokens) == 4

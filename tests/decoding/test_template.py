@@ -1,4 +1,4 @@
-"""Chat templates render within limits, whatever is in them."""
+"""Chat templates render within limits, with any contents."""
 
 from __future__ import annotations
 

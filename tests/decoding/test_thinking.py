@@ -1,4 +1,4 @@
-"""Where an answer is begun for a model, it has thought already."""
+"""A begun answer comes after the model's thinking."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tokenizer_of(template: str, folder: Path) -> Tokenizer:
 
 
 def tail(template: str, folder: Path, question: str = "question") -> str:
-    """What stands between the last message and the answer."""
+    """Return the text between the last message and the answer."""
     tokenizer = tokenizer_of(template, folder)
     text = tokenizer.decode(chat_tokens(tokenizer, question, "ANSWER"))
     return text.rpartition(question)[2].removesuffix("ANSWER").removeprefix("<|im_end|>\n")

@@ -1,4 +1,4 @@
-"""What is derived from a vocabulary is on disk the second time, and damage costs only time."""
+"""Tables of a vocabulary are on disk the second time, and damage costs only time."""
 
 from __future__ import annotations
 

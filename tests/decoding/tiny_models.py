@@ -234,7 +234,7 @@ def reference_module(folder: Path) -> Any:
 
 
 def reference_tokens(module: Any, prompt: TokenArray, count: int, **options: Any) -> list[int]:
-    """What ``generate`` of transformers says after ``prompt``."""
+    """Return the tokens of ``generate`` of transformers after ``prompt``."""
     return reference_batch(module, prompt[None], count, **options)[0]
 
 
