@@ -1,1 +1,1 @@
-"""How much to draft: two planners, by what forwards cost and how far drafts came true."""
+"""Two planners of drafts, by the costs of forwards and by the drafts that came true."""

@@ -1,4 +1,4 @@
-"""How far the drafts of one request come true, and whether the next is worth making."""
+"""Accepted over predicted tokens of one request, by which drafts are made or left out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class AcceptanceRate:
         return min(max(self._accepted / self._predicted, 0.02), 1.5)
 
     def wants_draft(self, plain_s: float) -> bool:
-        """Whether the next draft is likely to save time, where a plain step takes ``plain_s``.
+        """Return whether the next draft is likely to save time beside a plain step of ``plain_s``
+        seconds.
 
         After drafts were refused again and again, none is made for some forwards, unless they cost
         next to nothing.
@@ -77,8 +78,8 @@ class AcceptanceRate:
 
 
 def expected_hits(tree: DraftTree, path: list[int]) -> float:
-    """How many of the nodes that a verification along ``path`` visited, the root among them, were
-    expected to have the model's next token as a child.
+    """Return the expected number of nodes with the model's next token as a child, among those that
+    a verification along ``path`` visited, with the root.
 
     To be compared with ``len(path)``. The sum of all probabilities would count one wrong guess at
     the start of a long branch as many.

@@ -1,4 +1,4 @@
-"""What steps cost by their number of rows, and how much of a draft tree is worth them: the prefix
+"""Costs of steps by their number of rows, and the prefix of a draft tree that is worth them: that
 with the largest (1 + sum P) / (t(|S| + pending) + overhead) (as Sequoia and TurboSpec)."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CONTEXT_STEP = 256
 
 @dataclass(slots=True)
 class Company:
-    """Those whose rows one forward computes: how many requests, with how many rows in all."""
+    """Requests that one forward computes, with the rows of all."""
 
     requests: int = 1
     rows: int = 1
@@ -57,12 +57,13 @@ class CostTable:
         return self._widths[0] if self._widths and len(self._widths) == 1 else 0
 
     def seconds(self, rows: int, context: int) -> float:
-        """Time of a forward of ``rows`` after ``context`` tokens, padded to what is fastest."""
+        """Return the seconds of a forward of ``rows`` rows after ``context`` tokens, padded to the
+        fastest number."""
         return float(self._table(context)[0][min(rows, self._limit)])
 
     def share_seconds(self, rows: int, context: int, company: Company = ALONE) -> float:
-        """A request's part of a forward in which it has so many rows: what these cost beside those
-        of the others, and its share of what a forward costs with any rows."""
+        """Return a request's share of a forward in which it has ``rows`` rows: the cost of these
+        beside those of the others, and its share of the cost of a forward with any rows."""
         others = min(company.others, self._limit // 2)
         if not others:
             return self.seconds(rows, context)
@@ -71,25 +72,25 @@ class CostTable:
         return float(seconds[1] / company.requests + seconds[last] - seconds[others + 1])
 
     def prefill_seconds(self, rows: int, context: int) -> float:
-        """Time of a forward of ``rows`` rows of a prompt; beyond the largest number that was
-        measured, in proportion."""
+        """Return the seconds of a forward of ``rows`` rows of a prompt; beyond the largest number
+        in the table, in proportion."""
         if 0 < self.batch_size < rows:
-            known = min(rows, max(self._costs.rows))
-            return float(self._costs.by_rows(context, known)[known]) * rows / known
-        known = min(rows, self._limit)
-        return self.seconds(known, context) * rows / known
+            counted = min(rows, max(self._costs.rows))
+            return float(self._costs.by_rows(context, counted)[counted]) * rows / counted
+        counted = min(rows, self._limit)
+        return self.seconds(counted, context) * rows / counted
 
     def prefill_seconds_from(self, rows: int, count: int, context: int) -> NDArray[np.float64]:
-        """``prefill_seconds`` of ``rows`` rows, of one more and so on, ``count`` in all."""
+        """Return ``prefill_seconds`` of ``rows`` rows, of one more and so on, ``count`` in all."""
         if self.batch_size:
             return np.array([self.prefill_seconds(rows + more, context) for more in range(count)])
         numbers = np.arange(rows, rows + count)
-        known = np.minimum(numbers, self._limit)
-        seconds: NDArray[np.float64] = self._table(context)[0][known] * numbers / known
+        counted = np.minimum(numbers, self._limit)
+        seconds: NDArray[np.float64] = self._table(context)[0][counted] * numbers / counted
         return seconds
 
     def padding(self, rows: int, context: int) -> int:
-        """Rows to add so that the forward is faster than without them."""
+        """Return the rows to add so that the forward is faster than without them."""
         if rows > self._limit or self._widths is None:
             return 0
         return int(self._table(context)[1][rows]) - rows
@@ -102,19 +103,19 @@ class CostTable:
         overhead_s: float,
         company: Company = ALONE,
     ) -> VerifyCosts:
-        """Costs of verifying trees after ``pending`` rows, for a drafter that plans."""
+        """Return the costs of verifying trees after ``pending`` rows, for a drafter that plans."""
         self._forget_earlier()
         key = context // CONTEXT_STEP, pending, overhead_s, company.requests, company.others
-        known = self._verify_costs.get(key)
-        if known is None:
+        arrays = self._verify_costs.get(key)
+        if arrays is None:
             seconds = self._shared_seconds(pending, context, company) + overhead_s
             if len(self._verify_costs) >= _MOST_KNOWN:
                 self._verify_costs.clear()
-            known = self._verify_costs[key] = seconds, _least_marginal(seconds) + NODE_S
-        return VerifyCosts(*known, acceptance_scale)
+            arrays = self._verify_costs[key] = seconds, _least_marginal(seconds) + NODE_S
+        return VerifyCosts(*arrays, acceptance_scale)
 
     def _shared_seconds(self, pending: int, context: int, company: Company) -> NDArray[np.float64]:
-        """``share_seconds`` with ``pending`` rows and 0, 1, .. nodes."""
+        """Return ``share_seconds`` with ``pending`` rows and 0, 1, .. nodes."""
         seconds, others = self._table(context)[0], min(company.others, self._limit // 2)
         if not others:
             return seconds[pending:]
@@ -129,7 +130,7 @@ class CostTable:
         overhead_s: float,
         company: Company = ALONE,
     ) -> DraftTree:
-        """The prefix of ``tree`` with the most expected tokens per second, empty when plain
+        """Return the prefix of ``tree`` with the most expected tokens per second, empty when plain
         decoding has more."""
         seconds = self._shared_seconds(pending, context, company)
         count = min(len(tree), len(seconds) - 1)
@@ -151,14 +152,14 @@ class CostTable:
         overhead_s: float,
         company: Company = ALONE,
     ) -> float:
-        """Seconds that verifying a whole tree is expected to save over plain decoding."""
+        """Return the seconds that verifying a whole tree is likely to save over plain decoding."""
         seconds = self._shared_seconds(pending, context, company)
         accepted = acceptance_scale * float(tree.probabilities.sum())
         whole_s = seconds[min(len(tree), len(seconds) - 1)]
         return float(accepted * (seconds[0] + overhead_s) - (whole_s - seconds[0]))
 
     def _table(self, context: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Seconds by rows when padded to the best count, and that count."""
+        """Return seconds by rows when padded to the best count, and that count."""
         self._forget_earlier()
         step = context // CONTEXT_STEP
         table = self._tables.get(step)
@@ -179,7 +180,7 @@ class CostTable:
 
 @compiled_with()
 def _least_marginal(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The least marginal cost of a node beyond each count, and at least zero."""
+    """Return the least marginal cost of a node beyond each count, and at least zero."""
     marginal = np.zeros(len(seconds))
     for count in range(len(seconds) - 1):
         least = np.inf
@@ -192,8 +193,8 @@ def _least_marginal(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
 def _padded(
     seconds: NDArray[np.float64], measured: list[int]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Seconds and target when each count grows to the next measured one, or to a larger one that
-    is clearly faster. Only measured counts are computed, because kernels are compiled (oneDNN) or
+    """Return seconds and target when each count grows to the next in ``measured``, or to a larger
+    one that is clearly faster. Only these are computed, because kernels are compiled (oneDNN) or
     recorded (CUDA graphs) for every shape anew."""
     padded = seconds.copy()
     target = np.arange(len(seconds))

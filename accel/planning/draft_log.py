@@ -1,4 +1,4 @@
-"""What the drafts of one request would have yielded in forwards of other numbers of rows."""
+"""Yields that the drafts of one request would have had in forwards of other numbers of rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DraftLog:
             self._learn(len(text), self.forwards(text))
 
     def forwards(self, text: TokenArray) -> dict[int, float]:
-        """How many forwards of each number of rows the text would have taken.
+        """Return the forwards of each number of rows that the text would have taken.
 
         Verification by fewer rows goes on from the middle of a tree by what is below that node.
         One by more rows skips forwards; where its next would begin inside of what a forward
@@ -50,31 +50,34 @@ class DraftLog:
             path = tree.accepted_path(text[start:])
             levels = _levels(tree, path)
             for rows in self._widths:
-                at = max(reached[rows], start)
-                if start < at < end:
-                    counts[rows] += (end - at) / _brought(levels, path, 0, rows)
-                    at = end
-                while at < end:
+                offset = max(reached[rows], start)
+                if start < offset < end:
+                    counts[rows] += (end - offset) / _brought(levels, path, 0, rows)
+                    offset = end
+                while offset < end:
                     counts[rows] += 1
-                    at += _brought(levels, path, at - start, rows)
-                reached[rows] = at
+                    offset += _brought(levels, path, offset - start, rows)
+                reached[rows] = offset
         return counts
 
 
 def _levels(tree: DraftTree, path: list[int]) -> TokenArray:
-    """How many nodes of the path each node is below, itself among them. int32 [nodes]."""
+    """Return the number of nodes of the path that each node is below, itself among them. int32
+    [nodes]."""
     levels = np.zeros(len(tree), np.int32)
-    place = {node: number for number, node in enumerate(path)}
+    depth_of = {node: number for number, node in enumerate(path)}
     for node, parent in enumerate(tree.parents.tolist()):
-        levels[node] = place[node] + 1 if node in place else levels[parent] if parent >= 0 else 0
+        levels[node] = (
+            depth_of[node] + 1 if node in depth_of else levels[parent] if parent >= 0 else 0
+        )
     return levels
 
 
 def _brought(levels: TokenArray, path: list[int], done: int, rows: int) -> int:
-    """Tokens of a forward of so many rows after the first ``done`` nodes of a path."""
-    left = path[done:]
-    if not left or rows == 1:
+    """Return the tokens of a forward of ``rows`` rows after the first ``done`` nodes of a path."""
+    rest = path[done:]
+    if not rest or rows == 1:
         return 1
     first = path[done - 1] + 1 if done else 0
     below = first + np.flatnonzero(levels[first:] >= done)[: rows - 1]
-    return 1 + bisect_right(left, int(below[-1]))
+    return 1 + bisect_right(rest, int(below[-1]))

@@ -65,7 +65,7 @@ class FixedBatchPlanner(Planner):
 
     @property
     def notice(self) -> str:
-        """See ``Planner.notice``. Before forwards of several rows are measured, nobody can tell."""
+        """See ``Planner.notice``."""
         undrafted = [kind for kind, rows in self.chosen.items() if rows == 1]
         if not undrafted or len(self._sizes) < 2:
             return ""
@@ -75,8 +75,8 @@ class FixedBatchPlanner(Planner):
         )
 
     def begin(self, *, is_edit: bool = False) -> DraftPlan:
-        """The plan of a new request, whose batch size never changes. Drafts that nobody verifies
-        are logged now and then alone."""
+        """Return the plan of a new request, whose batch size never changes. Drafts that are not
+        verified are logged for few requests."""
         kind = EDITS if is_edit else COMPLETIONS
         rows, tokens = self.chosen[kind], self._tokens[kind]
         self._requests += 1

@@ -1,4 +1,4 @@
-"""How much to draft: the interface of the two planners, and the plan of one request."""
+"""The interface of the two planners of drafts, and the plan of one request."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from accel.planning.draft_log import DraftLog
 
 @dataclass(slots=True)
 class DraftPlan:
-    """What the drafts of one request go by. ``log``: where they are noted, if anybody reads it;
-    ``company``: who shares its forwards."""
+    """Costs and rates that size the drafts of one request. ``log``: notes them, where it is read;
+    ``company``: requests that share its forwards."""
 
     costs: CostTable
     log: DraftLog | None = None
@@ -25,33 +25,32 @@ class DraftPlan:
 
 
 class Planner(ABC):
-    """Decides how much is drafted for one model in one dtype on one device. Shared by all
-    requests."""
+    """A planner of the drafts of one model in one dtype on one device, which all requests share."""
 
     def __init__(self) -> None:
         self.company = Company()
-        """Who shares forwards now."""
+        """Requests that share forwards now."""
 
     @property
     def notice(self) -> str:
-        """What a user should know of how drafts are planned; empty where that is nothing."""
+        """A notice about the drafts for users; empty where drafts are made as usual."""
         return ""
 
     @property
     @abstractmethod
     def costs(self) -> CostTable:
-        """What forwards cost outside of a request: for prompts, and for time limits."""
+        """Costs of forwards outside of a request: for prompts, and for time limits."""
 
     @abstractmethod
     def begin(self, *, is_edit: bool = False) -> DraftPlan:
-        """The plan of a new request."""
+        """Return the plan of a new request."""
 
     def seconds(self, rows: int, context: int) -> float:
-        """Time of a forward of ``rows`` after ``context`` tokens."""
+        """Return the seconds of a forward of ``rows`` rows after ``context`` tokens."""
         return self.costs.seconds(rows, context)
 
     def prefill_seconds(self, rows: int, context: int) -> float:
-        """Time of a forward of ``rows`` rows of a prompt."""
+        """Return the seconds of a forward of ``rows`` rows of a prompt."""
         return self.costs.prefill_seconds(rows, context)
 
     def forget(self) -> None:  # noqa: B027
@@ -59,7 +58,7 @@ class Planner(ABC):
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Meanwhile requests of a kind are planned alike, whatever is learnt."""
+        """Plan requests of a kind alike meanwhile, and ignore what is learnt."""
         yield
 
 

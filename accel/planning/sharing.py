@@ -1,4 +1,4 @@
-"""What one forward computes for many requests: who takes part, and with how many rows."""
+"""The requests that one forward computes, and the rows of each."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ class Urgent(NamedTuple):
 
 
 def plan_step(asked: Sequence[Urgent], planner: Planner) -> list[Forward]:
-    """Who takes part in the next forward. ``asked``: in the order of their turns; their ``rows``
-    are lowered to what pays. The planner is told of the company, for the drafts to come.
+    """Return the forwards of ``asked``, given in the order of their turns, that are computed
+    together next; their ``rows`` are lowered to what pays. The planner is told of the company, for
+    the drafts to come.
 
     Of prompts, whose rows are many, one of the most urgent takes part, by one chunk. Guesses share
     what is worth computing: those are verified that are likeliest, of all trees, as long as another

@@ -1,4 +1,4 @@
-"""How many tokens a forward yields by its number of rows, E(T), of one kind of text."""
+"""Tokens that a forward yields by its number of rows, E(T), of one kind of text."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ class TokensPerForward:
         """Tokens of own texts that it is based on."""
 
     def __getitem__(self, rows: int) -> float:
-        """Tokens of a forward of so many rows."""
+        """Return the tokens of a forward of ``rows`` rows."""
         return self._tokens / self._forwards[rows]
 
     def learn(self, tokens: int, forwards: dict[int, float]) -> None:
-        """A text of so many tokens took, or would have taken, so many forwards by their rows."""
+        """Note a text of ``tokens`` tokens and the ``forwards`` that it took, or would have taken,
+        by their rows."""
         fade = 0.5 ** (tokens / HALF_LIFE)
         self._tokens = fade * self._tokens + tokens
         self.learnt = fade * self.learnt + tokens

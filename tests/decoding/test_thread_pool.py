@@ -17,6 +17,7 @@ from tiny_models import compiled, numbers, save
 from accel.draft_tree import DraftTree, Source
 from accel.models.batch import chain_batch, tree_batch
 from accel.models.cpu.barrier import (
+    _ASLEEP,
     _FUTEX,
     await_after,
     begin,
@@ -24,7 +25,6 @@ from accel.models.cpu.barrier import (
     join,
     new_barrier,
     open_step,
-    slept_s,
     take,
 )
 from accel.models.cpu.thread_pool import ThreadPool
@@ -146,7 +146,8 @@ def test_who_waits_for_another_sleeps_and_is_woken() -> None:
 
     thread = threading.Thread(target=wait)
     thread.start()
-    while slept_s(barrier) < 0.2:
+    asleep_until = time.monotonic() + 0.2
+    while time.monotonic() < asleep_until or not barrier[_ASLEEP]:
         time.sleep(0.001)
     opens_step(barrier)
     thread.join(60)

@@ -1,4 +1,4 @@
-"""How long a forward takes by rows and context, t(T), on this machine."""
+"""Seconds of a forward by rows and context, t(T), on this machine."""
 
 from __future__ import annotations
 

@@ -118,16 +118,18 @@ class LearntCosts:
         ratio = seconds / self._expected(choice, rows, context)
         pace = self._pace[choice]
         cells = self._cells(rows, context)
-        known = sum(weight * self._evidence[choice, i, j] for i, j, weight in cells)
+        evidence_here = float(sum(weight * self._evidence[choice, i, j] for i, j, weight in cells))
         share = (self._used_s - self._seen_s[choice]) / PACE_MEMORY_S
-        share = min(max(share, LEAST_PACE_SHARE), MOST_PACE_SHARE) * known / (known + 1)
+        share = (
+            min(max(share, LEAST_PACE_SHARE), MOST_PACE_SHARE) * evidence_here / (evidence_here + 1)
+        )
         # No accident makes a forward much shorter.
         share = MOST_PACE_SHARE if ratio * MOST_OUTLIER < pace else share
         limited = min(ratio, pace * MOST_OUTLIER)
         self._pace[choice] = pace + share * (limited - pace)
         surprise = log(limited / pace)
         for i, j, weight in cells:
-            evidence = self._evidence[choice, i, j]
+            evidence = float(self._evidence[choice, i, j])
             learnt = max(1 / (evidence + 1), UP if surprise > 0 else DOWN) * weight * surprise
             self._table[choice][i][j] *= exp(learnt)
             self._corrections[choice, i, j] = (
@@ -162,11 +164,11 @@ class LearntCosts:
             return None
         if threads is not None and counts != list(threads):
             return None
-        found = cls(ForwardCosts(contexts, rows, seconds[0]), counts, optimism=optimism)
-        found._first = np.log(seconds)
-        found._evidence[:] = STORED_EVIDENCE
-        found._publish()
-        return found
+        learnt = cls(ForwardCosts(contexts, rows, seconds[0]), counts, optimism=optimism)
+        learnt._first = np.log(seconds)
+        learnt._evidence[:] = STORED_EVIDENCE
+        learnt._publish()
+        return learnt
 
     def _tried(self, best: int, expected: list[float], group: int) -> int:
         """Return the choice for a forward in which a trial is allowed."""

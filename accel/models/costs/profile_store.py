@@ -23,7 +23,7 @@ class ProfileStore:
         self._data = self._read()
 
     def get(self, name: str) -> Any:
-        """What was put under ``name``, None without."""
+        """Return the value put under ``name``, None without."""
         return self._data.get(name)
 
     def values(self) -> list[Any]:

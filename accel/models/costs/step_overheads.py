@@ -1,4 +1,4 @@
-"""What steps cost beside their forwards, in one place. Times in seconds."""
+"""Costs of steps beside their forwards, in seconds."""
 
 from __future__ import annotations
 

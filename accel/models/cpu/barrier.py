@@ -1,10 +1,10 @@
-"""Where the threads of a forward meet, and what they take work from.
+"""The barrier where threads of a forward meet, and the spans of work that they take from.
 
 The items of a step are shared out in spans, one for each thread, of which it takes one by one, and
 then what others have left: so a thread reads what it has fetched, and in every layer writes to its
-own core's cache. The last to arrive opens the next step. One word holds the step, who takes part,
-who has arrived and who comes: a thread joins with the step after the one that it finds, so nobody
-waits for one that was not given a core in time.
+own core's cache. The last to arrive opens the next step. One word holds the step, and the numbers
+of threads that take part, have arrived and come: a thread joins with the step after the current
+one, so no thread waits for another that was not given a core in time.
 """
 
 from __future__ import annotations
@@ -26,15 +26,13 @@ from operating_system.threads import yielding_function
 
 Barrier = NDArray[np.int64]
 """What all threads share: the word, how many spans a step has, how many threads sleep, how long
-they did, how long they do at most, whether the end of a forward is requested, and whether a forward
+they do at most, whether the end of a forward is requested, and whether a forward
 has ended for that; then how many items were taken of each span."""
 
 _APART = 16
 """Numbers that are written at different times have cache lines of their own."""
 
-_WORD, _SPANS, _ASLEEP, _SLEPT, _LONGEST, _END_REQUESTED, _ENDED, _TAKEN = range(
-    0, 8 * _APART, _APART
-)
+_WORD, _SPANS, _ASLEEP, _LONGEST, _END_REQUESTED, _ENDED, _TAKEN = range(0, 7 * _APART, _APART)
 
 MOST_THREADS = 16
 """At most so many threads share a forward: more would wait for memory."""
@@ -124,8 +122,6 @@ def _sleep(barrier: Barrier, word: int) -> None:
     longest = barrier.ctypes.data + 8 * _LONGEST
     _system_call(_FUTEX, barrier.ctypes.data, _SLEEP, word & 0xFFFFFFFF, longest, 0, 0)
     _added(barrier, _ASLEEP, -1)
-    if _load(barrier, _WORD) == word:
-        _added(barrier, _SLEPT, 1)
 
 
 @compiled_with(simd, borrows=True)
@@ -136,17 +132,11 @@ def _wake(barrier: Barrier) -> None:
 
 
 def new_barrier() -> Barrier:
-    """What the threads of a forward share."""
+    """Return what the threads of a forward share."""
     barrier = np.zeros(_TAKEN + MOST_THREADS * _APART, np.int64)
     # Whole seconds, and nanoseconds.
     barrier[_LONGEST + 1] = int(NAP_S * 1e9)
     return barrier
-
-
-def slept_s(barrier: Barrier) -> float:
-    """For how many seconds threads have slept since there is the barrier, all together, beside what
-    they slept less than ``NAP_S`` at a time."""
-    return float(barrier[_SLEPT]) * NAP_S
 
 
 def begin(barrier: Barrier, step: int, threads: int) -> None:
@@ -229,7 +219,7 @@ def request_end(barrier: Barrier) -> None:
 
 @compiled_with(simd, borrows=True)
 def is_end_requested(barrier: Barrier) -> bool:
-    """Whether the end is requested, which is noted; by the last to arrive."""
+    """Return whether the end is requested, and note it; by the last to arrive."""
     if _load(barrier, _END_REQUESTED) == 0:
         return False
     barrier[_ENDED] = 1
@@ -237,7 +227,7 @@ def is_end_requested(barrier: Barrier) -> bool:
 
 
 def ended_early(barrier: Barrier) -> bool:
-    """Whether the last forward ended by request; resets the request."""
+    """Return whether the last forward ended by request; reset the request."""
     if not barrier[_ENDED]:
         return False
     barrier[_END_REQUESTED] = barrier[_ENDED] = 0
@@ -246,7 +236,7 @@ def ended_early(barrier: Barrier) -> bool:
 
 @compiled_with(simd, borrows=True)
 def linger(thread: int) -> None:
-    """Let thread 0 leave first: all need the interpreter's lock next, and whoever comes second
+    """Let thread 0 leave first: all need the interpreter's lock next, and the second at it
     sleeps."""
     for _ in range(min(thread, 4) * 400):
         _pause()

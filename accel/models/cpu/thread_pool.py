@@ -53,7 +53,7 @@ class ThreadPool:
         request_end(self.barrier)
 
     def _calls_of(self, thread: int) -> _Calls:
-        """Where a thread takes its calls from, which begins where it has not."""
+        """Return the queue of calls of a thread, which is started where it was not."""
         if len(self._others) < thread:
             calls: _Calls = SimpleQueue()
             threading.Thread(target=_serve, args=(calls,), name="forward", daemon=True).start()

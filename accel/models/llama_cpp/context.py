@@ -90,7 +90,7 @@ class Context(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of keys and values in all layers; at most so many where layers have no heads."""
+        """Bytes of keys and values in all layers; an upper bound where layers have no heads."""
         library, model = self._library, self._model
         heads, heads_kv = library.llama_model_n_head(model), library.llama_model_n_head_kv(model)
         width = library.llama_model_n_embd(model) // max(heads, 1) * max(heads_kv, 1)
@@ -100,8 +100,8 @@ class Context(ABC):
     @property
     def rewinds(self) -> int:
         """Rows of a forward that can be taken back of a state that runs over the text."""
-        found: int = self._library.llama_n_rs_seq(self._context)
-        return found
+        count: int = self._library.llama_n_rs_seq(self._context)
+        return count
 
     def reserve(self, rows: int) -> None:
         """Reserve ``rows`` more after the committed ones. Raises MemoryError."""
@@ -115,7 +115,7 @@ class Context(ABC):
         self._hold(state)
 
     def _text(self) -> Any:
-        """What the library keeps of the committed text, as bytes of its own format."""
+        """Return the library's state of the committed text, as bytes of its own format."""
         size = self._library.llama_state_seq_get_size(self._context, 0)
         state = (ctypes.c_uint8 * size)()
         self._library.llama_state_seq_get_data(self._context, state, size, 0)
@@ -154,7 +154,8 @@ class Context(ABC):
 
     @abstractmethod
     def _place(self, parents: NDArray[np.int32], meant: int) -> list[Placed]:
-        """Where the rows of a new forward belong. Forgets the last one, if it is not committed."""
+        """Return the sequences of the rows of a new forward; forget the last forward, if it is not
+        committed."""
 
     @abstractmethod
     def _forget_forward(self) -> None:
@@ -180,8 +181,8 @@ class Context(ABC):
 
     def row(self, index: int) -> bytes:
         """The numbers of a row of the last forward, float32 [vocabulary]."""
-        found: bytes = self._logits()[index].tobytes()
-        return found
+        data: bytes = self._logits()[index].tobytes()
+        return data
 
     def _logits(self) -> NDArray[np.float32]:
         """float32 [outputs, vocabulary], valid until the next forward."""

@@ -1,4 +1,4 @@
-"""What a library computes on, and how many of a model's layers fit there."""
+"""Devices that a library computes on, and the layers of a model that fit there."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def used_gpus(devices: list[Device]) -> list[Device]:
 
 
 def layers_that_fit(path: Path, gpus: list[Device], kv_bytes: float) -> int:
-    """How many layers of a GGUF file to give to GPUs, counted as the library does: the head is one
-    more. ``kv_bytes``: of a number of keys and values."""
+    """Return the number of layers of a GGUF file for GPUs, counted as the library does: the head is
+    one more. ``kv_bytes``: of a number of keys and values."""
     free = sum(gpu.free_bytes - RESERVED_BYTES for gpu in gpus)
     with GgufFile(path) as file:
-        numbers = {int(found[1]) for name in file.tensors if (found := _LAYER.match(name))}
+        numbers = {int(match[1]) for name in file.tensors if (match := _LAYER.match(name))}
         on_gpu = sum(
             share * tensor.rows
             for name, tensor in file.tensors.items()

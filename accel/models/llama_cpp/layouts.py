@@ -136,19 +136,19 @@ class Layout:
     structure: Any
     defaults: dict[str, Any]
 
-    def fits(self, found: Any) -> bool:
-        """Whether documented defaults are where this layout says."""
+    def fits(self, defaults: Any) -> bool:
+        """Return whether documented defaults are where this layout has them."""
         names = [name for name, _ in self.structure._fields_ if name in self.defaults]
-        return all(getattr(found, name) == self.defaults[name] for name in names)
+        return all(getattr(defaults, name) == self.defaults[name] for name in names)
 
 
 def _layouts(fields: dict[str, _Fields], defaults: dict[str, Any]) -> list[Layout]:
-    found = []
+    layouts = []
     for since, each in fields.items():
         body = {"_fields_": [*each, ("spare", _SPARE)]}
         structure = type(f"Parameters_{since}", (ctypes.Structure,), body)
-        found.append(Layout(since, structure, defaults))
-    return found
+        layouts.append(Layout(since, structure, defaults))
+    return layouts
 
 
 _COUNTS = ["n_rs_seq", "n_outputs_max", "n_outputs_max_per_seq"]

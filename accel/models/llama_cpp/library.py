@@ -113,27 +113,27 @@ class Library:
 
     @property
     def version(self) -> str:
-        """What it says of its build."""
-        found = [
+        """Return the library's own words for its build."""
+        numbers = [
             self._function(name, _TEXT, ())().decode("utf-8", "replace")
             for name in _OF_VERSIONS
             if self._find(name) is not None
         ]
-        return " ".join(found) or "of unknown version"
+        return " ".join(numbers) or "of unknown version"
 
     @property
     def devices(self) -> list[Device]:
-        """What it computes on."""
+        """Return the devices that it computes on."""
         numbers = range(self.ggml_backend_dev_count())
         return [self._device(self.ggml_backend_dev_get(number)) for number in numbers]
 
     def _device(self, handle: int) -> Device:
         words = self.ggml_backend_dev_name, self.ggml_backend_dev_description
-        name, about = (word(handle).decode("utf-8", "replace").strip() for word in words)
+        name, description = (word(handle).decode("utf-8", "replace").strip() for word in words)
         kind, free, total = self.ggml_backend_dev_type(handle), _SIZE(), _SIZE()
         self.ggml_backend_dev_memory(handle, ctypes.byref(free), ctypes.byref(total))
         is_gpu, is_integrated = kind in (_GPU, _INTEGRATED_GPU), kind == _INTEGRATED_GPU
-        return Device(name, about, is_gpu, is_integrated, free.value)
+        return Device(name, description, is_gpu, is_integrated, free.value)
 
     def _check(self) -> None:
         make_context, make_model = "llama_context_default_params", "llama_model_default_params"
@@ -199,16 +199,16 @@ _flash_attention: deque[bool] = deque(maxlen=1)
 def _note(level: int, text: bytes, _data: Any) -> None:
     if level == _ERROR and text.strip():
         _complaints.append(text.decode("utf-8", "replace").strip())
-    elif found := _FLASH_ATTENTION.search(text):
-        _flash_attention.append(found[1] == b"enabled")
+    elif match := _FLASH_ATTENTION.search(text):
+        _flash_attention.append(match[1] == b"enabled")
 
 
 def chosen_flash_attention() -> bool | None:
-    """Whether the last context that left it to the library has it; None where the library did not
-    say."""
+    """Return whether the last context that left flash attention to the library has it; None where
+    the library did not say."""
     return _flash_attention[0] if _flash_attention else None
 
 
 def last_complaints() -> str:
-    """What the library last said that went wrong, in one line."""
+    """Return the last errors that the library printed, in one line."""
     return " | ".join(_complaints)

@@ -1,4 +1,4 @@
-"""Where a library of llama.cpp may lie on this machine. Nothing is loaded."""
+"""Files of llama.cpp's library on this machine. Nothing is loaded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INSTALL = "install it with: pip install 'redraft[llama-cpp]'"
 
 
 def library_names() -> tuple[str, ...]:
-    """What a library of llama.cpp is called on this system."""
+    """Return the names of llama.cpp's library on this system."""
     if is_windows():
         return ("llama.dll", "libllama.dll")
     return ("libllama.dylib",) if is_macos() else ("libllama.so", "libllama.so.0")
@@ -38,7 +38,7 @@ class LibraryFile:
 
 
 def is_installed() -> bool:
-    """Whether some library is here, sound or not."""
+    """Return whether some library is here, sound or not."""
     return bool(os.environ.get(VARIABLE)) or find_library() is not None
 
 
@@ -54,12 +54,12 @@ def has_gpu_library() -> bool:
 
 
 def has_package() -> bool:
-    """Whether llama-cpp-python itself is here."""
+    """Return whether llama-cpp-python itself is here."""
     return importlib.util.find_spec(PACKAGE) is not None
 
 
 def other_library() -> str:
-    """What to do where the library that is found cannot be used."""
+    """Return the remedy for a library that cannot be used."""
     if os.environ.get(VARIABLE):
         return f"unset {VARIABLE}, or name another library by it, as that of {DISTRIBUTION}"
     return INSTALL
@@ -69,27 +69,27 @@ def find_library() -> LibraryFile | None:
     """The first there is: the user's own, that of llama-cpp-python, Homebrew's, conda's. Raises
     FileNotFoundError where the user's own is not where they say."""
     if own := os.environ.get(VARIABLE):
-        place = _in_folder(Path(own)) if Path(own).is_dir() else Path(own)
-        if place is None or not place.is_file():
+        file = _in_folder(Path(own)) if Path(own).is_dir() else Path(own)
+        if file is None or not file.is_file():
             raise FileNotFoundError(f"{VARIABLE} names {own}, where no library is")
-        return LibraryFile(place, VARIABLE)
+        return LibraryFile(file, VARIABLE)
     for source, folder in _folders():
-        if place := _in_folder(folder):
-            return LibraryFile(place, source)
+        if file := _in_folder(folder):
+            return LibraryFile(file, source)
     return None
 
 
 def _folders() -> list[tuple[str, Path]]:
-    found = []
+    folders = []
     package = importlib.util.find_spec(PACKAGE)
     if package is not None and package.origin:
-        found.append((DISTRIBUTION, Path(package.origin).parent / "lib"))
+        folders.append((DISTRIBUTION, Path(package.origin).parent / "lib"))
     prefixes = [Path(prefix) for prefix in (os.environ.get("HOMEBREW_PREFIX"), *_BREW) if prefix]
-    found += [("Homebrew", prefix / "lib") for prefix in prefixes if (prefix / "Cellar").is_dir()]
+    folders += [("Homebrew", prefix / "lib") for prefix in prefixes if (prefix / "Cellar").is_dir()]
     if prefix := os.environ.get("CONDA_PREFIX"):
         inner = ("Library", "bin") if is_windows() else ("lib",)
-        found.append(("conda", Path(prefix).joinpath(*inner)))
-    return found
+        folders.append(("conda", Path(prefix).joinpath(*inner)))
+    return folders
 
 
 def _in_folder(folder: Path) -> Path | None:

@@ -65,10 +65,10 @@ class LineContext(Context):
         self._behind = 0
 
     def _rewind(self, length: int) -> bool:
-        behind = self.length + self._behind - length
-        if not behind:
+        rows_back = self.length + self._behind - length
+        if not rows_back:
             return True
-        if behind > self._rewinds_now or not self._remove(0, length):
+        if rows_back > self._rewinds_now or not self._remove(0, length):
             return False
         # The library takes back once between two forwards.
         self._rewinds_now = 0

@@ -35,24 +35,24 @@ class LlamaCppModel(Model):
                 "set redraft.model.flashAttention to auto, or redraft.model.kvType to f16",
             )
         self._worker = WorkerProcess(path, options)
-        about = self._worker.start()
-        self.vocabulary_size = about["vocabulary"]
-        self.max_positions = about["positions"]
-        self.end_tokens = frozenset(about["ends"])
+        facts = self._worker.start()
+        self.vocabulary_size = facts["vocabulary"]
+        self.max_positions = facts["positions"]
+        self.end_tokens = frozenset(facts["ends"])
         self.kv_type = options.kv_type
-        self.computed_by = described(about, options)
-        self.is_on_gpu = bool(about["gpus"]) and about["gpu_layers"] > 0
+        self.computed_by = described(facts, options)
+        self.is_on_gpu = bool(facts["gpus"]) and facts["gpu_layers"] > 0
         """Whether a GPU computes some of its layers."""
-        self.system: str = about["system"]
+        self.system: str = facts["system"]
         """What the library says of itself and of the processor."""
         self.dtype = "gguf"
         self.device = "llama.cpp"
         kind = BatchKind.TREE
         widths: tuple[int, ...] = WIDTHS
-        if about["is_recurrent"]:
-            kind = BatchKind.CHAIN if about["rewinds"] else BatchKind.PLAIN
+        if facts["is_recurrent"]:
+            kind = BatchKind.CHAIN if facts["rewinds"] else BatchKind.PLAIN
             # One row at the least is committed.
-            widths = tuple(width for width in WIDTHS if width <= about["rewinds"] + 1)
+            widths = tuple(width for width in WIDTHS if width <= facts["rewinds"] + 1)
         self.capability = Capability(kind, leaves=LEAVES, widths=widths, fixed_batch=True)
         self._numbers = count()
         weakref.finalize(self, self._worker.end)
@@ -83,12 +83,12 @@ class LlamaCppModel(Model):
         return cache.forward(batch)
 
 
-def described(about: dict[str, Any], options: ModelOptions) -> str:
-    """What computes a model and how, in words, by what its worker says ``about`` it."""
-    on_gpus = min(about["gpu_layers"], about["layers"])
-    if about["gpus"]:
-        gpus = " and ".join(about["gpus"])
-        where = f"{on_gpus} of {about['layers']} layers on {gpus}"
+def described(facts: dict[str, Any], options: ModelOptions) -> str:
+    """Return words for what computes a model, by the facts ``facts`` it that its worker tells."""
+    on_gpus = min(facts["gpu_layers"], facts["layers"])
+    if facts["gpus"]:
+        gpus = " and ".join(facts["gpus"])
+        where = f"{on_gpus} of {facts['layers']} layers on {gpus}"
     else:
         where = "on the CPU" + (
             ", as the library has no GPU" if options.gpu_layers not in (0, "auto") else ""
@@ -97,8 +97,8 @@ def described(about: dict[str, Any], options: ModelOptions) -> str:
     if options.kv_type == "int8":
         # The library needs it for that.
         flash_attention = "on"
-    elif flash_attention == "auto" and about["flash_attention"] is not None:
-        flash_attention = "on" if about["flash_attention"] else "off"
+    elif flash_attention == "auto" and facts["flash_attention"] is not None:
+        flash_attention = "on" if facts["flash_attention"] else "off"
     attention = f"flash attention {flash_attention}"
     return f"llama.cpp, {where}; {attention}; keys and values in {options.kv_type}"
 
@@ -143,8 +143,8 @@ class LlamaCppCache(Cache):
         self.reserve(len(batch))
         if self.length < before:
             raise BackendDied("llama.cpp was started again; the text so far is computed anew")
-        found = self._forward(batch.tokens, batch.parents, batch.logits_from, batch.meant)
-        return _RemoteLogits(found, self)
+        likeliest = self._forward(batch.tokens, batch.parents, batch.logits_from, batch.meant)
+        return _RemoteLogits(likeliest, self)
 
     def row(self, index: int) -> NDArray[np.float32]:
         data: bytes = self._worker.call("row", self._number, index)
@@ -154,10 +154,10 @@ class LlamaCppCache(Cache):
         self, tokens: NDArray[np.int32], parents: NDArray[np.int32], first: int, meant: int
     ) -> list[int]:
         rows = np.ascontiguousarray(tokens, np.int32), np.ascontiguousarray(parents, np.int32)
-        found: list[int] = self._worker.call(
+        likeliest: list[int] = self._worker.call(
             "forward", self._number, *(each.tobytes() for each in rows), first, meant
         )
-        return found
+        return likeliest
 
     def _open(self) -> None:
         """Make the context in the worker that runs now. What an earlier one cached is gone: the

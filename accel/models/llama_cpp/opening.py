@@ -19,37 +19,37 @@ from accel.models.model_file import GgufModel
 from operating_system.machine import cores
 
 
-def open_asked(about: GgufModel, options: ModelOptions) -> Backend | None:
+def open_asked(file: GgufModel, options: ModelOptions) -> Backend | None:
     """Return a model that llama.cpp computes: one that ``options`` leave to it, or by ``backend``
     auto one that our own forward has no quick products for or that a GPU computes. None for others.
     Raises UnsupportedModel or OutOfMemory."""
-    given = replace(options, path="", threads=options.threads or cores())
-    given = replace(given, gpu_layers=0) if options.device == "cpu" else given
+    own_options = replace(options, path="", threads=options.threads or cores())
+    own_options = replace(own_options, gpu_layers=0) if options.device == "cpu" else own_options
     if options.backend == "auto":
         if options.dtype != "auto":
             return None
-        if is_fast() and about.is_known:
-            return _opened_on_gpu(about, given)
-    return _opened(about, LlamaCppModel(about.path, given), given.threads)
+        if is_fast() and file.is_known:
+            return _opened_on_gpu(file, own_options)
+    return _opened(file, LlamaCppModel(file.path, own_options), own_options.threads)
 
 
-def _opened_on_gpu(about: GgufModel, options: ModelOptions) -> Backend | None:
+def _opened_on_gpu(file: GgufModel, options: ModelOptions) -> Backend | None:
     """Return a model of which a GPU computes layers; None where no GPU can."""
     try:
         if options.gpu_layers == 0 or not has_gpu_library():
             return None
-        model = LlamaCppModel(about.path, options)
+        model = LlamaCppModel(file.path, options)
         if model.is_on_gpu:
-            return _opened(about, model, options.threads)
+            return _opened(file, model, options.threads)
     except (AccelError, OSError):
         return None
     model.close()
     return None
 
 
-def _opened(about: GgufModel, model: LlamaCppModel, threads: int) -> Backend:
+def _opened(file: GgufModel, model: LlamaCppModel, threads: int) -> Backend:
     # Costs, and the batches that it takes, depend on all of that.
-    model.fingerprint = fingerprint(about.path, f"{model.system} {model.computed_by}")
+    model.fingerprint = fingerprint(file.path, f"{model.system} {model.computed_by}")
     store = ProfileStore(model.fingerprint)
     kind = store.get("kind")
     if kind not in [int(each) for each in BatchKind]:
@@ -57,4 +57,4 @@ def _opened(about: GgufModel, model: LlamaCppModel, threads: int) -> Backend:
         store.put("kind", int(kind))
     model.takes(BatchKind(kind))
     costs = learn_costs(model, store, f"gguf/{threads}")
-    return Backend(model, about.tokenizer, costs, threads, "llama.cpp", store)
+    return Backend(model, file.tokenizer, costs, threads, "llama.cpp", store)

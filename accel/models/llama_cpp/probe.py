@@ -1,4 +1,4 @@
-"""What a model that llama.cpp computes may be given, found out by giving it that."""
+"""A probe of the batches that llama.cpp computes right for a model."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def _agrees(model: Model, kind: BatchKind) -> bool:
         cache.commit(range(len(_BEFORE)))
         model.forward(tree_batch(_PENDING, tree), [cache])
         cache.commit(path)
-        found = model.forward(chain_batch(_NEXT, 0), [cache]).row(0)
+        logits = model.forward(chain_batch(_NEXT, 0), [cache]).row(0)
         expected = _plainly(model, np.concatenate([_BEFORE, _PENDING, _RIGHT, _NEXT]))
     except (BackendDied, OutOfMemory):
         return False
-    return bool(np.abs(found - expected).max() < _TOLERANCE * np.abs(expected).max())
+    return bool(np.abs(logits - expected).max() < _TOLERANCE * np.abs(expected).max())
 
 
 def _plainly(model: Model, text: TokenArray) -> NDArray[np.float32]:

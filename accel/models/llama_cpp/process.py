@@ -25,7 +25,7 @@ it looks for so long that a core which another program needs is lost to both."""
 
 
 def examine() -> dict[str, Any]:
-    """What ``worker.examine`` says of the library of this machine. Raises UnsupportedModel where it
+    """Return ``worker.examine`` of the library of this machine. Raises UnsupportedModel where it
     cannot be used."""
     process = _started()
     try:
@@ -36,8 +36,8 @@ def examine() -> dict[str, Any]:
         raise UnsupportedModel("llama.cpp ended while it was loaded", other_library()) from error
     if problem is not None:
         raise UnsupportedModel(problem[1], other_library())
-    found: dict[str, Any] = result
-    return found
+    facts: dict[str, Any] = result
+    return facts
 
 
 def _started() -> subprocess.Popen[bytes]:
@@ -69,12 +69,12 @@ class WorkerProcess:
         self.end()
         self._process = _started()
         try:
-            about: dict[str, Any] = self._exchange(("load", *self._arguments))
+            facts: dict[str, Any] = self._exchange(("load", *self._arguments))
         except BackendDied as died:
             raise UnsupportedModel(
                 f"llama.cpp ended while it loaded {self._arguments[0]}", "use another file"
             ) from died
-        return about
+        return facts
 
     def call(self, name: str, *arguments: object) -> Any:
         """The answer. Raises BackendDied, OutOfMemory or UnsupportedModel."""

@@ -72,8 +72,8 @@ class TreeContext(Context):
             source = shared.index(len(path))
             for leaf in range(LEAVES):
                 if shared[leaf] < len(path):
-                    behind = past + shared[leaf]
-                    self._library.llama_memory_seq_cp(self._memory, source, leaf, behind, keep)
+                    positions = past + shared[leaf]
+                    self._library.llama_memory_seq_cp(self._memory, source, leaf, positions, keep)
             if not self._rejected:
                 self._first_rejected = past
             self._rejected += len(rows) - len(path)
@@ -111,7 +111,7 @@ class TreeContext(Context):
 def _leaves(parents: NDArray[np.int32]) -> list[list[int]]:
     """The leaves below every row, ascending. The first leaf has the numbers that are left."""
     count = len(parents)
-    found: list[list[int]] = [[] for _ in range(count)]
+    leaves: list[list[int]] = [[] for _ in range(count)]
     inner = set(parents.tolist())
     ends = [row for row in range(count) if row not in inner]
     assert len(ends) <= LEAVES, "a tree with more leaves than there are sequences"
@@ -119,13 +119,13 @@ def _leaves(parents: NDArray[np.int32]) -> list[list[int]]:
         own = [number, *(range(len(ends), LEAVES) if not number else ())]
         row = end
         while row >= 0:
-            found[row] += own
+            leaves[row] += own
             row = int(parents[row])
-    return [sorted(each) for each in found]
+    return [sorted(each) for each in leaves]
 
 
 def _depths(parents: NDArray[np.int32]) -> list[int]:
-    found: list[int] = []
+    depths: list[int] = []
     for parent in parents.tolist():
-        found.append(found[parent] + 1 if parent >= 0 else 0)
-    return found
+        depths.append(depths[parent] + 1 if parent >= 0 else 0)
+    return depths

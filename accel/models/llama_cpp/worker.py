@@ -95,7 +95,7 @@ class Worker:
         return kind(self._library, self._model, capacity, options)
 
     def about(self) -> dict[str, Any]:
-        """What the library says of the model and of itself."""
+        """Return what the library says of the model and of itself."""
         library = self._library
         vocabulary = library.llama_model_get_vocab(self._model)
         return {
@@ -154,7 +154,7 @@ UNANSWERED = frozenset({"close", "commit"})
 
 
 def gpu_layers(path: Path, gpus: list[Device], options: ModelOptions) -> int:
-    """How many layers of a model to put on GPUs."""
+    """Return the number of layers of a model for GPUs."""
     if not gpus:
         return 0
     if options.gpu_layers != "auto":
@@ -163,7 +163,7 @@ def gpu_layers(path: Path, gpus: list[Device], options: ModelOptions) -> int:
 
 
 def examine() -> dict[str, Any]:
-    """What there is to say of the library without a model. Raises LibraryRefused."""
+    """Return facts of the library without a model. Raises LibraryRefused."""
     library = load_library()
     return {
         "path": str(library.place.path),
