@@ -1,4 +1,4 @@
-"""What an answer of the model of next edits took, part by part; for measurements."""
+"""The times of an answer of the model of next edits, step by step; for measurements."""
 
 from __future__ import annotations
 

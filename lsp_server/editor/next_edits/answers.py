@@ -21,7 +21,7 @@ _LONGEST_LEAD = 80
 
 
 class AnswerPart(NamedTuple):
-    """So many characters of the window's new text are in the answer."""
+    """A stretch of the window's new text that is in the answer."""
 
     start: int
     """In the new text."""
@@ -37,11 +37,11 @@ class AnsweredWindow:
     text: str
     taken: tuple[AnswerPart, ...] = ()
 
-    def answered_at(self, place: int) -> int | None:
-        """Where in the answer a character of the text is; None where it is none of its."""
-        for part in self.taken:
-            if part.start <= place < part.start + part.length:
-                return part.answered + place - part.start
+    def answered_at(self, index: int) -> int | None:
+        """Return where in the answer a character of the text is; None where it is none of its."""
+        for piece in self.taken:
+            if piece.start <= index < piece.start + piece.length:
+                return piece.answered + index - piece.start
         return None
 
 
@@ -56,15 +56,15 @@ class TakenBack(NoWindow):
 def read_answer(
     answer: str, window: Window, fmt: NextEditFormat, *, is_whole: bool
 ) -> AnsweredWindow:
-    """The window of an answer, or as much of it as was written so far. Raises NoWindow, of a whole
-    one TakenBack."""
+    """Return the window of an answer, or as much of it as was written so far. Raises NoWindow, of a
+    whole one TakenBack."""
     if fmt.answer == "markers":
-        made = _between_markers(answer, window, fmt, is_whole=is_whole)
+        answered = _between_markers(answer, window, fmt, is_whole=is_whole)
     else:
-        made = _one_text(answer, window, fmt, is_whole=is_whole)
+        answered = _one_text(answer, window, fmt, is_whole=is_whole)
     if is_whole:
-        _check(made.text, window)
-    return made
+        _check(answered.text, window)
+    return answered
 
 
 def _one_text(
@@ -72,37 +72,39 @@ def _one_text(
 ) -> AnsweredWindow:
     start = 0
     if fmt.answer == "tagged":
-        found = answer.find(fmt.opens)
-        if found < 0:
+        start_tag = answer.find(fmt.opens)
+        if start_tag < 0:
             if is_whole or len(answer) > _LONGEST_LEAD:
                 raise NoWindow("the answer lacks the tag before the window")
             return AnsweredWindow("")
-        start = found + len(fmt.opens)
+        start = start_tag + len(fmt.opens)
         start += answer.startswith("\n", start)
     end = answer.find(fmt.closes, start) if fmt.closes else -1
     end = end if end >= 0 else len(answer)
     if fmt.nothing and answer[start:end].strip() == fmt.nothing:
         return AnsweredWindow(window.text)
     ahead = prefill(window, fmt)
-    made = _without_marks(answer, start, end, ahead, [re.escape(fmt.cursor)] if fmt.cursor else [])
-    if is_whole and made.text and not made.text.endswith("\n"):
-        return AnsweredWindow(f"{made.text}\n", made.taken)
-    return made
+    answered = _without_marks(
+        answer, start, end, ahead, [re.escape(fmt.cursor)] if fmt.cursor else []
+    )
+    if is_whole and answered.text and not answered.text.endswith("\n"):
+        return AnsweredWindow(f"{answered.text}\n", answered.taken)
+    return answered
 
 
 def _without_marks(
     answer: str, start: int, end: int, ahead: str, marks: Iterable[str]
 ) -> AnsweredWindow:
     """Text ``ahead``, and after it that of the answer without marks; these are patterns."""
-    text, taken = ahead, []
-    places = [(start, start)]
+    text, pieces = ahead, []
+    gaps = [(start, start)]
     joined = "|".join(marks)
     if joined:
-        places += [found.span() for found in re.compile(joined).finditer(answer, start, end)]
-    for (_, first), (last, _) in zip(places, [*places[1:], (end, end)], strict=True):
-        taken.append(AnswerPart(len(text), first, last - first))
+        gaps += [start_tag.span() for start_tag in re.compile(joined).finditer(answer, start, end)]
+    for (_, first), (last, _) in zip(gaps, [*gaps[1:], (end, end)], strict=True):
+        pieces.append(AnswerPart(len(text), first, last - first))
         text += answer[first:last]
-    return AnsweredWindow(text, tuple(taken))
+    return AnsweredWindow(text, tuple(pieces))
 
 
 def _between_markers(
@@ -122,9 +124,9 @@ def _between_markers(
         return AnsweredWindow(window.text)
     head = "".join(f"{line}\n" for line in window.lines[: borders[first - 1]])
     end = marks[-1].start() if is_whole else len(answer)
-    made = _without_marks(answer, marks[0].end(), end, head, [pattern, re.escape(fmt.cursor)])
+    answered = _without_marks(answer, marks[0].end(), end, head, [pattern, re.escape(fmt.cursor)])
     tail = "".join(f"{line}\n" for line in window.lines[borders[last - 1] :]) if is_whole else ""
-    return AnsweredWindow(made.text + tail, made.taken)
+    return AnsweredWindow(answered.text + tail, answered.taken)
 
 
 def _check(text: str, window: Window) -> None:

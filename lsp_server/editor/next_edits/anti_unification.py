@@ -42,20 +42,20 @@ class Term:
         return self.start + len(self.text)
 
     def leaves(self) -> Iterator[Term]:
-        """What it consists of in the end, without holes."""
+        """Return what it consists of in the end, without holes."""
         if not self.parts:
             yield self
-        for part in self.parts:
-            if isinstance(part, Term):
-                yield from part.leaves()
+        for child in self.parts:
+            if isinstance(child, Term):
+                yield from child.leaves()
 
     def holes(self) -> Iterator[Hole]:
-        """The holes in it, from left to right."""
-        for part in self.parts:
-            if isinstance(part, Hole):
-                yield part
+        """Return the holes in it, from left to right."""
+        for child in self.parts:
+            if isinstance(child, Hole):
+                yield child
             else:
-                yield from part.holes()
+                yield from child.holes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +80,24 @@ Substitution = dict[int, tuple[str, int, int]]
 
 
 def term_of(tree: SyntaxTree, node: Node, field: str = "") -> Term:
-    """A node as a term. Blocks, comments and literals that nothing runs in are leaves, as are words
-    with a node around them."""
+    """Return a node as a term. Blocks, comments and literals that nothing runs in are leaves, as
+    are words with a node around them."""
     start, end = tree.index(node.start_byte), tree.index(node.end_byte)
-    parts: tuple[Term, ...] = ()
+    terms: tuple[Term, ...] = ()
     is_leaf = node.child_count == 1 and not node.named_child_count
     if not (is_leaf or _BODY.search(node.type) or is_literal(node) or "comment" in node.type):
-        parts = tuple(
+        terms = tuple(
             term_of(tree, child, node.field_name_for_child(number) or "")
             for number, child in enumerate(node.children)
         )
-    return Term(node.type, tree.text[start:end], start, parts, node.is_named, field)
+    return Term(node.type, tree.text[start:end], start, terms, node.is_named, field)
 
 
 def is_literal(node: Node) -> bool:
-    """Whether a node is a number, a string that nothing runs in, or another constant."""
+    """Return whether a node is a number, a string that nothing runs in, or another constant."""
     if not node.is_named or not _LITERAL.search(node.type) or _INNER.search(node.type):
         return False
-    return not any(one.is_named and not _INNER.search(one.type) for one in node.children) and (
+    return not any(term.is_named and not _INNER.search(term.type) for term in node.children) and (
         node.type not in ("literal_value", "string_type")
     )
 
@@ -108,7 +108,7 @@ def is_literal_kind(kind: str) -> bool:
 
 
 def is_body(node: Node) -> bool:
-    """Whether a node holds statements or members: it is compared as a whole."""
+    """Return whether a node holds statements or members: it is compared as a whole."""
     return _BODY.search(node.type) is not None
 
 
@@ -118,37 +118,38 @@ class Generalisation:
     def __init__(self) -> None:
         self._holes: dict[tuple[str, str], int] = {}
 
-    def of(self, one: Term, other: Term) -> Pattern:
-        """The least general pattern of two terms; holes are placed as in the first."""
-        if (one.kind, one.text) == (other.kind, other.text):
-            return one
-        if one.kind != other.kind or not one.parts or not other.parts:
-            hole = self._hole(one.text, other.text, one.start)
-            is_strict = not (one.is_named and other.is_named)
-            kinds = frozenset((one.kind, other.kind)) if is_strict else hole.kinds
-            return replace(hole, kinds=kinds, shape=_common_shape(one, other))
-        return replace(one, parts=tuple(self._sequence(one, other)))
+    def of(self, term: Term, other: Term) -> Pattern:
+        """Return the least general pattern of two terms; holes are placed as in the first."""
+        if (term.kind, term.text) == (other.kind, other.text):
+            return term
+        if term.kind != other.kind or not term.parts or not other.parts:
+            hole = self._hole(term.text, other.text, term.start)
+            is_strict = not (term.is_named and other.is_named)
+            kinds = frozenset((term.kind, other.kind)) if is_strict else hole.kinds
+            return replace(hole, kinds=kinds, shape=_common_shape(term, other))
+        return replace(term, parts=tuple(self._sequence(term, other)))
 
-    def _sequence(self, one: Term, other: Term) -> Iterator[Pattern]:
-        left, right = _terms(one), _terms(other)
-        if len(left) == len(right):
-            yield from map(self.of, left, right)
+    def _sequence(self, term: Term, other: Term) -> Iterator[Pattern]:
+        terms, right = _terms(term), _terms(other)
+        if len(terms) == len(right):
+            yield from map(self.of, terms, right)
             return
-        head = _common(left, right)
-        tail = _common(left[head:][::-1], right[head:][::-1])
-        texts = _between(one, head, len(left) - tail), _between(other, head, len(right) - tail)
-        start = left[head].start if head < len(left) - tail else left[head - 1].end
-        yield from left[:head]
+        head = _common(terms, right)
+        tail = _common(terms[head:][::-1], right[head:][::-1])
+        texts = _between(term, head, len(terms) - tail), _between(other, head, len(right) - tail)
+        start = terms[head].start if head < len(terms) - tail else terms[head - 1].end
+        yield from terms[:head]
         yield replace(self._hole(*texts, start), is_sequence=True)
-        yield from left[len(left) - tail :]
+        yield from terms[len(terms) - tail :]
 
-    def _hole(self, one: str, other: str, start: int) -> Hole:
-        number = self._holes.setdefault((one, other), len(self._holes))
-        return Hole(number, start, start + len(one))
+    def _hole(self, term: str, other: str, start: int) -> Hole:
+        number = self._holes.setdefault((term, other), len(self._holes))
+        return Hole(number, start, start + len(term))
 
 
-def matches(pattern: Pattern, term: Term, found: Substitution) -> bool:
-    """Whether a term is an instance of a pattern; ``found`` gets what is in its holes."""
+def matches(pattern: Pattern, term: Term, substitution: Substitution) -> bool:
+    """Return whether a term is an instance of a pattern; ``substitution`` gets what is in its
+    holes."""
     if isinstance(pattern, Hole):
         if pattern.kinds and term.kind not in pattern.kinds:
             return False
@@ -157,62 +158,63 @@ def matches(pattern: Pattern, term: Term, found: Substitution) -> bool:
         shape, _, word = pattern.shape.partition(" ")
         if shape and (_shape(term) != shape or not term.text.startswith(word)):
             return False
-        return _put(pattern, (term.text, term.start, term.end), found)
+        return _put(pattern, (term.text, term.start, term.end), substitution)
     if pattern.kind != term.kind:
         return False
     if not pattern.parts:
         return pattern.text == term.text
-    parts = _terms(term)
-    at = next((n for n, one in enumerate(pattern.parts)
-               if isinstance(one, Hole) and one.is_sequence), -1)  # fmt: skip
-    if at < 0:
-        return len(parts) == len(pattern.parts) and all(
-            matches(one, other, found) for one, other in zip(pattern.parts, parts, strict=True)
+    terms = _terms(term)
+    offset = next((n for n, item in enumerate(pattern.parts)
+               if isinstance(item, Hole) and item.is_sequence), -1)  # fmt: skip
+    if offset < 0:
+        return len(terms) == len(pattern.parts) and all(
+            matches(item, other, substitution)
+            for item, other in zip(pattern.parts, terms, strict=True)
         )
-    behind = len(pattern.parts) - at - 1
-    if len(parts) < at + behind:
+    after = len(pattern.parts) - offset - 1
+    if len(terms) < offset + after:
         return False
-    hole, end = pattern.parts[at], len(parts) - behind
+    hole, end = pattern.parts[offset], len(terms) - after
     assert isinstance(hole, Hole)
-    pairs = [*zip(pattern.parts[:at], parts[:at], strict=True),
-             *zip(pattern.parts[at + 1 :], parts[end:], strict=True)]  # fmt: skip
-    start = parts[at].start if at < end else parts[at - 1].end if at else term.start
-    text = _between(term, at, end)
-    return all(matches(one, other, found) for one, other in pairs) and _put(
-        hole, (text, start, start + len(text)), found
+    pairs = [*zip(pattern.parts[:offset], terms[:offset], strict=True),
+             *zip(pattern.parts[offset + 1 :], terms[end:], strict=True)]  # fmt: skip
+    start = terms[offset].start if offset < end else terms[offset - 1].end if offset else term.start
+    text = _between(term, offset, end)
+    return all(matches(item, other, substitution) for item, other in pairs) and _put(
+        hole, (text, start, start + len(text)), substitution
     )
 
 
-def _put(hole: Hole, place: tuple[str, int, int], found: Substitution) -> bool:
-    return found.setdefault(hole.number, place)[0] == place[0]
+def _put(hole: Hole, piece: tuple[str, int, int], substitution: Substitution) -> bool:
+    return substitution.setdefault(hole.number, piece)[0] == piece[0]
 
 
 def _terms(term: Term) -> list[Term]:
-    return [one for one in term.parts if isinstance(one, Term)]
+    return [item for item in term.parts if isinstance(item, Term)]
 
 
-def _common(left: list[Term], right: list[Term]) -> int:
-    """How many terms both begin with."""
-    pairs = zip(left, right, strict=False)
+def _common(terms: list[Term], right: list[Term]) -> int:
+    """Return how many terms both begin with."""
+    pairs = zip(terms, right, strict=False)
     return next(
         (
             n
-            for n, (one, other) in enumerate(pairs)
-            if (one.kind, one.text) != (other.kind, other.text)
+            for n, (term, other) in enumerate(pairs)
+            if (term.kind, term.text) != (other.kind, other.text)
         ),
-        min(len(left), len(right)),
+        min(len(terms), len(right)),
     )
 
 
-def _between(whole: Term, first: int, end: int) -> str:
-    parts = _terms(whole)
+def _between(term: Term, first: int, end: int) -> str:
+    terms = _terms(term)
     if first >= end:
         return ""
-    return whole.text[parts[first].start - whole.start : parts[end - 1].end - whole.start]
+    return term.text[terms[first].start - term.start : terms[end - 1].end - term.start]
 
 
 def _shape(term: Term) -> str:
-    """How a declared name is written: other kinds of names are other kinds of things."""
+    """Return how a declared name is written: other kinds of names are other kinds of things."""
     if term.field != "name":
         return ""
     if _DUNDER.fullmatch(term.text):
@@ -222,12 +224,13 @@ def _shape(term: Term) -> str:
     return "private" if term.text.startswith(("_", "#")) else "plain"
 
 
-def _common_shape(one: Term, other: Term) -> str:
-    """How both are written, with the word that both begin with: what is called ``test_…``."""
-    if _shape(one) != _shape(other) or not _shape(one):
+def _common_shape(item: Term, other: Term) -> str:
+    """Return how both are written, with the word that both begin with: what is called
+    ``test_…``."""
+    if _shape(item) != _shape(other) or not _shape(item):
         return ""
-    words = [_FIRST.match(term.text) for term in (one, other)]
+    words = [_FIRST.match(term.text) for term in (item, other)]
     same = {word.group() if word else "" for word in words}
     is_part = all(word and word.end() < len(term.text)
-                  for word, term in zip(words, (one, other), strict=True))  # fmt: skip
-    return f"{_shape(one)} {same.pop() if len(same) == 1 and is_part else ''}"
+                  for word, term in zip(words, (item, other), strict=True))  # fmt: skip
+    return f"{_shape(item)} {same.pop() if len(same) == 1 and is_part else ''}"

@@ -60,8 +60,8 @@ _TIGHT = re.compile(r"binary|boolean_op|comparison|unary|not_op|await|attribute|
 def same_change(
     edits: Iterable[RecordedEdit], trees: tuple[SyntaxTree, SyntaxTree]
 ) -> list[TextEdit[int]]:
-    """What follows from the last edit and an earlier one by example, in the document as it is now.
-    ``trees``: of the last edit. Raises WorkTakesTooLong."""
+    """Return what follows from the last edit and an earlier one by example, in the document as it
+    is now. ``trees``: of the last edit. Raises WorkTakesTooLong."""
     before, now = trees
     if before.grammar in _TEXTS:
         return []
@@ -73,43 +73,43 @@ def same_change(
         same = (edit for edit in earlier if edit.document.language == last.document.language)
         others += [(edit, other) for edit in same for other in _made(edit)]
     for edit, other in others:
-        for one in mine:
-            rule = generalised(one, other, before) if one is not other else None
-            found = _edits(rule, before, now, start, by) if rule is not None else []
-            found = found or _same_in_literals(one, other, now)
-            if found:
-                return _ahead(found, last, edit, now)
+        for rewrite in mine:
+            rule = generalised(rewrite, other, before) if rewrite is not other else None
+            matches = _edits(rule, before, now, start, by) if rule is not None else []
+            matches = matches or _same_in_literals(rewrite, other, now)
+            if matches:
+                return _ahead(matches, last, edit, now)
     rules = map(rule_of_one, mine)
-    made = (_edits(rule, before, now, start, by) for rule in rules if rule is not None)
-    return _ahead(next((some for some in made if some), []), last, last, now)
+    proposals = (_edits(rule, before, now, start, by) for rule in rules if rule is not None)
+    return _ahead(next((some for some in proposals if some), []), last, last, now)
 
 
 def _ahead(
-    found: list[TextEdit[int]], last: RecordedEdit, other: RecordedEdit, now: SyntaxTree
+    edits: list[TextEdit[int]], last: RecordedEdit, other: RecordedEdit, now: SyntaxTree
 ) -> list[TextEdit[int]]:
     """Return the edits where the user has not been: in the direction from the other example to the
     last one. None where a place was passed over, for then it is meant to stay."""
-    lines = [now.text.count("\n", 0, edit.start) for edit in found]
+    lines = [now.text.count("\n", 0, edit.start) for edit in edits]
     is_here = other.document is last.document
     if is_here and other.line > last.line:
-        return [] if any(line >= last.end for line in lines) else found
-    return [] if any(line < last.line for line in lines) else found
+        return [] if any(line >= last.end for line in lines) else edits
+    return [] if any(line < last.line for line in lines) else edits
 
 
 _WORD = re.compile(r"[%$\\]?\w+|.", re.DOTALL)
 
 
-def _same_in_literals(one: Rewrite, other: Rewrite, now: SyntaxTree) -> list[TextEdit[int]]:
+def _same_in_literals(rewrite: Rewrite, other: Rewrite, now: SyntaxTree) -> list[TextEdit[int]]:
     """Return the change of one word in the other strings of the role of two that had it."""
-    change, role = _word_in(one), one[0].role
-    if one is other or change is None or other[0].role != role or _word_in(other) != change:
+    change, role = _word_in(rewrite), rewrite[0].role
+    if rewrite is other or change is None or other[0].role != role or _word_in(other) != change:
         return []
     old, new = change
     refuse_many(now.text, old)
     return [
-        TextEdit(*found.span(), new, f"{old} → {new}")
-        for found in whole(old).finditer(now.text)
-        if _literal_role(now, *found.span()) == role
+        TextEdit(*edits.span(), new, f"{old} → {new}")
+        for edits in whole(old).finditer(now.text)
+        if _literal_role(now, *edits.span()) == role
     ]
 
 
@@ -152,42 +152,52 @@ def _made(edit: RecordedEdit, trees: tuple[SyntaxTree, SyntaxTree] | None = None
 def _edits(
     rule: Rule, before: SyntaxTree, now: SyntaxTree, start: int, by: int
 ) -> list[TextEdit[int]]:
-    """What a rule changes in a text. The texts differ from ``start`` on, by ``by`` characters."""
-    found: dict[tuple[int, int], tuple[Term, Substitution, Node]] = {}
+    """Return what a rule changes in a text. The texts differ from ``start`` on, by ``by``
+    characters."""
+    edits: dict[tuple[int, int], tuple[Term, Substitution, Node]] = {}
     for node in _candidates(rule, now, start, by):
-        if node.has_error or len(found) > 1_000:
+        if node.has_error or len(edits) > 1_000:
             continue
         substitution = _match(rule, now, node)
         if substitution is not None:
             term = term_of(now, node)
-            found[term.start, term.end] = term, substitution, node
+            edits[term.start, term.end] = term, substitution, node
     old = rule.example.old
-    leaves = {one.text for one in rule.pattern.leaves() if one.is_named}
-    for name in sorted(leaves)[:MOST_NAMES] if rule.siblings is None and found else ():
+    leaves = {rewrite.text for rewrite in rule.pattern.leaves() if rewrite.is_named}
+    for name in sorted(leaves)[:MOST_NAMES] if rule.siblings is None and edits else ():
         if _NAME.fullmatch(name):
             scopes = _Meanings(before, name).between(old.start, old.end)
             # The examples may mean different variables.
-            is_one = all(one is None or one.start <= rule.other < one.end for one in scopes)
-            moved = {one and (one.start + (by if one.start > start else 0)) for one in scopes}
-            meanings, kinds = _Meanings(now, name), {one and one.kind for one in scopes}
-            for span in list(found):
+            is_one = all(
+                rewrite is None or rewrite.start <= rule.other < rewrite.end for rewrite in scopes
+            )
+            moved = {
+                rewrite and (rewrite.start + (by if rewrite.start > start else 0))
+                for rewrite in scopes
+            }
+            meanings, kinds = _Meanings(now, name), {rewrite and rewrite.kind for rewrite in scopes}
+            for span in list(edits):
                 held = meanings.between(*span)
-                starts = {one and one.start for one in held}
-                if starts != moved if is_one else {one and one.kind for one in held} != kinds:
-                    del found[span]
-    return _checked(rule, now, _outermost(rule, now, found))
+                starts = {rewrite and rewrite.start for rewrite in held}
+                if (
+                    starts != moved
+                    if is_one
+                    else {rewrite and rewrite.kind for rewrite in held} != kinds
+                ):
+                    del edits[span]
+    return _checked(rule, now, _outermost(rule, now, edits))
 
 
 class _Meanings:
-    """What a name means in the parts of a text: the scopes that give it."""
+    """The meanings of a name in the stretches of a text: the scopes that give it."""
 
     def __init__(self, tree: SyntaxTree, name: str) -> None:
-        uses = [one for one in references(tree, name) if one.use is not NameUse.KEY]
-        self._starts = [one.start for one in uses]
-        self._scopes = [one.scope for one in uses]
+        uses = [rewrite for rewrite in references(tree, name) if rewrite.use is not NameUse.KEY]
+        self._starts = [rewrite.start for rewrite in uses]
+        self._scopes = [rewrite.scope for rewrite in uses]
 
     def between(self, start: int, end: int) -> set[Scope | None]:
-        """The scopes; None where a name has none."""
+        """Return the scopes; None where a name has none."""
         return set(self._scopes[bisect_left(self._starts, start) : bisect_left(self._starts, end)])
 
 
@@ -197,67 +207,68 @@ def _candidates(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[No
         yield from _siblings(rule, now, start, by)
         return
     anchor = min(
-        (one.text for one in rule.pattern.leaves()),
+        (rewrite.text for rewrite in rule.pattern.leaves()),
         key=lambda text: (not re.search(r"\w", text), now.text.count(text)),
     )
     refuse_many(now.text, anchor)
-    seen = set()
-    for at in whole(anchor).finditer(now.text):
-        node = now.node(*at.span())
+    visited = set()
+    for offset in whole(anchor).finditer(now.text):
+        node = now.node(*offset.span())
         while node is not None and node.end_byte - node.start_byte <= 2 * LARGEST_NODE:
-            if node.type == rule.pattern.kind and node.id not in seen:
-                seen.add(node.id)
+            if node.type == rule.pattern.kind and node.id not in visited:
+                visited.add(node.id)
                 yield node
             node = node.parent
 
 
 def _siblings(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[Node]:
-    """The nodes after the examples in the same list or class, unless one was left out before."""
+    """Return the nodes after the examples in the same list or class, unless one was left out
+    before."""
     assert rule.siblings is not None
-    kind, at = rule.siblings
+    kind, offset = rule.siblings
     # The change may be the beginning of the list.
-    moved = at + by if at > start else at
+    moved = offset + by if offset > start else offset
     parent = now.node(moved, moved + 1)
     while parent is not None and not (
-        parent.type == kind and now.index(parent.start_byte) in (at, moved)
+        parent.type == kind and now.index(parent.start_byte) in (offset, moved)
     ):
         parent = parent.parent
     if parent is None:
         return
     is_front = rule.template.kind == ""
     done, same = [], []
-    for number, one in enumerate(parent.children):
-        if _is_made(rule, now, one) or (is_front and _is_made_before(rule, now, one)):
+    for number, rewrite in enumerate(parent.children):
+        if _is_made(rule, now, rewrite) or (is_front and _is_made_before(rule, now, rewrite)):
             done.append(number)
-        elif one.type == rule.pattern.kind and _match(rule, now, one) is not None:
+        elif rewrite.type == rule.pattern.kind and _match(rule, now, rewrite) is not None:
             same.append(number)
     if len(done) >= 2 and all(number > done[-1] for number in same):
         yield from (parent.children[number] for number in same)
 
 
 def _match(rule: Rule, now: SyntaxTree, node: Node) -> Substitution | None:
-    """What is in the holes of the pattern at a node; None where the rule is not for it."""
-    found: Substitution = {}
+    """Return what is in the holes of the pattern at a node; None where the rule is not for it."""
+    edits: Substitution = {}
     if rule.by_role and role_of(now, node) != rule.example.role:
         return None
     if is_target(node) != rule.example.is_target:
         return None
-    if not matches(rule.pattern, term_of(now, node), found):
+    if not matches(rule.pattern, term_of(now, node), edits):
         return None
     parent = node.parent
     is_made = _is_made(rule, now, node) or (parent is not None and _is_made(rule, now, parent))
-    return None if is_made or _is_made_before(rule, now, node) else found
+    return None if is_made or _is_made_before(rule, now, node) else edits
 
 
 def _is_made(rule: Rule, now: SyntaxTree, node: Node) -> bool:
-    """Whether a node is what the rule makes."""
+    """Return whether a node is what the rule makes."""
     return node.type == rule.template.kind and bool(rule.template.parts) and matches(
         rule.template, term_of(now, node), {}
     )  # fmt: skip
 
 
 def _is_made_before(rule: Rule, now: SyntaxTree, node: Node) -> bool:
-    """Whether what the rule puts before a node is there."""
+    """Return whether what the rule puts before a node is there."""
     first = rule.template.parts[0] if rule.template.kind == "" and rule.template.parts else None
     before = node.prev_sibling
     return isinstance(first, Term) and before is not None and matches(
@@ -266,41 +277,41 @@ def _is_made_before(rule: Rule, now: SyntaxTree, node: Node) -> bool:
 
 
 def _outermost(
-    rule: Rule, now: SyntaxTree, found: dict[tuple[int, int], tuple[Term, Substitution, Node]]
+    rule: Rule, now: SyntaxTree, edits: dict[tuple[int, int], tuple[Term, Substitution, Node]]
 ) -> list[TextEdit[int]]:
-    """The replacement of each place; places within others are part of those."""
-    made: dict[tuple[int, int], str] = {}
+    """Return the replacement of each place; places within others are part of those."""
+    proposals: dict[tuple[int, int], str] = {}
     inner: dict[tuple[int, int], list[tuple[int, int]]] = {}
     around: list[tuple[int, int]] = []
-    for span in sorted(found, key=lambda one: (one[0], -one[1])):
+    for span in sorted(edits, key=lambda rewrite: (rewrite[0], -rewrite[1])):
         while around and around[-1][1] <= span[0]:
             around.pop()
         if around:
             inner.setdefault(around[-1], []).append(span)
         around.append(span)
-    for span in sorted(found, key=lambda one: one[1] - one[0]):
-        parts = {one: made[one] for one in inner.get(span, ())}
-        made[span] = _instance(rule, now, found[span], parts)
+    for span in sorted(edits, key=lambda rewrite: rewrite[1] - rewrite[0]):
+        pieces = {rewrite: proposals[rewrite] for rewrite in inner.get(span, ())}
+        proposals[span] = _instance(rule, now, edits[span], pieces)
     within = set(chain.from_iterable(inner.values()))
-    return [TextEdit(*span, text) for span, text in sorted(made.items()) if span not in within]
+    return [TextEdit(*span, text) for span, text in sorted(proposals.items()) if span not in within]
 
 
 def _instance(
     rule: Rule,
     now: SyntaxTree,
-    place: tuple[Term, Substitution, Node],
+    instance: tuple[Term, Substitution, Node],
     inner: dict[tuple[int, int], str],
 ) -> str:
-    """What a place becomes: the template with what is in the pattern's holes."""
-    term, substitution, node = place
+    """Return what a place becomes: the template with what is in the pattern's holes."""
+    term, substitution, node = instance
     indent = indent_at(now.text, term.start)
-    template, parts, at = rule.template, [], rule.template.start
+    template, pieces, offset = rule.template, [], rule.template.start
 
     def literal(text: str) -> str:
-        return re.sub(rf"(\r?\n){rule.indent}", lambda found: found[1] + indent, text)
+        return re.sub(rf"(\r?\n){rule.indent}", lambda edits: edits[1] + indent, text)
 
     for hole, around in _holes(template):
-        parts.append(literal(template.text[at - template.start : hole.start - template.start]))
+        pieces.append(literal(template.text[offset - template.start : hole.start - template.start]))
         text, start, end = substitution[hole.number]
         hunks = [TextEdit(a - start, b - start, new) for (a, b), new in sorted(inner.items())
                  if start <= a and b <= end]  # fmt: skip
@@ -310,10 +321,10 @@ def _instance(
         same = {template.kind if is_first else "",
                 "binary_operator" if around == "comparison_operator" else ""}  # fmt: skip
         is_operation = _TIGHT.search(around) is not None and _is_operation(text, now.grammar, same)
-        parts.append(f"({text})" if is_operation else text)
-        at = hole.end
-    parts.append(literal(template.text[at - template.start :]))
-    text = "".join(parts)
+        pieces.append(f"({text})" if is_operation else text)
+        offset = hole.end
+    pieces.append(literal(template.text[offset - template.start :]))
+    text = "".join(pieces)
     parent = node.parent
     is_bound = parent is not None and _TIGHT.search(parent.type) is not None
     is_looser = _OPERATION.search(template.kind) and not _OPERATION.search(rule.pattern.kind)
@@ -321,12 +332,12 @@ def _instance(
 
 
 def _holes(term: Term) -> Iterator[tuple[Hole, str]]:
-    """The holes of a template with the kinds of the nodes around them."""
-    for part in term.parts:
-        if isinstance(part, Hole):
-            yield part, term.kind
+    """Return the holes of a template with the kinds of the nodes around them."""
+    for child in term.parts:
+        if isinstance(child, Hole):
+            yield child, term.kind
         else:
-            yield from _holes(part)
+            yield from _holes(child)
 
 
 def _is_operation(text: str, grammar: str, same: set[str]) -> bool:
@@ -341,12 +352,12 @@ def _is_operation(text: str, grammar: str, same: set[str]) -> bool:
 
 
 def _checked(rule: Rule, now: SyntaxTree, edits: list[TextEdit[int]]) -> list[TextEdit[int]]:
-    """The replacements that give what the template is, cut to what changes; none where the text
-    does not parse with them and did."""
+    """Return the replacements that give what the template is, cut to what changes; none where the
+    text does not parse with them and did."""
     if not edits:
         return []
     after = SyntaxTree.parsed(apply_hunks(now.text, edits), now.grammar)
-    found, by = [], 0
+    matches, by = [], 0
     for edit in edits:
         start, old = edit.start + by, now.text[edit.start : edit.end]
         by += len(edit.text) - len(old)
@@ -355,12 +366,12 @@ def _checked(rule: Rule, now: SyntaxTree, edits: list[TextEdit[int]]) -> list[Te
         head, tail = common_ends(old, edit.text)
         head, tail = _at_words(old, edit.text, head, tail)
         new = edit.text[head : len(edit.text) - tail]
-        found.append(TextEdit(edit.start + head, edit.end - tail, new, rule.title))
+        matches.append(TextEdit(edit.start + head, edit.end - tail, new, rule.title))
     is_broken = after.has_errors and not now.has_errors
     return (
         []
-        if is_broken or new_problem(now.text, apply_hunks(now.text, found), now.grammar)
-        else found
+        if is_broken or new_problem(now.text, apply_hunks(now.text, matches), now.grammar)
+        else matches
     )
 
 
@@ -374,16 +385,16 @@ def _at_words(old: str, new: str, head: int, tail: int) -> tuple[int, int]:
 
 
 def _stands(tree: SyntaxTree, start: int, text: str, kind: str) -> bool:
-    """Whether a text was read as one node of a kind, or in brackets as such."""
+    """Return whether a text was read as one node of a kind, or in brackets as such."""
     end = start + len(text)
     node = tree.node(start, end)
     if node is None or node.has_error:
         return False
     if not kind:
-        return any(tree.index(one.start_byte) == start for one in node.children) and any(
-            tree.index(one.end_byte) == end for one in node.children
+        return any(tree.index(rewrite.start_byte) == start for rewrite in node.children) and any(
+            tree.index(rewrite.end_byte) == end for rewrite in node.children
         )
     if (tree.index(node.start_byte), tree.index(node.end_byte)) != (start, end):
         return False
-    same = {re.sub("union_type", "binary_operator", one) for one in (node.type, kind)}
+    same = {re.sub("union_type", "binary_operator", rewrite) for rewrite in (node.type, kind)}
     return len(same) == 1 or node.type.startswith("parenthesized")

@@ -44,7 +44,7 @@ LARGEST_TEXT = 400_000
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What changes in the other files of a workspace: those that use a name of a file."""
+    """A change of the other files of a workspace that use a name of a file."""
 
     name: str
     owner: str = ""
@@ -57,9 +57,9 @@ class Elsewhere:
     def edits(
         self, folder: Path, module: str, opened: Mapping[str, str]
     ) -> list[tuple[str, str, TextEdit[int]]]:
-        """The edits of other files, each with the path and the text of its file. Reads the disk:
-        not for the event loop."""
-        found = []
+        """Return the edits of other files, each with the path and the text of its file. Reads the
+        disk: not for the event loop."""
+        proposed = []
         is_argument = self.rename is not None and self.rename.is_argument
         for file in importing_files(
             folder, module, self.name, opened, self.owner, is_argument=is_argument
@@ -72,15 +72,15 @@ class Elsewhere:
                 calls = calls_of_method(file.tree, self.signature, alone=False)
                 edits += calls_to_change(self.signature, file.tree, calls)
             elif self.signature is not None:
-                calls = [(one, 0) for one in calls_at(file.tree, file.places)]
+                calls = [(edit, 0) for edit in calls_at(file.tree, file.places)]
                 edits += calls_to_change(self.signature, file.tree, calls)
-            found += [(file.path, file.text, one) for one in edits]
-        return found
+            proposed += [(file.path, file.text, edit) for edit in edits]
+        return proposed
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What follows from the last edit in its own document, and what to look for in others."""
+    """The edits that follow from the last one in its document, and what to look for in others."""
 
     edits: tuple[TextEdit[int], ...]
     """Their notes say what they do. One that replaces nothing by nothing only leads the user to its
@@ -89,7 +89,7 @@ class Found:
 
 
 def next_edits(edits: list[RecordedEdit]) -> Found:
-    """What the first of these edits settles, which is the latest. Their places are of its
+    """Return what the first of these edits settles, which is the latest. Their places are of its
     document as it is. Raises WorkTakesTooLong."""
     last = edits[0]
     refuse_large(last.document)
@@ -100,8 +100,8 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
     rename = rename_in(last, before)
     if rename is not None:
         title = f"rename {rename.old} to {rename.new}"
-        found = tuple(replace(one, note=title) for one in rename.edits())
-        return Found(found, _elsewhere_of(rename, last, before))
+        proposed = tuple(replace(edit, note=title) for edit in rename.edits())
+        return Found(proposed, _elsewhere_of(rename, last, before))
     now = last.tree_now()
     assert now is not None
     signature = signature_change(last, before, now)
@@ -119,13 +119,13 @@ def _elsewhere_of(rename: Rename, last: RecordedEdit, before: SyntaxTree) -> Els
     """Return the part of a rename that is in other files; None where it stays in its own."""
     if rename.is_global:
         return Elsewhere(rename.old, rename.owner, rename=rename)
-    place = rename.shift.places[0]
-    node = before.node(place, place + len(rename.old))
+    offset = rename.shift.places[0]
+    node = before.node(offset, offset + len(rename.old))
     while node is not None and node.child_by_field_name("parameters") is None:
         node = node.parent
     name = name_of(node) if node is not None else None
     parameters = node.child_by_field_name("parameters") if node is not None else None
-    if name is None or parameters is None or place > before.index(parameters.end_byte):
+    if name is None or parameters is None or offset > before.index(parameters.end_byte):
         return None
     function, owner = text_of(before, name), class_around(before, name)
     if not BY_NAME.get(before.grammar) or not is_given(before, name):
@@ -148,8 +148,8 @@ def renamed_arguments(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[
 
 
 def edits_to_look_at(history: Iterable[RecordedEdit]) -> list[RecordedEdit]:
-    """The edits that :func:`next_edits` needs, the latest first: those in its document, and others
-    as far as they are together no larger than what is looked at."""
+    """Return the edits that :func:`next_edits` needs, the latest first: those in its document, and
+    others as far as they are together no larger than what is looked at."""
     edits: list[RecordedEdit] = []
     for edit in history:
         if edits and size_of([*edits, edit]) > LARGEST_TEXT:
@@ -161,7 +161,7 @@ def edits_to_look_at(history: Iterable[RecordedEdit]) -> list[RecordedEdit]:
 def size_of(edits: list[RecordedEdit]) -> int:
     """Characters of the documents of edits."""
     return sum(
-        len(text) for text in {one.document.uri: one.document.text for one in edits}.values()
+        len(text) for text in {edit.document.uri: edit.document.text for edit in edits}.values()
     )
 
 
@@ -174,16 +174,16 @@ def refuse_large(document: Document) -> None:
 
 
 def renamed_in(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
-    """The places of a file that uses a renamed name; none where the new name is in use."""
-    scopes = {one.scope for one in file.places if one.scope is not None}
-    taken = references(file.tree, rename.new)
+    """Return the places of a file that uses a renamed name; none where the new name is in use."""
+    scopes = {edit.scope for edit in file.places if edit.scope is not None}
+    collisions = references(file.tree, rename.new)
     if any(
-        one.use is NameUse.VARIABLE and one.scope is not None
-        and any(scope.start <= one.scope.start and one.scope.end <= scope.end for scope in scopes)
+        edit.use is NameUse.VARIABLE and edit.scope is not None
+        and any(scope.start <= edit.scope.start and edit.scope.end <= scope.end for scope in scopes)
         and not rename.owner
-        for one in taken
+        for edit in collisions
     ):  # fmt: skip
         return
-    for one in file.places:
+    for edit in file.places:
         title = f"rename {rename.old} to {rename.new}"
-        yield TextEdit(*one.span, one.written(rename.new), title)
+        yield TextEdit(*edit.span, edit.written(rename.new), title)

@@ -72,25 +72,26 @@ class RecordedEdit:
         """The lines as they are."""
         return "".join(self.new)
 
-    def is_at(self, place: Position) -> bool:
-        """Whether a place of its document is in one of its lines, or where it deleted them."""
-        return self.line <= place.line < max(self.end, self.line + 1)
+    def is_at(self, position: Position) -> bool:
+        """Return whether a place of its document is in one of its lines, or where it deleted
+        them."""
+        return self.line <= position.line < max(self.end, self.line + 1)
 
     def text_before(self) -> str:
-        """The document's text without this edit."""
+        """Return the document's text without this edit."""
         lines = self.document.lines
         return "".join([*lines[: self.line], *self.old, *lines[self.end :]])
 
     def tree_before(self) -> SyntaxTree | None:
-        """The document without this edit; None where its language has no grammar."""
+        """Return the document without this edit; None where its language has no grammar."""
         return SyntaxTree.of(self.text_before(), self.document.language, self.document.uri)
 
     def tree_now(self) -> SyntaxTree | None:
-        """The document with this edit; None where its language has no grammar."""
+        """Return the document with this edit; None where its language has no grammar."""
         return SyntaxTree.of(self.document.text, self.document.language, self.document.uri)
 
     def start_offset(self) -> int:
-        """Code points of the document before the edit; the same with and without it."""
+        """Code points of the document before the edit; with it and without it."""
         return sum(map(len, self.document.lines[: self.line]))
 
 
@@ -125,7 +126,7 @@ class _Word:
 
     @classmethod
     def typed(cls, document: Document, edit: TextEdit[Position]) -> _Word:
-        """The word that an edit wrote, or in which it deleted."""
+        """Return the word that an edit wrote, or in which it deleted."""
         if edit.start.line >= len(document.lines) or "\n" in edit.text:
             return cls(-1, 0, 0)
         line = document.lines[edit.start.line]
@@ -138,7 +139,7 @@ class _Word:
         return cls(edit.start.line, start, end)
 
     def touches(self, edit: TextEdit[Position]) -> bool:
-        """Whether an edit changes this word, or goes on after it."""
+        """Return whether an edit changes this word, or goes on after it."""
         is_here = edit.start.line == edit.end.line == self.line
         return is_here and edit.start.column <= self.end and edit.end.column >= self.start
 
@@ -172,7 +173,7 @@ class EditHistory:
         """The word that was typed at last, in the last edit's document."""
 
     def __iter__(self) -> Iterator[RecordedEdit]:
-        """The edits, the latest first."""
+        """Return the edits, the latest first."""
         return iter(list(reversed(self._edits)))
 
     def __len__(self) -> int:
@@ -188,10 +189,10 @@ class EditHistory:
         return self._clock() - self._edits[-1].changed_s if self._edits else float("inf")
 
     def lines_before(self, document: Document) -> list[str] | None:
-        """The lines of a document as they were after the last change that was told; None where it
-        is not known."""
-        known = self._lines.get(document.uri)
-        return known[1] if known is not None and known[0] is document else None
+        """Return the lines of a document as they were after the last change that was told; None
+        where it is not known."""
+        entry = self._lines.get(document.uri)
+        return entry[1] if entry is not None and entry[0] is document else None
 
     def opened(self, document: Document) -> None:
         """A document was opened."""
@@ -224,7 +225,7 @@ class EditHistory:
             self._add(RecordedEdit(document, *lines, self._clock(), origin))
 
     def suggested(self, document: Document) -> None:
-        """What was just changed in a document was a suggestion that the user took."""
+        """Return what was just changed in a document was a suggestion that the user took."""
         if self.last is not None and self.last.document is document:
             self.last.origin = "suggested"
 
@@ -251,8 +252,8 @@ class EditHistory:
     def forget(self, uri: str) -> None:
         """Nothing of a document may be known any more: it was opened anew, or holds secrets."""
         self._lines.pop(uri, None)
-        kept = [edit for edit in self.overwritten if edit.document.uri != uri]
-        self.overwritten = deque(kept, MOST_OVERWRITTEN)
+        remaining = [edit for edit in self.overwritten if edit.document.uri != uri]
+        self.overwritten = deque(remaining, MOST_OVERWRITTEN)
         left = [edit for edit in self._edits if edit.document.uri != uri]
         if len(left) != len(self._edits):
             self._edits = deque(left, LONGEST_HISTORY)
@@ -267,8 +268,8 @@ class EditHistory:
     # How a change becomes an edit
 
     def _read(self, document: Document, edits: list[TextEdit[Position]]) -> _Change | None:
-        """The lines that ``edits`` changed; None where they changed none, or where the document was
-        not known."""
+        """Return the lines that ``edits`` changed; None where they changed none, or where the
+        document was not known."""
         before = self.lines_before(document)
         if before is None:
             self.opened(document)
@@ -287,7 +288,7 @@ class EditHistory:
             self._edits.append(edit)
 
     def _joined(self, document: Document, change: _Change, goes_on: bool, origin: Origin) -> bool:
-        """Whether a change went into the last edit. goes_on: it changes the word of that."""
+        """Return whether a change went into the last edit. goes_on: it changes the word of that."""
         last = self.last
         if last is None or not self._joins or last.document is not document:
             return False
@@ -306,7 +307,7 @@ class EditHistory:
         return True
 
     def _undone(self, document: Document, change: _Change) -> bool:
-        """Whether a change takes back an edit, which then was never made."""
+        """Return whether a change takes back an edit, which then was never made."""
         for edit in self._edits:
             same_place = edit.document is document and edit.line == change.line
             if same_place and edit.new == change.old and edit.old == change.new:
@@ -318,7 +319,7 @@ class EditHistory:
         """Earlier edits below a change move with it; of those that it overwrites it is known what
         they were."""
         by = len(change.new) - len(change.old)
-        left = []
+        remaining = []
         for edit in self._edits:
             if edit.document is document:
                 if edit.line >= change.end_before:
@@ -326,13 +327,13 @@ class EditHistory:
                 elif edit.end > change.line:
                     self.overwritten.appendleft(_as_it_was(edit, change))
                     continue
-            left.append(edit)
-        if len(left) != len(self._edits):
-            self._edits = deque(left, LONGEST_HISTORY)
+            remaining.append(edit)
+        if len(remaining) != len(self._edits):
+            self._edits = deque(remaining, LONGEST_HISTORY)
 
 
 def _as_it_was(edit: RecordedEdit, change: _Change) -> RecordedEdit:
-    """An edit in its document as it was before a change."""
+    """Return an edit in its document as it was before a change."""
     document, lines = edit.document, edit.document.lines
     end = change.line + len(change.new)
     text = "".join([*lines[: change.line], *change.old, *lines[end:]])
@@ -356,7 +357,7 @@ def _is_pasted(edit: TextEdit[Position]) -> bool:
 
 
 def _apart(edits: list[TextEdit[Position]]) -> bool:
-    """Whether edits of one notification lie at places that no keystroke changes together."""
+    """Return whether edits of one notification lie at places that no keystroke changes together."""
     lines = {edit.start.line for edit in edits} | {edit.end.line for edit in edits}
     return len(edits) > 1 and max(lines) - min(lines) > 1
 
@@ -364,7 +365,7 @@ def _apart(edits: list[TextEdit[Position]]) -> bool:
 def _changed_lines(
     before: list[str], after: list[str], edits: list[TextEdit[Position]]
 ) -> _Change | None:
-    """The lines that differ, looked for where the edits say; None where none does."""
+    """Return the lines that differ, looked for where the edits say; None where none does."""
     added = len(after) - len(before)
     if len(edits) == 1:
         # A line end may be joined with the line before.
@@ -381,7 +382,7 @@ def _changed_lines(
 def _union(
     last: RecordedEdit, change: _Change, lines: list[str]
 ) -> tuple[int, list[str], list[str]]:
-    """The place, old and new lines of an edit that a change goes on with.
+    """Return the place, old and new lines of an edit that a change goes on with.
 
     Both are given by lines of the document between them; what neither touched is in both.
     """

@@ -87,36 +87,36 @@ def importing_files(
         grammar = grammar_of("", path) if is_meant and path.endswith(endings) else ""
         if grammar and path != module:
             trees[path] = SyntaxTree.parsed(text, grammar)
-    found: dict[str, dict[int, Reference]] = {}
+    by_path: dict[str, dict[int, Reference]] = {}
     modules = [module]
-    for one in modules:
+    for use in modules:
         for path, tree in trees.items():
-            places = [] if owner else list(_places(tree, path, one, name))
+            uses = [] if owner else list(_places(tree, path, use, name))
             for each in family:
-                given = [each, *givers], returned
-                places += _member_places(tree, path, one, name, given, is_argument=is_argument)
-            found.setdefault(path, {}).update((each.start, each) for each in places)
+                declared = [each, *givers], returned
+                uses += _member_places(tree, path, use, name, declared, is_argument=is_argument)
+            by_path.setdefault(path, {}).update((each.start, each) for each in uses)
             if path not in modules and len(modules) < MOST_MODULES:
-                modules += [path] if _hands_on(tree, path, one, owner or name) else []
-    for path, by_start in found.items():
+                modules += [path] if _hands_on(tree, path, use, owner or name) else []
+    for path, by_start in by_path.items():
         if by_start:
-            places = sorted(by_start.values(), key=lambda each: each.start)
-            yield ImportingFile(path, trees[path].text, trees[path], tuple(places))
+            uses = sorted(by_start.values(), key=lambda each: each.start)
+            yield ImportingFile(path, trees[path].text, trees[path], tuple(uses))
 
 
 def _hands_on(tree: SyntaxTree, path: str, module: str, name: str) -> bool:
-    """Whether a file gives others a name that it has from a module."""
+    """Return whether a file gives others a name that it has from a module."""
     if tree.grammar == "python":
         return any(
-            one.declares and one.scope is not None and one.scope.kind == "module"
-            for one in _python_places(tree, path, module, name)
+            use.declares and use.scope is not None and use.scope.kind == "module"
+            for use in _python_places(tree, path, module, name)
         )
-    given = (found[1] for found in _ALL_ON.finditer(tree.text))
-    return any(module in script_paths(one, posixpath.dirname(path)) for one in given)
+    declared = (by_path[1] for by_path in _ALL_ON.finditer(tree.text))
+    return any(module in script_paths(use, posixpath.dirname(path)) for use in declared)
 
 
 def looks_into_others(module: str) -> bool:
-    """Whether it is known what other files make of a file's names."""
+    """Return whether it is known what other files make of a file's names."""
     return grammar_of("", module) in _ENDINGS
 
 
@@ -143,7 +143,7 @@ def readable_texts(
 
 def _returned(text: str) -> dict[str, str]:
     """Return the types that the functions of a text say they return, by their names."""
-    return {found[1]: found[2].strip() for found in _RETURNS.finditer(text)}
+    return {by_path[1]: by_path[2].strip() for by_path in _RETURNS.finditer(text)}
 
 
 def _member_places(
@@ -151,13 +151,13 @@ def _member_places(
     path: str,
     module: str,
     name: str,
-    given: tuple[list[str], dict[str, str]],
+    declared: tuple[list[str], dict[str, str]],
     *,
     is_argument: bool = False,
 ) -> Iterator[Reference]:
     """Yield the places of a class's member. given: the class and the functions of the module that
     return one of it, and the types that its functions return."""
-    givers, returned = given
+    givers, returned = declared
     owner, folders = givers[0], (posixpath.dirname(path), posixpath.dirname(module))
     is_known = (
         (tree.grammar == "java" and (folders[0] == folders[1] or f".{owner};" in tree.text))
@@ -165,8 +165,8 @@ def _member_places(
         or any(next(_places(tree, path, module, giver), None) is not None for giver in givers)
     )
     if is_known:
-        found = Members(tree, returned=returned).places(name, owner, is_argument=is_argument)
-        yield from (one for one in found.meant if not one.declares)
+        by_path = Members(tree, returned=returned).places(name, owner, is_argument=is_argument)
+        yield from (use for use in by_path.meant if not use.declares)
 
 
 def _places(tree: SyntaxTree, path: str, module: str, name: str) -> Iterator[Reference]:
@@ -184,8 +184,8 @@ def _script_places(tree: SyntaxTree, path: str, module: str, name: str) -> Itera
     folder = posixpath.dirname(path)
     names = references(tree, name)
     bound = set()
-    for one in names:
-        node = tree.node(one.start, one.end)
+    for use in names:
+        node = tree.node(use.start, use.end)
         statement = node
         while statement is not None and not _SCRIPT_IMPORT.match(statement.type):
             if statement.type == "variable_declarator":
@@ -196,31 +196,31 @@ def _script_places(tree: SyntaxTree, path: str, module: str, name: str) -> Itera
         specifier = node.parent
         if specifier.type == "import_specifier" and specifier.child_by_field_name("name") == node:
             if specifier.child_by_field_name("alias") is None:
-                bound.add(one.scope)
-            yield replace(one, before="", declares=True)
+                bound.add(use.scope)
+            yield replace(use, before="", declares=True)
         elif specifier.type == "export_specifier" and specifier.child_by_field_name("name") == node:
             alone = specifier.child_by_field_name("alias") is None
-            yield replace(one, after=f" as {name}" if alone else "")
+            yield replace(use, after=f" as {name}" if alone else "")
         elif "property_identifier" in node.type and "pattern" in (specifier.type + node.type):
             # ``const { name } = require(…)``: the variable stays.
             is_short = node.type.startswith("shorthand")
-            yield replace(one, before="", after=f": {name}" if is_short else "")
-    for one in names:
-        if one.use is NameUse.VARIABLE and one.scope in bound and not one.declares:
-            yield one
-        elif one.use is NameUse.MEMBER and one.receiver:
-            for given in references(tree, one.receiver):
-                node = tree.node(given.start, given.end)
+            yield replace(use, before="", after=f": {name}" if is_short else "")
+    for use in names:
+        if use.use is NameUse.VARIABLE and use.scope in bound and not use.declares:
+            yield use
+        elif use.use is NameUse.MEMBER and use.receiver:
+            for declared in references(tree, use.receiver):
+                node = tree.node(declared.start, declared.end)
                 statement = node.parent if node is not None else None
                 if statement is not None and statement.type == "namespace_import":
                     statement = statement.parent.parent if statement.parent is not None else None
                 if _is_of(tree, statement, folder, module):
-                    yield one
+                    yield use
                     break
 
 
 def _is_of(tree: SyntaxTree, statement: Node | None, folder: str, module: str) -> bool:
-    """Whether a statement takes something from a module: an import, or what requires it."""
+    """Return whether a statement takes something from a module: an import, or what requires it."""
     source = statement.child_by_field_name("source") if statement is not None else None
     text = text_of(tree, source)
     if statement is not None and statement.type == "variable_declarator":
@@ -236,37 +236,37 @@ def _go_places(tree: SyntaxTree, path: str, module: str, name: str) -> Iterator[
     package = posixpath.dirname(module)
     names = references(tree, name)
     if posixpath.dirname(path) == package:
-        yield from (one for one in names if one.use is NameUse.VARIABLE and one.scope is None)
+        yield from (use for use in names if use.use is NameUse.VARIABLE and use.scope is None)
         return
     tail = re.escape(posixpath.basename(package))
-    given = re.search(
+    declared = re.search(
         rf'^[ \t]*(?:import[ \t]+)?(\w+[ \t]+)?"(?:[^"\n]*/)?{tail}"', tree.text, re.M
     )
-    if given is None or not tail or not name[:1].isupper():
+    if declared is None or not tail or not name[:1].isupper():
         return
-    receiver = (given[1] or posixpath.basename(package)).strip()
-    yield from (one for one in names if one.receiver == receiver and one.use is NameUse.MEMBER)
+    receiver = (declared[1] or posixpath.basename(package)).strip()
+    yield from (use for use in names if use.receiver == receiver and use.use is NameUse.MEMBER)
 
 
 def _rust_places(tree: SyntaxTree, module: str, name: str) -> Iterator[Reference]:
     stem = posixpath.splitext(posixpath.basename(module))[0]
     if stem == "mod":
         stem = posixpath.basename(posixpath.dirname(module))
-    taken = re.compile(rf"\b{re.escape(stem)}::(?:\{{(?:[^{{}}]*\W)?)?{re.escape(name)}\b")
+    pattern = re.compile(rf"\b{re.escape(stem)}::(?:\{{(?:[^{{}}]*\W)?)?{re.escape(name)}\b")
     names, bound = references(tree, name), set()
-    for one in names:
-        node = tree.node(one.start, one.end)
+    for use in names:
+        node = tree.node(use.start, use.end)
         while node is not None and node.type != "use_declaration":
             node = node.parent
-        if node is not None and taken.search(text_of(tree, node)):
-            yield replace(one, before="")
+        if node is not None and pattern.search(text_of(tree, node)):
+            yield replace(use, before="")
             if not re.search(rf"\b{re.escape(name)}\s+as\b", text_of(tree, node)):
-                bound.add(one.scope)
-        elif one.receiver == stem and one.use is NameUse.MEMBER:
-            yield one
-    for one in names:
-        if one.use is NameUse.VARIABLE and one.scope in bound and not one.declares:
-            yield one
+                bound.add(use.scope)
+        elif use.receiver == stem and use.use is NameUse.MEMBER:
+            yield use
+    for use in names:
+        if use.use is NameUse.VARIABLE and use.scope in bound and not use.declares:
+            yield use
 
 
 # Python
@@ -274,28 +274,28 @@ def _rust_places(tree: SyntaxTree, module: str, name: str) -> Iterator[Reference
 
 def _python_places(tree: SyntaxTree, path: str, module: str, name: str) -> Iterator[Reference]:
     folder = posixpath.dirname(path)
-    found = occurrences(tree, name)
+    by_path = occurrences(tree, name)
     bound = set()
     looked_up = cache(partial(occurrences, tree))
-    for one in found:
-        if _is_taken_from(tree, one, folder, module):
-            yield _reference(one)
-            if one.use is Use.IMPORT:
-                bound.add(one.scope)
-    for one in found:
-        is_bound = one.scope is not None and one.scope in bound and one.use is not Use.IMPORT
-        if is_bound or _is_attribute_of(tree, one, looked_up, folder, module):
-            yield _reference(one)
+    for use in by_path:
+        if _is_taken_from(tree, use, folder, module):
+            yield _reference(use)
+            if use.use is Use.IMPORT:
+                bound.add(use.scope)
+    for use in by_path:
+        is_bound = use.scope is not None and use.scope in bound and use.use is not Use.IMPORT
+        if is_bound or _is_attribute_of(tree, use, looked_up, folder, module):
+            yield _reference(use)
 
 
-def _reference(one: Occurrence) -> Reference:
-    return Reference(one.start, one.end, NameUse.VARIABLE, one.scope, one.use.binds)
+def _reference(use: Occurrence) -> Reference:
+    return Reference(use.start, use.end, NameUse.VARIABLE, use.scope, use.use.binds)
 
 
-def _is_taken_from(tree: SyntaxTree, one: Occurrence, folder: str, module: str) -> bool:
-    """Whether a place is the name in ``from module import name``."""
-    node: Node | None = one.node
-    if one.use not in (Use.IMPORT, Use.MODULE) or node is None:
+def _is_taken_from(tree: SyntaxTree, use: Occurrence, folder: str, module: str) -> bool:
+    """Return whether a place is the name in ``from module import name``."""
+    node: Node | None = use.node
+    if use.use not in (Use.IMPORT, Use.MODULE) or node is None:
         return False
     path, node = node.parent, node.parent
     while node is not None and node.type in ("dotted_name", "aliased_import"):
@@ -308,32 +308,36 @@ def _is_taken_from(tree: SyntaxTree, one: Occurrence, folder: str, module: str) 
 
 def _is_attribute_of(
     tree: SyntaxTree,
-    one: Occurrence,
+    use: Occurrence,
     occurrences_of: Callable[[str], list[Occurrence]],
     folder: str,
     module: str,
 ) -> bool:
-    """Whether a place is the name in ``module.name``, with the module as this file imports it."""
-    attribute = one.node.parent
-    if one.use is not Use.ATTRIBUTE or attribute is None:
+    """Return whether a place is the name in ``module.name``, with the module as this file imports
+    it."""
+    attribute = use.node.parent
+    if use.use is not Use.ATTRIBUTE or attribute is None:
         return False
     receiver = attribute.child_by_field_name("object")
     if receiver is None:
         return False
     path = text_of(tree, receiver)
     first = path.split(".")[0]
-    places = occurrences_of(first)
-    bound = [at for at in places if at.use in (Use.IMPORT, Use.ALIAS)]
-    meant = [at.scope for at in places if at.start == tree.index(receiver.start_byte)]
+    uses = occurrences_of(first)
+    bound = [bound_use for bound_use in uses if bound_use.use in (Use.IMPORT, Use.ALIAS)]
+    scopes = [
+        bound_use.scope for bound_use in uses if bound_use.start == tree.index(receiver.start_byte)
+    ]
     return any(
-        at.scope in meant and module in python_paths(_imported(tree, at, path), folder)
-        for at in bound
+        bound_use.scope in scopes
+        and module in python_paths(_imported(tree, bound_use, path), folder)
+        for bound_use in bound
     )
 
 
 def _imported(tree: SyntaxTree, bound: Occurrence, path: str) -> str:
-    """The module that ``path`` names where an import binds its first part; empty where it names
-    none."""
+    """Return the module that ``path`` names where an import binds its first part; empty where it
+    names none."""
     node = bound.node.parent
     statement = node
     while statement is not None and not statement.type.startswith("import_"):

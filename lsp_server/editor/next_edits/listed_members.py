@@ -43,13 +43,15 @@ def new_entries(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list
     if added is None:
         return []
     name, others = added
-    found = []
+    edits = []
     for table in _tables(now, others[-1]):
         entries = {key[1]: child for child in table.named_children
                    if (key := _KEY.match(text_of(now, child)))}  # fmt: skip
         if set(others) <= set(entries) and name not in entries:
-            found.append(_copied(now, max((entries[one] for one in others), key=_start), name))
-    return found
+            edits.append(
+                _copied(now, max((entries[member] for member in others), key=_start), name)
+            )
+    return edits
 
 
 def _start(node: Node) -> int:
@@ -80,12 +82,14 @@ def _member_lists(tree: SyntaxTree, offset: int) -> Iterator[list[str]]:
 
 def _tables(tree: SyntaxTree, member: str) -> Iterator[Node]:
     """Yield the nodes of entries in which a member is a key."""
-    seen = set()
-    for start, end in [at.span() for at in re.finditer(rf"\b{re.escape(member)}\b", tree.text)]:
+    visited = set()
+    for start, end in [
+        match.span() for match in re.finditer(rf"\b{re.escape(member)}\b", tree.text)
+    ]:
         node = tree.node(start, end)
         while node is not None:
-            if _TABLE.match(node.type) and node.id not in seen:
-                seen.add(node.id)
+            if _TABLE.match(node.type) and node.id not in visited:
+                visited.add(node.id)
                 yield node
             node = node.parent
 

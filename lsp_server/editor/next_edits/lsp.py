@@ -26,10 +26,10 @@ async def next_edit(ls: RedraftServer, params: Any) -> dict[str, Any] | None:
     """
     document, position = _place(ls, params)
     is_asked_for = params.get("asked") is True
-    found = await _found(ls, document, position, is_asked_for=is_asked_for)
-    if found is None:
+    proposed = await _found(ls, document, position, is_asked_for=is_asked_for)
+    if proposed is None:
         return None
-    edits = [_as_json(ls, edit) | {"title": _title(edit, found)} for edit in found]
+    edits = [_as_json(ls, edit) | {"title": _title(edit, proposed)} for edit in proposed]
     if not edits or not ls.screen.shows_next_edit(document, position):
         return {"edits": edits}
     return {"edits": edits, "first": await ls.next_edits.settled()}
@@ -39,10 +39,10 @@ async def copilot_inline_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
     """``textDocument/copilotInlineEdit``: the next edits of the document itself that change text,
     all at once, as such clients show them."""
     document, position = _place(ls, params)
-    found = await _found(ls, document, position) or []
-    here = [one for one in found if one.uri == document.uri and one.new_text is not None]
+    proposed = await _found(ls, document, position) or []
+    here = [edit for edit in proposed if edit.uri == document.uri and edit.new_text is not None]
     is_shown = bool(here) and ls.screen.shows_next_edit(document, position)
-    return {"edits": [_as_json(ls, one) for one in here] if is_shown else []}
+    return {"edits": [_as_json(ls, edit) for edit in here] if is_shown else []}
 
 
 def inline_edit_shown(ls: RedraftServer, params: Any) -> None:
@@ -51,7 +51,7 @@ def inline_edit_shown(ls: RedraftServer, params: Any) -> None:
 
 
 def run_next_edit_command(ls: RedraftServer, command: str, argument: dict[str, Any]) -> None:
-    """What became of a next edit. Raises RedraftError."""
+    """Return what became of a next edit. Raises RedraftError."""
     number = argument.get("number")
     if not isinstance(number, int):
         raise RedraftError(f"{command} needs the number of a next edit")
@@ -70,19 +70,19 @@ async def _found(
     ls.screen.draws_next_edits = True
     if not await ls.screen.is_time(is_asked_for=is_asked_for):
         return []
-    found = await ls.next_edits.next_edits(document, position)
-    if found and not is_asked_for and not await ls.next_edits.settled():
+    proposed = await ls.next_edits.next_edits(document, position)
+    if proposed and not is_asked_for and not await ls.next_edits.settled():
         version = document.version
         await ls.screen.suggestion_decided(document.uri)
         if document.version != version:
             return None
-    return found
+    return proposed
 
 
 def _place(ls: RedraftServer, params: Any) -> tuple[Document, Position]:
     try:
-        uri, at = str(params["textDocument"]["uri"]), params["position"]
-        line, units = int(at["line"]), int(at["character"])
+        uri, position = str(params["textDocument"]["uri"]), params["position"]
+        line, units = int(position["line"]), int(position["character"])
     except (KeyError, TypeError, ValueError):
         raise RedraftError("expected textDocument and position") from None
     document = ls.documents.get(uri)
@@ -96,23 +96,23 @@ def _title(edit: Suggestion, proposed: list[Suggestion]) -> str:
     return edit.title if files < 2 else f"{edit.title}, {len(same)} places in {files} files"
 
 
-def _as_json(ls: RedraftServer, one: Suggestion) -> dict[str, Any]:
-    document = ls.documents.find(one.uri) or one.document
+def _as_json(ls: RedraftServer, edit: Suggestion) -> dict[str, Any]:
+    document = ls.documents.find(edit.uri) or edit.document
     encoding = ls.features.encoding
     start, end = (
-        dict(zip(("line", "character"), document.units(place, encoding), strict=True))
-        for place in (one.region.start, one.region.end)
+        dict(zip(("line", "character"), document.units(position, encoding), strict=True))
+        for position in (edit.region.start, edit.region.end)
     )
-    is_open = ls.documents.find(one.uri) is document
+    is_open = ls.documents.find(edit.uri) is document
     return {
-        "number": one.number,
-        "textDocument": {"uri": one.uri, "version": document.version if is_open else None},
+        "number": edit.number,
+        "textDocument": {"uri": edit.uri, "version": document.version if is_open else None},
         "range": {"start": start, "end": end},
-        "text": one.new_text,
-        "title": one.title,
+        "text": edit.new_text,
+        "title": edit.title,
         "command": {
             "title": "Accept next edit",
             "command": NEXT_EDIT_ACCEPTED,
-            "arguments": [{"number": one.number}],
+            "arguments": [{"number": edit.number}],
         },
     }

@@ -83,22 +83,22 @@ class WindowRequest:
 
     @property
     def is_current(self) -> bool:
-        """Whether the document still has the window, wherever that has moved."""
+        """Return whether the document still has the window, wherever that has moved."""
         if self.region.touched or not self.document.is_open:
             return False
         first = self.region.start.line
         lines = self.document.lines[first : first + len(self.window.lines)]
         return tuple(map(shown_line, lines)) == self.window.lines
 
-    def holds(self, document: Document, place: Position) -> bool:
-        """Whether it shows the model what is around a place, as it is now."""
+    def holds(self, document: Document, position: Position) -> bool:
+        """Return whether it shows the model what is around a place, as it is now."""
         first, count = self.window.first, len(self.window.lines)
-        is_near = first + _MARGIN <= place.line < first + count - _MARGIN
-        is_near = is_near or self.window.cursor == (place.line - first, place.column)
+        is_near = first + _MARGIN <= position.line < first + count - _MARGIN
+        is_near = is_near or self.window.cursor == (position.line - first, position.column)
         return self.document is document and is_near and self.is_current
 
     def refusal(self, hunk: TextEdit[int]) -> str:
-        """Why a change of the window is not shown, in words; empty where it is."""
+        """Return why a change of the window is not shown, in words; empty where it is."""
         reason = refusal(self.window, hunk, self.recent, self.document)
         tree = SyntaxTree.of(self.version_text, self.document.language, self.document.uri)
         if reason or tree is None:
@@ -113,11 +113,11 @@ class WindowRequest:
         return sum(len(line) + 1 for line in self.version_text.split("\n")[: self.window.first])
 
     def refused_removals(self, hunks: Sequence[TextEdit[int]]) -> list[tuple[TextEdit[int], str]]:
-        """Those of the changes together that take away what has to stay, and why."""
+        """Return those of the changes together that take away what has to stay, and why."""
         return refused_removals(self.window, hunks, self.recent, self.document)
 
     def job(self) -> GenerateJob:
-        """What the engine is asked."""
+        """Return what the engine is asked."""
         return GenerateJob(
             self.workspace,
             self.window.path,
@@ -164,18 +164,18 @@ class NextEditModel:
         engine = self._engine()
         if engine is None or engine.status.state == "failed":
             return None
-        wanted = self._wanted(engine)
-        if wanted not in engine.status.next_edit_formats:
+        name = self._wanted(engine)
+        if name not in engine.status.next_edit_formats:
             return None
-        return None if self._is_misread(engine.status.model, wanted) else FORMATS[wanted]
+        return None if self._is_misread(engine.status.model, name) else FORMATS[name]
 
     def _wanted(self, engine: EngineClient) -> str:
         """Return the name of the format by the settings; empty where the model is not asked."""
-        wanted = self._settings().format
-        if wanted == "auto":
-            wanted = engine.status.next_edit_format
-            return wanted if wanted and FORMATS[wanted].is_shown else ""
-        return "" if wanted == "none" else wanted
+        name = self._settings().format
+        if name == "auto":
+            name = engine.status.next_edit_format
+            return name if name and FORMATS[name].is_shown else ""
+        return "" if name == "none" else name
 
     @property
     def affordable_tokens(self) -> int:
@@ -187,13 +187,13 @@ class NextEditModel:
             return 0
         length = engine.status.prompt_length
         last = list(self.times)[-LAST_ANSWERS:]
-        expected_s = sum(length.seconds_of(one.prompt_rows) for one in last)
-        slower = sum(one.prompt_s for one in last) / expected_s if expected_s else 1.0
+        expected_s = sum(length.seconds_of(times.prompt_rows) for times in last)
+        slower = sum(times.prompt_s for times in last) / expected_s if expected_s else 1.0
         return length.tokens(ANSWER_S / max(slower, FASTEST))
 
     @property
     def trouble(self) -> str:
-        """What is wrong with the model or the format; empty for nothing."""
+        """Return what is wrong with the model or the format; empty for nothing."""
         engine = self._engine()
         if engine is None or engine.status.state != "ready" or not (name := self._wanted(engine)):
             return ""
@@ -217,10 +217,10 @@ class NextEditModel:
     async def ask(
         self,
         request: WindowRequest,
-        found: Callable[[ConfidentChanges], None],
+        tell: Callable[[ConfidentChanges], None],
         priority: int = EDIT,
     ) -> None:
-        """Ask for a window; ``found`` is told the first change once the answer is back in the
+        """Ask for a window; ``tell`` is told the first change once the answer is back in the
         window, and all of them at its end. Leaving cancels it."""
         engine = self._engine()
         if engine is None:
@@ -237,7 +237,7 @@ class NextEditModel:
             if times.first_change_s or (confident := self._first(request, spans)) is None:
                 return
             times.changed()
-            found(confident)
+            tell(confident)
 
         await self._head.computed(engine, job, priority)
         call = engine.ask(job, self._client, on_spans, priority)
@@ -248,17 +248,17 @@ class NextEditModel:
             return
         times.ended(result)
         self.times.append(times)
-        found(self._all(request, spans, result, engine.status.model))
+        tell(self._all(request, spans, result, engine.status.model))
 
     def _first(self, request: WindowRequest, spans: Sequence[Span]) -> ConfidentChanges | None:
-        """The changes up to where the answer is back in the window; None until it is."""
+        """Return the changes up to where the answer is back in the window; None until it is."""
         text = "".join(span.text for span in spans)
         try:
-            made = read_answer(text, request.window, request.format, is_whole=False)
+            answered = read_answer(text, request.window, request.format, is_whole=False)
         except NoWindow:
             return None
-        hunks = first_hunks(request.window, made)
-        return self._confident(request, hunks, made, spans) if hunks else None
+        hunks = first_hunks(request.window, answered)
+        return self._confident(request, hunks, answered, spans) if hunks else None
 
     def _all(
         self, request: WindowRequest, spans: Sequence[Span], result: JobResult, model: str
@@ -266,54 +266,54 @@ class NextEditModel:
         if result.stopped_by not in ("end", "stop"):
             self.reason = f"the answer was not finished ({result.stopped_by})"
             return ConfidentChanges([])
-        place = model, request.format.name
+        key = model, request.format.name
         try:
-            made = read_answer(result.text, request.window, request.format, is_whole=True)
+            answered = read_answer(result.text, request.window, request.format, is_whole=True)
         except NoWindow as error:
             if not isinstance(error, TakenBack):
-                self._misread[place] = self._misread.get(place, 0) + 1
+                self._misread[key] = self._misread.get(key, 0) + 1
             self.reason = str(error)
             return ConfidentChanges([])
-        self._misread[place] = 0
-        hunks = all_hunks(request.window, made)
+        self._misread[key] = 0
+        hunks = all_hunks(request.window, answered)
         if not hunks:
             self.reason = "the model leaves the text as it is"
-        return self._confident(request, hunks, made, spans)
+        return self._confident(request, hunks, answered, spans)
 
     def _confident(
         self,
         request: WindowRequest,
         hunks: Sequence[TextEdit[int]],
-        made: AnsweredWindow,
+        answered: AnsweredWindow,
         spans: Sequence[Span],
     ) -> ConfidentChanges:
-        """Those of the changes that are shown: from the first on as long as the model is sure of
-        all of them together."""
+        """Return those of the changes that are shown: from the first on as long as the model is
+        sure of all of them together."""
         if not request.is_current:
             self.reason = "the text has changed"
             return ConfidentChanges([])
-        left: list[tuple[TextEdit[int], float]] = []
+        confident: list[tuple[TextEdit[int], float]] = []
         logprob = 0.0
-        for one, start in zip(hunks, starts_in_answer(hunks), strict=True):
-            reason = request.refusal(one)
-            logprob += logprob_of(start, one, made, spans)
+        for times, start in zip(hunks, starts_in_answer(hunks), strict=True):
+            reason = request.refusal(times)
+            logprob += logprob_of(start, times, answered, spans)
             likely = math.exp(logprob)
             if not reason and likely < self.threshold:
                 reason = f"the model is not sure of it ({likely:.2f} of {self.threshold:g})"
             if reason:
                 self.reason = reason
             else:
-                left.append((one, likely))
-        for removal, self.reason in request.refused_removals([hunk for hunk, _ in left]):
-            left = [one for one in left if one[0] is not removal]
-        if left and (problem := self._problem(request, [hunk for hunk, _ in left])):
+                confident.append((times, likely))
+        for removal, self.reason in request.refused_removals([hunk for hunk, _ in confident]):
+            confident = [times for times in confident if times[0] is not removal]
+        if confident and (problem := self._problem(request, [hunk for hunk, _ in confident])):
             self.reason = f"the text would not parse ({problem})"
             return ConfidentChanges([])
         first = request.region.start.line
         return ConfidentChanges(
             [
                 (in_document(request.window, hunk, request.document, first), likely)
-                for hunk, likely in left
+                for hunk, likely in confident
             ]
         )
 

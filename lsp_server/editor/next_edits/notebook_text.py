@@ -30,14 +30,14 @@ class NotebookText:
     def around(
         cls, edited: Document, documents: Documents, may_be_read: Callable[[Document], bool]
     ) -> NotebookText | None:
-        """The text of the notebook that a cell belongs to; None for any other document."""
+        """Return the text of the notebook that a cell belongs to; None for any other document."""
         notebook = documents.notebook_of(edited.uri)
         if notebook is None:
             return None
-        found = [documents.find(uri) for uri in notebook.cells]
+        cells_found = [documents.find(uri) for uri in notebook.cells]
         cells = [
             cell
-            for cell in found
+            for cell in cells_found
             if cell is not None
             and cell.language == edited.language
             and (cell is edited or (may_be_read(cell) and not _OTHER_LANGUAGE.match(cell.text)))
@@ -45,7 +45,7 @@ class NotebookText:
         return cls(cells, edited) if edited in cells else None
 
     def of(self, edit: RecordedEdit) -> RecordedEdit:
-        """An edit of a cell as one of the whole text; any other as it is."""
+        """Return an edit of a cell as one of the whole text; any other as it is."""
         if edit.document not in self._cells:
             return edit
         line = self._firsts[self._cells.index(edit.document)] + edit.line
@@ -55,10 +55,10 @@ class NotebookText:
         return replace(edit, document=self.document, line=line, old=old, new=new)
 
     def place(self, offset: int) -> tuple[Document, Position]:
-        """The cell that holds a place, and where in it."""
-        place = self.document.position_at(offset)
-        number = min(bisect_right(self._firsts, place.line), len(self._cells)) - 1
-        return self._cells[number], Position(place.line - self._firsts[number], place.column)
+        """Return the cell that holds a place, and where in it."""
+        position = self.document.position_at(offset)
+        number = min(bisect_right(self._firsts, position.line), len(self._cells)) - 1
+        return self._cells[number], Position(position.line - self._firsts[number], position.column)
 
 
 def _whole_lines(cell: Document) -> list[str]:

@@ -75,8 +75,8 @@ class SignatureChange:
 def signature_change(
     edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree
 ) -> tuple[SignatureChange, Node] | None:
-    """What an edit changed in the parameters of a function, and the function in the text as it is
-    now; None for any other edit. before, now: the document without the edit and with it."""
+    """Return what an edit changed in the parameters of a function, and the function in the text as
+    it is now; None for any other edit. before, now: the document without the edit and with it."""
     if before.grammar not in READ:
         return None
     start = edit.start_offset()
@@ -87,27 +87,27 @@ def signature_change(
     if len(old) != len(new):
         return None
     pairs = [
-        (one, other)
-        for one, other in zip(old, new, strict=True)
-        if _parameters_text(before, one) != _parameters_text(now, other)
+        (node, other)
+        for node, other in zip(old, new, strict=True)
+        if _parameters_text(before, node) != _parameters_text(now, other)
     ]
     if len(pairs) != 1:
         return None
-    one, other = pairs[0]
-    if one.has_error or other.children_by_field_name("parameters")[0].has_error:
+    node, other = pairs[0]
+    if node.has_error or other.children_by_field_name("parameters")[0].has_error:
         return None
-    names = [name_of(function) for function in (one, other)]
+    names = [name_of(function) for function in (node, other)]
     if None in names or text_of(before, names[0]) != text_of(now, names[1]):
         return None
-    change = _change(before, one, now, other)
+    change = _change(before, node, now, other)
     return (change, other) if change is not None and change.function else None
 
 
 def calls_to_change(
     change: SignatureChange, tree: SyntaxTree, calls: Iterable[tuple[Node, int]]
 ) -> list[TextEdit[int]]:
-    """What becomes of calls of the function in a text; each with the number of arguments that are
-    before those of the parameters."""
+    """Return what becomes of calls of the function in a text; each with the number of arguments
+    that are before those of the parameters."""
     edits = []
     for call, shift in calls:
         if call.type == "token_tree":
@@ -118,7 +118,7 @@ def calls_to_change(
         arguments = call.child_by_field_name("arguments") or call.named_children[-1]
         if "argument" not in arguments.type or arguments.has_error:
             continue
-        if any(_SPLAT.search(one.type) for one in arguments.named_children):
+        if any(_SPLAT.search(node.type) for node in arguments.named_children):
             continue
         its = replace(change, place=change.place + shift if change.place >= 0 else -1)
         if change.order:
@@ -131,91 +131,95 @@ def calls_to_change(
 
 
 def calls_of(tree: SyntaxTree, change: SignatureChange, function: Node) -> list[tuple[Node, int]]:
-    """The calls of a function in its own file. Raises WorkTakesTooLong."""
+    """Return the calls of a function in its own file. Raises WorkTakesTooLong."""
     refuse_many(tree.text, change.function)
     name = name_of(function)
     assert name is not None
-    at = tree.index(name.start_byte)
+    offset = tree.index(name.start_byte)
     if text_of(tree, name) in CONSTRUCTORS or function.type == "constructor_declaration":
-        made = calls_at(tree, _of_class(tree, change.function))
-        return [(call, 0) for call in (*made, *_calls_of_derived(tree, change.function))]
+        calls = calls_at(tree, _of_class(tree, change.function))
+        return [(call, 0) for call in (*calls, *_calls_of_derived(tree, change.function))]
     if change.owner:
         return calls_of_method(tree, change, alone=True)
     names = references(tree, change.function)
-    own = next((one for one in names if one.start == at), None)
-    if own is None or sum(one.declares and one.scope == own.scope for one in names) != 1:
+    own = next((node for node in names if node.start == offset), None)
+    if own is None or sum(node.declares and node.scope == own.scope for node in names) != 1:
         return []
-    same = [one for one in names if one.scope == own.scope and one.use is own.use]
+    same = [node for node in names if node.scope == own.scope and node.use is own.use]
     return [(call, 0) for call in calls_at(tree, same)]
 
 
 def calls_of_method(
     tree: SyntaxTree, change: SignatureChange, *, alone: bool
 ) -> list[tuple[Node, int]]:
-    """The calls of a method, by the types of what is before the dot; none where there are
+    """Return the calls of a method, by the types of what is before the dot; none where there are
     several of its name. alone: its class is in this text."""
-    meant = Members(tree).places(change.function, change.owner).meant
-    if sum(one.declares for one in meant) != alone:
+    uses = Members(tree).places(change.function, change.owner).meant
+    if sum(parameter.declares for parameter in uses) != alone:
         return []
-    found = []
-    for one in meant:
-        call = next(iter(calls_at(tree, [one])), None)
-        node = tree.node(one.start, one.end)
+    calls = []
+    for parameter in uses:
+        call = next(iter(calls_at(tree, [parameter])), None)
+        node = tree.node(parameter.start, parameter.end)
         if call is not None and node is not None:
             before = receiver_of(node) or (node.parent and node.parent.child_by_field_name("path"))
             by_class = text_of(tree, before) in (change.owner, "Self")
-            found.append((call, change.by_class if by_class else 0))
-    return found
+            calls.append((call, change.by_class if by_class else 0))
+    return calls
 
 
-def calls_at(tree: SyntaxTree, places: Iterable[Reference]) -> list[Node]:
-    """The calls whose function is named at some places."""
-    found = []
-    for one in places:
-        called = tree.node(one.start, one.end)
+def calls_at(tree: SyntaxTree, positions: Iterable[Reference]) -> list[Node]:
+    """Return the calls whose function is named at some places."""
+    calls = []
+    for node in positions:
+        called = tree.node(node.start, node.end)
         while called is not None and (outer := called.parent) is not None:
             is_last = outer.children[-1] == called or outer.type.startswith("generic_")
             if outer.type not in _QUALIFIED or not is_last:
                 break
             called = outer
         call = called.parent if called is not None else None
-        given = called.next_sibling if called is not None else None
-        if call is not None and call.type == "token_tree" and text_of(tree, given)[:1] == "(":
-            found += [given] if given is not None else []
+        arguments_given = called.next_sibling if called is not None else None
+        if (
+            call is not None
+            and call.type == "token_tree"
+            and text_of(tree, arguments_given)[:1] == "("
+        ):
+            calls += [arguments_given] if arguments_given is not None else []
         if call is None or call.child_by_field_name("arguments") is None:
             continue
         if any(call.child_by_field_name(field) == called for field in _CALLED):
-            found.append(call)
-    return found
+            calls.append(call)
+    return calls
 
 
 def _of_class(tree: SyntaxTree, name: str) -> list[Reference]:
-    """The places of a class of the file, where there is one of its name."""
+    """Return the places of a class of the file, where there is one of its name."""
     names = references(tree, name)
-    given = [one for one in names if one.declares and one.use is NameUse.VARIABLE]
-    if len({one.scope for one in given}) != 1:
+    arguments_given = [node for node in names if node.declares and node.use is NameUse.VARIABLE]
+    if len({node.scope for node in arguments_given}) != 1:
         return []
     return [
-        one
-        for one in names
-        if (one.use is NameUse.VARIABLE and one.scope == given[0].scope)
-        or (one.use is NameUse.MEMBER and one.receiver is None and not one.declares)
+        node
+        for node in names
+        if (node.use is NameUse.VARIABLE and node.scope == arguments_given[0].scope)
+        or (node.use is NameUse.MEMBER and node.receiver is None and not node.declares)
     ]
 
 
 def _calls_of_derived(tree: SyntaxTree, name: str) -> Iterator[Node]:
-    """The calls of a class's constructor by classes that are derived from it: ``super(…)``, and
-    their own where they have no constructor and inherit that one."""
+    """Return the calls of a class's constructor by classes that are derived from it: ``super(…)``,
+    and their own where they have no constructor and inherit that one."""
     inherits = tree.grammar not in ("java", "csharp")
-    for at in whole(name).finditer(tree.text):
-        outer = tree.node(*at.span())
+    for offset in whole(name).finditer(tree.text):
+        outer = tree.node(*offset.span())
         while outer is not None and not is_class(outer):
             outer = outer.parent
         body = outer.child_by_field_name("body") if outer is not None else None
         own = outer.child_by_field_name("name") if outer is not None else None
-        if body is None or own is None or at.end() > tree.index(body.start_byte):
+        if body is None or own is None or offset.end() > tree.index(body.start_byte):
             continue
-        if own == tree.node(*at.span()):
+        if own == tree.node(*offset.span()):
             continue
         text, start = text_of(tree, body), tree.index(body.start_byte)
         for word in _SUPER[tree.grammar == "python"].finditer(text):
@@ -224,7 +228,7 @@ def _calls_of_derived(tree: SyntaxTree, name: str) -> Iterator[Node]:
                 call = call.parent
             if call is not None:
                 yield call
-        if inherits and not any(f"{one}(" in text for one in CONSTRUCTORS):
+        if inherits and not any(f"{node}(" in text for node in CONSTRUCTORS):
             yield from calls_at(tree, _of_class(tree, text_of(tree, own)))
 
 
@@ -236,22 +240,22 @@ def _functions(tree: SyntaxTree, start: int, end: int) -> Iterator[Node]:
     node = tree.node(start, max(start, end))
     while node is not None and node.parent is not None and name_of(node) is None:
         node = node.parent
-    left = [node] if node is not None else []
-    while left:
-        one = left.pop()
-        if tree.index(one.end_byte) < start or tree.index(one.start_byte) > end:
+    remaining = [node] if node is not None else []
+    while remaining:
+        parameter = remaining.pop()
+        if tree.index(parameter.end_byte) < start or tree.index(parameter.start_byte) > end:
             continue
-        parameters = one.child_by_field_name("parameters")
-        if parameters is not None and name_of(one) is not None and (
+        parameters = parameter.child_by_field_name("parameters")
+        if parameters is not None and name_of(parameter) is not None and (
             tree.index(parameters.start_byte) < max(end, start + 1)
             and tree.index(parameters.end_byte) > start
         ):  # fmt: skip
-            yield one
-        left += reversed(one.named_children)
+            yield parameter
+        remaining += reversed(parameter.named_children)
 
 
 def name_of(function: Node) -> Node | None:
-    """Where the name of a function is, its own or that of the variable whose value it is."""
+    """Return where the name of a function is, its own or that of the variable whose value it is."""
     if function.child_by_field_name("parameters") is None:
         return None
     name = function.child_by_field_name("name")
@@ -269,10 +273,10 @@ def _change(before: SyntaxTree, old: Node, now: SyntaxTree, new: Node) -> Signat
     had, has = _parameters(before, old), _parameters(now, new)
     if had is None or has is None:
         return None
-    old_names, new_names = [one.name for one in had], [one.name for one in has]
-    gone = [one for one in had if one.name not in new_names]
-    came = [one for one in has if one.name not in old_names]
-    stay = [one.name for one in has if one not in came]
+    old_names, new_names = [node.name for node in had], [node.name for node in has]
+    gone = [node for node in had if node.name not in new_names]
+    came = [node for node in has if node.name not in old_names]
+    stay = [node.name for node in has if node not in came]
     if len(set(old_names)) < len(had) or len(set(new_names)) < len(has):
         return None
     name = name_of(new)
@@ -284,62 +288,62 @@ def _change(before: SyntaxTree, old: Node, now: SyntaxTree, new: Node) -> Signat
     names_of = (owner, "") if is_constructor else (function, owner)
     change = SignatureChange(*names_of, by_class, "", "", 0)
     if not gone and not came:
-        order = tuple(old_names.index(one) - bound for one in new_names)[bound:]
-        is_moved = any(one != at for at, one in enumerate(order))
-        kinds = [one.by_name_only for one in has] == [one.by_name_only for one in had]
+        order = tuple(old_names.index(node) - bound for node in new_names)[bound:]
+        is_moved = any(node != offset for offset, node in enumerate(order))
+        kinds = [node.by_name_only for node in has] == [node.by_name_only for node in had]
         return replace(change, order=order) if is_moved and kinds and min(order) >= 0 else None
-    if len(gone) + len(came) != 1 or stay != [one.name for one in had if one not in gone]:
+    if len(gone) + len(came) != 1 or stay != [node.name for node in had if node not in gone]:
         return None
-    one, names = (gone[0], old_names) if gone else (came[0], new_names)
-    if came and one.has_default:
+    node, names = (gone[0], old_names) if gone else (came[0], new_names)
+    if came and node.has_default:
         return None
-    place = names.index(one.name) - bound
-    if place < 0 and not one.by_name_only:
+    index = names.index(node.name) - bound
+    if index < 0 and not node.by_name_only:
         return None
-    place = -1 if one.by_name_only else place
+    index = -1 if node.by_name_only else index
     if gone:
-        return replace(change, removed=one.name, place=place)
-    return replace(change, added=one.name, place=place)
+        return replace(change, removed=node.name, place=index)
+    return replace(change, added=node.name, place=index)
 
 
 def _parameters(tree: SyntaxTree, function: Node) -> list[Parameter] | None:
-    """The parameters, without ``*args`` and ``**kwargs``; None where one is no name."""
-    found: list[Parameter] = []
+    """Return the parameters, without ``*args`` and ``**kwargs``; None where one is no name."""
+    calls: list[Parameter] = []
     by_name_only = False
     parameters = function.child_by_field_name("parameters")
     assert parameters is not None
-    if any(one.type == "params" for one in parameters.children):
+    if any(node.type == "params" for node in parameters.children):
         return None
-    for one in parameters.named_children:
-        pattern = one.child_by_field_name("pattern")
-        if _NO_PARAMETER.search(one.type):
+    for node in parameters.named_children:
+        pattern = node.child_by_field_name("pattern")
+        if _NO_PARAMETER.search(node.type):
             continue
-        if one.type == "self_parameter":
-            found.append(Parameter("self", has_default=False, by_name_only=False))
+        if node.type == "self_parameter":
+            calls.append(Parameter("self", has_default=False, by_name_only=False))
             continue
-        inner = one.child(0) if one.type == "typed_parameter" else None
-        kinds = [one.type, *(each.type for each in (pattern, inner) if each is not None)]
-        if one.type == "keyword_separator" or any(_REST.search(kind) for kind in kinds):
+        inner = node.child(0) if node.type == "typed_parameter" else None
+        kinds = [node.type, *(each.type for each in (pattern, inner) if each is not None)]
+        if node.type == "keyword_separator" or any(_REST.search(kind) for kind in kinds):
             by_name_only = True
             continue
         if any("dictionary_splat" in kind for kind in kinds):
             continue
-        names = one.children_by_field_name("name") or [
-            pattern or one.child_by_field_name("left") or inner or one
+        names = node.children_by_field_name("name") or [
+            pattern or node.child_by_field_name("left") or inner or node
         ]
-        has_default = bool(re.search("default|optional|assignment", one.type)) or any(
-            each.type == "=" for each in one.children
+        has_default = bool(re.search("default|optional|assignment", node.type)) or any(
+            each.type == "=" for each in node.children
         )
-        found += (Parameter(text_of(tree, each), has_default, by_name_only) for each in names)
-    return found
+        calls += (Parameter(text_of(tree, each), has_default, by_name_only) for each in names)
+    return calls
 
 
 def _bound(tree: SyntaxTree, function: Node) -> int:
-    """How many parameters a call does not write: ``self``."""
+    """Return how many parameters a call does not write: ``self``."""
     parameters = function.child_by_field_name("parameters")
     assert parameters is not None
     if tree.grammar == "rust":
-        return int(any(one.type == "self_parameter" for one in parameters.named_children))
+        return int(any(node.type == "self_parameter" for node in parameters.named_children))
     outer = function.parent
     if outer is not None and outer.type == "decorated_definition":
         outer = outer.parent
@@ -353,7 +357,7 @@ def _is_decorated(tree: SyntaxTree, function: Node, name: str) -> bool:
     return (
         outer is not None
         and outer.type == "decorated_definition"
-        and any(re.match(rf"@{name}\b", text_of(tree, one)) for one in outer.children)
+        and any(re.match(rf"@{name}\b", text_of(tree, node)) for node in outer.children)
     )
 
 
@@ -361,118 +365,131 @@ def _is_decorated(tree: SyntaxTree, function: Node, name: str) -> bool:
 
 
 def _given(arguments: Node) -> list[Node]:
-    """The arguments alone, without comments and continued lines."""
-    return [one for one in arguments.named_children if one.type not in _NO_ARGUMENTS]
+    """Return the arguments alone, without comments and continued lines."""
+    return [node for node in arguments.named_children if node.type not in _NO_ARGUMENTS]
 
 
 def _argument_name(tree: SyntaxTree, argument: Node) -> str:
-    """The name by which an argument is given; empty for one that is given by its place."""
+    """Return the name by which an argument is given; empty for one that is given by its place."""
     return text_of(tree, argument.child_by_field_name("name")) if argument.type in (
         "keyword_argument", "argument"
     ) else ""  # fmt: skip
 
 
 def _without(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> TextEdit[int] | None:
-    given = _given(arguments)
-    named = [one for one in given if _argument_name(tree, one) == change.removed]
-    positional = [one for one in given if not _argument_name(tree, one)]
+    arguments_given = _given(arguments)
+    named = [node for node in arguments_given if _argument_name(tree, node) == change.removed]
+    positional = [node for node in arguments_given if not _argument_name(tree, node)]
     if named:
         gone = named[0]
     elif 0 <= change.place < len(positional):
         gone = positional[change.place]
     else:
         return None
-    hunk = _removal(tree, arguments, given, given.index(gone))
+    hunk = _removal(tree, arguments, arguments_given, arguments_given.index(gone))
     return replace(hunk, note=f"remove the argument {change.removed} of {change.function}")
 
 
 def _swapped(
     change: SignatureChange, tree: SyntaxTree, arguments: Node, shift: int
 ) -> TextEdit[int] | None:
-    """The arguments in their new order; None where some that move are not there by their place."""
-    given = _given(arguments)
-    positional = [one for one in given if not _argument_name(tree, one)][shift:]
-    moved = [at for at, one in enumerate(change.order) if one != at]
+    """Return the arguments in their new order; None where some that move are not there by their
+    place."""
+    arguments_given = _given(arguments)
+    positional = [node for node in arguments_given if not _argument_name(tree, node)][shift:]
+    moved = [offset for offset, node in enumerate(change.order) if node != offset]
     if moved[-1] >= len(positional):
         return None
     first, last = positional[moved[0]], positional[moved[-1]]
-    parts, end = [], first.start_byte
-    for at in range(moved[0], moved[-1] + 1):
-        between = tree.text[tree.index(end) : tree.index(positional[at].start_byte)]
-        parts += [between, text_of(tree, positional[change.order[at]])]
-        end = positional[at].end_byte
+    pieces, end = [], first.start_byte
+    for offset in range(moved[0], moved[-1] + 1):
+        between = tree.text[tree.index(end) : tree.index(positional[offset].start_byte)]
+        pieces += [between, text_of(tree, positional[change.order[offset]])]
+        end = positional[offset].end_byte
     title = f"the new order of {change.function}'s parameters"
     return TextEdit(
-        tree.index(first.start_byte), tree.index(last.end_byte), "".join(parts), title
+        tree.index(first.start_byte), tree.index(last.end_byte), "".join(pieces), title
     )  # fmt: skip
 
 
-def _removal(tree: SyntaxTree, arguments: Node, given: list[Node], number: int) -> TextEdit[int]:
+def _removal(
+    tree: SyntaxTree, arguments: Node, arguments_given: list[Node], number: int
+) -> TextEdit[int]:
     """Takes away an argument with its comments: those in lines above it and the one after it in
     its line. A neighbour's stay."""
-    gone = given[number]
-    if len(given) == 1:
+    gone = arguments_given[number]
+    if len(arguments_given) == 1:
         return TextEdit(
             tree.index(arguments.start_byte) + 1, tree.index(arguments.end_byte) - 1, ""
         )
-    last = given[number - 1] if number else None
+    last = arguments_given[number - 1] if number else None
     row = (last.end_point if last is not None else arguments.start_point)[0]
-    comments = [one for one in arguments.named_children if "comment" in one.type]
+    comments = [node for node in arguments.named_children if "comment" in node.type]
     start = last.end_byte if last is not None else arguments.start_byte
-    above = [one for one in comments if start <= one.start_byte < gone.start_byte]
-    end = given[number + 1].start_byte if number + 1 < len(given) else arguments.end_byte
-    below = [one for one in comments if gone.end_byte <= one.start_byte < end]
-    own = [one for one in below if one.start_point[0] == gone.end_point[0]]
-    if number + 1 < len(given):
-        first = next((one for one in above if one.start_point[0] > row), gone)
-        following = next((one for one in below if one not in own), given[number + 1])
+    above = [node for node in comments if start <= node.start_byte < gone.start_byte]
+    end = (
+        arguments_given[number + 1].start_byte
+        if number + 1 < len(arguments_given)
+        else arguments.end_byte
+    )
+    below = [node for node in comments if gone.end_byte <= node.start_byte < end]
+    own = [node for node in below if node.start_point[0] == gone.end_point[0]]
+    if number + 1 < len(arguments_given):
+        first = next((node for node in above if node.start_point[0] > row), gone)
+        following = next((node for node in below if node not in own), arguments_given[number + 1])
         return TextEdit(tree.index(first.start_byte), tree.index(following.start_byte), "")
     assert last is not None
     end = tree.index((own[-1] if own else gone).end_byte)
-    kept = [one for one in above if one.start_point[0] == row]
-    if kept:
+    comments_kept = [node for node in above if node.start_point[0] == row]
+    if comments_kept:
         rest = tree.text[end:].lstrip(", ")
-        indent = tree.text[tree.index(kept[-1].end_byte) : tree.index(gone.start_byte)]
+        indent = tree.text[tree.index(comments_kept[-1].end_byte) : tree.index(gone.start_byte)]
         text = "" if rest[:1] in "\r\n" else indent
         comma = len(tree.text[end:]) - len(tree.text[end:].lstrip(", "))
-        return TextEdit(tree.index(kept[-1].end_byte), end + (0 if own else comma), text)
+        return TextEdit(tree.index(comments_kept[-1].end_byte), end + (0 if own else comma), text)
     has_comma = "," in tree.text[tree.index(gone.end_byte) : end]
     return TextEdit(tree.index(last.end_byte), end, "," if has_comma and own else "")
 
 
 def _with(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> TextEdit[int] | None:
-    """The new parameter is given what has its name at the call; without such, the user is led
-    there."""
-    given = _given(arguments)
-    positional = [one for one in given if not _argument_name(tree, one)]
-    if any(_argument_name(tree, one) == change.added for one in given):
+    """Return the new parameter is given what has its name at the call; without such, the user is
+    led there."""
+    arguments_given = _given(arguments)
+    positional = [node for node in arguments_given if not _argument_name(tree, node)]
+    if any(_argument_name(tree, node) == change.added for node in arguments_given):
         return None
     title = f"pass {change.added} to {change.function}"
     inside = tree.index(arguments.end_byte) - 1
     by_name = change.place < 0 or change.place > len(positional)
-    by_name = by_name or (change.place == len(positional) and len(given) > len(positional))
+    by_name = by_name or (
+        change.place == len(positional) and len(arguments_given) > len(positional)
+    )
     wording = BY_NAME.get(tree.grammar)
     if not _is_visible(tree, change.added, arguments) or (by_name and wording is None):
         return TextEdit(inside, inside, "", title)
     if by_name and wording is not None:
-        text, place = wording.format(change.added), len(given)
+        text, index = wording.format(change.added), len(arguments_given)
     else:
-        text, place = change.added, change.place
-    if place < len(given):
-        at = tree.index(given[place].start_byte)
-        return TextEdit(at, at, f"{text}, ", title)
-    at = tree.index(given[-1].end_byte) if given else tree.index(arguments.start_byte) + 1
-    return TextEdit(at, at, f", {text}" if given else text, title)
+        text, index = change.added, change.place
+    if index < len(arguments_given):
+        offset = tree.index(arguments_given[index].start_byte)
+        return TextEdit(offset, offset, f"{text}, ", title)
+    offset = (
+        tree.index(arguments_given[-1].end_byte)
+        if arguments_given
+        else tree.index(arguments.start_byte) + 1
+    )
+    return TextEdit(offset, offset, f", {text}" if arguments_given else text, title)
 
 
 def _is_visible(tree: SyntaxTree, name: str, arguments: Node) -> bool:
-    """Whether a name is bound where a call is, and before it."""
+    """Return whether a name is bound where a call is, and before it."""
     call = tree.index(arguments.start_byte)
     return any(
-        one.declares
-        and one.use is NameUse.VARIABLE
-        and one.scope is not None
-        and one.scope.start <= call < one.scope.end
-        and (one.start < call or one.scope.kind == "module")
-        for one in references(tree, name)
+        node.declares
+        and node.use is NameUse.VARIABLE
+        and node.scope is not None
+        and node.scope.start <= call < node.scope.end
+        and (node.start < call or node.scope.kind == "module")
+        for node in references(tree, name)
     )

@@ -26,7 +26,7 @@ LEAST_CHARACTERS = 200
 
 
 class PromptHead:
-    """What the last prompts of one client begin with."""
+    """The text that the last prompts of one client begin with."""
 
     def __init__(self, client: str) -> None:
         self._client = client
@@ -51,7 +51,7 @@ class PromptHead:
             await asyncio.shield(self._call.future)
 
     def stop(self) -> None:
-        """Nobody goes on with it."""
+        """End the head: no prompt goes on with it."""
         if self._call is not None:
             self._call.cancel()
             self._call = None
@@ -63,12 +63,12 @@ class PromptHead:
         return common_pieces(last.pieces or [], job.pieces or [])
 
 
-def common_pieces(one: list[Piece], other: list[Piece]) -> list[Piece]:
-    """What two prompts begin with, to the end of a line."""
-    count, _ = common_ends(one, other)
-    same = one[:count]
-    if count < min(len(one), len(other)) and one[count][1] and other[count][1]:
-        length, _ = common_ends(one[count][0], other[count][0])
-        end = one[count][0].rfind("\n", 0, length) + 1
-        same += [(one[count][0][:end], True)] if end else []
+def common_pieces(prompt: list[Piece], other: list[Piece]) -> list[Piece]:
+    """Return what two prompts begin with, to the end of a line."""
+    count, _ = common_ends(prompt, other)
+    same = prompt[:count]
+    if count < min(len(prompt), len(other)) and prompt[count][1] and other[count][1]:
+        length, _ = common_ends(prompt[count][0], other[count][0])
+        end = prompt[count][0].rfind("\n", 0, length) + 1
+        same += [(prompt[count][0][:end], True)] if end else []
     return same

@@ -21,7 +21,7 @@ _NO_BORDER = re.compile(r"\s*(?:[)\]}]|end\b|break\b|return\b|else\b|elif\b|exce
 
 
 def prompt_pieces(window: Window, fmt: NextEditFormat) -> list[Piece]:
-    """The prompt, one piece after another."""
+    """Return the prompt, one piece after another."""
     edits: list[Piece] = []
     for number, edit in enumerate(window.edits):
         edits += [(fmt.between_edits, False)] if number and fmt.between_edits else []
@@ -46,31 +46,31 @@ def prompt_pieces(window: Window, fmt: NextEditFormat) -> list[Piece]:
 
 
 def holds_marks(window: Window, fmt: NextEditFormat) -> bool:
-    """Whether something of the user's text could be taken for a part of the format."""
-    shown = "".join(text for text, is_users in prompt_pieces(window, fmt) if is_users)
-    text = f"{shown}{window.text}"
+    """Return whether something of the user's text could be taken for a part of the format."""
+    visible = "".join(text for text, is_users in prompt_pieces(window, fmt) if is_users)
+    text = f"{visible}{window.text}"
     return any(mark in text for mark in fmt.marks) or bool(
         fmt.marker and re.search(fmt.marker.format(number=r"\d+").replace("|", r"\|"), text)
     )
 
 
 def prefill(window: Window, fmt: NextEditFormat) -> str:
-    """What of the answer is in the prompt already: the lines above the cursor."""
+    """Return what of the answer is in the prompt already: the lines above the cursor."""
     if not fmt.writes_ahead or window.cursor is None:
         return ""
     return _text(window.lines[: window.cursor[0]])
 
 
 def window_pieces(window: Window, fmt: NextEditFormat) -> list[Piece]:
-    """The window as the prompt shows it: with the cursor, and with markers."""
+    """Return the window as the prompt shows it: with the cursor, and with markers."""
     borders = set(block_borders(window.lines)) if fmt.marker else set()
     pieces: list[Piece] = []
     number = 0
-    for at, line in enumerate(window.lines):
-        if at in borders:
+    for index, line in enumerate(window.lines):
+        if index in borders:
             number += 1
             pieces.append((fmt.marker.format(number=number), False))
-        if fmt.cursor and window.cursor is not None and window.cursor[0] == at:
+        if fmt.cursor and window.cursor is not None and window.cursor[0] == index:
             column = window.cursor[1]
             pieces += [
                 (line[:column], True),
@@ -85,7 +85,8 @@ def window_pieces(window: Window, fmt: NextEditFormat) -> list[Piece]:
 
 
 def expected_answer(window: Window, fmt: NextEditFormat) -> str:
-    """The answer that changes nothing, as the model would write it: what drafts start from."""
+    """Return the answer that changes nothing, as the model would write it: what drafts start
+    from."""
     if fmt.answer == "tagged":
         return f"{fmt.opens}\n{window.text}{fmt.closes}"
     if fmt.answer == "conflict":
@@ -94,16 +95,16 @@ def expected_answer(window: Window, fmt: NextEditFormat) -> str:
         # Blocks that stay are not written: the first of an answer is most likely the cursor's.
         borders = [*block_borders(window.lines), len(window.lines)]
         first = _block_at_cursor(window)
-        found = fmt.marker.format(number=first + 1)
+        pieces = fmt.marker.format(number=first + 1)
         for number, (start, end) in enumerate(pairwise(borders[first:]), first + 2):
-            found += _text(window.lines[start:end]) + fmt.marker.format(number=number)
-        return found
+            pieces += _text(window.lines[start:end]) + fmt.marker.format(number=number)
+        return pieces
     return window.text.removeprefix(prefill(window, fmt))
 
 
 def expected_rewrites(window: Window, fmt: NextEditFormat) -> list[tuple[str, str]]:
-    """What may become other text in the expected answer, old and new: what edits replaced, and with
-    markers all after the first one, which is written twice where nothing changes."""
+    """Return what may become other text in the expected answer, old and new: what edits replaced,
+    and with markers all after the first one, which is written twice where nothing changes."""
     if fmt.answer != "markers":
         return list(window.changes)
     mark = fmt.marker.format(number=_block_at_cursor(window) + 1)
@@ -111,26 +112,29 @@ def expected_rewrites(window: Window, fmt: NextEditFormat) -> list[tuple[str, st
 
 
 def _block_at_cursor(window: Window) -> int:
-    at = window.cursor[0] if window.cursor is not None else 0
-    return max(n for n, line in enumerate(block_borders(window.lines)) if line <= at)
+    index = window.cursor[0] if window.cursor is not None else 0
+    return max(n for n, line in enumerate(block_borders(window.lines)) if line <= index)
 
 
 def block_borders(lines: Sequence[str]) -> list[int]:
-    """Where blocks of a window begin: at its start, then every few lines, where a line follows a
-    blank one if there is such a place nearby."""
-    found, at = [0], 0
-    while len(lines) - at > MOST_BLOCK:
-        near = range(at + LEAST_BLOCK, min(at + MOST_BLOCK + 1, len(lines)))
+    """Return where blocks of a window begin: at its start, then every few lines, where a line
+    follows a blank one if there is such a place nearby."""
+    pieces, index = [0], 0
+    while len(lines) - index > MOST_BLOCK:
+        near = range(index + LEAST_BLOCK, min(index + MOST_BLOCK + 1, len(lines)))
         good = [
-            one
-            for one in near
-            if lines[one].strip()
-            and not lines[one - 1].strip()
-            and not _NO_BORDER.match(lines[one])
+            edit_shown
+            for edit_shown in near
+            if lines[edit_shown].strip()
+            and not lines[edit_shown - 1].strip()
+            and not _NO_BORDER.match(lines[edit_shown])
         ]
-        at = next((one for one in good if one - near.start <= _NEAR), good[0] if good else near[-1])
-        found.append(at)
-    return found
+        index = next(
+            (edit_shown for edit_shown in good if edit_shown - near.start <= _NEAR),
+            good[0] if good else near[-1],
+        )
+        pieces.append(index)
+    return pieces
 
 
 def _fields_of(edit: RecentEdit) -> dict[str, list[Piece]]:
@@ -145,7 +149,7 @@ def _fields_of(edit: RecentEdit) -> dict[str, list[Piece]]:
 
 
 def _hunk(edit: RecentEdit) -> str:
-    """An edit as a hunk of a unified diff."""
+    """Return an edit as a hunk of a unified diff."""
     old, new = list(edit.old), list(edit.new)
     head = 0
     while head < min(len(old), len(new)) and old[head] == new[head]:
@@ -174,15 +178,15 @@ def _filled(template: str, fields: dict[str, list[Piece]]) -> list[Piece]:
 
 def _joined(pieces: Iterable[Piece]) -> list[Piece]:
     """Neighbours of one kind as one piece."""
-    found: list[Piece] = []
+    result: list[Piece] = []
     for text, is_users in pieces:
         if not text:
             continue
-        if found and found[-1][1] == is_users:
-            found[-1] = (found[-1][0] + text, is_users)
+        if result and result[-1][1] == is_users:
+            result[-1] = (result[-1][0] + text, is_users)
         else:
-            found.append((text, is_users))
-    return found
+            result.append((text, is_users))
+    return result
 
 
 def _text(lines: Iterable[str]) -> str:

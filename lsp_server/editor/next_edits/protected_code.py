@@ -94,13 +94,13 @@ def _tokens_by_role(tree: SyntaxTree, start: int, end: int) -> dict[str, Counter
 
 def _leaves(tree: SyntaxTree, start: int, end: int) -> Iterator[Node]:
     node = tree.node(start, end) if start < end else None
-    left = [node] if node is not None else []
-    while left:
-        node = left.pop()
+    remaining = [node] if node is not None else []
+    while remaining:
+        node = remaining.pop()
         if tree.index(node.end_byte) <= start or tree.index(node.start_byte) >= end:
             continue
         if node.child_count:
-            left += reversed(node.children)
+            remaining += reversed(node.children)
         else:
             yield node
 
@@ -140,8 +140,8 @@ def _owner(tree: SyntaxTree, start: int, end: int) -> str:
         called = node.child_by_field_name("function") or node.child_by_field_name("constructor")
         arguments = node.child_by_field_name("arguments")
         if called is not None and arguments is not None and start > tree.index(called.end_byte):
-            given = tree.text[start:end]
-            is_argument = "," in given or text_of(tree, arguments)[1:-1].strip() == given
+            declared = tree.text[start:end]
+            is_argument = "," in declared or text_of(tree, arguments)[1:-1].strip() == declared
             return _TOKEN.findall(text_of(tree, called))[-1] if is_argument else ""
         outer = node.parent
         if outer is not None and is_body(node):

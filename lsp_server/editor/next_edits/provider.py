@@ -122,9 +122,9 @@ class NextEditProvider:
     def opened(self, document: Document) -> None:
         """A document was opened. What was proposed in its file is proposed in it."""
         self.history.opened(document)
-        for one in self._pending:
-            if one.uri == document.uri:
-                one.move_to(document, is_open=True)
+        for suggestion in self._pending:
+            if suggestion.uri == document.uri:
+                suggestion.move_to(document, is_open=True)
 
     def changed(self, document: Document, edits: list[TextEdit[Position]]) -> None:
         """A document was changed."""
@@ -132,34 +132,44 @@ class NextEditProvider:
         if self._settling is not None and self._settling.cancel():
             self._made_for = None, 0.0
         self._elsewhere = None
-        taken = self._taken(document, edits)
-        self._pending = [one for one in self._pending if one not in taken]
+        accepted = self._taken(document, edits)
+        self._pending = [suggestion for suggestion in self._pending if suggestion not in accepted]
         self._taken_texts += [
-            (one.uri, one.old_text, one.new_text or "") for one in taken if one.is_of_model
+            (suggestion.uri, suggestion.old_text, suggestion.new_text or "")
+            for suggestion in accepted
+            if suggestion.is_of_model
         ]
         before = self.history.last
-        if taken and not any(one.is_of_model for one in taken):
+        if accepted and not any(suggestion.is_of_model for suggestion in accepted):
             self.history.accepted(document, edits)
         else:
             # What a model wrote and the user took is an edit like his own.
-            self.history.changed(document, edits, "suggested" if taken else "typed")
-        self._taken_places.changed(document, edits, taken)
+            self.history.changed(document, edits, "suggested" if accepted else "typed")
+        self._taken_places.changed(document, edits, accepted)
         if before is not None and before not in set(self.history):
             self._taken_places.went_on(before, self.history.last)
-        for one in self._pending:
-            if one.document is document:
-                one.follow(edits)
-        if not taken:
+        for suggestion in self._pending:
+            if suggestion.document is document:
+                suggestion.follow(edits)
+        if not accepted:
             # The model has not seen what was typed, unless that is what it proposed.
-            self._pending = [one for one in self._pending if not one.is_of_model or one.is_typed]
-        self._pending = [one for one in self._pending if not one.region.touched]
-        self.goes_on = bool(taken) or any(one.is_typed for one in self._pending)
+            self._pending = [
+                suggestion
+                for suggestion in self._pending
+                if not suggestion.is_of_model or suggestion.is_typed
+            ]
+        self._pending = [
+            suggestion for suggestion in self._pending if not suggestion.region.touched
+        ]
+        self.goes_on = bool(accepted) or any(suggestion.is_typed for suggestion in self._pending)
         self._is_news = self._is_news and self.goes_on
-        self._took_settled = bool(taken) and not any(one.is_of_model for one in taken)
-        for one in self._pending:
-            if one.is_typed and one.is_of_model and self.history.last is not None:
-                one.source = self.history.last
-            one.is_typed = False
+        self._took_settled = bool(accepted) and not any(
+            suggestion.is_of_model for suggestion in accepted
+        )
+        for suggestion in self._pending:
+            if suggestion.is_typed and suggestion.is_of_model and self.history.last is not None:
+                suggestion.source = self.history.last
+            suggestion.is_typed = False
         self._answered.clear()
         shows_next_edits = self._flight.newest is not None
         if shows_next_edits and self.model is not None and edits and self._runs_ahead():
@@ -169,24 +179,24 @@ class NextEditProvider:
         """A document was closed."""
         self.history.closed(uri)
         self._taken_places.closed(uri)
-        self._pending = [one for one in self._pending if one.uri != uri]
+        self._pending = [suggestion for suggestion in self._pending if suggestion.uri != uri]
 
     def forget(self, uri: str) -> None:
         """A document may not be read any more."""
         self.history.forget(uri)
-        self._pending = [one for one in self._pending if one.uri != uri]
+        self._pending = [suggestion for suggestion in self._pending if suggestion.uri != uri]
 
     def accept(self, number: int) -> None:
         """The user took a next edit; its change comes as any other."""
-        self.accepted += any(one.number == number for one in self._pending)
+        self.accepted += any(suggestion.number == number for suggestion in self._pending)
 
     def reject(self, number: int) -> None:
         """The user dismissed a next edit: it and its like stay away until it is made anew."""
-        for one in self._pending:
-            if one.number == number:
+        for suggestion in self._pending:
+            if suggestion.number == number:
                 self.rejected += 1
-                self._dismissed.add((one.title, one.uri, one.new_text))
-                self._pending.remove(one)
+                self._dismissed.add((suggestion.title, suggestion.uri, suggestion.new_text))
+                self._pending.remove(suggestion)
                 return
 
     def condition(self, settings: NextEditSettings) -> dict[str, Any]:
@@ -209,7 +219,7 @@ class NextEditProvider:
         }
 
     def _taken(self, document: Document, edits: list[TextEdit[Position]]) -> list[Suggestion]:
-        """The proposals whose change this is, so that it begins nothing of its own.
+        """Return the proposals whose change this is, so that it begins nothing of its own.
 
         Editors do not say a change as it was proposed: they leave out what its text begins or ends
         with as before, or what is beside it. So the texts are compared.
@@ -218,13 +228,13 @@ class NextEditProvider:
         if before is None:
             return []
         near = [
-            one
-            for one in self._pending
-            if one.document is document
-            and one.new_text is not None
-            and any(_is_near(edit, one.region) for edit in edits)
+            suggestion
+            for suggestion in self._pending
+            if suggestion.document is document
+            and suggestion.new_text is not None
+            and any(_is_near(edit, suggestion.region) for edit in edits)
         ]
-        for some in [near, *([one] for one in near)]:
+        for some in [near, *([suggestion] for suggestion in near)]:
             if some and _with(before, some) == document.lines:
                 return some
         return []
@@ -240,8 +250,8 @@ class NextEditProvider:
             if self.history.quiet_s() < PAUSE_S:
                 # The answer is there sooner, but nobody sees it before the pause.
                 self._start_model(document, cursor)
-            while (left := PAUSE_S - self.history.quiet_s()) > 0:
-                await asyncio.sleep(left)
+            while (remaining_s := PAUSE_S - self.history.quiet_s()) > 0:
+                await asyncio.sleep(remaining_s)
                 if self._flight.newest is not mine:
                     return None
         await self.settled()
@@ -255,7 +265,7 @@ class NextEditProvider:
         if self._flight.newest is not mine:
             return None
         self._drop_invalid()
-        if not any(one.document is document for one in self._pending):
+        if not any(suggestion.document is document for suggestion in self._pending):
             # Until the first change comes, or there is none.
             running = self._start_model(document, cursor)
             while running is not None and running in self._flight and not running.has_answered:
@@ -263,19 +273,23 @@ class NextEditProvider:
                 if self._flight.newest is not mine:
                     return None
             self._drop_invalid()
-        return sorted(self._pending, key=lambda one: _order(one, document.uri, cursor))
+        return sorted(
+            self._pending, key=lambda suggestion: _order(suggestion, document.uri, cursor)
+        )
 
     async def settled(self) -> bool:
-        """Whether the last change led to next edits that need no model and wait for the user."""
+        """Return whether the last change led to next edits that need no model and wait for the
+        user."""
         self._renew()
         # A cancelled request does not end it: the next one waits for it, too.
         if self._settling is not None and not self._settling.done():
             await asyncio.wait([self._settling])
-        return self._is_news and any(not one.is_of_model for one in self._pending)
+        return self._is_news and any(not suggestion.is_of_model for suggestion in self._pending)
 
     async def _look_at_files(self) -> None:
-        """What a proposal is for in a file that is not open may have been written meanwhile."""
-        files = {one.document for one in self._pending if not one.is_open}
+        """Return what a proposal is for in a file that is not open may have been written
+        meanwhile."""
+        files = {suggestion.document for suggestion in self._pending if not suggestion.is_open}
         if not files:
             return
         texts = await asyncio.to_thread(lambda: {file: _file_text(file.uri) for file in files})
@@ -283,13 +297,17 @@ class NextEditProvider:
             if text == file.text:
                 continue
             now = Document(file.uri, file.language, 0, text or "")
-            for one in self._pending:
-                if one.document is file and not one.is_open:
-                    one.move_to(now, is_open=False)
+            for suggestion in self._pending:
+                if suggestion.document is file and not suggestion.is_open:
+                    suggestion.move_to(now, is_open=False)
 
     def _drop_invalid(self) -> None:
-        known = set(self.history)
-        self._pending = [one for one in self._pending if one.is_valid() and one.source in known]
+        recorded = set(self.history)
+        self._pending = [
+            suggestion
+            for suggestion in self._pending
+            if suggestion.is_valid() and suggestion.source in recorded
+        ]
 
     # What the model proposes
 
@@ -313,14 +331,15 @@ class NextEditProvider:
             self._start_model(document, cursor, PREFETCH)
 
     def _request_at(self, document: Document, cursor: Position) -> WindowRequest | None:
-        """What the model is asked at a place; None where it is not, or was since the last edit."""
+        """Return what the model is asked at a place; None where it is not, or was since the last
+        edit."""
         fmt = self.model.format if self.model is not None else None
         if fmt is None or not self.history or not self._may_be_shown(document):
             return None
         if self._took_settled:
             return None
-        known = [*self._answered, *(one.request for one in self._flight)]
-        if any(one.holds(document, cursor) for one in known):
+        recorded = [*self._answered, *(suggestion.request for suggestion in self._flight)]
+        if any(suggestion.holds(document, cursor) for suggestion in recorded):
             return None
         return self._window(document, cursor, fmt)
 
@@ -360,8 +379,8 @@ class NextEditProvider:
         return WindowRequest(window, fmt, document, recent, folder)
 
     def _path(self, document: Document) -> str:
-        place = self._folders.place(document.uri)
-        return place.path if place.folder else PurePosixPath(place.path).name
+        location = self._folders.place(document.uri)
+        return location.path if location.folder else PurePosixPath(location.path).name
 
     def _propose(
         self, request: WindowRequest, running: _RunningRequest, confident: ConfidentChanges
@@ -370,10 +389,10 @@ class NextEditProvider:
         last = self.history.last
         if last is None or self._flight.running is not running:
             return
-        made = []
+        suggestions = []
         document = self._documents.find(request.document.uri)
         for change, likely in confident.changes:
-            one = Suggestion(
+            suggestion = Suggestion(
                 document=document or request.document,
                 is_open=document is not None,
                 region=TrackedRegion(change.start, change.end),
@@ -385,11 +404,11 @@ class NextEditProvider:
                 is_of_model=True,
                 likely=likely,
             )
-            is_again = (one.uri, one.old_text, change.text) in self._taken_texts
-            if not is_again and not any(_overlap(one, other) for other in self._pending):
-                made.append(one)
+            is_again = (suggestion.uri, suggestion.old_text, change.text) in self._taken_texts
+            if not is_again and not any(_overlap(suggestion, other) for other in self._pending):
+                suggestions.append(suggestion)
         before = len(self._pending)
-        self._add(made)
+        self._add(suggestions)
         if len(self._pending) > before:
             if running.has_answered:
                 self._on_more(running.request.document.uri)
@@ -417,7 +436,7 @@ class NextEditProvider:
             notebook = NotebookText.around(document, self._documents, self._may_be_read)
             all_edits = iter(self.history) if notebook is None else map(notebook.of, self.history)
             edits = edits_to_look_at(itertools.chain(all_edits, self.history.overwritten))
-            found = await self._compute(size_of(edits), next_edits, edits)
+            proposed = await self._compute(size_of(edits), next_edits, edits)
             typed = self._taken_places.typed(last)
             again = await self._compute(len(text), rename_by, typed) if typed is not None else None
         except WorkTakesTooLong as reason:
@@ -426,26 +445,32 @@ class NextEditProvider:
         if self.history.last is not last or document.text != text:
             self._made_for = None, 0.0
             return
-        made = [
-            self._placed(one, last, document)
+        suggestions = [
+            self._placed(suggestion, last, document)
             if notebook is None
-            else self._in_cell(one, last, notebook)
-            for one in found.edits
+            else self._in_cell(suggestion, last, notebook)
+            for suggestion in proposed.edits
         ]
-        made += [
-            self._pending_at(one.document, one.region, new, title, last)
-            for one, new, title in (self._taken_places.of(last, again.new) if again else ())
+        suggestions += [
+            self._pending_at(suggestion.document, suggestion.region, new, title, last)
+            for suggestion, new, title in (self._taken_places.of(last, again.new) if again else ())
         ]
         # What an edit settled when it was not finished goes; what others propose stays.
-        self._pending = [one for one in self._pending if one.is_of_model or one.source is not last]
-        if made:
+        self._pending = [
+            suggestion
+            for suggestion in self._pending
+            if suggestion.is_of_model or suggestion.source is not last
+        ]
+        if suggestions:
             self._pending = []
             self._flight.stop()
-        self._add(made)
-        settled = {(one.uri, one.title, one.new_text) for one in made}
+        self._add(suggestions)
+        settled = {
+            (suggestion.uri, suggestion.title, suggestion.new_text) for suggestion in suggestions
+        }
         self._is_news = bool(settled) and settled != self._settled
         self._settled = settled
-        self._elsewhere = (found.elsewhere, last) if found.elsewhere is not None else None
+        self._elsewhere = (proposed.elsewhere, last) if proposed.elsewhere is not None else None
 
     async def _compute(
         self,
@@ -454,7 +479,8 @@ class NextEditProvider:
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> Result:
-        """What a function finds in a text of so many characters. Raises WorkTakesTooLong."""
+        """Return what a function finds in a text of ``size`` characters. Raises
+        WorkTakesTooLong."""
         if self._functions is None or size <= SMALL_TEXT:
             return function(*arguments, **named)
         return await self._functions.call(function, *arguments, **named)
@@ -465,7 +491,7 @@ class NextEditProvider:
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> list[Item]:
-        """What a function finds in files; nothing where that takes too long."""
+        """Return what a function finds in files; nothing where that takes too long."""
         if self._functions is None:
             return await asyncio.to_thread(function, *arguments, **named)
         try:
@@ -474,58 +500,60 @@ class NextEditProvider:
             self._given_up = str(reason)
             return []
 
-    def _add(self, made: list[Suggestion]) -> None:
+    def _add(self, suggestions: list[Suggestion]) -> None:
         self._pending += [
-            one for one in made if (one.title, one.uri, one.new_text) not in self._dismissed
+            suggestion
+            for suggestion in suggestions
+            if (suggestion.title, suggestion.uri, suggestion.new_text) not in self._dismissed
         ]
 
     async def _look_elsewhere(self, elsewhere: Elsewhere, source: RecordedEdit) -> None:
         """Files of the workspace that import what was changed."""
-        place = self._folders.place(source.document.uri)
-        if not place.folder:
+        location = self._folders.place(source.document.uri)
+        if not location.folder:
             return
-        opened = self._opened_in(place)
-        folder = Path(place.folder)
-        found = await self._look(elsewhere.edits, folder, place.path, opened)
+        opened = self._opened_in(location)
+        folder = Path(location.folder)
+        proposed = await self._look(elsewhere.edits, folder, location.path, opened)
         if source not in set(self.history):
             return
         unopened: dict[str, Document] = {}
-        for path, text, one in found:
+        for path, text, suggestion in proposed:
             if path not in unopened:
                 document = self._document(folder, path, text, language_of_path(path))
                 if document is None or not self._may_be_read(document):
                     continue
                 unopened[path] = document
-            self._add([self._placed(one, source, unopened[path])])
+            self._add([self._placed(suggestion, source, unopened[path])])
 
-    def _opened_in(self, place: DocumentLocation) -> dict[str, str]:
+    def _opened_in(self, location: DocumentLocation) -> dict[str, str]:
         """Open documents of a folder by their paths; those that may not be read have no text."""
-        found = {}
+        proposed = {}
         for document in self._documents:
             other = self._folders.place(document.uri)
-            if other.folder == place.folder and document.uri.startswith("file:"):
-                found[other.path] = document.text if self._may_be_read(document) else ""
-        return found
+            if other.folder == location.folder and document.uri.startswith("file:"):
+                proposed[other.path] = document.text if self._may_be_read(document) else ""
+        return proposed
 
     def _document(self, folder: Path, path: str, text: str, language: str) -> Document | None:
-        """The open document of a file, else one made of the text that was read; None where the open
-        one has changed since."""
+        """Return the open document of a file, else one made of the text that was read; None where
+        the open one has changed since."""
         for document in self._documents:
-            place = self._folders.place(document.uri)
-            if place.folder == str(folder) and place.path == path:
+            location = self._folders.place(document.uri)
+            if location.folder == str(folder) and location.path == path:
                 return document if document.text == text else None
         return Document((folder / path).as_uri(), language, 0, text)
 
-    def _placed(self, one: TextEdit[int], source: RecordedEdit, document: Document) -> Suggestion:
-        region = TrackedRegion(document.position_at(one.start), document.position_at(one.end))
-        return self._pending_at(document, region, _new_text(one), one.note, source)
+    def _placed(self, edit: TextEdit[int], source: RecordedEdit, document: Document) -> Suggestion:
+        region = TrackedRegion(document.position_at(edit.start), document.position_at(edit.end))
+        return self._pending_at(document, region, _new_text(edit), edit.note, source)
 
     def _in_cell(
-        self, one: TextEdit[int], source: RecordedEdit, notebook: NotebookText
+        self, edit: TextEdit[int], source: RecordedEdit, notebook: NotebookText
     ) -> Suggestion:
-        cell, start = notebook.place(one.start)
-        region = TrackedRegion(start, notebook.place(one.end)[1])
-        return self._pending_at(cell, region, _new_text(one), one.note, source)
+        cell, start = notebook.place(edit.start)
+        region = TrackedRegion(start, notebook.place(edit.end)[1])
+        return self._pending_at(cell, region, _new_text(edit), edit.note, source)
 
     def _pending_at(
         self,
@@ -549,7 +577,7 @@ class NextEditProvider:
 
 @dataclass(slots=True, eq=False)
 class _RunningRequest:
-    """What the model is asked just now: the window at the cursor, and what follows from it."""
+    """A request to the model that runs: the window at the cursor."""
 
     request: WindowRequest
     has_answered: bool = False
@@ -557,13 +585,13 @@ class _RunningRequest:
     task: asyncio.Task[None] | None = None
 
     def cancel(self) -> None:
-        """Something was typed: nobody waits for an answer any more."""
+        """Cancel the request: something was typed."""
         if self.task is not None:
             self.task.cancel()
 
 
 def _file_text(uri: str) -> str | None:
-    """What is in a file now; None where there is none that can be read."""
+    """Return what is in a file now; None where there is none that can be read."""
     try:
         return decoded(Path(to_fs_path(uri) or "").read_bytes())
     except (OSError, ValueError):
@@ -571,7 +599,7 @@ def _file_text(uri: str) -> str | None:
 
 
 def _new_text(edit: TextEdit[int]) -> str | None:
-    """None where the user is only led to the place."""
+    """Return none where the user is only led to the place."""
     return edit.text if edit.text or edit.start < edit.end else None
 
 
@@ -582,32 +610,36 @@ def _title(old: str, new: str) -> str:
     return f"change {old} to {new}" if new else f"delete {old}"
 
 
-def _overlap(one: Suggestion, other: Suggestion) -> bool:
-    """Whether two changes of a document touch the same text."""
-    if one.document is not other.document:
+def _overlap(suggestion: Suggestion, other: Suggestion) -> bool:
+    """Return whether two changes of a document touch the same text."""
+    if suggestion.document is not other.document:
         return False
-    return one.region.start <= other.region.end and other.region.start <= one.region.end
+    return (
+        suggestion.region.start <= other.region.end and other.region.start <= suggestion.region.end
+    )
 
 
 def _is_near(edit: TextEdit[Position], region: TrackedRegion) -> bool:
-    """Whether an edit reaches the lines of a region, or the one below it."""
+    """Return whether an edit reaches the lines of a region, or the one below it."""
     return region.start.line <= edit.end.line and edit.start.line <= region.end.line + 1
 
 
-def _with(lines: list[str], taken: list[Suggestion]) -> list[str]:
+def _with(lines: list[str], accepted: list[Suggestion]) -> list[str]:
     """Lines of a document with the text of proposals, none of which overlap."""
-    found = list(lines)
-    for one in sorted(taken, key=lambda one: one.region.start, reverse=True):
-        start, end = one.region.start, one.region.end
-        head, tail = found[start.line][: start.column], found[end.line][end.column :]
-        new = split_lines(f"{head}{one.new_text}{tail}")
-        if end.line + 1 < len(found) and not new[-1]:
+    proposed = list(lines)
+    for suggestion in sorted(
+        accepted, key=lambda suggestion: suggestion.region.start, reverse=True
+    ):
+        start, end = suggestion.region.start, suggestion.region.end
+        head, tail = proposed[start.line][: start.column], proposed[end.line][end.column :]
+        new = split_lines(f"{head}{suggestion.new_text}{tail}")
+        if end.line + 1 < len(proposed) and not new[-1]:
             new.pop()
-        found[start.line : end.line + 1] = new
-    return found
+        proposed[start.line : end.line + 1] = new
+    return proposed
 
 
-def _order(one: Suggestion, uri: str, cursor: Position) -> tuple[bool, str, bool, Position]:
-    is_elsewhere = one.uri != uri
-    is_above = not is_elsewhere and one.region.start < cursor
-    return (is_elsewhere, one.uri, is_above, one.region.start)
+def _order(suggestion: Suggestion, uri: str, cursor: Position) -> tuple[bool, str, bool, Position]:
+    is_elsewhere = suggestion.uri != uri
+    is_above = not is_elsewhere and suggestion.region.start < cursor
+    return (is_elsewhere, suggestion.uri, is_above, suggestion.region.start)

@@ -1,5 +1,5 @@
-"""What an answer takes away of a window, and which of it may go: small models skip lines, and are
-sure of it."""
+"""Lines that an answer takes away of a window, and rules for them: small models skip lines, and
+are sure of it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _BLOCK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What a change of a window takes away of lines that the user did not touch, and what it
-    adds: lines without the blanks around them."""
+    """The lines that a change of a window takes away of those that the user did not touch, and the
+    lines that it adds, without the blanks around them."""
 
     hunk: TextEdit[int]
     gone: Counter[str]
@@ -75,56 +75,57 @@ def refused_removals(
     recent: Sequence[RecordedEdit],
     document: Document,
 ) -> list[tuple[TextEdit[int], str]]:
-    """Those of the changes that take away what has to stay, and why, in words: definitions,
+    """Return those of the changes that take away what has to stay, and why, in words: definitions,
     imports and more than a few lines that the user did not touch, unless the text moved, and what
     no edit names. recent: the edits of all documents, the latest first."""
-    left = [Removal.of(window, hunk, recent, document) for hunk in hunks]
+    remaining = [Removal.of(window, hunk, recent, document) for hunk in hunks]
     refused: list[tuple[TextEdit[int], str]] = []
-    while found := _first_refused(left, recent, window.language):
+    while refused_one := _first_refused(remaining, recent, window.language):
         # What it would have added does not come, either.
-        left.remove(found[0])
-        refused.append((found[0].hunk, found[1]))
+        remaining.remove(refused_one[0])
+        refused.append((refused_one[0].hunk, refused_one[1]))
     return refused
 
 
 def _first_refused(
     removals: Sequence[Removal], recent: Sequence[RecordedEdit], language: str
 ) -> tuple[Removal, str] | None:
-    came = sum((one.came for one in removals), Counter[str]())
+    came = sum((removal.came for removal in removals), Counter[str]())
     for edit in recent:
         came += _counted(edit.new) - _counted(edit.old)
     is_typed = not recent or recent[0].origin == "typed"
     names = _taken_away(recent[:LAST_EDITS])
     total = 0
-    for one in removals:
-        gone = one.gone - came
-        fewer = max(gone.total() - one.came.total(), 0)
+    for removal in removals:
+        gone = removal.gone - came
+        fewer = max(gone.total() - removal.came.total(), 0)
         total += fewer
         reason = ""
         if fewer and not is_typed:
             reason = "it deletes lines after an edit that was not typed"
-        elif _count(gone, _is_definition) > _count(one.came, _is_definition):
+        elif _count(gone, _is_definition) > _count(removal.came, _is_definition):
             reason = "it deletes a definition"
-        elif _count(gone, _is_import) > _count(one.came, _is_import):
+        elif _count(gone, _is_import) > _count(removal.came, _is_import):
             reason = "it deletes an import"
         elif total > MOST_REMOVED:
             reason = f"it deletes more than {MOST_REMOVED} lines"
-        elif one.text.strip() and gone and not _is_named(one, gone, names):
+        elif removal.text.strip() and gone and not _is_named(removal, gone, names):
             reason = "it deletes what no edit has to do with"
         if reason:
-            return one, reason
+            return removal, reason
     return None
 
 
 def _is_named(removal: Removal, gone: Counter[str], names: set[str]) -> bool:
-    """Whether each line that goes, or the part of a line, holds a word that an edit took away."""
-    parts = list(gone) if "\n" in removal.text else [removal.text]
+    """Return whether each line that goes, or the part of a line, holds a word that an edit took
+    away."""
+    lines = list(gone) if "\n" in removal.text else [removal.text]
     # A brace, a comma or the underscore of a name has none.
-    return all(not (words := set(_words(part)) - {"_"}) or names & words for part in parts)
+    return all(not (words := set(_words(line)) - {"_"}) or names & words for line in lines)
 
 
 def _taken_away(edits: Iterable[RecordedEdit]) -> set[str]:
-    """The names that edits took away."""
+    """Return the names that edits took away."""
     return {
         word
         for edit in edits

@@ -45,30 +45,30 @@ class Rename:
     """Whether calls of that class give it by its name."""
 
     def edits(self) -> tuple[TextEdit[int], ...]:
-        """The replacements in the text as it is."""
+        """Return the replacements in the text as it is."""
         return tuple(
             TextEdit(
-                self.shift.of(start), self.shift.of(start) + end - start, one.written(self.new)
+                self.shift.of(start), self.shift.of(start) + end - start, use.written(self.new)
             )
-            for one in self.places
-            for start, end in (one.span,)
+            for use in self.places
+            for start, end in (use.span,)
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Where characters of a text went when words in it were replaced."""
+    """The new offsets of a text in which words were replaced."""
 
     places: tuple[int, ...]
     by: int
 
     def of(self, offset: int) -> int:
-        """Where the character after ``offset`` characters is now."""
+        """Return where the character after ``offset`` characters is now."""
         return offset + self.by * bisect_left(self.places, offset)
 
 
 def rename_by(edit: RecordedEdit) -> Rename | None:
-    """The rename that an edit began, as of :func:`rename_in`."""
+    """Return the rename that an edit began, as of :func:`rename_in`."""
     before = edit.tree_before()
     return rename_in(edit, before) if before is not None else None
 
@@ -88,20 +88,20 @@ def _changed_name(edit: RecordedEdit) -> WordChange | None:
 
 
 def rename_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
-    """The rename that an edit began; None where it is none, or where the new name would collide.
-    ``before``: the document without the edit."""
+    """Return the rename that an edit began; None where it is none, or where the new name would
+    collide. ``before``: the document without the edit."""
     change = _changed_name(edit)
     if change is None and before.grammar not in PROSE | MARKUP:
         return _alias_in(edit, before)
     if change is None or before.grammar in PROSE | MARKUP or is_keyword(change.new, before.grammar):
         return None
     start = edit.start_offset()
-    changed = tuple(start + at for at, _ in change.places)
+    changed = tuple(start + offset for offset, _ in change.places)
     rename = _rename(before, change.old, change.new, changed)
     if rename is None:
         return None
-    places = tuple(one for one in rename.places if one.start not in changed)
-    return replace(rename, places=places, shift=Shift(changed, len(change.new) - len(change.old)))
+    uses = tuple(use for use in rename.places if use.start not in changed)
+    return replace(rename, places=uses, shift=Shift(changed, len(change.new) - len(change.old)))
 
 
 def _alias_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
@@ -115,33 +115,33 @@ def _alias_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
         return None
     start = edit.start_offset() + name.start(1)
     names = references(before, name[1])
-    given = next((one for one in names if one.start == start and one.declares), None)
-    if given is None or given.use is not NameUse.VARIABLE:
+    declared = next((use for use in names if use.start == start and use.declares), None)
+    if declared is None or declared.use is not NameUse.VARIABLE:
         return None
-    meant = tuple(
-        one
-        for one in names
-        if one.scope == given.scope and one.use is NameUse.VARIABLE and one.start != start
+    uses = tuple(
+        use
+        for use in names
+        if use.scope == declared.scope and use.use is NameUse.VARIABLE and use.start != start
     )
-    if any(one.declares for one in meant):
+    if any(use.declares for use in uses):
         return None
-    return Rename(name[1], alias[1], meant, Shift((start,), len(alias[0])), is_global=False)
+    return Rename(name[1], alias[1], uses, Shift((start,), len(alias[0])), is_global=False)
 
 
 def rename_at(tree: SyntaxTree, start: int, end: int, old: str, new: str) -> Rename:
-    """The rename of what ``old`` means between two characters of a text. Raises EditRefused where
-    that is not clear, or where the new name would collide."""
+    """Return the rename of what ``old`` means between two characters of a text. Raises EditRefused
+    where that is not clear, or where the new name would collide."""
     if not _NAME.fullmatch(new) or is_keyword(new, tree.grammar):
         raise EditRefused(f"{new[:40]} cannot be a name here; choose another one")
     names = references(tree, old)
-    there = {one.scope for one in names if start <= one.start < end}
+    there = {use.scope for use in names if start <= use.start < end}
     if len(there) != 1:
         what = "means more than one thing" if there else "is not a name"
         raise EditRefused(f"{old[:40]} {what} in that line; name a line that gives it")
-    given = [one for one in names if one.declares and one.scope in there]
-    if any(one.is_foreign for one in given):
+    declared = [use for use in names if use.declares and use.scope in there]
+    if any(use.is_foreign for use in declared):
         raise EditRefused(f"{old} comes from another file; rename it where it is given")
-    rename = _rename(tree, old, new, tuple(one.start for one in given)) if given else None
+    rename = _rename(tree, old, new, tuple(use.start for use in declared)) if declared else None
     if rename is None:
         raise EditRefused(
             f"the text does not tell all that {old} means there, or {new} is in use; choose "
@@ -151,34 +151,34 @@ def rename_at(tree: SyntaxTree, start: int, end: int, old: str, new: str) -> Ren
 
 
 def _rename(before: SyntaxTree, old: str, new: str, changed: tuple[int, ...]) -> Rename | None:
-    """The rename of what is declared at some places, of which all are told; None where it is not
-    clear what else is meant, or where the new name would collide."""
+    """Return the rename of what is declared at some places, of which all are told; None where it is
+    not clear what else is meant, or where the new name would collide."""
     names = references(before, old)
     members = Members(before, by_words=True)
-    given = members.given(old, changed) if before.grammar in READ else None
-    if given is not None:
-        meant = _members_meant(members, before, old, new, changed, given)
-        if given.use is NameUse.VARIABLE:
-            known = {one.start for one in meant}
-            same = same_meaning(before, names, changed) if meant else []
-            meant += [one for one in same if one.start not in known]
-            meant.sort(key=lambda one: one.start)
+    declared = members.given(old, changed) if before.grammar in READ else None
+    if declared is not None:
+        uses = _members_meant(members, before, old, new, changed, declared)
+        if declared.use is NameUse.VARIABLE:
+            starts = {use.start for use in uses}
+            same = same_meaning(before, names, changed) if uses else []
+            uses += [use for use in same if use.start not in starts]
+            uses.sort(key=lambda use: use.start)
     else:
-        meant = same_meaning(before, names, changed)
-        others = references(before, new) if meant else []
-        meant = [] if any(_collides(one, meant[0]) for one in others) else meant
-    if not meant:
+        uses = same_meaning(before, names, changed)
+        others = references(before, new) if uses else []
+        uses = [] if any(_collides(use, uses[0]) for use in others) else uses
+    if not uses:
         return None
     node = before.node(min(changed), min(changed) + len(old))
-    owner = class_around(before, node) if given is not None and node is not None else ""
+    owner = class_around(before, node) if declared is not None and node is not None else ""
     is_global = node is not None and is_given(before, node)
-    is_argument = bool(owner) and given is not None and given.receiver is None
-    return Rename(old, new, tuple(meant), Shift((), 0), is_global, owner, is_argument)
+    is_argument = bool(owner) and declared is not None and declared.receiver is None
+    return Rename(old, new, tuple(uses), Shift((), 0), is_global, owner, is_argument)
 
 
 def is_given(tree: SyntaxTree, name: Node) -> bool:
-    """Whether other files may use what a name declares: it is no variable of a function, and is
-    exported where a language wants that."""
+    """Return whether other files may use what a name declares: it is no variable of a function, and
+    is exported where a language wants that."""
     declaration = name.parent
     is_attribute = declaration is not None and receiver_of(name) is not None
     outer, is_exported = declaration, tree.grammar not in ("javascript", "typescript", "tsx")
@@ -198,42 +198,42 @@ def _members_meant(
     changed: tuple[int, ...],
     given: Reference,
 ) -> list[Reference]:
-    """All places of a member of a class; none where one of them may be another class's, or the
-    class has a member of the new name."""
+    """Return all places of a member of a class; none where one of them may be another class's, or
+    the class has a member of the new name."""
     node = before.node(given.start, given.end)
     owner = class_around(before, node) if node is not None else ""
     if not owner:
         return []
-    found = members.places(old, owner)
+    member_places = members.places(old, owner)
     declared = [
-        one
-        for one in found.meant
-        if one.declares
-        and one.receiver is None
-        and (at := before.node(one.start, one.end)) is not None
-        and class_around(before, at) == owner
+        use
+        for use in member_places.meant
+        if use.declares
+        and use.receiver is None
+        and (node_there := before.node(use.start, use.end)) is not None
+        and class_around(before, node_there) == owner
     ]
     is_again = before.grammar != "python" and len(declared) > len(changed)
-    first = next((one for one in found.meant if one.declares), given)
-    if found.unclear or first.start not in changed or is_again:
+    first = next((use for use in member_places.meant if use.declares), given)
+    if member_places.unclear or first.start not in changed or is_again:
         return []
-    others = [one for one in members.places(new, owner).meant if one.declares]
+    others = [use for use in members.places(new, owner).meant if use.declares]
     if before.grammar == "java" and node is not None and node.parent is not None:
         # A field and a method may have one name.
         is_method = "method" in node.parent.type
-        others = [one for one in others if is_method == _is_method(before, one)]
-    return [] if others else [*found.meant]
+        others = [use for use in others if is_method == _is_method(before, use)]
+    return [] if others else [*member_places.meant]
 
 
-def _is_method(tree: SyntaxTree, one: Reference) -> bool:
-    node = tree.node(one.start, one.end)
+def _is_method(tree: SyntaxTree, use: Reference) -> bool:
+    node = tree.node(use.start, use.end)
     return node is not None and node.parent is not None and "method" in node.parent.type
 
 
-def _collides(one: Reference, renamed: Reference) -> bool:
-    """Whether the new name is in use where the old one is meant."""
+def _collides(use: Reference, renamed: Reference) -> bool:
+    """Return whether the new name is in use where the old one is meant."""
     scope = renamed.scope
     if renamed.use is NameUse.MEMBER or scope is None:
-        return one.scope == scope
-    is_bare = one.use is not NameUse.KEY and one.receiver is None
-    return is_bare and scope.start <= one.start < scope.end
+        return use.scope == scope
+    is_bare = use.use is not NameUse.KEY and use.receiver is None
+    return is_bare and scope.start <= use.start < scope.end

@@ -60,19 +60,19 @@ class Rule:
 
     @property
     def title(self) -> str:
-        """What the user is told."""
+        """The text that the user is told."""
         return f"{_short(self.example.old.text)} → {_short(self.example.new.text)}"
 
 
-def generalised(one: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | None:
-    """The rule of two rewrites: the smallest nodes around both changes whose pattern says what
-    changes; at last nodes side by side in one list or class."""
-    roles = [rewrite[0].role for rewrite in (one, other)]
-    first = one[0]
+def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | None:
+    """Return the rule of two rewrites: the smallest nodes around both changes whose pattern says
+    what changes; at last nodes side by side in one list or class."""
+    roles = [rewrite[0].role for rewrite in (mine, other)]
+    first = mine[0]
     if roles[0][:1] == ("literal",) and not first.new.parts and roles[0] != roles[1]:
         return None
     last = None
-    for level in one:
+    for level in mine:
         same = next((its for its in other if its.old.kind == level.old.kind
                      and its.new.kind == level.new.kind), None)  # fmt: skip
         if same is None:
@@ -112,16 +112,16 @@ def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
     numbers: dict[tuple[object, ...], int] = {}
 
     def loose(term: Term) -> Term:
-        parts: list[Term | Hole] = []
-        for part in term.parts:
-            if isinstance(part, Term) and (key := _key(part)) in common and (
-                _OPERAND.search(part.kind) and next(part.holes(), None) is not None
+        children: list[Term | Hole] = []
+        for child in term.parts:
+            if isinstance(child, Term) and (key := _key(child)) in common and (
+                _OPERAND.search(child.kind) and next(child.holes(), None) is not None
             ):  # fmt: skip
                 number = 1_000 + numbers.setdefault(key, len(numbers))
-                parts.append(Hole(number, part.start, part.end))
+                children.append(Hole(number, child.start, child.end))
             else:
-                parts.append(loose(part) if isinstance(part, Term) else part)
-        return replace(term, parts=tuple(parts))
+                children.append(loose(child) if isinstance(child, Term) else child)
+        return replace(term, parts=tuple(children))
 
     return loose(pattern), loose(template)
 
@@ -131,15 +131,15 @@ def _key(term: Term) -> tuple[object, ...]:
 
 
 def _operands(term: Term) -> Iterator[Term]:
-    for part in term.parts:
-        if isinstance(part, Term):
-            if _OPERAND.search(part.kind):
-                yield part
-            yield from _operands(part)
+    for child in term.parts:
+        if isinstance(child, Term):
+            if _OPERAND.search(child.kind):
+                yield child
+            yield from _operands(child)
 
 
 def _says_enough(rule: Rule) -> bool:
-    """Whether a pattern has a name or constant that tells what it is about."""
+    """Return whether a pattern has a name or constant that tells what it is about."""
     pattern = rule.pattern
     if (pattern.text, rule.template.text) in _SAME_OPERATORS:
         return True
@@ -156,12 +156,12 @@ def _says_enough(rule: Rule) -> bool:
         # Another type in one place says nothing of others.
         return False
     return any(
-        (one.is_named or one.text == "await")
-        and one.text not in _COMMON
-        and "comment" not in one.kind
-        and re.search(r"\w", one.text)
-        and not _PLAIN_VALUE.fullmatch(one.text)
-        for one in pattern.leaves()
+        (rewrite.is_named or rewrite.text == "await")
+        and rewrite.text not in _COMMON
+        and "comment" not in rewrite.kind
+        and re.search(r"\w", rewrite.text)
+        and not _PLAIN_VALUE.fullmatch(rewrite.text)
+        for rewrite in pattern.leaves()
     )
 
 
@@ -173,12 +173,12 @@ def _has_open_call(term: Term) -> bool:
         called = called.parts[-1] if called.parts else None
     if called is not None:
         return True
-    return any(_has_open_call(part) for part in term.parts if isinstance(part, Term))
+    return any(_has_open_call(child) for child in term.parts if isinstance(child, Term))
 
 
 def _is_of_siblings(rule: Rule) -> bool:
-    """Whether a pattern that says little holds for nodes side by side: the elements of a list that
-    get another part, the members of a class that get a decorator."""
+    """Return whether a pattern that says little holds for nodes side by side: the elements of a
+    list that get another part, the members of a class that get a decorator."""
     if _LITERAL_LIST.search(rule.pattern.kind) and not _gone(rule):
         return True
     template = rule.template
@@ -189,42 +189,46 @@ def _is_of_siblings(rule: Rule) -> bool:
 
 
 def _gone(rule: Rule) -> list[str]:
-    """The leaves of the pattern that its template has not."""
-    left = [one.text for one in rule.template.leaves()]
+    """Return the leaves of the pattern that its template has not."""
+    remaining = [rewrite.text for rewrite in rule.template.leaves()]
     gone = []
-    for one in rule.pattern.leaves():
-        if one.text in left:
-            left.remove(one.text)
+    for rewrite in rule.pattern.leaves():
+        if rewrite.text in remaining:
+            remaining.remove(rewrite.text)
         else:
-            gone.append(one.text)
+            gone.append(rewrite.text)
     return gone
 
 
 def _is_sense_changed(rule: Rule) -> bool:
-    """Whether an operator or keyword alone became another one: where that is no other way to write
-    the same, it is a decision for one place."""
+    """Return whether an operator or keyword alone became another one: where that is no other way to
+    write the same, it is a decision for one place."""
     pattern, template = rule.pattern, rule.template
     if (pattern.text, template.text) in _SAME_OPERATORS:
         return False
     if not pattern.parts:
         return bool(_OPERATOR.fullmatch(pattern.text) or _MODIFIER.search(pattern.kind))
-    gone = [one for one in _gone(rule) if one not in (",", ";", ":", "(", ")", "[", "]", "{", "}")]
-    names = {one.text for one in pattern.leaves()
-             if one.is_named and not _MODIFIER.search(one.kind)}  # fmt: skip
+    gone = [
+        rewrite
+        for rewrite in _gone(rule)
+        if rewrite not in (",", ";", ":", "(", ")", "[", "]", "{", "}")
+    ]
+    names = {rewrite.text for rewrite in pattern.leaves()
+             if rewrite.is_named and not _MODIFIER.search(rewrite.kind)}  # fmt: skip
     if not gone or names & set(gone):
         return False
-    left = [one.text for one in pattern.leaves()]
-    came = [one.text for one in template.leaves() if one.text not in left]
-    if not any(re.search(r"[^\s,;:()\[\]{}]", one) for one in came) or all(
+    remaining = [rewrite.text for rewrite in pattern.leaves()]
+    came = [rewrite.text for rewrite in template.leaves() if rewrite.text not in remaining]
+    if not any(re.search(r"[^\s,;:()\[\]{}]", rewrite) for rewrite in came) or all(
         (old, new) in _SAME_OPERATORS for old, new in zip(gone, came, strict=False)
     ):
         return False
-    return not re.search(r"\b(?:None|null|nil|undefined)\b", pattern.text + "".join(left))
+    return not re.search(r"\b(?:None|null|nil|undefined)\b", pattern.text + "".join(remaining))
 
 
-def rule_of_one(one: Rewrite) -> Rule | None:
+def rule_of_one(rewrite: Rewrite) -> Rule | None:
     """Return the rule of a single rewrite: a constant that has another name."""
-    for level in one[:3]:
+    for level in rewrite[:3]:
         if _CONSTANT.fullmatch(level.old.text) and _CONSTANT.fullmatch(level.new.text):
             return Rule(level.old, level.new, level, other=level.old.start)
     return None

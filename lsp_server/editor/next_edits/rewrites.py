@@ -63,36 +63,36 @@ class _Hunk:
 
 
 def rewrites(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[Rewrite]:
-    """What an edit rewrote: first all changes of a statement together, then parts of them, side by
-    side, at last each alone."""
+    """Return what an edit rewrote: first all changes of a statement together, then parts of them,
+    side by side, at last each alone."""
     hunks = _hunks(edit, before, now)
     groups: dict[tuple[int, int], list[_Hunk]] = {}
     for hunk in hunks:
         groups.setdefault(_statement(before, hunk), []).append(hunk)
-    found = []
+    result = []
     for group in groups.values():
         sizes = range(len(group), 0, -1) if len(group) <= MOST_CHANGES else (len(group), 1)
-        runs = (group[at : at + n] for n in sizes for at in range(len(group) - n + 1))
+        runs = (group[first : first + n] for n in sizes for first in range(len(group) - n + 1))
         for some in runs:
             levels = tuple(_levels(before, now, hunks, some))
-            found += [levels] if levels else []
-    return found
+            result += [levels] if levels else []
+    return result
 
 
-def indent_at(text: str, place: int) -> str:
-    """The blanks with which a line begins."""
-    blanks = _BLANKS.match(text, text.rfind("\n", 0, place) + 1)
+def indent_at(text: str, offset: int) -> str:
+    """Return the blanks with which a line begins."""
+    blanks = _BLANKS.match(text, text.rfind("\n", 0, offset) + 1)
     return blanks.group() if blanks else ""
 
 
 def _hunks(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[_Hunk]:
-    """The stretches in which the texts differ, by tokens; blanks as far back as they go."""
+    """Return the stretches in which the texts differ, by tokens; blanks as far back as they go."""
     old, new = _TOKEN.findall(edit.old_text), _TOKEN.findall(edit.new_text)
     if len(old) > MOST_TOKENS or len(new) > MOST_TOKENS:
         return []
     base = edit.start_offset()
     starts, ends = _offsets(old, base), _offsets(new, base)
-    found = []
+    hunks = []
     for kind, i, j, k, m in opcodes(old, new):
         if kind == "equal":
             continue
@@ -103,15 +103,15 @@ def _hunks(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[_Hun
             a, b, c, d = a + 1, b + 1, c + 1, d + 1
         while c == d and before.text[a : a + 1].isspace() and now.text[c : c + 1] == before.text[a]:
             a, b, c, d = a + 1, b + 1, c + 1, d + 1
-        found.append(_Hunk(a, b, c, d))
-    return found
+        hunks.append(_Hunk(a, b, c, d))
+    return hunks
 
 
 def _offsets(tokens: list[str], base: int) -> list[int]:
-    places = [base]
+    offsets = [base]
     for token in tokens:
-        places.append(places[-1] + len(token))
-    return places
+        offsets.append(offsets[-1] + len(token))
+    return offsets
 
 
 def _statement(before: SyntaxTree, hunk: _Hunk) -> tuple[int, int]:
@@ -144,14 +144,20 @@ def _levels(
         if end - start > LARGEST_NODE or is_body(node) or node.has_error:
             return
         is_cut = any(
-            one not in group and (one.start < start < one.end or one.start < end < one.end)
-            for one in hunks
+            hunk not in group and (hunk.start < start < hunk.end or hunk.start < end < hunk.end)
+            for hunk in hunks
         )
         if is_cut:
             return
-        by = sum(one.by for one in hunks if one.end <= start and one not in group)
-        to = end + by + sum(one.by for one in hunks if start <= one.start and one.end <= end
-                            and (one in group or one.start > start or one.end < end))  # fmt: skip
+        by = sum(hunk.by for hunk in hunks if hunk.end <= start and hunk not in group)
+        inner = (hunk for hunk in hunks if start <= hunk.start and hunk.end <= end)
+        to = (
+            end
+            + by
+            + sum(
+                hunk.by for hunk in inner if hunk in group or hunk.start > start or hunk.end < end
+            )
+        )
         new = _exact(now, start + by, to)
         if new is not None and start < end:
             yield RewrittenNode(
@@ -165,26 +171,26 @@ def _levels(
 
 
 def _exact(tree: SyntaxTree, start: int, end: int) -> Term | None:
-    """The node that is exactly there, or a node after decorators."""
+    """Return the node that is exactly there, or a node after decorators."""
     node = tree.node(start, end) if start < end else None
     if node is None:
         return None
     if (tree.index(node.start_byte), tree.index(node.end_byte)) == (start, end):
         return None if node.has_error else term_of(tree, node)
     inner = [
-        one
-        for one in node.children
-        if start <= tree.index(one.start_byte) and tree.index(one.end_byte) <= end
+        hunk
+        for hunk in node.children
+        if start <= tree.index(hunk.start_byte) and tree.index(hunk.end_byte) <= end
     ]
-    if not inner or not _MODIFIER.search(inner[0].type) or any(one.has_error for one in inner):
+    if not inner or not _MODIFIER.search(inner[0].type) or any(hunk.has_error for hunk in inner):
         return None
     if (tree.index(inner[0].start_byte), tree.index(inner[-1].end_byte)) != (start, end):
         return None
-    return Term("", tree.text[start:end], start, tuple(term_of(tree, one) for one in inner))
+    return Term("", tree.text[start:end], start, tuple(term_of(tree, hunk) for hunk in inner))
 
 
 def is_target(node: Node) -> bool:
-    """Whether something is assigned to a node."""
+    """Return whether something is assigned to a node."""
     parent = node.parent
     return parent is not None and parent.child_by_field_name("left") == node and (
         "assign" in parent.type or "for" in parent.type
@@ -195,27 +201,27 @@ def is_target(node: Node) -> bool:
 
 
 def role_of(tree: SyntaxTree, node: Node) -> tuple[str, ...]:
-    """What a literal or a called function is for; empty for anything else. Equal literals in other
-    roles are other things."""
+    """Return what a literal or a called function is for; empty for anything else. Equal literals in
+    other roles are other things."""
     parent = node.parent
     if parent is not None and _CALL.search(parent.type):
         called = parent.child_by_field_name("function") or parent.child_by_field_name("name")
         if called == node:
-            given = parent.child_by_field_name("arguments")
-            has_arguments = given is not None and given.named_child_count > 0
+            arguments = parent.child_by_field_name("arguments")
+            has_arguments = arguments is not None and arguments.named_child_count > 0
             return ("call", str(has_arguments), str(parent.child_by_field_name("object") is None))
     names = _names_around(tree, node) if is_literal(node) else ()
     return ("literal", *names) if names else ()
 
 
 def _names_around(tree: SyntaxTree, node: Node) -> tuple[str, ...]:
-    """The names that tell what a literal is: of the argument and the function that is called, of
-    the key, of the variable."""
+    """Return the names that tell what a literal is: of the argument and the function that is
+    called, of the key, of the variable."""
     names: list[str] = []
     inner, outer = node, node.parent
     while outer is not None and not _ENDS.search(outer.type):
         named = [outer.child_by_field_name(field) for field in _NAMING]
-        own = next((one for one in named if one is not None and one != inner), None)
+        own = next((hunk for hunk in named if hunk is not None and hunk != inner), None)
         if own is not None:
             names.append(tree.text[tree.index(own.start_byte) : tree.index(own.end_byte)])
             if "argument" not in outer.type:

@@ -1,4 +1,4 @@
-"""Rules for which changes of an answer are shown, whatever the model says."""
+"""Rules for the changes of an answer that are shown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def refusal(
     recent: Sequence[RecordedEdit],
     document: Document,
 ) -> str:
-    """Why a change of a window is not shown, in words; empty where it is.
+    """Return why a change of a window is not shown, in words; empty where it is.
 
     recent: the edits of all documents, the latest first; document: that of the window.
     """
@@ -56,7 +56,8 @@ def refusal(
 def does_not_parse(
     window: Window, hunks: Iterable[TextEdit[int]], document: str, start: int
 ) -> str:
-    """Why a document no longer parses with changes of its window, where it did; empty otherwise.
+    """Return why a document no longer parses with changes of its window, where it did; empty
+    otherwise.
 
     ``start``: code points before the window; line ends of the document are line feeds.
     """
@@ -66,12 +67,12 @@ def does_not_parse(
 
 
 def _repeats(text: str, hunk: TextEdit[int]) -> bool:
-    """Whether a line of the new text comes over and over, or the lines are those that are above
-    or below already."""
+    """Return whether a line of the new text comes over and over, or the lines are those that are
+    above or below already."""
     added = [line for line in hunk.text.split("\n") if line.strip()]
     times = 1
-    for one, other in pairwise(added):
-        times = times + 1 if one == other else 1
+    for item, other in pairwise(added):
+        times = times + 1 if item == other else 1
         if times >= MOST_REPEATS:
             return True
     if hunk.start != hunk.end:
@@ -85,7 +86,7 @@ def _repeats(text: str, hunk: TextEdit[int]) -> bool:
 
 
 def _against(window: Window, hunk: TextEdit[int], edit: RecordedEdit) -> str:
-    """Whether a change takes back an edit, or deletes what was just written."""
+    """Return whether a change takes back an edit, or deletes what was just written."""
     first, end = edit.line - window.first, edit.end - window.first
     if end < 0 or first > len(window.lines):
         return ""

@@ -36,7 +36,7 @@ class Suggestion:
         return self.document.uri
 
     def is_valid(self) -> bool:
-        """Whether its text is still what it was made for."""
+        """Return whether its text is still what it was made for."""
         start, end = self.region.start, self.region.end
         if self.region.touched or end.line >= len(self.document.lines):
             return False
@@ -71,7 +71,8 @@ class Suggestion:
             self.region.follow(edit)
 
     def _leave_out_what_is_there(self) -> None:
-        """Where all of its text so far is the beginning of the new one, the rest is inserted."""
+        """Return where all of its text so far is the beginning of the new one, the rest is
+        inserted."""
         self.old_text = self.document.between(self.region.start, self.region.end)
         if self.new_text is not None and self.new_text.startswith(self.old_text):
             self.region = TrackedRegion(self.region.end, self.region.end)
@@ -79,10 +80,10 @@ class Suggestion:
             self.region.touched = not self.new_text
 
     def _is_joined_by(self, edit: TextEdit[Position]) -> bool:
-        """Whether what was typed beside it makes one longer word of both."""
-        left, right = self.old_text[:1], self.old_text[-1:]
+        """Return whether what was typed beside it makes one longer word of both."""
+        first, right = self.old_text[:1], self.old_text[-1:]
         return (edit.start == self.region.end and _are_of_words(right, edit.text[:1])) or (
-            edit.end == self.region.start and _are_of_words(edit.text[-1:], left)
+            edit.end == self.region.start and _are_of_words(edit.text[-1:], first)
         )
 
     def _is_beginning(self, edit: TextEdit[Position]) -> bool:
@@ -93,7 +94,7 @@ class Suggestion:
 
 
 def _are_of_words(*characters: str) -> bool:
-    return all(one.isalnum() or one == "_" for one in characters)
+    return all(character.isalnum() or character == "_" for character in characters)
 
 
 def _lines_moved(before: list[str], after: list[str], first: int, last: int) -> int | None:
@@ -104,6 +105,6 @@ def _lines_moved(before: list[str], after: list[str], first: int, last: int) -> 
     if after[len(after) - (len(before) - first) :] == before[first:] and first < len(before):
         return len(after) - len(before)
     lines = before[first : last + 1]
-    places = [n for n in range(len(after)) if after[n : n + len(lines)] == lines]
+    starts = [n for n in range(len(after)) if after[n : n + len(lines)] == lines]
     is_only = sum(before[n : n + len(lines)] == lines for n in range(len(before))) == 1
-    return places[0] - first if is_only and len(places) == 1 else None
+    return starts[0] - first if is_only and len(starts) == 1 else None

@@ -27,7 +27,7 @@ class TakenPlace:
     """The text before anything was taken."""
 
     def renamed(self, name: str) -> str | None:
-        """The text with another name; None where it is there no more, or has that name."""
+        """Return the text with another name; None where it is there no more, or has that name."""
         start, end = self.region.start, self.region.end
         if self.region.touched or not self.document.is_open or name == self.name:
             return None
@@ -45,67 +45,80 @@ class TakenPlaces:
         self._places: list[TakenPlace] = []
 
     def changed(
-        self, document: Document, edits: list[TextEdit[Position]], taken: list[Suggestion]
+        self, document: Document, edits: list[TextEdit[Position]], accepted: list[Suggestion]
     ) -> None:
-        """A document was changed; it holds what was ``taken`` by that."""
-        for one in self._places:
-            for edit in edits if one.document is document else ():
-                one.region.follow(edit)
-        new = {(id(one.document), one.region.start): one for one in _taken(taken)}
+        """A document was changed; it holds what was ``accepted`` by that."""
+        for place_taken in self._places:
+            for edit in edits if place_taken.document is document else ():
+                place_taken.region.follow(edit)
+        new = {
+            (id(place_taken.document), place_taken.region.start): place_taken
+            for place_taken in _taken(accepted)
+        }
         for old in self._places:
             if (again := new.get((id(old.document), old.region.start))) is not None:
                 again.original, old.region.touched = old.original, True
-        left = [one for one in self._places if not one.region.touched]
-        self._places = [*left, *new.values()]
+        remaining = [place_taken for place_taken in self._places if not place_taken.region.touched]
+        self._places = [*remaining, *new.values()]
 
     def went_on(self, edit: RecordedEdit, longer: RecordedEdit | None) -> None:
         """A change was joined to an edit, which is another one now; None where it was undone."""
         if longer is None:
-            self._places = [one for one in self._places if one.source is not edit]
-        for one in self._places:
-            if longer is not None and one.source is edit:
-                one.source = longer
+            self._places = [
+                place_taken for place_taken in self._places if place_taken.source is not edit
+            ]
+        for place_taken in self._places:
+            if longer is not None and place_taken.source is edit:
+                place_taken.source = longer
 
     def closed(self, uri: str) -> None:
         """A document was closed."""
-        self._places = [one for one in self._places if one.document.uri != uri]
+        self._places = [
+            place_taken for place_taken in self._places if place_taken.document.uri != uri
+        ]
 
     def typed(self, edit: RecordedEdit) -> RecordedEdit | None:
-        """An edit as the user typed it, without what was taken in its lines; None where nothing was
-        taken of what follows from it."""
-        places = [one for one in self._places if one.source is edit]
-        return _without(edit, places) if places else None
+        """Return an edit as the user typed it, without what was taken in its lines; None where
+        nothing was taken of what follows from it."""
+        taken_places = [place_taken for place_taken in self._places if place_taken.source is edit]
+        return _without(edit, taken_places) if taken_places else None
 
     def of(self, edit: RecordedEdit, name: str) -> Iterator[tuple[TakenPlace, str, str]]:
-        """The places that an edit to another name has left behind, what becomes of each, and
+        """Return the places that an edit to another name has left behind, what becomes of each, and
         why."""
-        for one in self._places:
-            if one.source is edit and (text := one.renamed(name)) is not None:
-                yield one, text, f"rename {one.name} to {name}"
+        for place_taken in self._places:
+            if place_taken.source is edit and (text := place_taken.renamed(name)) is not None:
+                yield place_taken, text, f"rename {place_taken.name} to {name}"
 
 
-def _taken(taken: Iterable[Suggestion]) -> Iterator[TakenPlace]:
-    """Where the texts of proposals are once they are in the document."""
+def _taken(accepted: Iterable[Suggestion]) -> Iterator[TakenPlace]:
+    """Return where the texts of proposals are once they are in the document."""
     line, shift = -1, 0
-    for one in sorted(taken, key=lambda one: one.region.start):
-        change = changed_word(one.source.old_text, one.source.new_text)
-        text, start = one.new_text or "", one.region.start
-        if one.is_of_model or change is None or "\n" in one.old_text + text:
+    for place_taken in sorted(accepted, key=lambda place_taken: place_taken.region.start):
+        change = changed_word(place_taken.source.old_text, place_taken.source.new_text)
+        text, start = place_taken.new_text or "", place_taken.region.start
+        if place_taken.is_of_model or change is None or "\n" in place_taken.old_text + text:
             return
         shift = shift if line == start.line else 0
         line = start.line
-        at = start.column + shift
-        shift += len(text) - len(one.old_text)
-        region = TrackedRegion(Position(line, at), Position(line, at + len(text)))
-        yield TakenPlace(one.document, region, text, change.new, one.source, one.old_text)
+        column = start.column + shift
+        shift += len(text) - len(place_taken.old_text)
+        region = TrackedRegion(Position(line, column), Position(line, column + len(text)))
+        yield TakenPlace(
+            place_taken.document, region, text, change.new, place_taken.source, place_taken.old_text
+        )
 
 
-def _without(edit: RecordedEdit, places: list[TakenPlace]) -> RecordedEdit:
-    """An edit as the user typed it, without what was taken in its lines."""
+def _without(edit: RecordedEdit, taken_places: list[TakenPlace]) -> RecordedEdit:
+    """Return an edit as the user typed it, without what was taken in its lines."""
     new = list(edit.new)
-    for one in sorted(places, key=lambda one: one.region.start, reverse=True):
-        start, end = one.region.start, one.region.end
-        if one.document is edit.document and edit.line <= start.line < edit.end:
+    for place_taken in sorted(
+        taken_places, key=lambda place_taken: place_taken.region.start, reverse=True
+    ):
+        start, end = place_taken.region.start, place_taken.region.end
+        if place_taken.document is edit.document and edit.line <= start.line < edit.end:
             line = new[start.line - edit.line]
-            new[start.line - edit.line] = line[: start.column] + one.original + line[end.column :]
+            new[start.line - edit.line] = (
+                line[: start.column] + place_taken.original + line[end.column :]
+            )
     return replace(edit, new=new)

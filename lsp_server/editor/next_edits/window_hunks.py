@@ -17,15 +17,15 @@ REJOINED_LINES = 2
 """An answer is back in the window when so many whole lines are the window's again."""
 
 
-def all_hunks(window: Window, made: AnsweredWindow) -> list[TextEdit[int]]:
-    """The changes of a whole answer."""
-    return _hunks(window.text, made.text)
+def all_hunks(window: Window, answered: AnsweredWindow) -> list[TextEdit[int]]:
+    """Return the changes of a whole answer."""
+    return _hunks(window.text, answered.text)
 
 
-def first_hunks(window: Window, made: AnsweredWindow) -> list[TextEdit[int]]:
-    """The changes up to where an answer that is still being written rejoined the window; none
-    until it did."""
-    new = [f"{line}\n" for line in made.text.split("\n")[:-1]]
+def first_hunks(window: Window, answered: AnsweredWindow) -> list[TextEdit[int]]:
+    """Return the changes up to where an answer that is still being written rejoined the window;
+    none until it did."""
+    new = [f"{line}\n" for line in answered.text.split("\n")[:-1]]
     old = [f"{line}\n" for line in window.lines]
     head = 0
     while head < min(len(new), len(old)) and new[head] == old[head]:
@@ -34,51 +34,57 @@ def first_hunks(window: Window, made: AnsweredWindow) -> list[TextEdit[int]]:
         last = new[end - REJOINED_LINES : end]
         if not any(line.strip() for line in last):
             continue
-        for place in range(head, len(old) - REJOINED_LINES + 1):
-            if old[place : place + REJOINED_LINES] == last:
-                known = "".join(old[: place + REJOINED_LINES])
-                return _hunks(known, "".join(new[:end]))
+        for index in range(head, len(old) - REJOINED_LINES + 1):
+            if old[index : index + REJOINED_LINES] == last:
+                head_text = "".join(old[: index + REJOINED_LINES])
+                return _hunks(head_text, "".join(new[:end]))
     return []
 
 
 def _hunks(old: str, new: str) -> list[TextEdit[int]]:
-    """The changes between two texts; lines that changed one by one are changes of their own."""
-    return [one for whole in minimal_hunks(old, new) for one in line_by_line(old, whole)]
+    """Return the changes between two texts; lines that changed one by one are changes of their
+    own."""
+    return [
+        hunk
+        for hunk_of_lines in minimal_hunks(old, new)
+        for hunk in line_by_line(old, hunk_of_lines)
+    ]
 
 
 def starts_in_answer(hunks: Sequence[TextEdit[int]]) -> list[int]:
-    """Where the new text of each change is in the answered window."""
+    """Return where the new text of each change is in the answered window."""
     grown = (len(hunk.text) - (hunk.end - hunk.start) for hunk in hunks)
     return [hunk.start + by for hunk, by in zip(hunks, accumulate(grown, initial=0), strict=False)]
 
 
 def logprob_of(
-    start_of_new: int, hunk: TextEdit[int], made: AnsweredWindow, spans: Sequence[Span]
+    start_of_new: int, hunk: TextEdit[int], answered: AnsweredWindow, spans: Sequence[Span]
 ) -> float:
-    """The joint log probability (nats) of all tokens from where the answer leaves the window to
-    where it is back: of the new text, and of the token that goes on after it, which is all that
+    """Return the joint log probability (nats) of all tokens from where the answer leaves the window
+    to where it is back: of the new text, and of the token that goes on after it, which is all that
     says how likely a deletion was. ``start_of_new``: of its new text, see above."""
-    start = made.answered_at(start_of_new)
-    end = made.answered_at(start_of_new + len(hunk.text))
+    start = answered.answered_at(start_of_new)
+    end = answered.answered_at(start_of_new + len(hunk.text))
     if start is None and end is None:
         start = end = 1 << 60
-    total, place = 0.0, 0
+    total, index = 0.0, 0
     for span in spans:
-        behind = place + len(span.text)
+        end_of_span = index + len(span.text)
         first = start if start is not None else end
         last = end if end is not None else 1 << 60
         assert first is not None
-        if span.logprob is not None and behind > first and place <= last:
+        if span.logprob is not None and end_of_span > first and index <= last:
             total += span.logprob
-        place = behind
+        index = end_of_span
     return total
 
 
 def in_document(
     window: Window, hunk: TextEdit[int], document: Document, first: int
 ) -> TextEdit[Position]:
-    """A change of the window as one of the document, where the window begins in line ``first``.
-    Line ends, byte order mark and everything else outside of the hunk stay as they are."""
+    """Return a change of the window as one of the document, where the window begins in line
+    ``first``. Line ends, byte order mark and everything else outside of the hunk stay as they
+    are."""
     text = window.text
     start_at, end_at, new = hunk.start, hunk.end, hunk.text
     if window.ends_open and end_at == len(text):
@@ -99,9 +105,9 @@ def in_document(
     return TextEdit(start, end, new.replace("\n", mark))
 
 
-def _position(window: Window, place: int, document: Document, first: int) -> Position:
-    line = window.text.count("\n", 0, place)
-    column = place - (window.text.rfind("\n", 0, place) + 1)
+def _position(window: Window, index: int, document: Document, first: int) -> Position:
+    line = window.text.count("\n", 0, index)
+    column = index - (window.text.rfind("\n", 0, index) + 1)
     if line == len(window.lines) and first + line >= len(document.lines):
         last = document.lines[-1]
         return Position(len(document.lines) - 1, len(last.rstrip("\r\n")))
@@ -111,8 +117,8 @@ def _position(window: Window, place: int, document: Document, first: int) -> Pos
 
 
 def _line_end(document: Document, line: int) -> str:
-    """The line end of a line, or of the one above it."""
-    for one in (*document.lines[max(line - 1, 0) : line + 1][::-1], *document.lines[:1]):
-        if found := line_end(one):
-            return found
+    """Return the line end of a line, or of the one above it."""
+    for hunk in (*document.lines[max(line - 1, 0) : line + 1][::-1], *document.lines[:1]):
+        if mark := line_end(hunk):
+            return mark
     return "\n"

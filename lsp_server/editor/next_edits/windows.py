@@ -77,7 +77,7 @@ def window_at(
     is_typing: bool,
     most_tokens: int = 0,
 ) -> Window | None:
-    """The window around a place, None where no model is asked for it.
+    """Return the window around a place, None where no model is asked for it.
 
     recent: edits, the latest first; path_of: paths by the URI of their documents, those that are
     missing are left out; is_typing: the last edit may go on; most_tokens: of the latest edit that
@@ -87,23 +87,27 @@ def window_at(
     lines = [shown_line(line) for line in document.lines]
     if len(lines) > 1 and not lines[-1]:
         lines.pop()
-    at = min(cursor.line, len(lines) - 1)
+    line_number = min(cursor.line, len(lines) - 1)
     unfinished = None
     if recent and recent[0].document is document and (is_typing or not fmt.original_of_unfinished):
         unfinished = recent[0]
-    shown = [one for one in recent if one.document.uri in path_of]
+    readable = [edit_of for edit_of in recent if edit_of.document.uri in path_of]
     if fmt.original_of_unfinished and unfinished is not None:
-        shown = [one for one in shown if one is not unfinished]
-    edits = [_shown_edit(one, path_of[one.document.uri], fmt) for one in shown]
-    edits = [one for one in edits if max(len(one.old), len(one.new)) <= fmt.most_edit_lines]
+        readable = [edit_of for edit_of in readable if edit_of is not unfinished]
+    edits = [_shown_edit(edit_of, path_of[edit_of.document.uri], fmt) for edit_of in readable]
+    edits = [
+        edit_of
+        for edit_of in edits
+        if max(len(edit_of.old), len(edit_of.new)) <= fmt.most_edit_lines
+    ]
     edits = edits[: fmt.most_edits]
-    first, end = _span(lines, at, fmt)
+    first, end = _span(lines, line_number, fmt)
     if most_tokens:
         # Those before the latest one that is shown stand in the prompts of earlier edits, too.
-        left = most_tokens * BYTES_PER_TOKEN - sum(
-            _size(line) for one in edits[:1] for line in (*one.old, *one.new)
+        remaining = most_tokens * BYTES_PER_TOKEN - sum(
+            _size(line) for edit_of in edits[:1] for line in (*edit_of.old, *edit_of.new)
         )
-        first, end = _affordable(lines, at, first, end, left // fmt.window_copies)
+        first, end = _affordable(lines, line_number, first, end, remaining // fmt.window_copies)
     inside = lines[first:end]
     if not any(line.strip() for line in inside) or max(map(len, inside)) > LONGEST_LINE:
         return None
@@ -115,56 +119,60 @@ def window_at(
         language=document.language,
         first=first,
         lines=tuple(inside),
-        cursor=(at - first, min(cursor.column, len(lines[at]))),
+        cursor=(line_number - first, min(cursor.column, len(lines[line_number]))),
         before=tuple(above) if fmt.context_tokens else (),
         after=tuple(below) if fmt.context_tokens else (),
         original=_original(inside, first, end, unfinished),
         edits=tuple(edits[::-1]),
         at_start=len(above) == first,
-        file=tuple(_chunk(lines, at, fmt.file_lines)),
+        file=tuple(_chunk(lines, line_number, fmt.file_lines)),
         ends_open=end == len(document.lines) and not document.lines[-1].endswith(("\r", "\n")),
         changes=tuple(replacements(recent)),
     )
 
 
 def shown_line(line: str) -> str:
-    """A line as the model reads it."""
+    """Return a line as the model reads it."""
     return line.rstrip("\r\n").removeprefix(_BOM)
 
 
-def _span(lines: Sequence[str], at: int, fmt: NextEditFormat) -> tuple[int, int]:
-    """The first line of the window and the one after its last."""
+def _span(lines: Sequence[str], line_number: int, fmt: NextEditFormat) -> tuple[int, int]:
+    """Return the first line of the window and the one after its last."""
     if not fmt.window_tokens:
-        return max(at - fmt.lines_above, 0), min(at + fmt.lines_below + 1, len(lines))
-    first, end = at, at + 1
-    left = fmt.window_tokens * BYTES_PER_TOKEN - _size(lines[at])
-    while left > 0 and (first > 0 or end < len(lines)):
+        return max(line_number - fmt.lines_above, 0), min(
+            line_number + fmt.lines_below + 1, len(lines)
+        )
+    first, end = line_number, line_number + 1
+    remaining = fmt.window_tokens * BYTES_PER_TOKEN - _size(lines[line_number])
+    while remaining > 0 and (first > 0 or end < len(lines)):
         # By turns, so that the cursor stays in the middle.
-        is_above = first > 0 and (at - first <= end - at - 1 or end == len(lines))
+        is_above = first > 0 and (line_number - first <= end - line_number - 1 or end == len(lines))
         line = lines[first - 1] if is_above else lines[end]
-        left -= _size(line)
-        if left < 0:
+        remaining -= _size(line)
+        if remaining < 0:
             break
         first, end = (first - 1, end) if is_above else (first, end + 1)
     return first, end
 
 
-def _affordable(lines: Sequence[str], at: int, first: int, end: int, most: int) -> tuple[int, int]:
-    """The lines of a window nearest to the cursor that take at most so many bytes: twice as many
-    below it as above, where what comes next is looked for."""
+def _affordable(
+    lines: Sequence[str], line_number: int, first: int, end: int, most: int
+) -> tuple[int, int]:
+    """Return the lines of a window nearest to the cursor that take at most ``most`` bytes: twice as
+    many below it as above, where what comes next is looked for."""
     size = sum(map(_size, lines[first:end]))
     while size > most and end - first > FEWEST_LINES:
-        is_above = 2 * (at - first) > end - at - 1
+        is_above = 2 * (line_number - first) > end - line_number - 1
         size -= _size(lines[first] if is_above else lines[end - 1])
         first, end = (first + 1, end) if is_above else (first, end - 1)
     return first, end
 
 
-def _chunk(lines: Sequence[str], at: int, most: int) -> Sequence[str]:
-    """So many lines around a place, beginning where that is the same for places nearby."""
+def _chunk(lines: Sequence[str], line_number: int, most: int) -> Sequence[str]:
+    """Return ``most`` lines around a line, with a beginning that lines nearby share."""
     if len(lines) <= most:
         return lines
-    first = max(at - most // 2, 0) // max(most // 2, 1) * (most // 2)
+    first = max(line_number - most // 2, 0) // max(most // 2, 1) * (most // 2)
     return lines[first : first + most]
 
 
@@ -173,20 +181,20 @@ def _size(line: str) -> int:
 
 
 def _nearest(lines: Sequence[str], budget: int) -> list[str]:
-    """The first of some lines that take at most so many bytes."""
-    found = []
+    """Return the first of some lines that take at most ``budget`` bytes."""
+    lines_found = []
     for line in lines:
         budget -= _size(line)
         if budget < 0:
             break
-        found.append(line)
-    return found
+        lines_found.append(line)
+    return lines_found
 
 
 def _original(
     inside: Sequence[str], first: int, end: int, edit: RecordedEdit | None
 ) -> tuple[str, ...]:
-    """The lines of the window before an edit, where it is one of this document."""
+    """Return the lines of the window before an edit, where it is one of this document."""
     if edit is None or edit.line > end or edit.end < first:
         return tuple(inside)
     start, stop = max(edit.line - first, 0), max(min(edit.end, end) - first, 0)
@@ -196,19 +204,22 @@ def _original(
 
 def _shown_edit(edit: RecordedEdit, path: str, fmt: NextEditFormat) -> RecentEdit:
     lines = edit.document.lines
-    above = [shown_line(one) for one in lines[max(edit.line - fmt.edit_context, 0) : edit.line]]
-    below = [shown_line(one) for one in lines[edit.end : edit.end + fmt.edit_context]]
+    above = [
+        shown_line(edit_of) for edit_of in lines[max(edit.line - fmt.edit_context, 0) : edit.line]
+    ]
+    below = [shown_line(edit_of) for edit_of in lines[edit.end : edit.end + fmt.edit_context]]
     if edit.end + fmt.edit_context >= len(lines) and below and not below[-1]:
         below.pop()
-    old, new = ([shown_line(one) for one in part] for part in (edit.old, edit.new))
+    old, new = ([shown_line(edit_of) for edit_of in side] for side in (edit.old, edit.new))
     before, after = (*above, *old, *below), (*above, *new, *below)
     return RecentEdit(path, edit.line - len(above), before, after, edit.origin == "suggested")
 
 
 def replacements(recent: Sequence[RecordedEdit]) -> list[tuple[str, str]]:
-    """What edits replaced inside a line, as words: old and new text, the latest edit first."""
-    found: dict[str, str] = {}
+    """Return what edits replaced inside a line, as words: old and new text, the latest edit
+    first."""
+    lines_found: dict[str, str] = {}
     for edit in recent:
         for old, new in changed_stretches(edit.old_text, edit.new_text):
-            found.setdefault(old, new)
-    return list(found.items())[:8]
+            lines_found.setdefault(old, new)
+    return list(lines_found.items())[:8]

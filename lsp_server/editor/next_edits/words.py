@@ -23,21 +23,25 @@ class WordChange:
 
 
 def changed_word(old: str, new: str) -> WordChange | None:
-    """The word that differs between two texts; None where anything else does, too."""
+    """Return the word that differs between two texts; None where anything else does, too."""
     before, after = _TOKEN.findall(old), _TOKEN.findall(new)
     if len(before) != len(after):
         return None
-    pairs = {(one, other) for one, other in zip(before, after, strict=True) if one != other}
+    pairs = {
+        (word_before, other)
+        for word_before, other in zip(before, after, strict=True)
+        if word_before != other
+    }
     if len(pairs) != 1:
         return None
     ((word, other),) = pairs
-    places, at, to = [], 0, 0
-    for one, two in zip(before, after, strict=True):
-        if one != two:
-            places.append((at, to))
-        at += len(one)
+    offsets, offset, to = [], 0, 0
+    for word_before, two in zip(before, after, strict=True):
+        if word_before != two:
+            offsets.append((offset, to))
+        offset += len(word_before)
         to += len(two)
-    return WordChange(word, other, tuple(places))
+    return WordChange(word, other, tuple(offsets))
 
 
 def whole(word: str) -> re.Pattern[str]:
