@@ -267,7 +267,7 @@ class FileRules:
 
     def _in_repository(self, rules: _Folder, top: Path) -> _Folder:
         """Return the rules with what git reads for all of the repository at ``top`` and above our
-        root. Where these ignore the root itself, what says so is left out: it was opened."""
+        root. None of it counts where it ignores the root itself, which was opened to count."""
         settings = GitSettings(top)
         ignore_case = settings.ignore_case
         files = settings.ignore_files()
@@ -276,10 +276,9 @@ class FileRules:
         folders = [top.joinpath(*inside[:depth]) for depth in range(len(inside) + 1)]
         files += [_git_file(folder, str(folder), ignore_case) for folder in folders[:-1]]
         found = tuple(file for file in files if file)
-        opened = [folder.as_posix() for folder in folders[1:]]
-        decisions = [_decision(found, folder, folder=True) for folder in opened]
+        decisions = [_decision(found, each.as_posix(), folder=True) for each in folders[1:]]
         if any(decided and decided[0] for decided in decisions):
-            found = tuple(file.without_folders(opened) for file in found)
+            found = ()
         return _Folder(rules.own, (*rules.git, *found), True, ignore_case=ignore_case)
 
     def _with_files_of(self, rules: _Folder, path: str) -> _Folder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from repo_index.wildmatch import ignore_expression
@@ -62,18 +62,6 @@ class IgnoreFile:
             if expression.fullmatch(inside):
                 return ignores, line
         return None
-
-    def without_folders(self, folders: list[str]) -> IgnoreFile:
-        """Return the file without the patterns that match one of ``folders``."""
-        inside = [self._inside(folder, folder=True) for folder in folders]
-        remaining = [
-            pattern
-            for pattern in self.patterns
-            if not any(pattern[0].fullmatch(folder) for folder in inside)
-        ]
-        either = b"|".join(expression.pattern for expression, _, _ in remaining)
-        any_pattern = re.compile(either, re.DOTALL)
-        return replace(self, patterns=tuple(remaining), any_pattern=any_pattern)
 
     def _inside(self, path: str, *, folder: bool) -> bytes:
         """Return ``path`` as expressions see it; a path that is not below ``base`` matches none."""
