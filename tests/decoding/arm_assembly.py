@@ -45,10 +45,10 @@ KERNELS = {
 
 def main() -> None:
     """Compile them."""
-    found = {}
+    actual = {}
     for name, (function, kinds) in KERNELS.items():
         function.compile(kinds)
         library = function.overloads[kinds].library
         library.serialize_using_object_code()
-        found[name] = library.get_asm_str()
-    print(json.dumps(found))
+        actual[name] = library.get_asm_str()
+    print(json.dumps(actual))

@@ -19,17 +19,17 @@ class BruteIndex:
 
     def occurrences(self, store: Source, context: list[int], depth: int) -> list[tuple[int, list]]:
         """Match length and continuation of every place, longer matches first."""
-        found = []
+        actual = []
         for file in self.stores[store]:
-            for place in range(1, len(file)):
+            for position in range(1, len(file)):
                 length = 0
-                while length < min(place, len(context)) and (
-                    file[place - 1 - length] == context[-1 - length]
+                while length < min(position, len(context)) and (
+                    file[position - 1 - length] == context[-1 - length]
                 ):
                     length += 1
                 if length:
-                    found.append((length, file[place : place + depth]))
-        return sorted(found, key=lambda match: -match[0])
+                    actual.append((length, file[position : position + depth]))
+        return sorted(actual, key=lambda match: -match[0])
 
     def lookup(
         self, context: TokenArray, *, max_match: int = 16, limit: int = 64, depth: int = 16

@@ -25,25 +25,27 @@ TOLERANCE = 2e-3
 def one_by_one(model: Model, text: TokenArray) -> NDArray[np.float32]:
     """Logits behind every token of a text that is computed token by token."""
     cache = model.new_cache(len(text))
-    found = []
+    actual = []
     for token in text:
-        found.append(numbers(model, chain_batch(np.array([token], np.int32), 0), cache)[0])
+        actual.append(numbers(model, chain_batch(np.array([token], np.int32), 0), cache)[0])
         cache.commit([0])
-    return np.array(found)
+    return np.array(actual)
 
 
 def check_chains(model: Model, seed: int) -> None:
     """A text in parts of any length is the same text."""
     random, text = np.random.default_rng(seed), random_prompt(seed, 40)
     expected = one_by_one(model, text)
-    cache, place = model.new_cache(4), 0
-    while place < len(text):
+    cache, position = model.new_cache(4), 0
+    while position < len(text):
         count = int(random.integers(1, 12)) if model.capability.kind > BatchKind.PLAIN else 1
-        part = text[place : place + count]
-        close(numbers(model, chain_batch(part, 0), cache), expected[place : place + len(part)])
+        part = text[position : position + count]
+        close(
+            numbers(model, chain_batch(part, 0), cache), expected[position : position + len(part)]
+        )
         cache.commit(list(range(len(part))))
-        place += len(part)
-        assert cache.length == place
+        position += len(part)
+        assert cache.length == position
 
 
 def check_trees(model: Model, seed: int) -> None:
@@ -54,13 +56,13 @@ def check_trees(model: Model, seed: int) -> None:
     pending = text[-1:]
     for _ in range(6):
         tree = tree_for(model, random, int(random.integers(1, 14)))
-        found = numbers(model, tree_batch(pending, tree), cache)
-        assert len(found) == len(tree) + 1
+        actual = numbers(model, tree_batch(pending, tree), cache)
+        assert len(actual) == len(tree) + 1
         node = int(random.integers(-1, len(tree)))
         path = path_to(tree, node)
         behind = np.concatenate([text, tree.tokens[path]]).astype(np.int32)
         expected = one_by_one(model, behind)[len(text) - 1 :]
-        close(found[[0, *(other + 1 for other in path)]], expected)
+        close(actual[[0, *(other + 1 for other in path)]], expected)
         cache.commit([0, *(other + 1 for other in path)])
         assert cache.length == len(behind)
         pending = random.integers(0, 256, 1).astype(np.int32)
@@ -141,13 +143,13 @@ def check_likeliest(model: Model, seed: int) -> None:
     batch = tree_batch(text[-1:], tree)
     if model.capability.kind > BatchKind.PLAIN:
         expected = numbers(model, batch, cache).argmax(-1)
-        found = model.forward(batch, [cache]).argmax()
+        actual = model.forward(batch, [cache]).argmax()
     else:
-        found = model.forward(batch, [cache]).argmax()
+        actual = model.forward(batch, [cache]).argmax()
         expected = one_by_one(model, text)[-1:].argmax(-1)
-    assert len(found) == len(tree) + 1
-    for row in random.permutation(len(found)).tolist():
-        assert found[row] == expected[row], f"seed {seed}, row {row}"
+    assert len(actual) == len(tree) + 1
+    for row in random.permutation(len(actual)).tolist():
+        assert actual[row] == expected[row], f"seed {seed}, row {row}"
 
 
 def check_company(model: Model, seed: int) -> None:
@@ -189,8 +191,8 @@ def _check_step(
         expected.append(_given(model.forward(batch, [alone]), batch))
         alone.commit(path)
     caches = [shared for _, shared in asked]
-    found = model.forward_all(batches, caches)
-    answers = zip(caches, batches, paths, found, expected, strict=True)
+    actual = model.forward_all(batches, caches)
+    answers = zip(caches, batches, paths, actual, expected, strict=True)
     for number, (cache, batch, path, logits, same) in enumerate(answers):
         assert np.array_equal(_given(logits, batch), same), f"seed {seed}, request {number}"
         cache.commit(path)
@@ -229,11 +231,11 @@ def _any_path(model: Model, random: np.random.Generator, batch: ForwardBatch) ->
 def _given(logits: Logits, batch: ForwardBatch) -> NDArray[Any]:
     """Return the results of a forward for the rows whose logits are asked for: numbers, or
     likeliest tokens."""
-    wanted = range(max(batch.meant - batch.logits_from, 0))
+    expected = range(max(batch.meant - batch.logits_from, 0))
     if batch.wants_numbers:
-        return np.array([logits.row(row) for row in wanted])
-    likeliest = logits.argmax() if wanted else []
-    return np.array([likeliest[row] for row in wanted])
+        return np.array([logits.row(row) for row in expected])
+    likeliest = logits.argmax() if expected else []
+    return np.array([likeliest[row] for row in expected])
 
 
 def check_cancel(engine: Engine, seed: int) -> None:

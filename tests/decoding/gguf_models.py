@@ -48,7 +48,7 @@ def gguf_tensors(module: Any, matrices: str = "F32") -> dict[str, Stored]:
     config = module.config
     is_interleaved = config.model_type in ("llama", "mistral", "granite")
     heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
-    found = {}
+    actual = {}
     for name, tensor in module.state_dict().items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
@@ -61,8 +61,8 @@ def gguf_tensors(module: Any, matrices: str = "F32") -> dict[str, Stored]:
         prefix = f"blk.{layer}." if is_layer else ""
         # As llama.cpp has it, norms and biases stay in float32.
         type_ = matrices if values.ndim > 1 else "F32"
-        found[f"{prefix}{NAMES[part]}.{kind}"] = stored(values, type_)
-    return found
+        actual[f"{prefix}{NAMES[part]}.{kind}"] = stored(values, type_)
+    return actual
 
 
 def in_llama_order(values: NDArray[np.float32], heads: int) -> NDArray[np.float32]:

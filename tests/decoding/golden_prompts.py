@@ -59,7 +59,7 @@ class Family:
         """The header of its file."""
         tokens, types, more = self._bytes() if self.pre else self._pieces()
         names = [*self.controls, *self.texts]
-        found = {
+        actual = {
             "general.architecture": "llama",
             "general.name": self.general_name or self.name,
             "tokenizer.ggml.model": "gpt2" if self.pre else "llama",
@@ -75,13 +75,13 @@ class Family:
             **{f"tokenizer.ggml.{key}": value for key, value in self.keys.items()},
         }
         if self.pre:
-            found["tokenizer.ggml.pre"] = self.pre
+            actual["tokenizer.ggml.pre"] = self.pre
         else:
-            found["tokenizer.ggml.scores"] += [0.0] * len(names)
+            actual["tokenizer.ggml.scores"] += [0.0] * len(names)
         if self.beginning:
-            listed = found["tokenizer.ggml.tokens"]
-            found["tokenizer.ggml.bos_token_id"] = listed.index(self.beginning)
-        return found
+            listed = actual["tokenizer.ggml.tokens"]
+            actual["tokenizer.ggml.bos_token_id"] = listed.index(self.beginning)
+        return actual
 
     def _bytes(self) -> tuple[list[str], list[int], dict[str, Any]]:
         tokens, merges = list(LETTERS), list[str]()
@@ -313,34 +313,34 @@ class Reference:
 
     def tokens(self, text: str) -> list[int]:
         """All of a text whose names of control tokens stand for them."""
-        found = self._model.tokenize(text.encode(), add_bos=False, special=True)
-        return self._begun(list(map(int, found)))
+        actual = self._model.tokenize(text.encode(), add_bos=False, special=True)
+        return self._begun(list(map(int, actual)))
 
     def hostile(self, text: str, name: str) -> list[int]:
         """A text in which ``_PLACE`` stands for ``name``, which is no control token there."""
         tokens = self._family.metadata["tokenizer.ggml.tokens"]
         controls = [*self._family.controls, "<s>", "</s>", "<unk>"]
         names = sorted((name for name in controls if name in tokens), key=len, reverse=True)
-        found: list[int] = []
+        actual: list[int] = []
         pieces = re.split(f"({'|'.join(map(re.escape, names))})", text)
         for number, piece in enumerate(pieces):
             if number % 2:
-                found.append(tokens.index(piece))
+                actual.append(tokens.index(piece))
                 continue
             is_phi = "Phi" in self._family.name and number
             plain = (piece.lstrip() if is_phi else piece).replace(_PLACE, name)
             if plain:
                 encoded = self._model.tokenize(plain.encode(), add_bos=False, special=False)
-                found += map(int, encoded)
-        return self._begun(found)
+                actual += map(int, encoded)
+        return self._begun(actual)
 
     def hole(self, before: str, after: str) -> list[int]:
         """Two texts behind two control tokens, as its server lays out a hole."""
-        found = [1]
+        actual = [1]
         for text in (before, after):
-            found += map(int, self._model.tokenize(text.encode(), add_bos=False, special=False))
-            found.append(2)
-        return found
+            actual += map(int, self._model.tokenize(text.encode(), add_bos=False, special=False))
+            actual.append(2)
+        return actual
 
     def _begun(self, found: list[int]) -> list[int]:
         begins = self._family.keys.get("add_bos_token", not self._family.pre)

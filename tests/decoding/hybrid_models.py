@@ -82,7 +82,7 @@ def save_hybrid(folder: Path, module: Any, *, whole: bool = False) -> Path:
 
 def hybrid_tensors(module: Any, matrices: str = "F32") -> dict[str, Stored]:
     """Return the converter's tensors: heads of values tiled, norms with their one, -exp(A_log)."""
-    config, found = module.config, {}
+    config, actual = module.config, {}
     heads, size = config.linear_num_key_heads, config.linear_value_head_dim
     keys = 2 * heads * config.linear_key_head_dim
     for name, tensor in module.state_dict().items():
@@ -109,8 +109,8 @@ def hybrid_tensors(module: Any, matrices: str = "F32") -> dict[str, Stored]:
         elif "out_proj" in part:
             values = np.ascontiguousarray(tiled(values.T, heads, size).T)
         kind = matrices if values.ndim > 1 and "conv1d" not in part else "F32"
-        found[f"blk.{layer}." * is_layer + _NAMES[part]] = stored(values, kind)
-    return found
+        actual[f"blk.{layer}." * is_layer + _NAMES[part]] = stored(values, kind)
+    return actual
 
 
 def tiled(values: NDArray[np.float32], key_heads: int, size: int) -> NDArray[np.float32]:

@@ -40,8 +40,8 @@ def contents(kind: str = "qwen2", **changes: int) -> tuple[dict[str, Any], dict[
     module = random_module(kind, **changes)
     about = gguf_metadata(module) | vocabulary_metadata(module.config.vocab_size)
     tokens = about["tokenizer.ggml.tokens"]
-    place = next(i for i, token in enumerate(tokens) if token.startswith("[PAD"))
-    tokens[place], about["tokenizer.ggml.token_type"][place] = "ab", 1
+    position = next(i for i, token in enumerate(tokens) if token.startswith("[PAD"))
+    tokens[position], about["tokenizer.ggml.token_type"][position] = "ab", 1
     about["tokenizer.ggml.merges"] = ["a b"]
     return about, gguf_tensors(module, "F16")
 

@@ -106,17 +106,17 @@ def _six(block: bytes, place: int) -> Weight:
 def weights_of(kind: str, row: NDArray[np.uint8], in_features: int) -> list[Weight]:
     """All weights of a row of blocks."""
     size, count = SIZES[kind]
-    found = []
-    for place in range(in_features):
-        at = place // count * size
-        block, within = row[at : at + size].tobytes(), place % count
+    actual = []
+    for position in range(in_features):
+        at = position // count * size
+        block, within = row[at : at + size].tobytes(), position % count
         if kind == "Q6_K":
-            found.append(_six(block, within))
+            actual.append(_six(block, within))
         elif kind in ("Q4_K", "Q5_K"):
-            found.append(_with_parts(kind, block, within))
+            actual.append(_with_parts(kind, block, within))
         else:
-            found.append(_small(kind, block, within))
-    return found
+            actual.append(_small(kind, block, within))
+    return actual
 
 
 class Values(NamedTuple):
@@ -148,9 +148,9 @@ def product(kind: str, weights: list[Weight], values: Values) -> np.float32:
     for block, codes in enumerate(values.codes):
         scale = values.scales[block]
         for part in range(parts):
-            places = range(part * size, part * size + size)
-            of_part = [weights[32 * block + place] for place in places]
-            dot = sum(w.code * int(codes[p]) for w, p in zip(of_part, places, strict=True))
+            positions = range(part * size, part * size + size)
+            of_part = [weights[32 * block + position] for position in positions]
+            dot = sum(w.code * int(codes[p]) for w, p in zip(of_part, positions, strict=True))
             total = _fused(np.float32(dot), of_part[0].scale * scale, total)
         minimum = weights[32 * block].minimum
         if minimum:

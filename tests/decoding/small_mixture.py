@@ -23,9 +23,9 @@ class IndexOfText:
         self._index.extend(np.asarray(text, np.int32))
 
     def lookup(self, context, *, max_match=16, limit=64, depth=16):
-        found = self._index.lookup(context, max_match=max_match, limit=limit, depth=depth)
-        found.sources[:] = Source.REPOSITORY
-        return found
+        actual = self._index.lookup(context, max_match=max_match, limit=limit, depth=depth)
+        actual.sources[:] = Source.REPOSITORY
+        return actual
 
 
 def drafter(**options):

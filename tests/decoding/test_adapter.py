@@ -48,15 +48,15 @@ def parts_for(path: Path, seed: int = 7) -> dict[str, NDArray[Any]]:
     random = np.random.default_rng(seed)
     with GgufFile(path) as file:
         weights = GgufWeights(file, read_architecture(file))
-        found: dict[str, NDArray[Any]] = {}
+        actual: dict[str, NDArray[Any]] = {}
         for name, projection in PROJECTIONS.items():
             rows, columns = weights.parts[f"model.layers.0.{projection}.weight"].shape
             for part, shape in (("A", (2, RANK, columns)), ("B", (2, rows, RANK))):
-                found[f"{name}.{part}"] = random.integers(-127, 128, shape).astype(np.int8)
+                actual[f"{name}.{part}"] = random.integers(-127, 128, shape).astype(np.int8)
                 scales = random.uniform(1e-5, 3e-3, shape[:2]).astype(np.float16)
-                found[f"{name}.{part}.scale"] = scales
-    found["fim_embeddings"] = random.normal(0, 0.1, (3, 64)).astype(np.float32)
-    return found
+                actual[f"{name}.{part}.scale"] = scales
+    actual["fim_embeddings"] = random.normal(0, 0.1, (3, 64)).astype(np.float32)
+    return actual
 
 
 METADATA = {
@@ -93,8 +93,8 @@ def test_each_weight_is_that_of_exact_fractions(base: Path, adapter: Path, tmp_p
                     )
                     for column in range(start, start + 32)
                 ]
-                place = start // 32 * 34
-                assert bytes(rows[row, place : place + 34]) == exact_block(block), tensor
+                position = start // 32 * 34
+                assert bytes(rows[row, position : position + 34]) == exact_block(block), tensor
 
 
 def exact_delta(
@@ -145,8 +145,8 @@ def test_the_rest_of_the_file_stays(base: Path, adapter: Path, tmp_path: Path) -
         embedding = new.read("token_embd.weight") != old.read("token_embd.weight")
         assert np.flatnonzero(embedding.any(1)).tolist() == TOKENS
         values = dequantise(old.read("token_embd.weight"), old.tensors["token_embd.weight"].type)
-        wanted = q8_0(values[TOKENS] + parts_for(base)["fim_embeddings"])
-        assert (new.read("token_embd.weight")[TOKENS] == wanted).all()
+        expected = q8_0(values[TOKENS] + parts_for(base)["fim_embeddings"])
+        assert (new.read("token_embd.weight")[TOKENS] == expected).all()
         tokens = old.metadata.texts("tokenizer.ggml.tokens")
         assert tokens is not None
         tokens[260:263] = ["<fim_prefix>", "<fim_suffix>", "<fim_middle>"]
@@ -200,9 +200,9 @@ def test_rows_of_the_rank_may_be_in_any_order(base: Path, tmp_path: Path) -> Non
     files = [tmp_path / "one.safetensors", tmp_path / "other.safetensors"]
     for file, tensors in zip(files, (parts, turned), strict=True):
         save_file(tensors, file, metadata=METADATA)
-    one, other = map(Adapter, files)
+    each, other = map(Adapter, files)
     for name in PROJECTIONS:
-        assert (one.delta(name, 1) == other.delta(name, 1)).all()
+        assert (each.delta(name, 1) == other.delta(name, 1)).all()
 
 
 def test_an_adapter_may_be_for_some_matrices_alone(base: Path, tmp_path: Path) -> None:

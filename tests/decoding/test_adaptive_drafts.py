@@ -76,21 +76,21 @@ def test_likely_paths_are_the_likeliest_of_all() -> None:
             for path in product(range(3), repeat=depth)
         ]
         for most in (0, 1, 2, 5, 39, 100):
-            found = likely_paths(rows, most)
+            actual = likely_paths(rows, most)
             expected = sorted(every, reverse=True)[:most]
-            assert [chance for *_, chance in found] == pytest.approx(expected), f"seed {seed}"
-            assert all(parent < node for node, (parent, *_) in enumerate(found))
+            assert [chance for *_, chance in actual] == pytest.approx(expected), f"seed {seed}"
+            assert all(parent < node for node, (parent, *_) in enumerate(actual))
 
 
 def test_rows_of_adaptive_tokens_are_those_of_their_embeddings(engine: Engine) -> None:
     prompt = random_prompt(3, 20)
-    found = [
+    actual = [
         numbers(engine.model, chain_batch(np.concatenate([prompt, own]), 0), cache)
         for own in (ALIKE, np.array(engine.model.adaptive_tokens, np.int32))
         for cache in [engine.model.new_cache(64)]
     ]
-    np.testing.assert_array_equal(*found)
-    assert found[0].shape[1] == engine.model.vocabulary_size
+    np.testing.assert_array_equal(*actual)
+    assert actual[0].shape[1] == engine.model.vocabulary_size
     assert min(engine.model.adaptive_tokens) >= engine.model.vocabulary_size
 
 
@@ -104,13 +104,13 @@ def test_the_text_is_that_of_plain_decoding(engine: Engine, sampling: Sampling) 
             engine.adaptive_tokens = use
             drafter = drafter_of(engine)
             assert type(drafter) is kind
-            found = run(
+            actual = run(
                 *(engine, prompt),
                 sampling=sampling, drafter=drafter, plan=use == "auto", max_tokens=40,
                 ignore_end=True,
             )  # fmt: skip
-            assert found.tokens.tolist() == plain.tokens.tolist(), (seed, use)
-            looked += sum(found.statistics.accepted)
+            assert actual.tokens.tolist() == plain.tokens.tolist(), (seed, use)
+            looked += sum(actual.statistics.accepted)
     assert looked > 0
 
 
@@ -133,9 +133,9 @@ class Told(AdaptiveDrafter):
 
         def told(row: int) -> Any:
             logits = np.zeros_like(logits_of(row))
-            place = row - self._rows_after[stop]
-            if place < len(following) and not self.wrong():
-                logits[following[place]] = 20.0
+            position = row - self._rows_after[stop]
+            if position < len(following) and not self.wrong():
+                logits[following[position]] = 20.0
             return logits
 
         super().look(tree, stop, told)
@@ -157,19 +157,19 @@ def test_right_guesses_save_forwards(engine: Engine, share: float) -> None:
     drafter = Told(default_drafter(engine.tokenizer), engine.model.adaptive_tokens)
     random = np.random.default_rng(1)
     drafter.answer, drafter.wrong = answer, lambda: bool(random.random() < share)
-    found = run(engine, prompt, max_tokens=40, ignore_end=True, drafter=drafter)
-    assert found.tokens.tolist() == answer
-    assert found.statistics.forwards < 0.8 * alone.statistics.forwards
+    actual = run(engine, prompt, max_tokens=40, ignore_end=True, drafter=drafter)
+    assert actual.tokens.tolist() == answer
+    assert actual.statistics.forwards < 0.8 * alone.statistics.forwards
 
 
 def paths(tree: DraftTree) -> dict[tuple[int, ...], float]:
     """Chances by the tokens from the root."""
     known: dict[int, tuple[int, ...]] = {-1: ()}
-    found = {}
+    actual = {}
     for node, (parent, token) in enumerate(zip(tree.parents, tree.tokens, strict=True)):
         known[node] = (*known[int(parent)], int(token))
-        found[known[node]] = float(tree.probabilities[node])
-    return found
+        actual[known[node]] = float(tree.probabilities[node])
+    return actual
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -182,10 +182,10 @@ def test_a_merged_tree_holds_both_in_decreasing_chance(seed: int) -> None:
     for node in range(len(known)):
         chances[node] = chances[known.parents[node]] * random.uniform(0.1, 0.6)
     order = np.argsort(-chances[:-1], kind="stable")
-    place = np.append(np.argsort(order), -1)
+    position = np.append(np.argsort(order), -1)
     known = DraftTree(
         known.tokens[order],
-        place[known.parents[order]].astype(np.int32),
+        position[known.parents[order]].astype(np.int32),
         chances[order].astype(np.float32),
         known.sources[order],
     )
@@ -195,10 +195,10 @@ def test_a_merged_tree_holds_both_in_decreasing_chance(seed: int) -> None:
     drafter.look(asked, -1, rows.__getitem__)
     guessed = slow_guesses(rows)
     merged, expected = drafter._merged(known), slow_merge(paths(known), guessed)
-    found = paths(merged)
-    assert set(found) == set(expected), f"seed {seed}"
+    actual = paths(merged)
+    assert set(actual) == set(expected), f"seed {seed}"
     for path, chance in expected.items():
-        assert found[path] == pytest.approx(chance, rel=1e-4), f"seed {seed}"
+        assert actual[path] == pytest.approx(chance, rel=1e-4), f"seed {seed}"
     assert (np.diff(merged.probabilities) <= 1e-7).all()
     assert (merged.parents < np.arange(len(merged))).all()
 
@@ -208,9 +208,9 @@ def slow_guesses(rows: Any) -> dict[tuple[int, ...], float]:
     chances = np.exp(rows.astype(np.float64))
     chances /= chances.sum(-1, keepdims=True)
     kept = [np.argsort(-row)[:LIKELIEST].tolist() for row in chances]
-    found = {(a,): chances[0][a] for a in kept[0]}
-    found |= {(a, b): chances[0][a] * chances[1][b] for a in kept[0] for b in kept[1]}
-    likely = sorted(found.items(), key=lambda each: -each[1])[:MOST_GUESSES]
+    actual = {(a,): chances[0][a] for a in kept[0]}
+    actual |= {(a, b): chances[0][a] * chances[1][b] for a in kept[0] for b in kept[1]}
+    likely = sorted(actual.items(), key=lambda each: -each[1])[:MOST_GUESSES]
     return {path: chance for path, chance in likely if chance >= LEAST_CHANCE}
 
 

@@ -66,9 +66,9 @@ def test_text_equals_transformers(kind: str, tmp_path: Path) -> None:
         expected = expected[: expected.index(299)] if 299 in expected else expected
         for drafter in (None, Oracle(np.array(expected, np.int32), step)):
             request = GenerationRequest(text, max_tokens=20, drafter=drafter)
-            got = engine.generate(request, session).finish()
-            assert got.tokens.tolist() == expected, f"step {step}"
-            accepted += sum(got.statistics.accepted)
+            actual = engine.generate(request, session).finish()
+            assert actual.tokens.tolist() == expected, f"step {step}"
+            accepted += sum(actual.statistics.accepted)
         text = np.concatenate([text[:-5], random.integers(0, 256, 9).astype(np.int32)])
     assert (accepted > 10) == (PATHS[kind] != "plain")
 
@@ -139,14 +139,14 @@ def test_logits_equal_the_modules_behind_a_long_text(kind: str, tmp_path: Path) 
     model = open_engine(folder).model
     tokens = np.random.default_rng(0).integers(0, 299, 300).astype(np.int32)
     cache = model.new_cache(40)
-    found = []
+    actual = []
     with torch.inference_mode():
         for start in range(0, 300, 37):
             part = tokens[start : start + 37]
-            found.append(numbers(model, chain_batch(part, 0), cache))
+            actual.append(numbers(model, chain_batch(part, 0), cache))
             cache.commit(list(range(len(part))))
         expected = module(torch.from_numpy(tokens.astype(np.int64))[None]).logits[0]
-    np.testing.assert_allclose(np.concatenate(found), expected.numpy(), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(np.concatenate(actual), expected.numpy(), rtol=1e-4, atol=1e-4)
 
 
 def test_bf16_models_verify_trees_as_well(tmp_path: Path) -> None:

@@ -62,9 +62,9 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found: dict[str, str] = json.loads(done.stdout)
-    assert set(found) == set(LOOPS)
-    return found
+    actual: dict[str, str] = json.loads(done.stdout)
+    assert set(actual) == set(LOOPS)
+    return actual
 
 
 @pytest.mark.parametrize("kernel", LOOPS)

@@ -36,7 +36,7 @@ def name_of(function: Any) -> str:
 
 def users() -> dict[str, set[str]]:
     """For every borrowing function those that name it, by module and name."""
-    found: dict[str, set[str]] = {}
+    actual: dict[str, set[str]] = {}
     for module in modules():
         # A function's code is a constant of what it stands in; names that a module holds are here.
         left = [compile(inspect.getsource(module), "", "exec")]
@@ -49,8 +49,8 @@ def users() -> dict[str, set[str]]:
             if code.co_name != "<module>":
                 user = f"{module.__name__}.{code.co_name}"
                 for used in filter(borrows, held):
-                    found.setdefault(name_of(used), set()).add(user)
-    return found
+                    actual.setdefault(name_of(used), set()).add(user)
+    return actual
 
 
 def holds_arrays(kind: Any) -> bool:
@@ -88,7 +88,7 @@ def test_their_users_are_known() -> None:
 def test_who_takes_types_of_ours_survives_their_end() -> None:
     """Numba's own index of compiled forms cannot be read once a module that it names is gone, as
     after an upgrade: only that of ``compiled_with`` counts as empty then."""
-    found = []
+    actual = []
     for module in modules():
         for value in vars(module).values():
             if not isinstance(value, CPUDispatcher) or value.py_func.__module__ != module.__name__:
@@ -97,13 +97,13 @@ def test_who_takes_types_of_ours_survives_their_end() -> None:
             hints.pop("return", None)
             kinds = {kind for hint in hints.values() for kind in (hint, *get_args(hint))}
             if any(getattr(kind, "__module__", "").startswith("accel.") for kind in kinds):
-                found.append(name_of(value))
+                actual.append(name_of(value))
                 is_inlined = bool(value.targetoptions.get("inline"))
-                assert is_inlined or isinstance(value._cache._cache_file, _Index), found[-1]
+                assert is_inlined or isinstance(value._cache._cache_file, _Index), actual[-1]
     assert {
         "accel.models.cpu.thread_state.thread_state_of",
         "accel.drafting.retrieval.kernels.drafting_state_of",
-    } <= set(found)
+    } <= set(actual)
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))

@@ -97,10 +97,10 @@ def test_a_row_is_computed_alike_alone_and_in_a_tree(folder: Path, dtype: str) -
     tokens = np.arange(70, dtype=np.int32)
     together = numbers(model, chain_batch(tokens, 0), model.new_cache(8))
     cache = model.new_cache(8)
-    for place in range(70):
-        alone = numbers(model, chain_batch(tokens[place : place + 1], 0), cache)
+    for position in range(70):
+        alone = numbers(model, chain_batch(tokens[position : position + 1], 0), cache)
         cache.commit([0])
-        assert np.array_equal(alone[0], together[place]), place
+        assert np.array_equal(alone[0], together[position]), position
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "int8"])
@@ -136,11 +136,11 @@ def test_kept_branches_are_what_was_computed(folder: Path, dtype: str) -> None:
         model.forward(tree_batch(text[-1:], tree), [cache])
         cache.commit([0, *(1 + node for node in tree.accepted_path(branches[2]))])
         last = chain_batch(np.array([7], np.int32), 0)
-        got = numbers(model, last, cache)
+        actual = numbers(model, last, cache)
         whole = np.concatenate([text, branches[2]])
         model.forward(chain_batch(whole, len(whole)), [plain])
         plain.commit(list(range(len(whole))))
-        np.testing.assert_allclose(got, numbers(model, last, plain), rtol=0.02, atol=0.02)
+        np.testing.assert_allclose(actual, numbers(model, last, plain), rtol=0.02, atol=0.02)
 
 
 def test_the_small_model_is_computed_so() -> None:

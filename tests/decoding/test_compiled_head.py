@@ -62,12 +62,12 @@ def tree_along(text: TokenArray, others: int, random: np.random.Generator) -> Dr
 def continuation(model: CompiledLlama, text: TokenArray, count: int) -> TokenArray:
     """Return ``count`` tokens of the model after a text, one by one."""
     cache = read(model, text[:-1])
-    found = [int(text[-1])]
+    actual = [int(text[-1])]
     for _ in range(count):
-        batch = chain_batch(np.array(found[-1:], np.int32), 0)
-        found.append(int(numbers(model, batch, cache)[0].argmax()))
+        batch = chain_batch(np.array(actual[-1:], np.int32), 0)
+        actual.append(int(numbers(model, batch, cache)[0].argmax()))
         cache.commit([0])
-    return np.array(found[1:], np.int32)
+    return np.array(actual[1:], np.int32)
 
 
 def read(model: CompiledLlama, text: TokenArray) -> Cache:
@@ -134,12 +134,12 @@ def test_the_first_of_the_highest_is_taken(vocabulary: int) -> None:
 
 def test_a_block_is_a_node_and_its_first_descendants() -> None:
     parents = np.array([-1, 0, 0, -1, 1, 4, 3, 2], np.int32)
-    places = np.empty(9, np.int32)
-    assert choose_rows(0, parents, places, 4) == 4
-    assert places.tolist() == [-1, 0, 1, 2, -1, 3, -1, -1, -1]
-    assert choose_rows(-1, parents, places, 16) == 9
-    assert places.tolist() == list(range(9))
-    assert choose_rows(7, parents, places, 16) == 1
+    positions = np.empty(9, np.int32)
+    assert choose_rows(0, parents, positions, 4) == 4
+    assert positions.tolist() == [-1, 0, 1, 2, -1, 3, -1, -1, -1]
+    assert choose_rows(-1, parents, positions, 16) == 9
+    assert positions.tolist() == list(range(9))
+    assert choose_rows(7, parents, positions, 16) == 1
 
 
 def test_a_text_is_the_same_with_logits_and_without(folder: Path) -> None:

@@ -41,12 +41,12 @@ def written(
         )
     )
     chunks = list(generation)
-    found = [one for chunk in chunks for one in chunk.confidences]
-    told = [one.logprob for chunk in chunks for one in chunk.logprobs]
-    assert len(found) == len(generation.tokens) + (generation.stopped_by == "end")
+    actual = [each for chunk in chunks for each in chunk.confidences]
+    told = [each.logprob for chunk in chunks for each in chunk.logprobs]
+    assert len(actual) == len(generation.tokens) + (generation.stopped_by == "end")
     if drafts:
         assert any(len(chunk.tokens) > 1 for chunk in chunks), "a draft was right"
-    return generation.tokens, found, told
+    return generation.tokens, actual, told
 
 
 @pytest.mark.parametrize("typed", ["", "def area_7(width, height):\n    ar", "def area_7(wid"])
@@ -56,7 +56,7 @@ def test_drafts_change_no_probability(engine: Engine, typed: str) -> None:
     assert tokens.tolist() == same.tolist()
     # Its own forward computes the same numbers to the last bit, whatever is drafted.
     assert drafted == plain
-    assert max(max(found) for found in plain) <= 0
+    assert max(max(actual) for actual in plain) <= 0
 
 
 def test_they_are_the_models_own_probabilities(engine: Engine) -> None:
@@ -69,12 +69,12 @@ def test_they_are_the_models_own_probabilities(engine: Engine) -> None:
     logits = engine.forward(
         chain_batch(text[:-1], len(prompt.tokens) - 1, wants_numbers=True), engine.session()
     )
-    found = [one for chunk in chunks for one in chunk.confidences]
-    for place, token in enumerate(generation.tokens.tolist()):
-        row = np.exp(logits.row(place).astype(np.float64))
-        assert found[place].token == pytest.approx(np.log(row[token] / row.sum()), abs=1e-3)
+    actual = [each for chunk in chunks for each in chunk.confidences]
+    for position, token in enumerate(generation.tokens.tolist()):
+        row = np.exp(logits.row(position).astype(np.float64))
+        assert actual[position].token == pytest.approx(np.log(row[token] / row.sum()), abs=1e-3)
         every = sorted({*ends, *engine.model.end_tokens})
-        assert found[place].end == pytest.approx(np.log(row[every].sum() / row.sum()), abs=1e-3)
+        assert actual[position].end == pytest.approx(np.log(row[every].sum() / row.sum()), abs=1e-3)
 
 
 def test_the_end_of_a_text_that_ends_by_itself_is_told(engine: Engine) -> None:
@@ -84,15 +84,15 @@ def test_the_end_of_a_text_that_ends_by_itself_is_told(engine: Engine) -> None:
         prompt.tokens, max_tokens=6, confidences=True, stop_tokens=frozenset([int(first[-1])])
     )
     chunks = list(generation := engine.generate(ended))
-    found = [one for chunk in chunks for one in chunk.confidences]
+    actual = [each for chunk in chunks for each in chunk.confidences]
     assert generation.stopped_by == "end"
-    assert len(found) == len(generation.tokens) + 1
-    assert found[-1].end >= found[-1].token
+    assert len(actual) == len(generation.tokens) + 1
+    assert actual[-1].end >= actual[-1].token
 
 
 def test_a_word_that_is_typed_in_part_does_not_end_there(engine: Engine) -> None:
-    _, found, _ = written(engine, "def area_7(width, height):\n    ar", drafts=False)
-    assert found[0].end == IMPOSSIBLE
+    _, actual, _ = written(engine, "def area_7(width, height):\n    ar", drafts=False)
+    assert actual[0].end == IMPOSSIBLE
 
 
 @pytest.mark.parametrize("character", ["\n", ")", ",", "x"])
@@ -109,7 +109,7 @@ def test_what_is_typed_makes_the_rest_of_its_word_likelier(engine: Engine) -> No
     """The first token counts among those that begin as what is typed does."""
     _, given, alone = written(engine, "def area_7(width, height):\n    ar", True, logprobs=0)
     assert given[0].token >= alone[0]
-    assert sum(one.token for one in given[: len(alone)]) > sum(alone)
+    assert sum(each.token for each in given[: len(alone)]) > sum(alone)
 
 
 def test_log_probabilities_are_the_softmax_among_what_is_allowed() -> None:
@@ -121,5 +121,5 @@ def test_log_probabilities_are_the_softmax_among_what_is_allowed() -> None:
         slow = np.exp(logits[whole].astype(np.float64))
         slow = dict(zip(whole.tolist(), (slow / slow.sum()).tolist(), strict=True))
         for token in whole[:10].tolist():
-            found = logits[token] - log_total(logits[whole])
-            assert found == pytest.approx(np.log(slow[token]), abs=1e-5), f"seed {seed}"
+            actual = logits[token] - log_total(logits[whole])
+            assert actual == pytest.approx(np.log(slow[token]), abs=1e-5), f"seed {seed}"

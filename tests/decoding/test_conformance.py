@@ -39,7 +39,7 @@ SLOW = ("transformers, sliding windows", "transformers, a recurrent state")
 @pytest.fixture(
     scope="module",
     params=[
-        *(pytest.param(one, marks=pytest.mark.slow if one in SLOW else ()) for one in BACKENDS),
+        *(pytest.param(each, marks=pytest.mark.slow if each in SLOW else ()) for each in BACKENDS),
         pytest.param("llama.cpp", marks=installed),
     ],
 )

@@ -94,17 +94,17 @@ def test_every_feature_has_a_weight_of_its_own_table():
         kind = int(random.integers(0, rows_of.KINDS))
         off_track = int(random.integers(0, 40))
         offset, anchor = random.integers(0, 200, 2).tolist()
-        found = rows_of.features_of(
+        actual = rows_of.features_of(
             kind, int(random.integers(0, 60)), offset, int(random.integers(0, 2000)),
             int(random.integers(0, 10)), anchor, off_track, int(random.integers(0, 10)),
             int(random.integers(0, 10)), anchor - 3, anchor + 5,
         )  # fmt: skip
-        assert rows_of.MATCH_AT <= found[0] < rows_of.RELATION_AT
-        assert rows_of.RELATION_AT <= found[1] < rows_of.PAIR_AT or (
-            kind > rows_of.SHIFTED and found[1] >= rows_of.AGE_AT
+        assert rows_of.MATCH_AT <= actual[0] < rows_of.RELATION_AT
+        assert rows_of.RELATION_AT <= actual[1] < rows_of.PAIR_AT or (
+            kind > rows_of.SHIFTED and actual[1] >= rows_of.AGE_AT
         )
-        assert rows_of.SYNTAX_AT <= found[3] < rows_of.CHANGE_AT
-        assert (rows_of.CHANGE_AT <= found[4] < rows_of.ESCAPE_AT) == (
+        assert rows_of.SYNTAX_AT <= actual[3] < rows_of.CHANGE_AT
+        assert (rows_of.CHANGE_AT <= actual[4] < rows_of.ESCAPE_AT) == (
             kind <= rows_of.SHIFTED and off_track == 1
         )
 
@@ -126,19 +126,19 @@ def slow_expand(
         total = math.exp(weights[escape])
         groups: dict[int, list[tuple[float, bool, int]]] = {}
         for row in alive:
-            place = rows[row]
-            token = pool[place + depth]
+            position = rows[row]
+            token = pool[position + depth]
             if token < 0:
                 continue
-            found = rows_of.features_of(
-                kinds[row], match[place] + depth, offsets[place + depth], stop - place,
+            actual = rows_of.features_of(
+                kinds[row], match[position] + depth, offsets[position + depth], stop - position,
                 classes[token], here_anchor, here_off, here_class, lost, *breaks,
             )  # fmt: skip
-            vote = math.exp(sum(weights[index] for index in found))
-            leads = place == at
+            vote = math.exp(sum(weights[index] for index in actual))
+            leads = position == at
             vote *= (slips[3, 1] - slips[3, 0]) / slips[3, 0] if leads else 1.0
             on_track = kinds[row] <= rows_of.SHIFTED and (
-                here_off == 0 and offsets[place + depth] == here_anchor
+                here_off == 0 and offsets[position + depth] == here_anchor
             )
             total += vote
             groups.setdefault(int(token), []).append((vote, on_track or leads, row))
@@ -191,12 +191,12 @@ def random_text(seed):
     classes = random.integers(0, 10, vocabulary).astype(np.int8)
     weights = random.normal(0, 1, rows_of.WEIGHTS)
     anchor, off_track = int(random.integers(0, 40)), int(random.integers(0, 5))
-    places = random.integers(0, 3, len(pool)).astype(np.int8)
+    positions = random.integers(0, 3, len(pool)).astype(np.int8)
     slips = np.array([[0.0, 1.0], [0.1, 1.0], [0.4, 1.0], [random.uniform(0.1, 1), 2.0]])
     state = (anchor, off_track, int(classes[context[-1]]), int(classes[original[anchor]]),
              anchor - 4, anchor + 3)  # fmt: skip
     leading = anchor if seed % 2 else -1
-    return (pool, match, offsets, spans, 101, *state, classes, weights), places, slips, leading
+    return (pool, match, offsets, spans, 101, *state, classes, weights), positions, slips, leading
 
 
 def grown(text, places, slips, leading, nodes, prices=FREE, trust=1.0, rate=0.0):
@@ -216,11 +216,23 @@ def grown(text, places, slips, leading, nodes, prices=FREE, trust=1.0, rate=0.0)
 
 @for_each_seed(range(12))
 def test_expansion_equals_the_slow_form(seed):
-    text, places, slips, leading = random_text(seed)
+    text, positions, slips, leading = random_text(seed)
     pool, match, offsets, _, stop, *state, classes, weights = text
-    (tokens, parents, chances), rows, kinds = grown(text, places, slips, leading, 40)
+    (tokens, parents, chances), rows, kinds = grown(text, positions, slips, leading, 40)
     slow = slow_expand(
-        pool, match, offsets, rows, kinds, stop, state, classes, weights, places, slips, leading, 40
+        pool,
+        match,
+        offsets,
+        rows,
+        kinds,
+        stop,
+        state,
+        classes,
+        weights,
+        positions,
+        slips,
+        leading,
+        40,
     )
     assert chances.tolist() == pytest.approx([chance for _, _, chance in slow]), f"seed {seed}"
     assert list(zip(tokens.tolist(), parents.tolist(), strict=True)) == [
@@ -251,9 +263,9 @@ def test_the_best_rows_equal_those_that_are_sorted(seed):
     text, *_ = random_text(seed)
     weights = text[-1]
     for limit in (1, 7, 64):
-        found = [np.empty(limit, kind) for kind in (np.int32, np.int8, np.float64)]
-        count = best_rows(*text, *found)
-        rows, kinds, scores = (array[:count] for array in found)
+        actual = [np.empty(limit, kind) for kind in (np.int32, np.int8, np.float64)]
+        count = best_rows(*text, *actual)
+        rows, kinds, scores = (array[:count] for array in actual)
         sorted_rows, sorted_kinds, features = gather_rows(*text, limit)
         assert scores == pytest.approx(weights[features].sum(axis=1)), f"seed {seed}"
         above = scores > scores[-1] + 1e-9  # of equals at the end either may be left out

@@ -24,9 +24,9 @@ def test_every_type_is_read_as_the_gguf_package_reads_it(name: str) -> None:
     data = generator.integers(0, 256, (5, 3 * kind.nbytes), np.uint8)
     with np.errstate(all="ignore"):
         expected = gguf.quants.dequantize(data, gguf.GGMLQuantizationType(number))
-    found = dequantise(data, kind)
+    actual = dequantise(data, kind)
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(found, expected.astype(np.float32), rtol=1e-6)
+        np.testing.assert_allclose(actual, expected.astype(np.float32), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["F32", "F16", "BF16", "Q8_0", "Q4_0"])

@@ -49,6 +49,6 @@ def test_a_folder_that_names_tokens_it_lacks_is_opened(tmp_path: Path) -> None:
         file.write_text(json.dumps({**config, "eos_token_id": [*sorted(expected), 1 << 20]}))
     module = load_module(folder, torch.float32, torch.device("cpu"))
     assert end_tokens(module) == expected
-    found = folder_architecture(folder)
-    assert found is not None
-    assert found.end_tokens == expected
+    actual = folder_architecture(folder)
+    assert actual is not None
+    assert actual.end_tokens == expected

@@ -87,11 +87,11 @@ def test_cancel_stops_before_the_next_forward(engine: Engine) -> None:
     stop = [False]
     request = GenerationRequest(random_prompt(10, 20), ignore_end=True, cancelled=lambda: stop[0])
     generation = engine.generate(request)
-    got = []
+    actual = []
     for chunk in generation:
-        got.extend(chunk.tokens.tolist())
-        stop[0] = len(got) >= 3
-    assert len(got) == 3
+        actual.extend(chunk.tokens.tolist())
+        stop[0] = len(actual) >= 3
+    assert len(actual) == 3
     assert generation.stopped_by == "cancelled"
     assert generation.statistics.forwards == 3
 
@@ -160,8 +160,8 @@ def test_repetition_penalty_counts_each_nodes_own_history(engine: Engine, refere
         prompt = random_prompt(3000 + seed, 12)
         expected = reference_tokens(reference, prompt, 24, repetition_penalty=1.7)
         for drafter in (None, Oracle(np.array(expected, np.int32), seed)):
-            got = run(engine, prompt, max_tokens=24, sampling=sampling, drafter=drafter)
-            assert got.tokens.tolist() == until_end(expected), f"seed {seed}"
+            actual = run(engine, prompt, max_tokens=24, sampling=sampling, drafter=drafter)
+            assert actual.tokens.tolist() == until_end(expected), f"seed {seed}"
 
 
 @pytest.mark.parametrize(
@@ -303,9 +303,9 @@ def test_the_small_model_gives_transformers_text() -> None:
     ):
         prompt = engine.tokenizer.encode(text)
         expected = reference_tokens(module, prompt, 48)
-        ends = [place for place, token in enumerate(expected) if token in engine.end_tokens]
+        ends = [position for position, token in enumerate(expected) if token in engine.end_tokens]
         expected = expected[: ends[0]] if ends else expected
         oracle = Oracle(np.array(expected, np.int32), seed, engine.tokenizer.vocabulary_size)
-        got = run(engine, prompt, max_tokens=48, drafter=oracle)
-        assert got.tokens.tolist() == expected
-        assert got.statistics.tokens_per_forward > 2
+        actual = run(engine, prompt, max_tokens=48, drafter=oracle)
+        assert actual.tokens.tolist() == expected
+        assert actual.statistics.tokens_per_forward > 2

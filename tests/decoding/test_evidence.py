@@ -50,10 +50,10 @@ def slow_gather(suffix, context, path, rows, shapes, wide):
             candidates.add(tokens[len(path)])
     seen = [(kinds.PROMPT, context, text), (kinds.SUFFIX, suffix, suffix)]
     for group, starts, whole in seen:
-        for place in range(len(starts)):
-            following = whole[place + 1] if place + 1 < len(whole) else None
-            length = common_end(whole[: place + 1], text, kinds.MAX_MATCH)
-            if place == len(text) - 1 and group == kinds.PROMPT:
+        for position in range(len(starts)):
+            following = whole[position + 1] if position + 1 < len(whole) else None
+            length = common_end(whole[: position + 1], text, kinds.MAX_MATCH)
+            if position == len(text) - 1 and group == kinds.PROMPT:
                 continue
             if length and following is not None:
                 level = level_of(length, MATCH_LIMITS)
@@ -62,11 +62,11 @@ def slow_gather(suffix, context, path, rows, shapes, wide):
                 if wide or length > 1:
                     candidates.add(following)
     if wide:
-        for place in range(len(context)):
-            distance = len(context) - place
-            counts[kinds.BEFORE, context[place]][distance_level(distance)] += 1
-        for place, token in enumerate(suffix):
-            counts[kinds.AFTER, token][distance_level(place + 1)] += 1
+        for position in range(len(context)):
+            distance = len(context) - position
+            counts[kinds.BEFORE, context[position]][distance_level(distance)] += 1
+        for position, token in enumerate(suffix):
+            counts[kinds.AFTER, token][distance_level(position + 1)] += 1
         near = set(context) | set(suffix)
         for token in near:
             for variant in np.flatnonzero(shapes.words == shapes.words[token]).tolist():
@@ -77,16 +77,16 @@ def slow_gather(suffix, context, path, rows, shapes, wide):
                         counts[kinds.VARIANT, variant][levels[0]] += 1
         candidates |= near
         spelt = shapes.shapes.tolist()
-        for place in range(len(text) - 1):
+        for position in range(len(text) - 1):
             length = common_end(
-                [spelt[token] for token in text[: place + 1]],
+                [spelt[token] for token in text[: position + 1]],
                 [spelt[token] for token in text],
                 kinds.MAX_SHAPE_MATCH,
             )
             if length:
                 level = level_of(length, SHAPE_LIMITS)
                 totals[kinds.SHAPE][level] += 1
-                counts[kinds.SHAPE, text[place + 1]][level] += 1
+                counts[kinds.SHAPE, text[position + 1]][level] += 1
     for each in (counts, totals):
         for key, levels in each.items():
             group = key[0] if isinstance(key, tuple) else key
@@ -123,29 +123,29 @@ def test_equals_the_slow_form(seed):
     rows = MatchRows(tokens, lengths, counts, sources, following)
     first = int(spelling_path[0]) if len(spelling_path) else -1
 
-    found = Evidence.allocate(len(text.newest))
+    evidence = Evidence.allocate(len(text.newest))
     wide = bool(random.random() < 0.5)
-    near = note_surroundings(text, shapes, found) if wide else 0
-    count = gather(text, len(path), rows, first, shapes, near, found)
+    near = note_surroundings(text, shapes, evidence) if wide else 0
+    count = gather(text, len(path), rows, first, shapes, near, evidence)
     slow_rows = list(
         zip(tokens.tolist(), lengths.tolist(), counts.tolist(), sources.tolist(), strict=True)
     )
     candidates, slow_counts, slow_totals = slow_gather(
         suffix, context, path, slow_rows, shapes, wide
     )
-    assert sorted(found.tokens[:count].tolist()) == sorted(candidates)
+    assert sorted(evidence.tokens[:count].tolist()) == sorted(candidates)
     for group in range(kinds.MATCHED_GROUPS):
-        assert np.allclose(found.totals[group], slow_totals[group]), group
+        assert np.allclose(evidence.totals[group], slow_totals[group]), group
     for slot in range(count):
         for group in range(kinds.GROUPS):
-            token, item = int(found.tokens[slot]), int(found.near_items[slot])
+            token, item = int(evidence.tokens[slot]), int(evidence.near_items[slot])
             if group < kinds.MATCHED_GROUPS:
-                counted = found.counts[slot, group]
+                counted = evidence.counts[slot, group]
             else:
-                counted = found.near_counts[item, group - kinds.BEFORE] if item >= 0 else 0
+                counted = evidence.near_counts[item, group - kinds.BEFORE] if item >= 0 else 0
             assert np.allclose(counted, slow_counts[group, token]), (group, token)
-    forget(found, count)
-    assert (found.slots == -1).all()
+    forget(evidence, count)
+    assert (evidence.slots == -1).all()
 
 
 def test_shapes_of_tokens():

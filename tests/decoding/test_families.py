@@ -145,10 +145,10 @@ CASES = [
 
 
 def ids(tokenizer: Tokenizer, parts: list[int | str]) -> list[int]:
-    found: list[int] = []
+    actual: list[int] = []
     for part in parts:
-        found += [part] if isinstance(part, int) else tokenizer.encode(part).tolist()
-    return found
+        actual += [part] if isinstance(part, int) else tokenizer.encode(part).tolist()
+    return actual
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.family)

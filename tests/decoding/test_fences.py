@@ -9,9 +9,9 @@ NESTED = "Run it:\n\n```sh\nls\n```\n\nDone.\n"
 
 def test_an_answer_ends_at_its_own_fence_as_soon_as_that_is_known() -> None:
     answer = NESTED + "```\nmore"
-    found = [closing_place(answer[:end], "```") for end in range(len(answer) + 1)]
+    actual = [closing_place(answer[:end], "```") for end in range(len(answer) + 1)]
     known = len(NESTED) + 4
-    assert found == [None] * known + [len(NESTED)] * (len(answer) + 1 - known)
+    assert actual == [None] * known + [len(NESTED)] * (len(answer) + 1 - known)
 
 
 def test_a_fence_is_longer_than_any_in_the_texts() -> None:

@@ -168,8 +168,8 @@ def test_an_index_names_files_of_its_own_folder(tmp_path: Path, name: object) ->
     (made / "inside").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (made / "link").symlink_to(tmp_path / "elsewhere")
-    for place in (made, made / "inside", tmp_path / "elsewhere"):
-        (place / "part.safetensors").write_bytes(whole)
+    for position in (made, made / "inside", tmp_path / "elsewhere"):
+        (position / "part.safetensors").write_bytes(whole)
     index = made / "model.safetensors.index.json"
 
     index.write_text(json.dumps({"weight_map": dict.fromkeys(SHAPES, "part.safetensors")}))
@@ -277,9 +277,9 @@ def test_a_head_of_its_own_counts_where_the_configuration_ties_it(
     checkpoint: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
     made = _with_tensors(checkpoint, tmp_path, {}, tie_word_embeddings=True)
-    found = folder_architecture(made)
-    assert found is not None
-    assert found.tensors["lm_head.weight"] != found.tensors["model.embed_tokens.weight"]
+    actual = folder_architecture(made)
+    assert actual is not None
+    assert actual.tensors["lm_head.weight"] != actual.tensors["model.embed_tokens.weight"]
 
 
 def _with_tensors(

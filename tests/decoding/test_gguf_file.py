@@ -117,8 +117,8 @@ def test_metadata_and_tensors_are_read(tmp_path: Path) -> None:
         with pytest.raises(BrokenModel, match=r"block_count is not a whole number from 2 to 3;"):
             metadata.integer("llama.block_count", 2, 3)
         assert file.tensors["cube"].shape == (2, 3, 32)
-        found = dequantise(file.read("token_embd.weight"), file.tensors["token_embd.weight"].type)
-        assert np.abs(found - MATRIX).max() < 0.03
+        actual = dequantise(file.read("token_embd.weight"), file.tensors["token_embd.weight"].type)
+        assert np.abs(actual - MATRIX).max() < 0.03
         norm = file.read("norm.weight")
     assert norm.tobytes() == MATRIX[0].tobytes(), "what was read stays when the file is closed"
 

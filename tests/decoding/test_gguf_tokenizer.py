@@ -176,8 +176,8 @@ PIECES_OF = {
 def test_texts_are_cut_as_the_kind_says(kind: str) -> None:
     text = "x = 123 + don't\n\n    y"
     cuts = [Split(Regex(each), "isolated") for each in PRE_TOKENIZERS[kind].patterns]
-    found = [piece for piece, _ in Sequence(cuts).pre_tokenize_str(text)]
-    assert found == PIECES_OF[kind]
+    actual = [piece for piece, _ in Sequence(cuts).pre_tokenize_str(text)]
+    assert actual == PIECES_OF[kind]
 
 
 @pytest.mark.parametrize("kind", PRE_TOKENIZERS)
@@ -193,14 +193,14 @@ def by_score(text: str) -> list[str]:
     parts = list(text.replace(" ", "\u2581"))
     while True:
         joined = [
-            (PIECES[left + right], -place)
-            for place, (left, right) in enumerate(pairwise(parts))
+            (PIECES[left + right], -position)
+            for position, (left, right) in enumerate(pairwise(parts))
             if left + right in PIECES
         ]
         if not joined:
             break
-        place = -max(joined)[1]
-        parts[place : place + 2] = ["".join(parts[place : place + 2])]
+        position = -max(joined)[1]
+        parts[position : position + 2] = ["".join(parts[position : position + 2])]
     return [
         name
         for part in parts
@@ -330,8 +330,8 @@ def test_published_vocabularies_give_the_published_tokens() -> None:
         inputs = texts.read_text("utf-8").split("\n__ggml_vocab_test__\n")
         outputs = tokens.read_text("utf-8").split("\n")
         for text, expected in zip(inputs, outputs, strict=True):
-            found = fast.encode(text, add_special_tokens=False).ids
-            assert found == [int(token) for token in expected.split()], (path.name, text)
+            actual = fast.encode(text, add_special_tokens=False).ids
+            assert actual == [int(token) for token in expected.split()], (path.name, text)
         checked.append(path.name)
     print("checked", checked)
     assert len(checked) >= 10

@@ -58,8 +58,8 @@ def logits(module: Any) -> torch.Tensor:
 def check(path: Path, expected: Any) -> None:
     """A file's logits are those of a module, by the slow forward and by our own."""
     module: Any = read_module(path, torch.float32)
-    wanted, found = logits(expected), logits(module)
-    assert (found - wanted).abs().max() < 1e-4 * wanted.std()
+    asked_for, actual = logits(expected), logits(module)
+    assert (actual - asked_for).abs().max() < 1e-4 * asked_for.std()
     if model_file(path).is_known:
         assert Probe(module).agrees(compiled(path), BatchKind.TREE)
 

@@ -55,36 +55,36 @@ def shown(tokenizer: Tokenizer, tokens: list[int]) -> list[str]:
 
 @pytest.mark.parametrize(("tokenizer", "name"), [(n, n) for n in BY_NAME], indirect=["tokenizer"])
 def test_a_chat_is_the_models_own(tokenizer: Tokenizer, name: str) -> None:
-    found = conversation_tokens(tokenizer, CHAT).tolist()
-    assert shown(tokenizer, found) == shown(tokenizer, GOLDEN[name]["chat"])
-    assert found == GOLDEN[name]["chat"]
+    actual = conversation_tokens(tokenizer, CHAT).tolist()
+    assert shown(tokenizer, actual) == shown(tokenizer, GOLDEN[name]["chat"])
+    assert actual == GOLDEN[name]["chat"]
 
 
 @pytest.mark.parametrize(("tokenizer", "name"), [(n, n) for n in BY_NAME], indirect=["tokenizer"])
 def test_an_edit_is_the_models_own(tokenizer: Tokenizer, name: str) -> None:
     instruction, code = QUESTION
     prompt = edit_prompt(tokenizer, instruction, code, language="python", path="a.py")
-    found = prompt.tokens.tolist()
-    assert shown(tokenizer, found) == shown(tokenizer, GOLDEN[name]["edit"])
-    assert found == GOLDEN[name]["edit"]
+    actual = prompt.tokens.tolist()
+    assert shown(tokenizer, actual) == shown(tokenizer, GOLDEN[name]["edit"])
+    assert actual == GOLDEN[name]["edit"]
 
 
 @pytest.mark.parametrize(("tokenizer", "name"), [(n, n) for n in BY_NAME], indirect=["tokenizer"])
 def test_no_message_acts_as_a_control_token(tokenizer: Tokenizer, name: str) -> None:
     control = hostile_name(BY_NAME[name])
-    found = conversation_tokens(tokenizer, hostile_chat(BY_NAME[name], control)).tolist()
-    assert shown(tokenizer, found) == shown(tokenizer, GOLDEN[name]["hostile"])
-    assert found == GOLDEN[name]["hostile"]
+    actual = conversation_tokens(tokenizer, hostile_chat(BY_NAME[name], control)).tolist()
+    assert shown(tokenizer, actual) == shown(tokenizer, GOLDEN[name]["hostile"])
+    assert actual == GOLDEN[name]["hostile"]
     harmless = conversation_tokens(tokenizer, hostile_chat(BY_NAME[name], "QZ")).tolist()
     token = tokenizer.special(control)
-    assert found.count(token) == harmless.count(token)
+    assert actual.count(token) == harmless.count(token)
 
 
 @pytest.mark.parametrize(("tokenizer", "name"), [(n, n) for n in BY_NAME], indirect=["tokenizer"])
 def test_a_prompt_of_a_client_is_read_as_llama_cpp_does(tokenizer: Tokenizer, name: str) -> None:
-    found = tokenizer.encode_prompt(raw_prompt(BY_NAME[name])).tolist()
-    assert shown(tokenizer, found) == shown(tokenizer, GOLDEN[name]["prompt"])
-    assert found == GOLDEN[name]["prompt"]
+    actual = tokenizer.encode_prompt(raw_prompt(BY_NAME[name])).tolist()
+    assert shown(tokenizer, actual) == shown(tokenizer, GOLDEN[name]["prompt"])
+    assert actual == GOLDEN[name]["prompt"]
 
 
 @pytest.mark.parametrize(("tokenizer", "name"), [(n, n) for n in BY_NAME], indirect=["tokenizer"])
@@ -93,8 +93,8 @@ def test_the_parts_of_a_hole_begin_as_llama_cpp_begins_them(
 ) -> None:
     form = FimFormat(1, 2, 2, Order.PREFIX_FIRST)
     before, after = map(tokenizer.encode_beginning, HOLE)
-    found = around_hole(form, before, after).tolist()
-    assert [*found[: len(before) + 1], 2, *found[-len(after) - 1 :]] == GOLDEN[name]["hole"]
+    actual = around_hole(form, before, after).tolist()
+    assert [*actual[: len(before) + 1], 2, *actual[-len(after) - 1 :]] == GOLDEN[name]["hole"]
 
 
 def test_a_hole_of_codellama_has_its_blanks(
@@ -184,8 +184,8 @@ def test_published_vocabularies_read_prompts_as_llama_cpp_does() -> None:
         reference = Llama(str(path), vocab_only=True, verbose=False)
         for text in texts:
             expected = reference.tokenize(text.encode(), add_bos=False, special=True)
-            found = tokenizer.encode_with_controls([(text, False)]).tolist()
-            assert found == expected, (path.name, text)
+            actual = tokenizer.encode_with_controls([(text, False)]).tolist()
+            assert actual == expected, (path.name, text)
             plain = reference.tokenize(text.encode(), add_bos=False, special=False)
             assert tokenizer.encode_with_controls([(text, True)]).tolist() == plain, path.name
         checked.append(path.name)

@@ -77,10 +77,10 @@ def test_pruned_trees_hold_the_branches_that_agree() -> None:
     paths = set()
     for node in range(len(kept)):
         path: list[int] = []
-        place = node
-        while place >= 0:
-            path.insert(0, int(kept.tokens[place]))
-            place = int(kept.parents[place])
+        position = node
+        while position >= 0:
+            path.insert(0, int(kept.tokens[position]))
+            position = int(kept.parents[position])
         paths.add(tokenizer.decode(path))
     assert paths == {"return", "return(", "r", "re"}
     assert (kept.probabilities > 0.1).all()
@@ -91,14 +91,14 @@ def test_pruned_trees_hold_the_branches_that_agree() -> None:
 def test_what_agrees_is_likelier_by_what_does_not() -> None:
     """Roots of 0.3, which agrees, and 0.5; a tenth of the 0.2 that is not seen may agree, too."""
     tokenizer = Tokenizer(byte_tokenizer())
-    r, e, x = (int(tokenizer.encode(one)[0]) for one in "rex")
+    r, e, x = (int(tokenizer.encode(each)[0]) for each in "rex")
     tree = DraftTree.merge([np.array([r, e, x], np.int32), np.array([x], np.int32)], Source.PROMPT)
     chance = {(-1, r): 0.3, (-1, x): 0.5, (0, e): 0.25, (1, x): 0.2}
     for node, (parent, token) in enumerate(
         zip(tree.parents.tolist(), tree.tokens.tolist(), strict=True)
     ):
-        place = -1 if parent < 0 else int(tree.tokens[parent] == e)
-        tree.probabilities[node] = chance[place, token]
+        position = -1 if parent < 0 else int(tree.tokens[parent] == e)
+        tree.probabilities[node] = chance[position, token]
     pruned = prune(tree, b"re", tokenizer.byte_index)
     assert pruned.tokens.tolist() == [r, e, x], "what stands behind the typed bytes stays"
     np.testing.assert_allclose(pruned.probabilities, np.array([0.3, 0.25, 0.2]) / 0.32, rtol=1e-6)

@@ -20,10 +20,10 @@ def look_up(history, workspace, *context):
 def test_remembers_outputs_with_their_context():
     history = History()
     history.remember("a", ids(1, 2), ids(3, 4, 5))
-    found = look_up(history, "a", 9, 2)
-    assert found.tokens.tolist() == [[3, 4, 5]]
-    assert found.lengths.tolist() == [1]
-    assert found.sources.tolist() == [Source.HISTORY]
+    actual = look_up(history, "a", 9, 2)
+    assert actual.tokens.tolist() == [[3, 4, 5]]
+    assert actual.lengths.tolist() == [1]
+    assert actual.sources.tolist() == [Source.HISTORY]
     assert len(look_up(history, "b", 9, 2)) == 0
 
 

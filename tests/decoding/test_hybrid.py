@@ -35,8 +35,8 @@ from accel.models.model_file import GgufModel, model_file
 def logits_of(module: Any, text: TokenArray) -> NDArray[np.float32]:
     with torch.inference_mode():
         ids = torch.from_numpy(text.astype(np.int64))[None]
-        found: NDArray[np.float32] = module(ids, use_cache=False).logits[0].numpy()
-    return found
+        actual: NDArray[np.float32] = module(ids, use_cache=False).logits[0].numpy()
+    return actual
 
 
 def squared_error(found: NDArray[np.float32], expected: NDArray[np.float32]) -> float:
@@ -62,9 +62,9 @@ def file(module: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def model(file: Path) -> CompiledHybrid:
     """In eight bits, as people have it."""
-    found = compiled(file, "int8")
-    assert isinstance(found, CompiledHybrid)
-    return found
+    actual = compiled(file, "int8")
+    assert isinstance(actual, CompiledHybrid)
+    return actual
 
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -85,15 +85,15 @@ def test_logits_are_those_of_transformers(shape: str, dtype: str, tmp_path: Path
     module = random_hybrid(1, **SHAPES[shape])
     text = some_text(0, 150)
     ours = compiled(save_hybrid(tmp_path, module), dtype)
-    found = numbers(ours, chain_batch(text, 0), ours.new_cache(8))
+    actual = numbers(ours, chain_batch(text, 0), ours.new_cache(8))
     expected = logits_of(module, text)
     if dtype == "fp32":
-        assert squared_error(found, expected) < 1e-8
-        assert (found.argmax(-1) == expected.argmax(-1)).all()
+        assert squared_error(actual, expected) < 1e-8
+        assert (actual.argmax(-1) == expected.argmax(-1)).all()
     else:
         # Random weights make much of what eight bits leave out.
-        assert squared_error(found, expected) < 0.1
-        assert (found.argmax(-1) == expected.argmax(-1)).mean() > 0.6
+        assert squared_error(actual, expected) < 0.1
+        assert (actual.argmax(-1) == expected.argmax(-1)).mean() > 0.6
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -105,16 +105,16 @@ def test_a_converted_file_is_the_folder(shape: str, tmp_path: Path) -> None:
     file = save_hybrid_gguf(tmp_path / "m.gguf", module, **changes)
     text = some_text(0, 100)
     ours = compiled(file, "fp32")
-    found = numbers(ours, chain_batch(text, 0), ours.new_cache(8))
-    assert squared_error(found, logits_of(module, text)) < 1e-8
+    actual = numbers(ours, chain_batch(text, 0), ours.new_cache(8))
+    assert squared_error(actual, logits_of(module, text)) < 1e-8
 
 
 def test_the_text_part_is_what_is_read(module: Any, tmp_path: Path) -> None:
     plain = compiled(save_hybrid(tmp_path / "plain", module))
     whole = compiled(save_hybrid(tmp_path / "whole", module, whole=True))
     batch = chain_batch(some_text(1, 40), 0)
-    found = [numbers(one, batch, one.new_cache(8)) for one in (plain, whole)]
-    assert np.array_equal(*found)
+    actual = [numbers(each, batch, each.new_cache(8)) for each in (plain, whole)]
+    assert np.array_equal(*actual)
     assert "pictures" in model_file(tmp_path / "whole").passed_over
     assert model_file(tmp_path / "plain").passed_over == ""
 
@@ -122,7 +122,7 @@ def test_the_text_part_is_what_is_read(module: Any, tmp_path: Path) -> None:
 def test_layers_for_several_tokens_are_passed_over(module: Any, tmp_path: Path) -> None:
     tensors = hybrid_tensors(module)
     tensors |= {
-        name.replace("blk.3.", "blk.4."): one for name, one in tensors.items() if "blk.3." in name
+        name.replace("blk.3.", "blk.4."): each for name, each in tensors.items() if "blk.3." in name
     }
     tensors["blk.4.nextn.eh_proj.weight"] = tensors["blk.3.attn_k.weight"]
     keys = {"block_count": 5, "nextn_predict_layers": 1}
@@ -133,8 +133,8 @@ def test_layers_for_several_tokens_are_passed_over(module: Any, tmp_path: Path) 
     assert "several tokens" in opened.passed_over
     text = some_text(2, 50)
     ours = compiled(file, "fp32")
-    found = numbers(ours, chain_batch(text, 0), ours.new_cache(8))
-    assert squared_error(found, logits_of(module, text)) < 1e-8
+    actual = numbers(ours, chain_batch(text, 0), ours.new_cache(8))
+    assert squared_error(actual, logits_of(module, text)) < 1e-8
 
 
 @pytest.mark.parametrize(
@@ -201,21 +201,21 @@ def check_random_tree(model: CompiledHybrid, seed: int) -> None:
         model.forward(chain_batch(np.array([token], np.int32), 1), [plain])
         plain.commit([0])
     feed(model, drafted, text[:-1])
-    found = numbers(model, tree_batch(text[-1:], tree), drafted)
+    actual = numbers(model, tree_batch(text[-1:], tree), drafted)
     drafted.commit([0, *(1 + node for node in path)])
     for node, token in zip([-1, *path], [text[-1], *tree.tokens[path]], strict=True):
         expected = numbers(model, chain_batch(np.array([token], np.int32), 0), plain)
         plain.commit([0])
-        assert np.array_equal(found[node + 1], expected[0]), f"seed {seed}, node {node}"
+        assert np.array_equal(actual[node + 1], expected[0]), f"seed {seed}, node {node}"
     for token in random.integers(0, 256, int(random.integers(1, 40))):
         batch = chain_batch(np.array([token], np.int32), 0)
-        one, other = (numbers(model, batch, cache) for cache in (plain, drafted))
-        assert np.array_equal(one, other), f"seed {seed}"
+        each, other = (numbers(model, batch, cache) for cache in (plain, drafted))
+        assert np.array_equal(each, other), f"seed {seed}"
         for cache in (plain, drafted):
             cache.commit([0])
     # Behind what is committed keys and values are what is left of other branches.
     same = zip((plain.state() or [])[2:], (drafted.state() or [])[2:], strict=True)
-    assert all(np.array_equal(one, other) for one, other in same), f"seed {seed}"
+    assert all(np.array_equal(each, other) for each, other in same), f"seed {seed}"
 
 
 @pytest.mark.parametrize("seeds", [range(12), pytest.param(range(12, 200), marks=pytest.mark.long)])
@@ -283,7 +283,7 @@ def test_going_back_starts_from_the_last_state_before(model: CompiledHybrid) -> 
         other = model.new_cache(8)
         feed(model, other, text[:length])
         batch = chain_batch(text[length : length + 1], 0)
-        assert np.array_equal(*(numbers(model, batch, one) for one in (cache, other)))
+        assert np.array_equal(*(numbers(model, batch, each) for each in (cache, other)))
     assert lengths[0] == begin - CHUNK
     assert lengths[1] >= 290 - 3 * CHUNK
 
@@ -306,7 +306,7 @@ def test_a_session_is_held_again_as_it_was(model: CompiledHybrid) -> None:
     state = [part.copy() for part in cache.state() or []]
     again.restore(state, cache.length)
     batch = chain_batch(text[-1:], 0)
-    assert np.array_equal(*(numbers(model, batch, one) for one in (cache, again)))
+    assert np.array_equal(*(numbers(model, batch, each) for each in (cache, again)))
     with pytest.raises(ValueError, match="shape"):
         again.restore(state[:-1], cache.length)
     with pytest.raises(ValueError, match="shape"):
@@ -333,7 +333,7 @@ def test_a_session_that_is_held_again_goes_back_as_far(model: CompiledHybrid) ->
         other = model.new_cache(8)
         feed(model, other, text[:length])
         batch = chain_batch(text[length : length + 1], 0)
-        assert np.array_equal(*(numbers(model, batch, one) for one in (again, other)))
+        assert np.array_equal(*(numbers(model, batch, each) for each in (again, other)))
 
 
 _LAYER_COUNTS: dict[str, tuple[dict[str, Any], str]] = {
@@ -358,8 +358,8 @@ def test_layers_are_those_whose_tensors_are_there(how: str, module: Any, tmp_pat
         return
     text = some_text(2, 50)
     ours = compiled(file, "fp32")
-    found = numbers(ours, chain_batch(text, 0), ours.new_cache(8))
-    assert squared_error(found, logits_of(module, text)) < 1e-8
+    actual = numbers(ours, chain_batch(text, 0), ours.new_cache(8))
+    assert squared_error(actual, logits_of(module, text)) < 1e-8
 
 
 def test_the_share_that_rope_turns_is_the_familys(module: Any, tmp_path: Path) -> None:
@@ -367,9 +367,9 @@ def test_the_share_that_rope_turns_is_the_familys(module: Any, tmp_path: Path) -
     del about["qwen35.rope.dimension_count"]
     opened = model_file(write_gguf(tmp_path / "m.gguf", about, hybrid_tensors(module)))
     assert isinstance(opened, GgufModel)
-    found = opened.architecture
-    assert found.hybrid is not None
-    assert found.hybrid.rotary_dim == found.head_dim // 4
+    actual = opened.architecture
+    assert actual.hybrid is not None
+    assert actual.hybrid.rotary_dim == actual.head_dim // 4
 
 
 def test_rates_of_the_wrong_sign_are_refused(module: Any, tmp_path: Path) -> None:
@@ -406,8 +406,8 @@ def test_states_of_a_long_text_are_near_those_in_64_bits(tmp_path: Path) -> None
     for first in range(0, len(text), 200):
         feed(ours, cache, text[first : first + 200])
     expected = slow_states(module, text[: len(text) // CHUNK * CHUNK])
-    found = cache.kept.state[0].swapaxes(1, 2).reshape(expected.shape)
-    assert np.abs(found - expected).max() < 1e-3 * np.abs(expected).max()
+    actual = cache.kept.state[0].swapaxes(1, 2).reshape(expected.shape)
+    assert np.abs(actual - expected).max() < 1e-3 * np.abs(expected).max()
 
 
 def slow_states(module: Any, text: TokenArray) -> NDArray[np.float64]:

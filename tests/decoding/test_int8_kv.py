@@ -100,7 +100,7 @@ def attended(
 ) -> NDArray[np.float32]:
     """Return the result of ``attend`` for queries [kv_heads, rows, group, depth]."""
     heads, rows, group, head_dim = queries.shape
-    found = np.zeros((rows, heads * group * head_dim), np.float32)
+    actual = np.zeros((rows, heads * group * head_dim), np.float32)
     buffers = AttentionBuffers.of(ROOM, SHAPE)
     offsets = np.arange(rows, dtype=np.int32)
     for head in range(heads):
@@ -119,9 +119,9 @@ def attended(
             0,
             rows * group,
             buffers,
-            found,
+            actual,
         )
-    return found.reshape(rows, heads, group, head_dim).transpose(1, 0, 2, 3)
+    return actual.reshape(rows, heads, group, head_dim).transpose(1, 0, 2, 3)
 
 
 def slowly_attended(
@@ -139,8 +139,8 @@ def slowly_attended(
     scores = np.einsum("hrgd,hcd->hrgc", queries, exact[0]) * SHAPE.scaling + whole[None, :, None]
     probs = np.exp(scores - scores.max(-1, keepdims=True))
     probs /= probs.sum(-1, keepdims=True)
-    found: NDArray[np.float64] = np.einsum("hrgc,hcd->hrgd", probs, exact[1])
-    return found
+    actual: NDArray[np.float64] = np.einsum("hrgc,hcd->hrgd", probs, exact[1])
+    return actual
 
 
 def some_rows(
@@ -161,10 +161,12 @@ def test_attention_is_that_of_its_definition() -> None:
         mask = np.where(random.random((rows, rows)) < 0.3, np.float32(BLOCKED), np.float32(0))
         mask = np.where(np.tri(rows, dtype=bool), mask, np.float32(BLOCKED)).astype(np.float32)
         np.fill_diagonal(mask, 0)
-        found = attended(kv_cache_of(keys, values), queries, mask, past)
+        actual = attended(kv_cache_of(keys, values), queries, mask, past)
         expected = slowly_attended(keys, values, queries, mask, past)
         size = np.abs(expected).max()
-        np.testing.assert_allclose(found / size, expected / size, atol=2e-5, err_msg=f"seed {seed}")
+        np.testing.assert_allclose(
+            actual / size, expected / size, atol=2e-5, err_msg=f"seed {seed}"
+        )
 
 
 def test_rows_move_with_their_scales() -> None:
@@ -173,16 +175,18 @@ def test_rows_move_with_their_scales() -> None:
     rows = keys.shape[1]
     chosen = np.array([2, 5, rows - 1])
     move(kv, chosen, 1)
-    wanted = kv_cache_of(keys[:, [0, *chosen]], values[:, [0, *chosen]])
-    places = slice(0, 1 + len(chosen))
-    for part, other in zip(kv, wanted, strict=True):
+    expected = kv_cache_of(keys[:, [0, *chosen]], values[:, [0, *chosen]])
+    positions = slice(0, 1 + len(chosen))
+    for part, other in zip(kv, expected, strict=True):
         for head in range(2):
             if part.ndim == 3:
-                assert np.array_equal(part[0, head, places], other[0, head, places])
+                assert np.array_equal(part[0, head, positions], other[0, head, positions])
             elif part is kv.keys:
-                assert np.array_equal(part[0, head, 0, :, places], other[0, head, 0, :, places])
+                assert np.array_equal(
+                    part[0, head, 0, :, positions], other[0, head, 0, :, positions]
+                )
             else:
-                assert np.array_equal(part[0, head, :, places], other[0, head, :, places])
+                assert np.array_equal(part[0, head, :, positions], other[0, head, :, positions])
 
 
 def test_logits_are_near_those_of_16_bits(file: Path, model: CompiledLlama) -> None:
@@ -211,8 +215,8 @@ def test_threads_compute_what_one_does(model: CompiledLlama, counts: Sequence[in
         for model.threads in (2, 3, 4):
             shared, cache = computed(model, text, rows)
             assert np.array_equal(alone, shared), (count, model.threads)
-            for part, wanted in zip(cache.kv, expected.kv, strict=True):
-                assert (part == wanted).all(), (count, model.threads)
+            for part, asked_for in zip(cache.kv, expected.kv, strict=True):
+                assert (part == asked_for).all(), (count, model.threads)
     model.threads = 1
 
 

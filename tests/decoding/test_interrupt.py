@@ -89,9 +89,9 @@ def test_a_text_is_the_same_however_often_its_forwards_are_interrupted(engine: E
         return False
 
     request = GenerationRequest(prompt, max_tokens=24, cancelled=cancelled)
-    found = engine.generate(request).finish()
-    assert found.tokens.tolist() == expected.tokens.tolist()
-    assert found.stopped_by == expected.stopped_by
+    actual = engine.generate(request).finish()
+    assert actual.tokens.tolist() == expected.tokens.tolist()
+    assert actual.stopped_by == expected.stopped_by
     assert asked > 4
 
 
@@ -110,6 +110,6 @@ def test_a_cancelled_generation_ends_within_its_forward(engine: Engine) -> None:
         return is_cancelled
 
     request = GenerationRequest(TEXT[:200], max_tokens=64, cancelled=cancelled)
-    found = engine.generate(request).finish()
-    assert found.stopped_by == "cancelled"
+    actual = engine.generate(request).finish()
+    assert actual.stopped_by == "cancelled"
     assert questions[6:] == [True]

@@ -83,10 +83,10 @@ def test_what_was_kept_is_what_was_packed(
     (kept,) = kept_files()
     assert kept.stat().st_mode & 0o777 == 0o600
     without_packing(monkeypatch)
-    found = decoder_of(file)
-    assert bytes_of(found) == bytes_of(packed)
-    assert [(one.layout, one.out) for one in found.matrices] == [
-        (one.layout, one.out) for one in packed.matrices
+    actual = decoder_of(file)
+    assert bytes_of(actual) == bytes_of(packed)
+    assert [(each.layout, each.out) for each in actual.matrices] == [
+        (each.layout, each.out) for each in packed.matrices
     ]
 
 
@@ -99,9 +99,9 @@ def changed(kept: Path, change: Callable[[bytearray], object]) -> None:
 def with_places(kept: Path, change: Callable[[dict[str, list[int]]], object]) -> None:
     """Another header, with its own sum."""
     line, _, rest = kept.read_bytes().partition(b"\n")
-    places = json.loads(line.partition(b" ")[2])
-    change(places)
-    other = json.dumps(places).encode()
+    positions = json.loads(line.partition(b" ")[2])
+    change(positions)
+    other = json.dumps(positions).encode()
     digest = hashlib.sha256(other + b"\n").hexdigest().encode()
     whole = digest + b" " + other + b"\n"
     kept.write_bytes(whole + rest[len(whole) - len(line) - 1 :])
@@ -148,15 +148,15 @@ def test_what_is_damaged_is_packed_again(damage: str, tmp_path: Path) -> None:
     packed = bytes_of(decoder_of(file))
     (kept,) = kept_files()
     SEEN_AT_ONCE[damage](kept)
-    found = decoder_of(file)
-    assert not is_mapped(found)
-    assert bytes_of(found) == packed
+    actual = decoder_of(file)
+    assert not is_mapped(actual)
+    assert bytes_of(actual) == packed
     if damage != "a folder":
         (again,) = kept_files()
         assert again != kept, "a file that may be mapped is not written again"
-        found = decoder_of(file)
-        assert is_mapped(found)
-        assert bytes_of(found) == packed
+        actual = decoder_of(file)
+        assert is_mapped(actual)
+        assert bytes_of(actual) == packed
 
 
 SEEN_LATER: dict[str, Damage] = {
@@ -196,14 +196,14 @@ def test_any_byte_that_changed_is_seen(tmp_path: Path) -> None:
     whole = kept.read_bytes()
     unused = whole.index(b"\n") + 1, 1 << 14
     for _ in range(40):
-        place = chosen.randrange(len(whole))
-        if unused[0] <= place < unused[1]:
+        position = chosen.randrange(len(whole))
+        if unused[0] <= position < unused[1]:
             continue
         data = bytearray(whole)
-        data[place] ^= chosen.randrange(1, 256)
+        data[position] ^= chosen.randrange(1, 256)
         kept.write_bytes(data)
-        assert bytes_of(decoder_of(file)) == packed, place
-        assert kept not in kept_files(), place
+        assert bytes_of(decoder_of(file)) == packed, position
+        assert kept not in kept_files(), position
         for each in kept_files():
             each.unlink()
 
@@ -235,7 +235,7 @@ def test_where_the_models_file_is_gone_too_the_next_start_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = saved(tmp_path)
-    matrices = {str(place): one for place, one in enumerate(decoder_of(file).matrices)}
+    matrices = {str(position): each for position, each in enumerate(decoder_of(file).matrices)}
     store = KeptWeights(file)
     store.write_later(matrices)
     (kept,) = kept_files()
@@ -300,11 +300,11 @@ def test_where_a_mapped_file_cannot_go_a_new_one_is_written_beside_it(
     kept.write_bytes(b"")
     decoder_of(file)
     assert len(kept_files()) == 2
-    found = decoder_of(file)
-    assert is_mapped(found)
-    assert bytes_of(found) == packed
+    actual = decoder_of(file)
+    assert is_mapped(actual)
+    assert bytes_of(actual) == packed
     is_held = False
-    KeptWeights(file).write_later(dict(enumerate(found.matrices)))  # type: ignore[arg-type]
+    KeptWeights(file).write_later(dict(enumerate(actual.matrices)))  # type: ignore[arg-type]
     assert kept not in kept_files()
     assert len(kept_files()) == 1
 
@@ -320,9 +320,9 @@ def test_a_home_that_can_only_be_read_is_read(
 
     monkeypatch.setattr(kept_weights.os, "utime", refuse)
     monkeypatch.setattr(kept_weights, "write_private", refuse)
-    found = decoder_of(file)
-    assert is_mapped(found)
-    assert bytes_of(found) == packed
+    actual = decoder_of(file)
+    assert is_mapped(actual)
+    assert bytes_of(actual) == packed
 
 
 def test_a_disk_that_fills_up_leaves_nothing(
@@ -344,9 +344,9 @@ def test_what_other_machines_may_remove_is_read_not_mapped(
     file = saved(tmp_path)
     packed = decoder_of(file)
     without_packing(monkeypatch)
-    found = decoder_of(file)
-    assert not is_mapped(found)
-    assert bytes_of(found) == bytes_of(packed)
+    actual = decoder_of(file)
+    assert not is_mapped(actual)
+    assert bytes_of(actual) == bytes_of(packed)
 
 
 @pytest.mark.parametrize(
@@ -378,18 +378,18 @@ def test_another_machine_packs_its_own(
 def test_matrices_begin_at_a_line_of_the_cache(kind: str, tmp_path: Path) -> None:
     file = saved(tmp_path, kind)
     decoder_of(file)
-    found = decoder_of(file)
-    assert is_mapped(found)
-    assert all(matrix.packed.ctypes.data % 128 == 0 for matrix in found.matrices)
+    actual = decoder_of(file)
+    assert is_mapped(actual)
+    assert all(matrix.packed.ctypes.data % 128 == 0 for matrix in actual.matrices)
 
 
 def test_what_is_mapped_computes_the_same(tmp_path: Path) -> None:
     file = saved(tmp_path)
     packed, mapped = decoder_of(file), decoder_of(file)
     x = np.random.default_rng(0).standard_normal((3, 256)).astype(np.float32)
-    for one, other in zip(packed.matrices, mapped.matrices, strict=True):
-        if one.in_features == 256:
-            np.testing.assert_array_equal(one.products(x), other.products(x))
+    for each, other in zip(packed.matrices, mapped.matrices, strict=True):
+        if each.in_features == 256:
+            np.testing.assert_array_equal(each.products(x), other.products(x))
 
 
 def test_another_file_of_a_model_is_packed_anew(tmp_path: Path) -> None:
@@ -424,7 +424,7 @@ def test_the_least_recently_used_go(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     decoder_of(files[1])
     (second,) = set(kept_files()) - {first}
     assert set(kept_files()) == {first, second}
-    assert [one for one in first.parent.iterdir() if one.suffix == ".new"] == [fresh]
+    assert [each for each in first.parent.iterdir() if each.suffix == ".new"] == [fresh]
     os.utime(second, (2, 2))
     # Its next start uses it.
     decoder_of(files[0])
@@ -448,7 +448,7 @@ def test_where_it_cannot_be_kept_it_is_packed_each_time(
         monkeypatch.setattr(kept_weights, "LEAST_BYTES", 1 << 30)
     file = saved(tmp_path)
     assert bytes_of(decoder_of(file)) == bytes_of(decoder_of(file))
-    assert not [one for one in kept_files() if one.suffix == ".weights"]
+    assert not [each for each in kept_files() if each.suffix == ".weights"]
 
 
 def test_the_sum_of_a_matrix_is_that_of_its_words(tmp_path: Path) -> None:

@@ -34,15 +34,15 @@ def _copied(values, out):  # type: ignore[no-untyped-def]
 
 @njit
 def _joined(a, b, out):  # type: ignore[no-untyped-def]
-    one, other, two = load(a, 0), load(b, 0), splat(np.float32(2))
-    store(out, 0, one + other)
-    store(out, 16, one - other)
-    store(out, 32, one * other)
-    store(out, 48, one / other)
-    store(out, 64, maximum(one, other))
-    store(out, 80, minimum(one, other))
-    store(out, 96, multiply_add(one, other, two))
-    return reduce_add(one), reduce_max(one)
+    each, other, two = load(a, 0), load(b, 0), splat(np.float32(2))
+    store(out, 0, each + other)
+    store(out, 16, each - other)
+    store(out, 32, each * other)
+    store(out, 48, each / other)
+    store(out, 64, maximum(each, other))
+    store(out, 80, minimum(each, other))
+    store(out, 96, multiply_add(each, other, two))
+    return reduce_add(each), reduce_max(each)
 
 
 @njit
@@ -69,8 +69,8 @@ def test_some_numbers_and_zeros_behind_them() -> None:
     values, out = np.arange(1, 33, dtype=np.float32), np.empty(16, np.float32)
     for at, count in ((0, 16), (3, 40), (16, 16), (20, 12), (31, 1), (5, 0), (5, -2)):
         _some(values, at, count, out)
-        wanted = values[at : at + max(min(count, 16), 0)]
-        np.testing.assert_array_equal(out, np.pad(wanted, (0, 16 - len(wanted))))
+        expected = values[at : at + max(min(count, 16), 0)]
+        np.testing.assert_array_equal(out, np.pad(expected, (0, 16 - len(expected))))
 
 
 def test_exponential() -> None:
@@ -93,8 +93,8 @@ def test_operations() -> None:
     out = np.empty((7, 16), np.float32)
     summed, top = _joined(a, b, out)
     expected = a + b, a - b, a * b, a / b, np.maximum(a, b), np.minimum(a, b)
-    for got, want in zip(out, expected, strict=False):
-        np.testing.assert_array_equal(got, want)
+    for actual, want in zip(out, expected, strict=False):
+        np.testing.assert_array_equal(actual, want)
     np.testing.assert_allclose(out[6], a.astype(np.float64) * b + 2, rtol=1e-6)
     np.testing.assert_allclose(summed, a.sum(), rtol=1e-5)
     assert top == a.max()

@@ -100,8 +100,8 @@ def test_a_killed_library_costs_the_running_request_alone(file: Path) -> None:
         conformance.feed(model, cache, text[10:])
     assert cache.length == 0
     conformance.feed(model, cache, text[:-1])
-    found = conformance.numbers(model, conformance.chain_batch(text[-1:], 0), cache)
-    conformance.close(found, expected[-1:])
+    actual = conformance.numbers(model, conformance.chain_batch(text[-1:], 0), cache)
+    conformance.close(actual, expected[-1:])
 
 
 @installed
@@ -174,9 +174,9 @@ def test_without_the_library_it_says_how_to_install_it(
 
 def test_leaves_are_those_below_a_row() -> None:
     parents = np.array([-1, 0, 0, 1, 1, 2], np.int32)
-    found = tree_context._leaves(parents)
+    actual = tree_context._leaves(parents)
     spare = list(range(3, LEAVES))
-    assert found == [[0, 1, 2, *spare], [0, 1, *spare], [2], [0, *spare], [1], [2]]
+    assert actual == [[0, 1, 2, *spare], [0, 1, *spare], [2], [0, *spare], [1], [2]]
     assert tree_context._depths(parents) == [0, 1, 1, 2, 2, 2]
 
 

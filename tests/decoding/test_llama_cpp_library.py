@@ -40,21 +40,21 @@ def test_a_library_is_found_by_its_place(tmp_path: Path, monkeypatch: pytest.Mon
     assert find_library() is None
     conda = in_folder(tmp_path / "conda" / "lib")
     monkeypatch.setenv("CONDA_PREFIX", str(tmp_path / "conda"))
-    found = find_library()
-    assert found is not None
-    assert (found.path, found.source) == (conda, "conda")
+    actual = find_library()
+    assert actual is not None
+    assert (actual.path, actual.source) == (conda, "conda")
     brew = in_folder(tmp_path / "brew" / "lib")
     (tmp_path / "brew" / "Cellar").mkdir()
     monkeypatch.setenv("HOMEBREW_PREFIX", str(tmp_path / "brew"))
-    found = find_library()
-    assert found is not None
-    assert (found.path, found.source) == (brew, "Homebrew")
+    actual = find_library()
+    assert actual is not None
+    assert (actual.path, actual.source) == (brew, "Homebrew")
     own = in_folder(tmp_path / "own")
     for given in (own, own.parent):
         monkeypatch.setenv(VARIABLE, str(given))
-        found = find_library()
-        assert found is not None
-        assert (found.path, found.source) == (own, VARIABLE)
+        actual = find_library()
+        assert actual is not None
+        assert (actual.path, actual.source) == (own, VARIABLE)
 
 
 def test_a_path_without_a_library_is_said_in_one_line(
@@ -134,8 +134,8 @@ def test_one_layout_fits_each_library(layouts: list[Layout]) -> None:
 def test_a_layout_of_tomorrow_fits_none(layouts: list[Layout]) -> None:
     """A field more at the beginning, or in the middle."""
     data = defaults_of(layouts[0])
-    for place in (0, 20):
-        moved = data[:place] + bytes(8) + data[place:-8]
+    for position in (0, 20):
+        moved = data[:position] + bytes(8) + data[position:-8]
         assert fitting(layouts, lambda layout, moved=moved: layout.from_buffer_copy(moved)) is None
 
 

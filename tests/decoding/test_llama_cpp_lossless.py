@@ -76,10 +76,10 @@ def right_path(tree: DraftTree, tokens: list[int]) -> list[int]:
     for token in tokens:
         above = path[-1] if path else -1
         nodes = zip(tree.tokens.tolist(), tree.parents.tolist(), strict=True)
-        found = [node for node, each in enumerate(nodes) if each == (token, above)]
-        if not found:
+        actual = [node for node, each in enumerate(nodes) if each == (token, above)]
+        if not actual:
             break
-        path.append(found[-1])
+        path.append(actual[-1])
     return path
 
 
@@ -100,19 +100,19 @@ def largest_difference(
     for _ in range(rounds):
         ahead = draw.integers(0, 256, width * trees // rounds + 1).astype(np.int32)
         expected: list[Any] = []
-        place, start = 0, drafted.length
+        position, start = 0, drafted.length
         for _ in range(trees // rounds):
-            tree, path = adversarial(ahead[place + 1 :], width - 1, draw)
-            while len(expected) <= place + len(path):
+            tree, path = adversarial(ahead[position + 1 :], width - 1, draw)
+            while len(expected) <= position + len(path):
                 expected.append(step(model, plain, int(ahead[len(expected)]), none, width)[0])
                 plain.commit([0])
-            found = step(model, drafted, int(ahead[place]), tree, width)
+            actual = step(model, drafted, int(ahead[position]), tree, width)
             rows = [0, *(node + 1 for node in path)]
-            wanted = np.array(expected[place : place + len(rows)])
-            worst = max(worst, float(np.abs(found[rows] - wanted).max()))
+            asked_for = np.array(expected[position : position + len(rows)])
+            worst = max(worst, float(np.abs(actual[rows] - asked_for).max()))
             drafted.commit(rows)
-            place += len(rows)
-        length = int(draw.integers(start, start + place))
+            position += len(rows)
+        length = int(draw.integers(start, start + position))
         for cache in (plain, drafted):
             cache.trim(length)
     return worst
@@ -179,7 +179,7 @@ def test_a_long_prompt_behind_an_accepted_draft_has_the_same_numbers(
     model, draw = LlamaCppModel(files["Q4_K_M"], ModelOptions(threads=1)), np.random.default_rng(3)
     text, more = (draw.integers(0, 256, count).astype(np.int32) for count in (30, 100))
     wrong = DraftTree.chain(draw.integers(0, 256, 7).astype(np.int32), Source.PROMPT)
-    found = []
+    actual = []
     for tree in (DraftTree.empty(), wrong):
         cache = model.new_cache(256)
         conformance.feed(model, cache, text)
@@ -188,8 +188,8 @@ def test_a_long_prompt_behind_an_accepted_draft_has_the_same_numbers(
             cache.commit([0])
         cache.trim(len(text) + 3)
         logits = model.forward(chain_batch(more[3:], 0), [cache])
-        found.append(np.array([logits.row(row) for row in range(len(more) - 3)]))
-    assert np.abs(found[0] - found[1]).max() == 0
+        actual.append(np.array([logits.row(row) for row in range(len(more) - 3)]))
+    assert np.abs(actual[0] - actual[1]).max() == 0
 
 
 def test_freed_places_of_rejected_rows_would_change_numbers(

@@ -210,8 +210,8 @@ def test_the_command_line_has_the_options_of_the_settings() -> None:
     add_model_arguments(parser)
     for given, layers in (("auto", "auto"), ("0", 0), ("3", 3)):
         words = ["--gpu-layers", given, "--flash-attention", "off", "--device", "cuda:1"]
-        found = ModelOptions(**model_options(parser.parse_args(words)))
-        assert found == ModelOptions(gpu_layers=layers, flash_attention="off", device="cuda:1")
+        actual = ModelOptions(**model_options(parser.parse_args(words)))
+        assert actual == ModelOptions(gpu_layers=layers, flash_attention="off", device="cuda:1")
     for wrong in (["--gpu-layers", "all"], ["--threads", "-1"], ["--kv-type", "int4"]):
         with pytest.raises(SystemExit):
             parser.parse_args(wrong)

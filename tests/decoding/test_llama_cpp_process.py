@@ -56,8 +56,8 @@ def process_of(model: LlamaCppModel) -> psutil.Process:
 
 def ends(model: LlamaCppModel, session: Session) -> list[int]:
     assert isinstance(session.cache, LlamaCppCache)
-    found: list[int] = model._worker.call("ends", session.cache._number)
-    return found
+    actual: list[int] = model._worker.call("ends", session.cache._number)
+    return actual
 
 
 @installed

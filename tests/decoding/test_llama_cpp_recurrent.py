@@ -59,21 +59,21 @@ def logits(
 ) -> NDArray[np.float32]:
     """Behind every token from the 40th on, by forwards of one width: with right and wrong drafts,
     or none."""
-    cache, place = model.new_cache(64), 40
-    conformance.feed(model, cache, text[:place])
-    found: list[NDArray[np.float32]] = []
-    while place < len(text) - width:
+    cache, position = model.new_cache(64), 40
+    conformance.feed(model, cache, text[:position])
+    actual: list[NDArray[np.float32]] = []
+    while position < len(text) - width:
         count = int(draws.integers(0, width)) if draws is not None else 0
         right = int(draws.integers(0, count + 1)) if draws is not None else 0
-        draft = text[place + 1 : place + 1 + count].copy()
+        draft = text[position + 1 : position + 1 + count].copy()
         draft[right:] = (draft[right:] + 1) % 256
         tree = DraftTree.chain(draft, Source.PROMPT, 0.9) if count else DraftTree.empty()
-        batch = tree_batch(text[place : place + 1], tree, width - 1 - count)
+        batch = tree_batch(text[position : position + 1], tree, width - 1 - count)
         rows = model.forward(batch, [cache])
-        found += [rows.row(row).copy() for row in range(right + 1)]
+        actual += [rows.row(row).copy() for row in range(right + 1)]
         cache.commit(range(right + 1))
-        place += right + 1
-    return np.array(found)
+        position += right + 1
+    return np.array(actual)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -111,8 +111,8 @@ def test_a_sliding_window_takes_trees_and_its_text_is_whole_after_it_grew(tmp_pa
         conformance.feed(model, cache, text[start : start + WINDOW])
     cache.trim(5 * WINDOW)
     conformance.feed(model, cache, text[cache.length : -1])
-    found = conformance.numbers(model, chain_batch(text[-1:], 0), cache)
-    conformance.close(found, conformance.one_by_one(model, text)[-1:])
+    actual = conformance.numbers(model, chain_batch(text[-1:], 0), cache)
+    conformance.close(actual, conformance.one_by_one(model, text)[-1:])
 
 
 @pytest.mark.parametrize("kind", ["F32", "Q4_0"])
@@ -144,8 +144,8 @@ def test_what_cannot_be_taken_back_costs_its_request_and_is_computed_anew(tmp_pa
         cache.trim(10)
         assert cache.length == 0
         conformance.feed(model, cache, text[:-1])
-        found = conformance.numbers(model, chain_batch(text[-1:], 0), cache)
-        conformance.close(found, conformance.one_by_one(model, text)[-1:])
+        actual = conformance.numbers(model, chain_batch(text[-1:], 0), cache)
+        conformance.close(actual, conformance.one_by_one(model, text)[-1:])
         model.close()
 
 

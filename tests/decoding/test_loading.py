@@ -138,12 +138,12 @@ def test_the_fingerprint_changes_with_what_code_is_compiled_for(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A home folder may be that of several machines."""
-    found = {fingerprint(folder, "cpu")}
+    actual = {fingerprint(folder, "cpu")}
     for setting in (INSTRUCTIONS, "NUMBA_CPU_FEATURES"):
         monkeypatch.setenv(setting, "another")
-        found.add(fingerprint(folder, "cpu"))
+        actual.add(fingerprint(folder, "cpu"))
     monkeypatch.setattr(names, "compiled_for", lambda: ["another processor"])
-    assert len({*found, fingerprint(folder, "cpu")}) == 4
+    assert len({*actual, fingerprint(folder, "cpu")}) == 4
 
 
 def test_the_fingerprint_changes_with_the_weights(folder: Path) -> None:

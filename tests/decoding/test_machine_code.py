@@ -123,21 +123,21 @@ def test_what_is_packed_is_unpacked_where_numba_looks_for_it(
         monkeypatch.setenv(name, setting)
     assert packed_code(archives) == archive
     unpack(target, archives, installed)
-    found = {file.read_text(): file for file in target.rglob("*.nb[ci]")}
-    assert set(found) == {"outer.f.1.nbc", "module.g.nbi"}
+    actual = {file.read_text(): file for file in target.rglob("*.nb[ci]")}
+    assert set(actual) == {"outer.f.1.nbc", "module.g.nbi"}
     for name, module in (
         ("outer.f.1.nbc", "accel/outer.py"),
         ("module.g.nbi", "accel/inner/module.py"),
     ):
         subpath = UserProvidedCacheLocator.get_suitable_cache_subpath(str(installed / module))
-        assert found[name] == target / subpath / name
+        assert actual[name] == target / subpath / name
 
-    found["module.g.nbi"].write_text("compiled here since")
+    actual["module.g.nbi"].write_text("compiled here since")
     unpack(target, archives, installed)
-    assert found["module.g.nbi"].read_text() == "compiled here since"
+    assert actual["module.g.nbi"].read_text() == "compiled here since"
     archive.rename(archive.with_name(archive.name.replace(".tar", "0.tar")))
     unpack(target, archives, installed)
-    assert found["module.g.nbi"].read_text() == "module.g.nbi", "another version brings its own"
+    assert actual["module.g.nbi"].read_text() == "module.g.nbi", "another version brings its own"
 
 
 def test_another_level_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,8 +167,8 @@ def test_a_library_in_a_process_of_others_keeps_its_code_in_the_users_folder(
         env={"XDG_CACHE_HOME": str(tmp_path), "PATH": "", "HOME": str(tmp_path)},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    place, is_untouched = done.stdout.split()
-    assert Path(place).is_relative_to(tmp_path / "redraft" / "machine-code")
+    position, is_untouched = done.stdout.split()
+    assert Path(position).is_relative_to(tmp_path / "redraft" / "machine-code")
     assert is_untouched == "True"
 
 

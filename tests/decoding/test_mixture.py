@@ -56,41 +56,41 @@ def slow_probabilities(counts, totals, state, shapes, last_shape):
 def test_probabilities_equal_the_dense_form(seed):
     random = np.random.default_rng(seed)
     count = 12
-    found = Evidence.allocate(64)
+    evidence = Evidence.allocate(64)
     counts = random.integers(0, 4, (count, GROUPS, LEVELS)).astype(np.float32)
     counts[4:, MATCHED_GROUPS:] = 0  # these do not stand near
     counts[:, :MATCHED_GROUPS] = np.cumsum(counts[:, :MATCHED_GROUPS, ::-1], axis=2)[:, :, ::-1]
     matched = counts[:, :MATCHED_GROUPS]
-    found.counts[:count] = matched
-    found.reach[:count] = (matched > 0).sum(axis=2)
-    found.totals[:] = matched.sum(axis=0) + random.integers(0, 3, matched.shape[1:])
-    found.near_counts[:4] = counts[:4, MATCHED_GROUPS:]
-    found.near_items[:4], found.near_items[4:] = np.arange(4), -1
-    found.tokens[:count] = np.arange(count)
-    found.best[:count] = 1
-    found.sources[:count] = Source.PROMPT
+    evidence.counts[:count] = matched
+    evidence.reach[:count] = (matched > 0).sum(axis=2)
+    evidence.totals[:] = matched.sum(axis=0) + random.integers(0, 3, matched.shape[1:])
+    evidence.near_counts[:4] = counts[:4, MATCHED_GROUPS:]
+    evidence.near_items[:4], evidence.near_items[4:] = np.arange(4), -1
+    evidence.tokens[:count] = np.arange(count)
+    evidence.best[:count] = 1
+    evidence.sources[:count] = Source.PROMPT
     shapes = random.integers(0, SHAPES, count).astype(np.int8)
     state = random.standard_normal(acceptance.STATE_INPUTS).astype(np.float32)
     corrections = np.zeros((11, 18), np.float32)
     written, scratch = np.empty(count, np.float32), AcceptanceBuffers.allocate()
-    hidden_of_near(WEIGHTS, found, 4, scratch)
-    probabilities_of(WEIGHTS, corrections, found, count, shapes, 4, state, scratch, written)
-    expected = slow_probabilities(counts, found.totals, state, shapes, 4)
+    hidden_of_near(WEIGHTS, evidence, 4, scratch)
+    probabilities_of(WEIGHTS, corrections, evidence, count, shapes, 4, state, scratch, written)
+    expected = slow_probabilities(counts, evidence.totals, state, shapes, 4)
     assert np.allclose(written, expected, rtol=1e-3, atol=1e-6)
 
 
 def test_corrections_raise_what_they_name():
-    found = Evidence.allocate(8)
-    found.counts[:2] = 0
-    found.counts[:2, 0, :2] = 1
-    found.reach[:2, 0] = 2
-    found.totals[0, :2] = 2
-    found.near_items[:2] = -1
-    found.tokens[:2], found.best[:2], found.sources[:2] = [3, 4], [2, 2], [1, 4]
+    evidence = Evidence.allocate(8)
+    evidence.counts[:2] = 0
+    evidence.counts[:2, 0, :2] = 1
+    evidence.reach[:2, 0] = 2
+    evidence.totals[0, :2] = 2
+    evidence.near_items[:2] = -1
+    evidence.tokens[:2], evidence.best[:2], evidence.sources[:2] = [3, 4], [2, 2], [1, 4]
     corrections = np.zeros((11, 18), np.float32)
     state, shapes = np.zeros(acceptance.STATE_INPUTS, np.float32), np.zeros(8, np.int8)
     before, after = np.empty(2, np.float32), np.empty(2, np.float32)
-    arguments = (found, 2, shapes, 0, state, AcceptanceBuffers.allocate())
+    arguments = (evidence, 2, shapes, 0, state, AcceptanceBuffers.allocate())
     probabilities_of(WEIGHTS, corrections, *arguments, before)
     corrections[4, 2] = 1.0
     probabilities_of(WEIGHTS, corrections, *arguments, after)
@@ -100,12 +100,12 @@ def test_corrections_raise_what_they_name():
 
 def slow_tree(view, weights, max_nodes):
     """Best-first growth with a heap of paths, evidence gathered from the root for each."""
-    text, rows, shapes, accepted, found = view
+    text, rows, shapes, accepted, evidence = view
     corrections = np.zeros((11, 18), np.float32)
     scratch, chances = AcceptanceBuffers.allocate(), np.empty(MAX_CANDIDATES, np.float32)
     state = np.empty(acceptance.STATE_INPUTS, np.float32)
-    surroundings = note_surroundings(text, shapes, found)
-    hidden_of_near(weights, found, surroundings, scratch)
+    surroundings = note_surroundings(text, shapes, evidence)
+    hidden_of_near(weights, evidence, surroundings, scratch)
 
     def children(path, chance, conditional):
         """Evidence of a path, walking the rows from the root as the lists of growth do."""
@@ -114,18 +114,18 @@ def slow_tree(view, weights, max_nodes):
         for depth in range(len(path) + 1):
             text.tokens[text.stop : text.stop + depth] = path[:depth]
             wide = depth == len(path) and chance >= WIDE
-            count = gather(text, depth, rows, first, shapes, surroundings if wide else 0, found)
-            tokens = found.tokens[:count].tolist()
+            count = gather(text, depth, rows, first, shapes, surroundings if wide else 0, evidence)
+            tokens = evidence.tokens[:count].tolist()
             if depth < len(path):
                 slot = tokens.index(path[depth]) if path[depth] in tokens else -1
-                first = int(found.heads[slot]) if slot >= 0 else -1
+                first = int(evidence.heads[slot]) if slot >= 0 else -1
             else:
                 describe(state, depth, chance, conditional, wide, accepted)
                 last = int(text.tokens[text.stop + depth - 1])
                 probabilities_of(
                     weights,
                     corrections,
-                    found,
+                    evidence,
                     count,
                     shapes.shapes,
                     int(shapes.shapes[last]),
@@ -133,7 +133,7 @@ def slow_tree(view, weights, max_nodes):
                     scratch,
                     chances,
                 )
-            forget(found, count)
+            forget(evidence, count)
         return [(token, float(chances[slot])) for slot, token in enumerate(tokens)]
 
     heap, tree = [], []
@@ -288,13 +288,13 @@ def test_whatever_was_committed_a_draft_is_that_of_a_drafter_that_began_with_the
             assert (fresh.calibration.corrections == known).all(), "it was not told of a guess"
         fresh.begin(DraftRequest(text))
         fresh._accepted = len(added)
-        found, expected = drafting.view(), fresh.view()
-        assert found.text.tokens[: len(text)].tolist() == text.tolist()
-        assert found.text.newest[:12].tolist() == expected.text.newest[:12].tolist()
-        one, other = drafting.draft(16), fresh.draft(16)
-        assert one.tokens.tolist() == other.tokens.tolist()
-        assert one.parents.tolist() == other.parents.tolist()
-        assert one.probabilities.tolist() == other.probabilities.tolist()
+        actual, expected = drafting.view(), fresh.view()
+        assert actual.text.tokens[: len(text)].tolist() == text.tolist()
+        assert actual.text.newest[:12].tolist() == expected.text.newest[:12].tolist()
+        each, other = drafting.draft(16), fresh.draft(16)
+        assert each.tokens.tolist() == other.tokens.tolist()
+        assert each.parents.tolist() == other.parents.tolist()
+        assert each.probabilities.tolist() == other.probabilities.tolist()
 
 
 def test_nothing_to_go_on_is_an_empty_tree():

@@ -24,15 +24,15 @@ class DirectText(IndexOfText):
         self.calls = 0
 
     def lookup_into(self, context, places, *, max_match, limit, depth):
-        found = self.lookup(context, max_match=max_match, limit=limit, depth=depth)
-        count, room, width = len(found), *places[4:].tolist()
+        actual = self.lookup(context, max_match=max_match, limit=limit, depth=depth)
+        count, room, width = len(actual), *places[4:].tolist()
         assert count <= room
         tokens = array_at(places[0], ctypes.c_int32, room * width).reshape(room, width)
-        tokens[:count, :depth], tokens[:count, depth:] = found.tokens, -1
+        tokens[:count, :depth], tokens[:count, depth:] = actual.tokens, -1
         for address, kind, rows in (
-            (places[1], ctypes.c_int32, found.lengths),
-            (places[2], ctypes.c_float, found.counts),
-            (places[3], ctypes.c_int8, found.sources),
+            (places[1], ctypes.c_int32, actual.lengths),
+            (places[2], ctypes.c_float, actual.counts),
+            (places[3], ctypes.c_int8, actual.sources),
         ):
             array_at(address, kind, room)[:count] = rows
         return count

@@ -51,13 +51,13 @@ def test_a_header_is_read_once_for_all_who_ask(path: Path, monkeypatch: pytest.M
         return read_header(*arguments)
 
     monkeypatch.setattr(gguf_file, "read_header", counted)
-    found = model_file(path)
-    found.check()
-    assert found.size("int8").weights == found.parameters > 0
-    assert found.fills
-    assert found.tokenizer.vocabulary_size
+    actual = model_file(path)
+    actual.check()
+    assert actual.size("int8").weights == actual.parameters > 0
+    assert actual.fills
+    assert actual.tokenizer.vocabulary_size
     Engine.load(path, threads=1, preloads=False)
-    assert model_file(path) is found
+    assert model_file(path) is actual
     assert len(read) == 1
 
 
@@ -98,12 +98,12 @@ def test_a_kept_tokenizer_that_is_damaged_is_made_again(path: Path, name: str, d
 
 
 def test_a_folder_says_the_same_of_itself_as_its_config() -> None:
-    found = model_file(SMALL_MODEL)
-    assert isinstance(found, FolderModel)
-    found.check()
-    assert found.family == "llama"
-    assert found.fills
-    assert found.size("bf16").token_bytes == found.token_bytes("bf16", "f16") > 0
+    actual = model_file(SMALL_MODEL)
+    assert isinstance(actual, FolderModel)
+    actual.check()
+    assert actual.family == "llama"
+    assert actual.fills
+    assert actual.size("bf16").token_bytes == actual.token_bytes("bf16", "f16") > 0
 
 
 def test_types_that_are_computed_as_stored_are_those_of_the_forward() -> None:

@@ -50,8 +50,8 @@ def written(
 
 
 def cut_up(data: bytes, random: np.random.Generator) -> list[list[int]]:
-    places = sorted(random.integers(0, len(data) + 1, 5).tolist())
-    return [list(data[a:b]) for a, b in zip([0, *places], [*places, len(data)], strict=True)]
+    positions = sorted(random.integers(0, len(data) + 1, 5).tolist())
+    return [list(data[a:b]) for a, b in zip([0, *positions], [*positions, len(data)], strict=True)]
 
 
 @for_each_seed(range(20))
@@ -83,13 +83,13 @@ def test_tokens_taken_at_once_end_as_those_taken_one_by_one(
     random = np.random.default_rng(seed)
     steps = [random.integers(60, END + 1, 60).tolist() for _ in range(6)]
     limit = int(random.integers(1, 120))
-    found = []
+    actual = []
     for rule in (None, lambda _text: None):
         request = GenerationRequest(PROMPT, max_tokens=limit, stop_rule=rule)
         transcript = written(tokenizer, request, steps)
-        found.append((transcript.tokens, transcript.text, transcript.stopped_by))
-    assert found[0] == found[1], f"seed {seed}"
-    assert found[0][2] in ("end", "length")
+        actual.append((transcript.tokens, transcript.text, transcript.stopped_by))
+    assert actual[0] == actual[1], f"seed {seed}"
+    assert actual[0][2] in ("end", "length")
 
 
 def test_the_stop_rule_cuts_and_the_first_reason_counts(tokenizer: Tokenizer) -> None:

@@ -97,9 +97,9 @@ class TableModel:
     def plain(self, count: int) -> list[int]:
         """Plain decoding, one token at a time."""
         text: list[int] = []
-        for place in range(count):
+        for position in range(count):
             scores = slow_scores(self.logits(text), self.sampling, self.prompt, text)
-            text.append(choose(scores, self.sampling, place))
+            text.append(choose(scores, self.sampling, position))
         return text
 
     def choosing(self, processor: LogitsProcessor, text: list[int]) -> Choose:
@@ -157,12 +157,12 @@ SAMPLINGS = [
 def slow_text(engine: Engine, prompt: TokenArray, sampling: Sampling, count: int) -> list[int]:
     """One token at a time, each by a forward of a cache of its own."""
     text: list[int] = []
-    for place in range(count):
+    for position in range(count):
         tokens = np.array([*prompt.tolist(), *text], np.int32)
         batch = chain_batch(tokens, len(tokens) - 1, wants_numbers=True)
         logits = engine.forward(batch, engine.session()).row(0)
         scores = slow_scores(logits.copy(), sampling, prompt.tolist(), text)
-        text.append(choose(scores, sampling, place))
+        text.append(choose(scores, sampling, position))
     return text
 
 

@@ -31,14 +31,14 @@ TESTS = ("test_matmul.py", "test_lanes.py", "test_quantised_products.py",
 
 def features_under(settings: dict[str, str]) -> set[str]:
     code = "from accel.native.cpu_features import FEATURES; print(*FEATURES)"
-    found = subprocess.run(
+    actual = subprocess.run(
         [sys.executable, "-c", code],
         check=True,
         capture_output=True,
         text=True,
         env={name: value for name, value in os.environ.items() if name != CPU_FEATURES} | settings,
     )
-    return set(found.stdout.split())
+    return set(actual.stdout.split())
 
 
 def test_what_numba_is_told_counts_as_what_there_is() -> None:
@@ -60,12 +60,12 @@ def run_held_to(level: str, cache: Path, *tests: str) -> str:
         "NUMBA_CACHE_DIR": str(cache),
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "1800"]
-    found = subprocess.run(
+    actual = subprocess.run(
         [*command, *(str(FOLDER / name) for name in tests)],
         check=False, capture_output=True, text=True, env=os.environ | settings,
     )  # fmt: skip
-    assert found.returncode == 0, found.stdout
-    return found.stdout
+    assert actual.returncode == 0, actual.stdout
+    return actual.stdout
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="another family")
@@ -94,7 +94,7 @@ def test_a_level_has_those_kernels_alone() -> None:
                 env=os.environ | settings,
             )  # fmt: skip
             chosen[level] = ran.stdout.strip()
-    wanted = {
+    expected = {
         "ivybridge": "portable",
         "haswell": "avx2",
         "alderlake": "avx-vnni",
@@ -103,7 +103,7 @@ def test_a_level_has_those_kernels_alone() -> None:
         "cooperlake": "avx512-vnni",
         "sapphirerapids": "avx512-vnni",
     }
-    assert chosen == {level: wanted[level] for level in chosen}
+    assert chosen == {level: expected[level] for level in chosen}
     assert "ivybridge" in chosen
 
 

@@ -12,8 +12,8 @@ from accel.drafting.retrieval.prompt_index import PromptIndex
 def slow_lookup(parts, context, max_match, depth):
     """(length, newest first, row) of every occurrence, by comparing lists. ``parts`` are texts
     that do not belong together, oldest first."""
-    found = []
-    place = 0
+    actual = []
+    position = 0
     for part in parts:
         for start in range(1, len(part)):
             length = 0
@@ -24,9 +24,9 @@ def slow_lookup(parts, context, max_match, depth):
                 length += 1
             if length:
                 row = (part[start : start + depth] + [-1] * depth)[:depth]
-                found.append((-length, -(place + start), row))
-        place += len(part) + 1
-    return [(-length, row) for length, _, row in sorted(found)]
+                actual.append((-length, -(position + start), row))
+        position += len(part) + 1
+    return [(-length, row) for length, _, row in sorted(actual)]
 
 
 @for_each_seed(range(30))
@@ -41,11 +41,11 @@ def test_lookup_equals_a_scan(seed):
     index.begin(prompt, suffix)
     for token in output:
         index.extend(np.array([token], np.int32))
-    found = index.lookup(index.context, max_match=6, limit=1000, depth=5)
+    actual = index.lookup(index.context, max_match=6, limit=1000, depth=5)
     parts = [suffix.tolist(), prompt.tolist() + output.tolist()]
     expected = slow_lookup(parts, parts[1], 6, 5)
-    assert list(zip(found.lengths.tolist(), found.tokens.tolist(), strict=True)) == expected
-    assert set(found.sources.tolist()) <= {Source.PROMPT, Source.SUFFIX}
+    assert list(zip(actual.lengths.tolist(), actual.tokens.tolist(), strict=True)) == expected
+    assert set(actual.sources.tolist()) <= {Source.PROMPT, Source.SUFFIX}
 
 
 def test_growth_token_by_token_equals_one_piece():
@@ -65,9 +65,9 @@ def test_growth_token_by_token_equals_one_piece():
 def test_limit_keeps_the_longest_and_newest():
     index = PromptIndex()
     index.begin(np.array([5, 1, 2, 7, 1, 2, 8, 2, 9, 1, 2], np.int32), np.empty(0, np.int32))
-    found = index.lookup(index.context, max_match=4, limit=2, depth=1)
-    assert found.lengths.tolist() == [2, 2]
-    assert found.tokens.ravel().tolist() == [8, 7]
+    actual = index.lookup(index.context, max_match=4, limit=2, depth=1)
+    assert actual.lengths.tolist() == [2, 2]
+    assert actual.tokens.ravel().tolist() == [8, 7]
 
 
 def test_prompt_and_output_are_told_apart():

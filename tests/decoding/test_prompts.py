@@ -180,12 +180,12 @@ def test_by_lines_a_letter_more_leaves_all_tokens_before_it() -> None:
         )
         for typed in range(len(line) + 1)
     ]
-    places = {prompt.tokens.tolist().index(258) for prompt in prompts}
-    assert len(places) == 1
-    place = places.pop()
+    positions = {prompt.tokens.tolist().index(258) for prompt in prompts}
+    assert len(positions) == 1
+    position = positions.pop()
     for typed, prompt in enumerate(prompts):
-        assert prompt.tokens[: place + 1].tolist() == prompts[0].tokens[: place + 1].tolist()
-        behind = tokenizer.decode_bytes(prompt.tokens[place + 1 :]) + prompt.required_prefix
+        assert prompt.tokens[: position + 1].tolist() == prompts[0].tokens[: position + 1].tolist()
+        behind = tokenizer.decode_bytes(prompt.tokens[position + 1 :]) + prompt.required_prefix
         assert behind.decode() == line[:typed]
         assert 0 < len(prompt.suffix_tokens) <= 48
         assert len(prompt.tokens) <= 400

@@ -109,8 +109,8 @@ def test_a_row_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
     alone = model.new_cache(64)
     expected = []
     for token in tokens:
-        one = replace(chain_batch(np.array([token]), 0), wants_numbers=True)
-        expected.append(model.forward(one, [alone]).row(0).copy())
+        each = replace(chain_batch(np.array([token]), 0), wants_numbers=True)
+        expected.append(model.forward(each, [alone]).row(0).copy())
         alone.commit([0])
     for model.threads in (1, 2, 3, 4):
         for width in range(1, 65):
@@ -124,9 +124,9 @@ def test_the_likeliest_tokens_are_those_of_the_numbers(tmp_path: Path) -> None:
     model = compiled(save_mixed(tmp_path / "m.gguf", random_module("llama", **SIZE)))
     tokens = np.random.default_rng(2).integers(0, 200, 20).astype(np.int32)
     batch = chain_batch(tokens, 11)
-    found = list(model.forward(batch, [model.new_cache(64)]).argmax())
+    actual = list(model.forward(batch, [model.new_cache(64)]).argmax())
     logits = model.forward(replace(batch, wants_numbers=True), [model.new_cache(64)])
-    assert found == [int(logits.row(row).argmax()) for row in range(9)]
+    assert actual == [int(logits.row(row).argmax()) for row in range(9)]
 
 
 def test_other_types_are_rounded_to_eight_bits_and_the_log_says_so(
@@ -169,8 +169,8 @@ def test_a_file_in_fp32_is_exact(kind: str, tmp_path: Path) -> None:
     tokens = np.random.default_rng(3).integers(0, 200, 60).astype(np.int32)
     with torch.inference_mode():
         expected = slow(torch.from_numpy(tokens.astype(np.int64))[None]).logits[0].numpy()
-    found = numbers(model, chain_batch(tokens, 0), model.new_cache(64))
-    assert np.abs(found - expected).max() < 1e-4 * expected.std()
+    actual = numbers(model, chain_batch(tokens, 0), model.new_cache(64))
+    assert np.abs(actual - expected).max() < 1e-4 * expected.std()
 
 
 def test_a_file_in_bf16_is_refused_on_a_cpu(tmp_path: Path) -> None:

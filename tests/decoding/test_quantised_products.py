@@ -55,12 +55,12 @@ def test_products_are_those_of_a_slow_reference_to_the_last_bit(
     in_features = 512
     raw, x = random_blocks(kind, 21, in_features, generator), rows_of(3, in_features, generator)
     matrix = QuantisedMatrix.from_file(kind, raw, in_features, instructions=instructions)
-    found = matrix.products(x)
+    actual = matrix.products(x)
     values = [values_of(row) for row in x]
     for column in (0, 11, 20):
         weights = weights_of(kind, raw[column], in_features)
         expected = [product(kind, weights, each) for each in values]
-        assert found[:, column].tolist() == [float(each) for each in expected]
+        assert actual[:, column].tolist() == [float(each) for each in expected]
 
 
 @pytest.mark.parametrize("kind", ONE_OF_EACH_FORM)
@@ -98,15 +98,15 @@ def test_scales_of_super_blocks_are_those_that_were_multiplied_out_before(
     assert matrix.packed.nbytes < 0.95 * other.packed.nbytes or blocks == 8
     x = rows_of(40, in_features, generator)
     for rows in (1, 3, 8, 9, 17, 40):
-        found, expected = matrix.products(x[:rows]), other.products(x[:rows])
-        assert np.array_equal(found.view(np.int32), expected.view(np.int32)), rows
+        actual, expected = matrix.products(x[:rows]), other.products(x[:rows])
+        assert np.array_equal(actual.view(np.int32), expected.view(np.int32)), rows
 
 
 @pytest.mark.parametrize("kind", OF_SUPER_BLOCKS)
 def test_scales_of_super_blocks_times_a_factor_are_rounded_after_it(kind: str) -> None:
     generator, in_features, factor = np.random.default_rng(6), 512, 0.37
     raw, x = random_blocks(kind, 21, in_features, generator), rows_of(3, in_features, generator)
-    found = QuantisedMatrix.from_file(kind, raw, in_features, factor=factor).products(x)
+    actual = QuantisedMatrix.from_file(kind, raw, in_features, factor=factor).products(x)
     values = [values_of(row) for row in x]
     for column in (0, 20):
         weights = [
@@ -117,7 +117,7 @@ def test_scales_of_super_blocks_times_a_factor_are_rounded_after_it(kind: str) -
             for weight in weights_of(kind, raw[column], in_features)
         ]
         expected = [product(kind, weights, each) for each in values]
-        assert found[:, column].tolist() == [float(each) for each in expected]
+        assert actual[:, column].tolist() == [float(each) for each in expected]
 
 
 @pytest.mark.parametrize("kind", ONE_OF_EACH_FORM)
@@ -133,18 +133,18 @@ def test_columns_do_not_depend_on_who_computes_them(kind: str, threads: int, row
     q8 = empty_q8(rows, in_features)
     quantise_rows(x, rows, q8)
     groups = len(matrix.packed)
-    found = np.full((rows, groups * COLUMNS), np.nan, np.float32)
+    actual = np.full((rows, groups * COLUMNS), np.nan, np.float32)
     ends = [groups * part // threads for part in range(threads + 1)]
-    place = matrix.descriptor()
+    position = matrix.descriptor()
 
     def compute(part: int) -> None:
         first, last = ends[part], ends[part + 1]
-        multiply(place, q8, 0, rows, first, last, found, first * COLUMNS)
+        multiply(position, q8, 0, rows, first, last, actual, first * COLUMNS)
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(compute, range(threads)))
-    assert np.array_equal(found[:, :90], expected)
-    assert not found[:, 90:].any()
+    assert np.array_equal(actual[:, :90], expected)
+    assert not actual[:, 90:].any()
 
 
 @pytest.mark.parametrize("packed_for", ["portable", "neon-dotprod", "neon-i8mm"])
@@ -154,8 +154,8 @@ def test_rows_are_read_back(kind: str, packed_for: str) -> None:
     in_features = 512
     raw = random_blocks(kind, 37, in_features, np.random.default_rng(5))
     matrix = QuantisedMatrix.from_file(kind, raw, in_features, instructions=packed_for)
-    place, blocks = matrix.packed.ctypes.data, in_features // BLOCK
-    without_product = np.array([0, place, blocks, len(matrix.packed), matrix.layout.number])
+    position, blocks = matrix.packed.ctypes.data, in_features // BLOCK
+    without_product = np.array([0, position, blocks, len(matrix.packed), matrix.layout.number])
     x = np.empty((2, in_features), np.float32)
     for row, index in enumerate((3, 36)):
         write_row(without_product, index, x, row)
@@ -170,9 +170,9 @@ def test_weights_in_floats_become_eight_bits() -> None:
     weights[3, 32:64] = 0
     x = generator.normal(size=(7, 96)).astype(np.float32)
     matrix = QuantisedMatrix.from_numbers(lambda first, last: weights[first:last], *weights.shape)
-    found, exact = matrix.products(x), x @ weights.T
-    assert np.abs(found - exact).max() < 0.04 * exact.std()
-    assert np.abs(found - exact).max() > 0
+    actual, exact = matrix.products(x), x @ weights.T
+    assert np.abs(actual - exact).max() < 0.04 * exact.std()
+    assert np.abs(actual - exact).max() > 0
 
 
 @pytest.mark.parametrize("kind", list(BLOCK_TYPES))

@@ -94,15 +94,15 @@ def test_each_form_is_multiplied_by_dot_products(
 
 def steps(module: str) -> list[str]:
     """Return the instructions in order, the same for all of LLVM's spellings of types."""
-    found = []
+    actual = []
     for line in filter(lambda line: line[:2] == "  ", module.splitlines()):
         called, words = re.search(r'call .*@"?([\w.]+)', line), line.partition(" = ")[2].split()
         name = (
             called[1] if called else words[0] if words else line.split()[0] if line.split() else ""
         )
         if name not in ("bitcast", "inttoptr"):
-            found.append(name)
-    return found
+            actual.append(name)
+    return actual
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -131,25 +131,25 @@ def test_each_form_is_multiplied_by_dot_products_of_arm(
     target = machine_for(ARM_LEVELS[level].cpu, ARM_LEVELS[level].features, triple)
     loops = innermost_loops(target.emit_assembly(module))
     assert len(loops) == (1 if rows < 3 else 2), "as many columns as fit into registers"
-    found = Counter(name for loop in loops for name, *_ in loop)
+    actual = Counter(name for loop in loops for name, *_ in loop)
     registers = rows * COLUMNS // machine.lanes
     dots = 4 * (rows + rows % 2) * COLUMNS // machine.lanes if layout.is_paired else 8 * registers
-    assert found[instruction] == dots
+    assert actual[instruction] == dots
     if instruction == "sdot":
         of_row = [words[-1] for loop in loops for words in loop if words[0] == instruction]
         assert all(re.search(r"\[\d\]$", word) for word in of_row), "it spreads a word by itself"
-    assert found["fsub"] == found["fmul"] == layout.parts * registers
-    assert found["fmla"] == (layout.parts + layout.has_minimum) * registers
+    assert actual["fsub"] == actual["fmul"] == layout.parts * registers
+    assert actual["fmla"] == (layout.parts + layout.has_minimum) * registers
     if form.bits in (4, 8):
-        assert found["eor"] == found["orr"] == 0, "signs are those of the codes"
-        assert found["str"] + found["stp"] <= (2 if rows == 2 else 0), "sums stay in registers"
+        assert actual["eor"] == actual["orr"] == 0, "signs are those of the codes"
+        assert actual["str"] + actual["stp"] <= (2 if rows == 2 else 0), "sums stay in registers"
     # Anything else that works on a number alone, or puts one into a vector, is a slow way.
     vectors = {"ldr", "ldp", "ldur", "ld1r", "str", "stp", "mov", "movi", "prfm", "fcvtl", "dup"}
     bits = {"and", "eor", "orr", "ushr", "shl", "usra", "sli", "sri", "bic", "bif", "bit"}
     counting = {"add", "sub", "subs", "cmp", "b.lt", "b.ne", "mvni"}
     most = {instruction, "fsub", "fmul", "fmla", "fcvtl2", "ld1"}
     moves = {"zip1", "zip2", "uzp1", "uzp2", "ext", "trn1", "trn2"}
-    assert set(found) <= vectors | bits | counting | most | moves
+    assert set(actual) <= vectors | bits | counting | most | moves
     both = [words for loop in loops for words in loop]
     assert not [words for words in both if words[0] in bits and words[1][0] != "v"]
     moved = [words for words in both if words[0] in ("mov", "dup") and words[1][0] == "v"]
@@ -181,12 +181,12 @@ def test_scales_of_super_blocks_are_multiplied_out_in_vectors(
         llvm.parse_assembly(str(module))
     )
     (loop,) = innermost_loops(assembly)
-    found = Counter(name for name, *_ in loop)
-    assert not {"call", "callq", "bl"} & set(found)
+    actual = Counter(name for name, *_ in loop)
+    assert not {"call", "callq", "bl"} & set(actual)
     lanes = 4 if target in ARM else 16 if target == "znver4" else 8
     count = SUPER * (layout.parts + layout.has_minimum) * COLUMNS // lanes
-    assert found["vmulps"] + found["fmul"] == count
-    assert found["vcvtps2ph"] + found["fcvtn"] + found["fcvtn2"] == count
+    assert actual["vmulps"] + actual["fmul"] == count
+    assert actual["vcvtps2ph"] + actual["fcvtn"] + actual["fcvtn2"] == count
 
 
 class WideRegisters(Portable):
@@ -206,7 +206,7 @@ def test_tiles_of_wide_registers_give_the_same(layout: PackedLayout) -> None:
     x = generator.normal(size=(rows, in_features)).astype(np.float32)
     q8 = empty_q8(rows, in_features)
     quantise_rows(x, rows, q8)
-    found = np.zeros((rows, COLUMNS), np.float32)
+    actual = np.zeros((rows, COLUMNS), np.float32)
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -220,5 +220,5 @@ def test_tiles_of_wide_registers_give_the_same(layout: PackedLayout) -> None:
         blocks, group = in_features // BLOCK, matrix.packed.ctypes.data
         codes = group + layout.scales_bytes(blocks)
         assert layout.scales_bytes(blocks) % PLANE == 0
-        call(q8.ctypes.data, blocks * Q8_BYTES, group, codes, blocks, found.ctypes.data, 64)
-    assert np.array_equal(found, matrix.products(x))
+        call(q8.ctypes.data, blocks * Q8_BYTES, group, codes, blocks, actual.ctypes.data, 64)
+    assert np.array_equal(actual, matrix.products(x))

@@ -36,11 +36,11 @@ def random_tree(random: np.random.Generator, nodes: int, source: Source) -> Draf
 
 
 def paths(tree: DraftTree) -> set[tuple[int, ...]]:
-    found: list[tuple[int, ...]] = []
+    actual: list[tuple[int, ...]] = []
     for token, parent in zip(tree.tokens.tolist(), tree.parents.tolist(), strict=True):
-        found.append((*(found[parent] if parent >= 0 else ()), token))
-    assert len(set(found)) == len(found)
-    return set(found)
+        actual.append((*(actual[parent] if parent >= 0 else ()), token))
+    assert len(set(actual)) == len(actual)
+    return set(actual)
 
 
 @for_each_seed(range(40))

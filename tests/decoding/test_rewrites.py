@@ -75,11 +75,11 @@ def test_offsets_lead_back_to_the_original():
     codec = WordCodec(CODE, "server")
     original = codec.encode(CODE)
     version = rewrite(codec, original, 2, [("host", "server . of . it")], 0)
-    for place, token in enumerate(version.tokens):
-        if version.rules[place] < 0:
-            assert original[version.offsets[place]] == token
+    for position, token in enumerate(version.tokens):
+        if version.rules[position] < 0:
+            assert original[version.offsets[position]] == token
         else:
-            assert codec.pieces[original[version.offsets[place]]].strip() == "host"
+            assert codec.pieces[original[version.offsets[position]]].strip() == "host"
     assert (version.offsets[1:] >= version.offsets[:-1]).all()
 
 

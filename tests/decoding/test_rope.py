@@ -32,12 +32,12 @@ def slow_frequency(theta: float, pair: int, head_dim: int) -> np.float32:
 
 @pytest.mark.parametrize(("theta", "head_dim"), SHAPES)
 def test_frequencies_are_those_of_the_paper(theta: float, head_dim: int) -> None:
-    found = rope_frequencies(theta, head_dim)
-    assert found.dtype == np.float32
+    actual = rope_frequencies(theta, head_dim)
+    assert actual.dtype == np.float32
     slow = [slow_frequency(theta, pair, head_dim) for pair in range(head_dim // 2)]
-    assert np.allclose(found, slow, rtol=LIBRARIES_DIFFER, atol=0)
+    assert np.allclose(actual, slow, rtol=LIBRARIES_DIFFER, atol=0)
     paper = [theta ** (-2 * pair / head_dim) for pair in range(head_dim // 2)]
-    assert np.allclose(found, paper, rtol=2e-6, atol=0)
+    assert np.allclose(actual, paper, rtol=2e-6, atol=0)
 
 
 @pytest.mark.parametrize(("theta", "head_dim"), SHAPES)

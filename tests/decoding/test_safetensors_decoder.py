@@ -54,10 +54,10 @@ def check_same(folder: Path, dtype: str) -> None:
     assert ours.max_positions == module.config.max_position_embeddings
     assert Probe(module).agrees(ours, ours.capability.kind)
     text = np.random.default_rng(0).integers(0, ours.vocabulary_size, 90).astype(np.int32)
-    found = numbers(ours, chain_batch(text, 0), ours.new_cache(100))
+    actual = numbers(ours, chain_batch(text, 0), ours.new_cache(100))
     with torch.inference_mode():
         expected = module(torch.from_numpy(text.astype(np.int64))[None]).logits[0].numpy()
-    assert np.abs(found - expected).mean() < TOLERANCES[dtype] * expected.std()
+    assert np.abs(actual - expected).mean() < TOLERANCES[dtype] * expected.std()
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,9 @@ def test_weights_of_16_bits_in_several_files_are_read(dtype: str, tmp_path: Path
     files["model-00002-of-00002.safetensors"] = names[1::2]
     for file, held in files.items():
         save_file({name: tensors[name].half() for name in held}, folder / file, {"format": "pt"})
-    places = {name: file for file, held in files.items() for name in held}
+    positions = {name: file for file, held in files.items() for name in held}
     index = folder / "model.safetensors.index.json"
-    index.write_text(json.dumps({"metadata": {}, "weight_map": places}), "utf-8")
+    index.write_text(json.dumps({"metadata": {}, "weight_map": positions}), "utf-8")
     check_same(folder, dtype)
 
 

@@ -85,7 +85,7 @@ def test_noise_depends_on_seed_place_and_token_alone() -> None:
 
 
 def test_noise_of_neighbouring_places_is_independent() -> None:
-    noise = np.stack([gumbel(3, place, np.arange(50)) for place in range(4000)])
+    noise = np.stack([gumbel(3, position, np.arange(50)) for position in range(4000)])
     off_diagonal = np.corrcoef(noise[:-1].ravel(), noise[1:].ravel())[0, 1]
     assert abs(off_diagonal) < 0.01
 
@@ -132,9 +132,9 @@ def test_compiled_draws_equal_those_that_sort_all_tokens() -> None:
             float(random.choice([1, 0.999, 0.95, 0.5, 1e-6])),
             seed=int(random.integers(-5, 1 << 40)),
         )
-        place = int(random.integers(0, 10_000))
-        expected = slow_draw(scores, sampling, place)
-        assert choose(scores, sampling, place) == expected, (size, sampling, place)
+        position = int(random.integers(0, 10_000))
+        expected = slow_draw(scores, sampling, position)
+        assert choose(scores, sampling, position) == expected, (size, sampling, position)
 
 
 def test_next_to_no_temperature_takes_the_likeliest() -> None:
@@ -161,7 +161,7 @@ def chi_square(counts: np.ndarray, expected: np.ndarray) -> float:
 def test_draws_follow_the_distribution() -> None:
     """20,000 draws from 6 tokens; the bound is passed by chance once in 100,000 runs."""
     logits = np.log(np.array([0.4, 0.25, 0.15, 0.1, 0.07, 0.03], np.float32))
-    draws = [choose(logits, Sampling(1.0, seed=11), place) for place in range(20_000)]
+    draws = [choose(logits, Sampling(1.0, seed=11), position) for position in range(20_000)]
     counts = np.bincount(draws, minlength=6)
     assert chi_square(counts, np.exp(logits) * 20_000) < 30.9
 
@@ -196,14 +196,14 @@ def test_drafts_do_not_bend_the_distribution() -> None:
 
 def test_top_k_one_is_greedy() -> None:
     logits = np.random.default_rng(1).normal(size=50).astype(np.float32)
-    for place in range(20):
-        assert choose(logits, Sampling(2.0, top_k=1), place) == int(logits.argmax())
+    for position in range(20):
+        assert choose(logits, Sampling(2.0, top_k=1), position) == int(logits.argmax())
 
 
 def test_excluded_tokens_are_never_drawn() -> None:
     logits = np.full(10, -np.inf, np.float32)
     logits[3] = -5.0
-    assert {choose(logits, Sampling(1.0, top_p=0.5), place) for place in range(50)} == {3}
+    assert {choose(logits, Sampling(1.0, top_p=0.5), position) for position in range(50)} == {3}
 
 
 @pytest.mark.parametrize(

@@ -52,12 +52,12 @@ def test_the_text_is_that_of_plain_decoding(engine: Engine, sampling: Sampling) 
         plain = run(engine, prompt, sampling=sampling)
         for k in (0, 1, 5)[seed:]:
             drafter = SdsatDrafter(engine, k, sampling)
-            found = run(engine, prompt, sampling=sampling, drafter=drafter, plan=False)
-            assert found.tokens.tolist() == plain.tokens.tolist(), (seed, k)
-            forwards = found.statistics.forwards
+            actual = run(engine, prompt, sampling=sampling, drafter=drafter, plan=False)
+            assert actual.tokens.tolist() == plain.tokens.tolist(), (seed, k)
+            forwards = actual.statistics.forwards
             assert forwards - 1 <= drafter.target_forwards <= forwards
             # The next token is read off the text's own row, so it is always right.
-            assert all(accepted >= 1 for accepted in found.statistics.accepted[:-1])
+            assert all(accepted >= 1 for accepted in actual.statistics.accepted[:-1])
 
 
 def test_right_guesses_save_forwards(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,15 +70,15 @@ def test_right_guesses_save_forwards(engine: Engine, monkeypatch: pytest.MonkeyP
     def told(adaptive: Any) -> Any:
         logits = yield from read(adaptive)
         for row in range(1, len(logits)):
-            place = drafter._written + row
-            if place < len(answer):
-                logits[row, answer[place]] = 99.0
+            position = drafter._written + row
+            if position < len(answer):
+                logits[row, answer[position]] = 99.0
         return logits
 
     monkeypatch.setattr(drafter, "_read", told)
-    found = run(engine, prompt, max_tokens=24, ignore_end=True, drafter=drafter, plan=False)
-    assert found.tokens.tolist() == answer.tolist()
-    assert found.statistics.forwards == 5, "five tokens a loop"
+    actual = run(engine, prompt, max_tokens=24, ignore_end=True, drafter=drafter, plan=False)
+    assert actual.tokens.tolist() == answer.tolist()
+    assert actual.statistics.forwards == 5, "five tokens a loop"
 
 
 def test_a_model_without_adaptive_tokens_is_refused(tmp_path: Path) -> None:
@@ -109,5 +109,5 @@ def test_the_tree_of_rows_holds_the_likeliest_paths() -> None:
         chances.append(dict(zip(kept.tolist(), weights / weights.sum(), strict=True)))
     paths = {(a,): p for a, p in chances[0].items()}
     paths |= {(a, b): p * q for a, p in chances[0].items() for b, q in chances[1].items()}
-    wanted = sorted(paths.values(), reverse=True)[:9]
-    np.testing.assert_allclose(tree.probabilities, wanted, rtol=1e-4)
+    expected = sorted(paths.values(), reverse=True)[:9]
+    np.testing.assert_allclose(tree.probabilities, expected, rtol=1e-4)

@@ -45,9 +45,9 @@ def test_session_keeps_what_the_next_prompt_has_in_common(engine: Engine, refere
             text[random.integers(0, len(text)) :] = random.integers(0, 256)
         expected = until_end(reference_tokens(reference, text, 12))
         oracle = Oracle(np.array(expected, np.int32), step)
-        got = run(engine, text, max_tokens=12, session=session, drafter=oracle)
-        assert got.tokens.tolist() == expected, f"step {step}"
-        assert session.tokens.tolist() == [*text, *got.tokens][: session.length]
+        actual = run(engine, text, max_tokens=12, session=session, drafter=oracle)
+        assert actual.tokens.tolist() == expected, f"step {step}"
+        assert session.tokens.tolist() == [*text, *actual.tokens][: session.length]
     again = run(engine, text, max_tokens=4, session=session)
     assert again.statistics.prompt_tokens_reused == len(text) - 1
 
@@ -77,11 +77,11 @@ def test_few_rows_behind_whole_forwards_of_a_prompt_go_with_the_first_draft(
     step: Any = next(steps)
     with contextlib.suppress(StopIteration):
         while True:
-            found = None
+            actual = None
             if isinstance(step, Forward):
                 rows.append(step.rows)
-                ((_, found),) = compute_all([step])
-            step = steps.send(found)
+                ((_, actual),) = compute_all([step])
+            step = steps.send(actual)
     assert generation.statistics.prompt_tokens_reused == 100
     assert rows[0] == engine.prefill_rows - (not behind)
     assert rows[-1] == last
@@ -127,11 +127,11 @@ def test_generations_on_two_sessions_may_take_turns(engine: Engine) -> None:
     expected = [run(engine, prompt, ignore_end=True).tokens.tolist() for prompt in prompts]
     requests = [GenerationRequest(p, max_tokens=32, ignore_end=True) for p in prompts]
     running: list[Iterator[Any]] = [iter(engine.generate(request)) for request in requests]
-    got: list[list[int]] = [[], []]
+    actual: list[list[int]] = [[], []]
     for chunks in zip(*running, strict=True):
-        for tokens, chunk in zip(got, chunks, strict=True):
+        for tokens, chunk in zip(actual, chunks, strict=True):
             tokens.extend(chunk.tokens.tolist())
-    assert got == expected
+    assert actual == expected
 
 
 def test_sessions_used_longest_ago_lose_their_cache_first(folder: Path) -> None:

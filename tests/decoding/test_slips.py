@@ -28,18 +28,18 @@ def test_places_after_repeated_tokens_that_go_on_differently(seed):
     random = np.random.default_rng(seed)
     text = random.integers(0, 2 + seed % 4, random.integers(0, 60)).tolist()
     pool = np.array([7, *text, 7], np.int32)
-    places = np.zeros(len(pool) + 1, np.int8)
-    mark_places(pool, places, 1, 1 + len(text))
-    for place in range(len(text)):
-        before = text[place - LOOK_BACK : place] if place >= LOOK_BACK else None
+    positions = np.zeros(len(pool) + 1, np.int8)
+    mark_places(pool, positions, 1, 1 + len(text))
+    for position in range(len(text)):
+        before = text[position - LOOK_BACK : position] if position >= LOOK_BACK else None
         elsewhere = {
             text[other]
             for other in range(LOOK_BACK, len(text))
             if text[other - LOOK_BACK : other] == before
         }
         expected = REPEATED if len(elsewhere) > 1 else UNIQUE
-        assert places[1 + place] == expected, f"seed {seed}, place {place}"
-    assert places[0] == 0
+        assert positions[1 + position] == expected, f"seed {seed}, place {position}"
+    assert positions[0] == 0
 
 
 def test_what_is_left_more_often_is_drafted_with_less_hope():
@@ -47,7 +47,7 @@ def test_what_is_left_more_often_is_drafted_with_less_hope():
     slips[UNIQUE] += (5.0, 10.0)
     assert copy_rate(slips, UNIQUE) < copy_rate(PRIOR, UNIQUE)
     assert copy_rate(slips, REPEATED) == copy_rate(PRIOR, REPEATED)
-    assert all(copy_rate(PRIOR, place) > 0.9 for place in (UNIQUE, REPEATED))
+    assert all(copy_rate(PRIOR, position) > 0.9 for position in (UNIQUE, REPEATED))
     assert copy_rate(PRIOR, ELSEWHERE) == 1.0
     assert odds(PRIOR, FOLLOWING) > 10
 
@@ -58,8 +58,8 @@ WISH = "rename the size to length"
 def follow_wish(drafter, codec, request, text, slips_at=()):
     """Write ``text`` token by token; other words stand where it slips."""
     drafter.begin(request)
-    for place, token in enumerate(codec.encode(text)):
-        other = codec.encode("wrong")[0] if place in slips_at else token
+    for position, token in enumerate(codec.encode(text)):
+        other = codec.encode("wrong")[0] if position in slips_at else token
         drafter.commit(DraftTree.empty(), [], np.array([other], np.int32))
 
 
@@ -93,9 +93,9 @@ def test_a_cursor_outside_of_the_version_does_not_lead():
     drafter = CopyDrafter(codec, (END,))
     drafter.begin(edit_request(codec, WISH, before))
     led = 0
-    for place in range(len(drafter._pool.tokens)):
-        drafter._pool.cursor[AT] = place
-        assert drafter._as_instructed() == is_in_version(drafter), place
+    for position in range(len(drafter._pool.tokens)):
+        drafter._pool.cursor[AT] = position
+        assert drafter._as_instructed() == is_in_version(drafter), position
         led += drafter._as_instructed()
     assert led > 40
     drafter.begin(edit_request(codec, "do something", before))

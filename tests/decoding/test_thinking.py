@@ -79,10 +79,10 @@ SWITCHES = {
 @pytest.mark.parametrize("case", SWITCHES)
 def test_thinking_is_switched_off_where_the_template_can(case: str, tmp_path: Path) -> None:
     template, expected = SWITCHES[case]
-    found = tail(_TURNS + template, tmp_path)
-    wanted = "<seed:think></seed:think>A" if expected is None else expected
+    actual = tail(_TURNS + template, tmp_path)
+    asked_for = "<seed:think></seed:think>A" if expected is None else expected
     # jinja takes the line break at the end of a template, and those behind its tags.
-    assert found.replace("\n", "") == wanted.replace("\n", "")
+    assert actual.replace("\n", "") == asked_for.replace("\n", "")
 
 
 OPEN = {

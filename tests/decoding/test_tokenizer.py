@@ -98,8 +98,8 @@ def test_what_is_not_there() -> None:
 
 def test_batches_equal_single_texts() -> None:
     texts = ["def f():\n    return 1\n", "", "é<|mask|>"]
-    for one, many in zip(texts, EMBEDDED.encode_batch(texts), strict=True):
-        assert EMBEDDED.encode(one).tolist() == many.tolist()
+    for each, many in zip(texts, EMBEDDED.encode_batch(texts), strict=True):
+        assert EMBEDDED.encode(each).tolist() == many.tolist()
 
 
 def test_the_hash_is_that_of_the_file() -> None:

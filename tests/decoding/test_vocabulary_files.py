@@ -89,16 +89,16 @@ def test_what_was_kept_of_a_vocabulary_is_what_is_derived() -> None:
         text if token in read._added else read._spelt(text)  # as its definition spells them
         for token, text in ((n, read.fast.id_to_token(n) or "") for n in range(4096))
     ]
-    spelt = [one.encode() if isinstance(one, str) else one for one in table]
+    spelt = [each.encode() if isinstance(each, str) else each for each in table]
     for tokenizer in (made, read):
         assert tokenizer.byte_table[:4096] == spelt
         plain = [
             b"" if token in tokenizer.special_tokens else bytes_
             for token, bytes_ in enumerate(tokenizer.byte_table)
         ]
-        found = tokenizer.byte_index.starting_with(b"re")
+        actual = tokenizer.byte_index.starting_with(b"re")
         order = byte_order(plain)
-        assert found.tolist() == [n for n in order.tolist() if plain[n].startswith(b"re")]
+        assert actual.tolist() == [n for n in order.tolist() if plain[n].startswith(b"re")]
         assert (classes_of(tokenizer) == token_classes(tokenizer.byte_table)).all()
         shapes = zip(shapes_of(tokenizer), TokenShapes.of(tokenizer.byte_table), strict=True)
         assert all((kept == derived).all() for kept, derived in shapes)

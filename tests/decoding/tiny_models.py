@@ -182,8 +182,8 @@ class MemoryStore:
 
 def numbers(model: Model, batch: ForwardBatch, cache: Cache) -> NDArray[np.float32]:
     """Logits of the batch's rows from ``logits_from`` on, a copy."""
-    wanted = replace(batch, wants_numbers=True)
-    logits = model.forward(wanted, [cache])
+    expected = replace(batch, wants_numbers=True)
+    logits = model.forward(expected, [cache])
     rows = [logits.row(row) for row in range(len(batch) - batch.logits_from)]
     return np.array(rows).reshape(len(rows), model.vocabulary_size)
 
@@ -278,8 +278,8 @@ class Oracle:
         for _ in range(int(random.integers(0, 6))):
             branch = rest[: random.integers(0, self.depth)].copy()
             if len(branch) and random.random() < 0.5:
-                place = int(random.integers(0, len(branch)))
-                branch[place:] = random.integers(0, self.vocabulary, len(branch) - place)
+                position = int(random.integers(0, len(branch)))
+                branch[position:] = random.integers(0, self.vocabulary, len(branch) - position)
             tail = random.integers(0, self.vocabulary, random.integers(0, 3))
             branches.append(np.concatenate([branch, tail]).astype(np.int32))
         tree = DraftTree.merge(branches, Source.PROMPT)
@@ -293,17 +293,17 @@ class Oracle:
 def shuffled(tree: DraftTree, random: np.random.Generator) -> DraftTree:
     """The same tree with its nodes in another order, parents still before children."""
     remaining = set(range(len(tree)))
-    place = {-1: -1}
+    position = {-1: -1}
     order: list[int] = []
     while remaining:
-        ready = [node for node in remaining if int(tree.parents[node]) in place]
+        ready = [node for node in remaining if int(tree.parents[node]) in position]
         node = ready[int(random.integers(0, len(ready)))]
-        place[node] = len(order)
+        position[node] = len(order)
         order.append(node)
         remaining.remove(node)
     return DraftTree(
         tree.tokens[order],
-        np.array([place[int(tree.parents[node])] for node in order], np.int32),
+        np.array([position[int(tree.parents[node])] for node in order], np.int32),
         tree.probabilities[order],
         tree.sources[order],
     )
