@@ -74,14 +74,11 @@ class EngineFailed(RedraftError):
 
 
 class ServerRefused(EngineFailed):
-    """A server refuses one request. ``details``: its whole message; ``numbers``: those in it."""
+    """A server refuses one request. ``details``: its whole message."""
 
-    def __init__(
-        self, message: str, kind: str, details: str, numbers: dict[str, int] | None = None
-    ) -> None:
+    def __init__(self, message: str, kind: str, details: str) -> None:
         super().__init__(message, kind)
         self.details = details
-        self.numbers = numbers or {}
 
 
 class NothingToContinue(RedraftError):

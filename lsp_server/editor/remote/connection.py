@@ -180,27 +180,25 @@ class ServerConnection:
         if 300 <= status < 400:
             cause = f"the server {where} sends to another address, which is not followed"
             raise ServerUnavailable(cause, "set redraft.server.url to the address itself", retry)
-        details, numbers = await self._error_details(response)
+        details = await self._error_details(response)
         if status >= 500 and status != 501 and not is_about_length(details):
             cause = f"the server {where} fails ({status})"
             raise ServerUnavailable(cause, "tell the people who run it", retry)
-        raise self.refused(f"refuses ({status})", details, str(status), numbers)
+        raise self.refused(f"refuses ({status})", details, str(status))
 
-    async def _error_details(self, response: httpx2.Response) -> tuple[str, dict[str, int]]:
+    async def _error_details(self, response: httpx2.Response) -> str:
         await response.aread()
         try:
             return error_details(response.json())
         except ValueError:
-            return "", {}
+            return ""
 
-    def refused(
-        self, what: str, details: str, kind: str, numbers: dict[str, int] | None = None
-    ) -> ServerRefused:
+    def refused(self, what: str, details: str, kind: str) -> ServerRefused:
         """What a server says of one request, as our error."""
         if self._key:
             details = details.replace(self._key, "…")
         shown = f": {details[:SHOWN_CHARACTERS]}" if details else ""
-        return ServerRefused(f"the server {self.address.url} {what}{shown}", kind, details, numbers)
+        return ServerRefused(f"the server {self.address.url} {what}{shown}", kind, details)
 
     def lost(self, error: Exception) -> ServerUnavailable:
         """A connection that failed, as our error."""
@@ -214,20 +212,14 @@ class ServerConnection:
         await self._client.aclose()
 
 
-def error_details(value: Any) -> tuple[str, dict[str, int]]:
-    """The message in what servers send for an error, and the numbers that are beside it."""
-    error = value
+def error_details(error: Any) -> str:
+    """Return the message in what servers send for an error."""
     for name in ("error", "detail", "message", "msg"):
         while isinstance(error, list) and error:
             error = error[0]
         if isinstance(error, dict) and error.get(name):
-            value, error = error, error[name]
-    numbers = {
-        name: number
-        for name, number in (value.items() if isinstance(value, dict) else ())
-        if isinstance(number, int) and not isinstance(number, bool)
-    }
-    return (" ".join(error.split()) if isinstance(error, str) else ""), numbers
+            error = error[name]
+    return " ".join(error.split()) if isinstance(error, str) else ""
 
 
 def _retry_after_s(response: httpx2.Response) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
@@ -49,8 +48,6 @@ REFUSED_REQUEST = ("400", "404", "405", "413", "422", "501")
 NO_SUCH_ROUTE = ("404", "405", "501")
 TRIES = 6
 """So often a request is asked again with what its refusals tell."""
-REFUSED_OFTEN = 3
-"""A strategy that was refused so often, and never answered, is not tried again."""
 LONGER_THAN_SELECTION = 1.25
 ANSWER_TOKENS = 64
 """An answer may be so many times as long as the selection, and so many tokens more."""
@@ -107,8 +104,6 @@ class OpenAiModel:
             self._prefix_alone,
         ]
         """Strategies to try, the best first. One that the server cannot do is not tried again."""
-        self._refusals: Counter[str] = Counter()
-        """How often each strategy was refused without a clear reason before it was answered."""
         self._not_taken: set[str] = set()
         """Fields that the server does not take."""
 
@@ -155,34 +150,19 @@ class OpenAiModel:
                     continue
                 if error.kind not in REFUSED_REQUEST or is_about_length(error.details, error.kind):
                     raise
-                self._refused(strategies[0], error, request[1])
+                was_tried = strategies[0] != self._with_suffix or "suffix" in request[1]
+                if was_tried and _cannot(error) and strategies[0] in self._strategies[:-1]:
+                    self._strategies.remove(strategies[0])
                 if len(strategies) == 1:
                     raise
                 del strategies[0]
             else:
-                self._refusals[strategies[0].__name__] = -1
                 return result
-
-    def _refused(
-        self, strategy: CompletionStrategy, error: ServerRefused, body: dict[str, Any]
-    ) -> None:
-        """Give up a refused strategy where the server cannot do it, or never did."""
-        if strategy == self._prefix_alone or (
-            strategy == self._with_suffix and "suffix" not in body
-        ):
-            return
-        name = strategy.__name__
-        if self._refusals[name] >= 0:
-            self._refusals[name] += 1
-        is_missing = error.kind in NO_SUCH_ROUTE and "model" not in error.details.lower()
-        cannot = is_missing or _CANNOT_FILL.search(error.details) is not None
-        if (cannot or self._refusals[name] >= REFUSED_OFTEN) and strategy in self._strategies:
-            self._strategies.remove(strategy)
 
     def _learns(self, error: ServerRefused, prompt: str, answer_tokens: int) -> bool:
         """Whether a refusal tells how to ask better."""
         if is_about_length(error.details, error.kind):
-            self._window.learn(error.details, error.numbers, prompt, answer_tokens)
+            self._window.halve(prompt, answer_tokens)
             return True
         if error.kind not in ("400", "422"):
             return False
@@ -399,9 +379,9 @@ class OpenAiModel:
                     yield TextEvent("", "an event that cannot be read")
                     return
                 if isinstance(read, ErrorEvent):
-                    details, numbers = error_details(read.error)
+                    details = error_details(read.error)
                     if not has_text:
-                        raise self._connection.refused("gave up", details, "stream", numbers)
+                        raise self._connection.refused("gave up", details, "stream")
                     yield TextEvent("", details or "an error")
                     return
                 has_text = has_text or bool(read.text)
@@ -413,6 +393,12 @@ class OpenAiModel:
         if "max_tokens" in self._not_taken and "max_tokens" in body:
             sent["max_completion_tokens"] = body["max_tokens"]
         return {**sent, "stream": True}
+
+
+def _cannot(error: ServerRefused) -> bool:
+    """Return whether a refusal says that the server has no such way to complete."""
+    is_missing = error.kind in NO_SUCH_ROUTE and "model" not in error.details.lower()
+    return is_missing or _CANNOT_FILL.search(error.details) is not None
 
 
 def _why_not_whole(ended: str) -> str:

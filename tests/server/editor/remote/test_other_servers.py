@@ -309,7 +309,7 @@ def small(refusal: str, answer_limit: int = 1 << 20, status: int = 400) -> Answe
 
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
-def test_what_a_refusal_tells_of_the_context_is_kept(refusal: str) -> None:
+def test_a_refusal_for_length_halves_what_is_asked_for(refusal: str) -> None:
     limit = 300 if "300" in refusal else 1 << 20
     server = Stranger(small(refusal, limit))
 
