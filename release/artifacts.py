@@ -62,7 +62,7 @@ def build(folder: Path, *, with_extension: bool = True, levels: list[str] | None
 
 
 def pack_server(folder: Path, wheel: Path) -> None:
-    """What editors' plug-ins carry: the wheel, its installer, and what it needs by hashes."""
+    """Write what editors' plug-ins carry: the wheel, its installer, and what it needs by hashes."""
     run(sys.executable, CLIENTS / "server/pack.py", folder, wheel)
     if not (folder / "requirements.txt").is_file():
         raise SystemExit("release: what the server needs has no hashes; uv gives them")

@@ -23,9 +23,14 @@ def bill_of_materials(site_packages: Path, requirements: str, lock: dict[str, An
     requirements: the pinned ones, with the hashes of their files; lock: ``package-lock.json`` of
     the extension.
     """
-    installed = {_name(one.name): one for one in metadata.distributions(path=[str(site_packages)])}
+    installed = {
+        _name(distribution.name): distribution
+        for distribution in metadata.distributions(path=[str(site_packages)])
+    }
     own = installed["redraft"]
-    needed = _reached("redraft", {name: _needs(one) for name, one in installed.items()})
+    needed = _reached(
+        "redraft", {name: _needs(distribution) for name, distribution in installed.items()}
+    )
     hashes = _hashes(requirements)
     python = [_python_component(installed[name], hashes.get(name, [])) for name in needed]
     packages = [_npm_component(name, lock["packages"][path]) for name, path in bundled(lock)]
@@ -50,33 +55,33 @@ def _name(written: str) -> str:
 
 
 def _needs(distribution: metadata.Distribution) -> set[str]:
-    """What a distribution may need, on any system, without its extras."""
+    """Return what a distribution may need, on any system, without its extras."""
     lines = [line for line in distribution.requires or [] if "extra ==" not in line]
-    return {_name(found[0]) for line in lines if (found := _REQUIRED.match(line))}
+    return {_name(match[0]) for line in lines if (match := _REQUIRED.match(line))}
 
 
 def _reached(start: str, graph: dict[str, set[str]]) -> list[str]:
-    seen, waiting = {start}, [start]
+    reached, waiting = {start}, [start]
     while waiting:
-        for name in (graph[waiting.pop()] & graph.keys()) - seen:
-            seen.add(name)
+        for name in (graph[waiting.pop()] & graph.keys()) - reached:
+            reached.add(name)
             waiting.append(name)
-    return sorted(seen - {start})
+    return sorted(reached - {start})
 
 
 def _hashes(requirements: str) -> dict[str, list[str]]:
     """sha256 of the files of each requirement, by its name."""
-    found: dict[str, list[str]] = {}
-    for part in requirements.replace("\\\n", " ").splitlines():
-        if match := _REQUIRED.match(part):
-            found[_name(match[0])] = _HASH.findall(part)
-    return found
+    hashes: dict[str, list[str]] = {}
+    for requirement in requirements.replace("\\\n", " ").splitlines():
+        if match := _REQUIRED.match(requirement):
+            hashes[_name(match[0])] = _HASH.findall(requirement)
+    return hashes
 
 
 def _python_component(distribution: metadata.Distribution, hashes: list[str]) -> dict[str, Any]:
     purl = _purl("pypi", _name(distribution.name), distribution.version)
-    files = [{"type": "distribution", "url": purl, "hashes": [_hash("SHA-256", one)]}
-             for one in hashes]  # fmt: skip
+    files = [{"type": "distribution", "url": purl, "hashes": [_hash("SHA-256", digest)]}
+             for digest in hashes]  # fmt: skip
     return {
         "type": "library",
         "bom-ref": purl,
@@ -88,12 +93,12 @@ def _python_component(distribution: metadata.Distribution, hashes: list[str]) ->
     }
 
 
-def _licences(about: metadata.PackageMetadata) -> list[dict[str, Any]]:
+def _licences(package: metadata.PackageMetadata) -> list[dict[str, Any]]:
     """As an expression, else by the names that are told, the most exact ones first."""
-    if expressions := about.get_all("License-Expression"):
+    if expressions := package.get_all("License-Expression"):
         return [{"expression": expressions[0]}]
-    lines = [line for line in about.get_all("Classifier") or [] if line.startswith("License ::")]
-    names = [line.rpartition(" :: ")[2] for line in lines] or about.get_all("License") or []
+    lines = [line for line in package.get_all("Classifier") or [] if line.startswith("License ::")]
+    names = [line.rpartition(" :: ")[2] for line in lines] or package.get_all("License") or []
     return [{"license": {"name": name.strip().partition("\n")[0]}} for name in names if name]
 
 
@@ -102,24 +107,24 @@ def bundled(lock: dict[str, Any]) -> Iterator[tuple[str, str]]:
     library and what that needs."""
     packages = lock["packages"]
     graph = {
-        path: {f"node_modules/{name}" for name in about.get("dependencies", {})}
-        for path, about in packages.items()
+        path: {f"node_modules/{name}" for name in package.get("dependencies", {})}
+        for path, package in packages.items()
     }
     start = "node_modules/vscode-languageclient"
     for path in [start, *_reached(start, graph)]:
         yield path.removeprefix("node_modules/"), path
 
 
-def _npm_component(name: str, about: dict[str, Any]) -> dict[str, Any]:
-    kind, _, digest = about["integrity"].partition("-")
-    purl = _purl("npm", name.replace("@", "%40"), about["version"])
+def _npm_component(name: str, package: dict[str, Any]) -> dict[str, Any]:
+    kind, _, digest = package["integrity"].partition("-")
+    purl = _purl("npm", name.replace("@", "%40"), package["version"])
     return {
         "type": "library",
         "bom-ref": purl,
         "name": name,
-        "version": about["version"],
+        "version": package["version"],
         "purl": purl,
-        "licenses": [{"expression": about["license"]}],
+        "licenses": [{"expression": package["license"]}],
         "hashes": [_hash(kind.replace("sha", "SHA-"), base64.b64decode(digest).hex())],
     }
 

@@ -113,23 +113,25 @@ def check_sums(folder: Path) -> None:
     """Raises SystemExit where a file is missing, unlisted or another than when it was built."""
     lines = (folder / SUMS).read_text("utf-8").splitlines()
     listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    found = {file.name: sha256(file) for file in folder.iterdir() if file.name != SUMS}
-    if differing := sorted(dict(listed.items() ^ found.items())):
+    sums = {file.name: sha256(file) for file in folder.iterdir() if file.name != SUMS}
+    if differing := sorted(dict(listed.items() ^ sums.items())):
         raise SystemExit(f"release: {SUMS} and {', '.join(differing)} differ; build again")
 
 
 def check_bill(file: Path) -> dict[str, int]:
-    """How many packages of each registry a bill lists. Raises SystemExit where one has no
+    """Return the number of packages of each registry in a bill. Raises SystemExit where one has no
     licence, or a reference leads nowhere."""
     bill = json.loads(file.read_text("utf-8"))
     counts: dict[str, int] = {}
-    for one in bill["components"]:
-        if not one.get("licenses"):
-            raise SystemExit(f"release: {file.name}: {one['name']} names no licence")
-        kind = one["purl"].partition(":")[2].partition("/")[0]
+    for component in bill["components"]:
+        if not component.get("licenses"):
+            raise SystemExit(f"release: {file.name}: {component['name']} names no licence")
+        kind = component["purl"].partition(":")[2].partition("/")[0]
         counts[kind] = counts.get(kind, 0) + 1
-    known = {one["bom-ref"] for one in [*bill["components"], bill["metadata"]["component"]]}
-    if lost := {ref for each in bill["dependencies"] for ref in each["dependsOn"]} - known:
+    references = {
+        component["bom-ref"] for component in [*bill["components"], bill["metadata"]["component"]]
+    }
+    if lost := {ref for each in bill["dependencies"] for ref in each["dependsOn"]} - references:
         raise SystemExit(f"release: {file.name}: {min(lost)} is in no list")
     return counts
 
@@ -148,12 +150,12 @@ def install_from_extension(file: Path, folder: Path) -> Path:
         archive.extractall(folder)
     installer = folder / "extension/server/install.py"
     _run(sys.executable, "-I", installer, "install", "--folder", folder / "environments")
-    told = json.loads((folder / "environments/current.json").read_text("utf-8"))
-    return Path(told["command"])
+    current = json.loads((folder / "environments/current.json").read_text("utf-8"))
+    return Path(current["command"])
 
 
 def first_suggestion(command: Path, surroundings: dict[str, str], folder: Path) -> str:
-    """What a server suggests in a new file. Raises SystemExit where it suggests nothing."""
+    """Return what a server suggests in a new file. Raises SystemExit where it suggests nothing."""
     work = Path(tempfile.mkdtemp(dir=folder))
     file = work / "area.py"
     file.write_text(CODE, "utf-8")
@@ -166,10 +168,10 @@ def first_suggestion(command: Path, surroundings: dict[str, str], folder: Path) 
         document: dict[str, Any] = {"uri": file.as_uri()}
         opened = {**document, "languageId": "python", "version": 1, "text": CODE}
         client.notify("textDocument/didOpen", {"textDocument": opened})
-        asked = {"textDocument": document, "position": POSITION, "context": INVOKED}
+        request = {"textDocument": document, "position": POSITION, "context": INVOKED}
         ends = time.monotonic() + PATIENCE_S
         while time.monotonic() < ends:
-            answer = client.request("textDocument/inlineCompletion", asked, PATIENCE_S) or {}
+            answer = client.request("textDocument/inlineCompletion", request, PATIENCE_S) or {}
             if items := answer.get("items"):
                 return str(items[0]["insertText"])
             time.sleep(0.5)
@@ -183,7 +185,8 @@ def first_suggestion(command: Path, surroundings: dict[str, str], folder: Path) 
 def suggestion_in_neovim(
     tree: Path, neovim: Path, surroundings: dict[str, str], folder: Path
 ) -> str:
-    """What the plug-in's own server suggests in a real Neovim once :RedraftInstall has run."""
+    """Return what the plug-in's own server suggests in a real Neovim once :RedraftInstall has
+    run."""
     with tarfile.open(tree) as archive:
         archive.extractall(folder, filter="data")
     plugin = folder / tree.name.removesuffix(".tar.gz")
@@ -191,9 +194,9 @@ def suggestion_in_neovim(
     file, script, answer = work / "area.py", work / "check.lua", work / "answer"
     file.write_text(CODE, "utf-8")
     script.write_text(_NEOVIM, "utf-8")
-    told = "\n".join(map(str, (file, answer, PATIENCE_S)))
+    lines = "\n".join(map(str, (file, answer, PATIENCE_S)))
     command = [neovim, "--headless", "--clean", "--cmd", f"set rtp^={plugin}", "-S", script]
-    _run(*command, surroundings={**surroundings, "REDRAFT_CHECK": told})
+    _run(*command, surroundings={**surroundings, "REDRAFT_CHECK": lines})
     text = answer.read_text("utf-8")
     if text.startswith("nothing; "):
         raise SystemExit(f"release: {tree.name} suggests {text}")
@@ -204,10 +207,10 @@ def suggestion_in_neovim(
 
 
 def _only(folder: Path, pattern: str) -> Path:
-    found = sorted(folder.glob(pattern))
-    if len(found) != 1:
-        raise SystemExit(f"release: {folder} holds {len(found)} files {pattern}, and not one")
-    return found[0]
+    files = sorted(folder.glob(pattern))
+    if len(files) != 1:
+        raise SystemExit(f"release: {folder} holds {len(files)} files {pattern}, and not one")
+    return files[0]
 
 
 @contextmanager

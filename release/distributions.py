@@ -46,7 +46,7 @@ def constant(file: str, name: str) -> object:
 
 
 def _build(folder: Path, pattern: str, command: list[str]) -> Path:
-    """What a module builds into a folder; command: ends with the option that names it."""
+    """Return what a module builds into a folder; command: ends with the option that names it."""
     for old in folder.glob(pattern):
         old.unlink()
     with _copied_source() as copy:
@@ -61,24 +61,24 @@ def _without(isolation: str) -> list[str]:
     """The option that leaves isolation out, where this environment has the build backend: then
     nothing is fetched."""
     try:
-        found = int(metadata.version("setuptools").partition(".")[0])
+        version = int(metadata.version("setuptools").partition(".")[0])
     except metadata.PackageNotFoundError:
         return []
-    return [isolation] if found >= OLDEST_BACKEND else []
+    return [isolation] if version >= OLDEST_BACKEND else []
 
 
 @contextmanager
 def _copied_source() -> Iterator[Path]:
-    """What an earlier build left behind in the source does not come into a distribution."""
+    """Copy the source without the files that an earlier build left in it."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "redraft"
         copy.mkdir()
-        for part in PARTS:
-            if (ROOT / part).is_dir():
+        for name in PARTS:
+            if (ROOT / name).is_dir():
                 ignored = shutil.ignore_patterns("__pycache__")
-                shutil.copytree(ROOT / part, copy / part, ignore=ignored)
+                shutil.copytree(ROOT / name, copy / name, ignore=ignored)
             else:
-                shutil.copy(ROOT / part, copy)
+                shutil.copy(ROOT / name, copy)
         page = copy / "README.md"
         page.write_text(without_local_links(page.read_text("utf-8")), "utf-8")
         yield copy

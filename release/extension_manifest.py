@@ -1,4 +1,5 @@
-"""What both marketplaces of extensions ask of a ``.vsix``, and what ours has to hold."""
+"""Checks of a ``.vsix``: the rules of both marketplaces of extensions, and what ours has to
+hold."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _LINK = re.compile(r"\]\(([^)#][^)]*)\)")
 
 
 def extension_problems(extension: Path, wheel: Path) -> list[str]:
-    """What is wrong with an extension that carries this wheel; nothing where all is well."""
+    """Yield what is wrong with an extension that carries this wheel."""
     with zipfile.ZipFile(extension) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     package = json.loads(files["extension/package.json"])
@@ -37,11 +38,11 @@ def _manifest(files: dict[str, bytes], package: dict[str, Any]) -> Iterator[str]
     root = ElementTree.fromstring(files["extension.vsixmanifest"])
     identity = root.find(f"{_SPACE}Metadata/{_SPACE}Identity")
     assert identity is not None
-    told = {"name": identity.get("Id")}
-    told |= {name: identity.get(name.capitalize()) for name in ("version", "publisher")}
+    values = {"name": identity.get("Id")}
+    values |= {name: identity.get(name.capitalize()) for name in ("version", "publisher")}
     yield from (
         f"the manifest's {name} is {value}, the package's {package.get(name)}"
-        for name, value in told.items()
+        for name, value in values.items()
         if value != package.get(name)
     )
     paths = [asset.get("Path") or "" for asset in root.iter(f"{_SPACE}Asset")]
@@ -73,10 +74,10 @@ def _page(files: dict[str, bytes], package: dict[str, Any]) -> Iterator[str]:
 
 
 def _server(files: dict[str, bytes], wheel: Path) -> Iterator[str]:
-    told = json.loads(files["extension/server/server.json"])
-    carried = files.get(f"extension/server/{told['wheel']}", b"")
-    if hashlib.sha256(carried).hexdigest() != told["sha256"]:
-        yield f"the server that it carries is not {told['wheel']}"
+    server = json.loads(files["extension/server/server.json"])
+    carried = files.get(f"extension/server/{server['wheel']}", b"")
+    if hashlib.sha256(carried).hexdigest() != server["sha256"]:
+        yield f"the server that it carries is not {server['wheel']}"
     if carried != wheel.read_bytes():
         yield "the server that it carries is not the one of this release"
     requirements = files.get("extension/server/requirements.txt", b"").decode("utf-8")

@@ -51,12 +51,12 @@ def first_start(wheel: Path, model: Path) -> None:
         with zipfile.ZipFile(wheel) as files:
             files.extractall(installed)
         homes = {f"XDG_{kind}_HOME": str(Path(scratch, kind)) for kind in ("CACHE", "DATA")}
-        kept = {name: value for name, value in os.environ.items() if name[:5] != "NUMBA"}
+        environment = {name: value for name, value in os.environ.items() if name[:5] != "NUMBA"}
         for name in ("first", "second"):
-            about = str(time.time()), str(installed), str(model)
-            command = [sys.executable, "-I", "-c", _START, *about]
+            values = str(time.time()), str(installed), str(model)
+            command = [sys.executable, "-I", "-c", _START, *values]
             done = subprocess.run(
-                command, check=True, capture_output=True, text=True, env=kept | homes
+                command, check=True, capture_output=True, text=True, env=environment | homes
             )
             seconds, processor_s, compiled, was_packed = json.loads(done.stdout.splitlines()[-1])
             print(

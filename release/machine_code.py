@@ -1,4 +1,4 @@
-"""Puts compiled code into the wheel, so that nobody who installs it on Linux, or on a Mac of
+"""Puts compiled code into the wheel, so that no one who installs it on Linux, or on a Mac of
 Apple's processors, waits for a compiler.
 
 What the parts of a first start call is compiled for this processor, in order to learn the types
@@ -39,7 +39,7 @@ VOCABULARIES = (1 << 15, 1 << 17)
 """One with ids of 16 bits, and one with more."""
 
 
-def add_machine_code(wheel: Path, kept: Path, levels: list[str] | None = None) -> None:
+def add_machine_code(wheel: Path, cache: Path, levels: list[str] | None = None) -> None:
     """Compile what is in a wheel for some levels, by default for all, and add it to the wheel.
 
     kept: a folder in which archives stay for the next time; those of the same source that other
@@ -49,7 +49,7 @@ def add_machine_code(wheel: Path, kept: Path, levels: list[str] | None = None) -
         unpacked = Path(scratch)
         with zipfile.ZipFile(wheel) as files:
             files.extractall(unpacked)
-        of_source = kept / _digest(unpacked)
+        of_source = cache / _digest(unpacked)
         of_source.mkdir(parents=True, exist_ok=True)
         compile_levels(unpacked, of_source, levels)
         shutil.rmtree(unpacked / COMPILED, ignore_errors=True)
@@ -58,7 +58,7 @@ def add_machine_code(wheel: Path, kept: Path, levels: list[str] | None = None) -
         _write_wheel(unpacked, wheel)
 
 
-def compile_levels(installation: Path, kept: Path, wanted: list[str] | None) -> None:
+def compile_levels(installation: Path, kept: Path, levels: list[str] | None) -> None:
     """Compile what an installation has for some levels, by default for all, where it was not."""
     from accel.native.levels import ARM_LEVELS, LEVELS, level_here
     from accel.native.machine_code import MADE_FOR, pack
@@ -67,9 +67,9 @@ def compile_levels(installation: Path, kept: Path, wanted: list[str] | None) -> 
     here = level_here()
     assert here is not None, "this needs Linux with AVX2, or a processor of Arm with dot products"
     usual = ARM_LEVELS if here in ARM_LEVELS else LEVELS
-    left = [
+    missing = [
         name
-        for name in (usual if wanted is None else wanted)
+        for name in (usual if levels is None else levels)
         if not [*kept.glob(f"{name}.{MADE_FOR}.*")]
     ]
     with tempfile.TemporaryDirectory() as scratch:
@@ -83,15 +83,15 @@ def compile_levels(installation: Path, kept: Path, wanted: list[str] | None) -> 
             work = "record" if name == here else "compile"
             command = [sys.executable, "-I", __file__, work, str(installation), str(signatures)]
             subprocess.run(command, env=plain | settings, check=True)
-            if name in left:
+            if name in missing:
                 libraries = metadata.distribution("numba").locate_file("")
                 hide_folders(cache, [str(installation), str(libraries).rstrip("/")])
                 print(pack(cache, kept, name, installation), flush=True)
 
-        if left:
+        if missing:
             compile_level(here)
         with ThreadPoolExecutor(cores()) as pool:
-            list(pool.map(compile_level, (name for name in left if name != here)))
+            list(pool.map(compile_level, (name for name in missing if name != here)))
 
 
 def hide_folders(cache: Path, folders: Sequence[str]) -> None:
@@ -117,13 +117,13 @@ def record(file: Path) -> None:
         for vocabulary_size in VOCABULARIES:
             sys.argv = ["repo_index.warming", part, str(vocabulary_size)]
             warming.main()
-    found = {}
+    files = {}
     for module, name, function in _functions():
         if kinds := [key[0] for key in function._cache._cache_file._load_index()]:
-            found[module, name] = kinds
+            files[module, name] = kinds
     indexes = len([*Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nbi")])
-    assert indexes == len(found), f"{indexes} functions are compiled, {len(found)} have a name"
-    file.write_bytes(pickle.dumps(found))
+    assert indexes == len(files), f"{indexes} functions are compiled, {len(files)} have a name"
+    file.write_bytes(pickle.dumps(files))
 
 
 def compile_by_types(file: Path) -> None:
@@ -173,7 +173,7 @@ def _functions() -> Iterator[tuple[str, str, Any]]:
 
 
 def _digest(installation: Path) -> str:
-    """Of what is compiled and by what, whatever the version of Python."""
+    """Return a hash of what is compiled and by what, the same for all versions of Python."""
     digest = hashlib.sha256(metadata.version("numba").encode())
     for package in PACKAGES:
         for file in sorted((installation / package).rglob("*.py")):
@@ -183,30 +183,30 @@ def _digest(installation: Path) -> str:
 
 
 def held_code(names: Iterable[str]) -> dict[tuple[str, str, str], list[str]]:
-    """Which code archives hold, by their names: by system and machine, as environment markers call
-    them, and level, the versions of Python."""
+    """Return the code that archives hold, by their names: by system and machine, as environment
+    markers call them, and level, the versions of Python."""
     from accel.native.levels import ARM_LEVELS
 
-    found: dict[tuple[str, str, str], list[str]] = {}
+    versions: dict[tuple[str, str, str], list[str]] = {}
     for name in sorted(names):
         level, system, python = name.split(".")[:3]
         arm = "arm64" if system == "darwin" else "aarch64"
         machine = arm if level in ARM_LEVELS else "x86_64"
-        found.setdefault((system, machine, level), []).append(f"{python[2]}.{python[3:]}")
-    return found
+        versions.setdefault((system, machine, level), []).append(f"{python[2]}.{python[3:]}")
+    return versions
 
 
 def told_code(wheel: Path) -> list[str]:
-    """Which code a wheel says that it holds. Raises SystemExit where it holds another."""
+    """Return the code that a wheel says it holds. Raises SystemExit where it holds another."""
     with zipfile.ZipFile(wheel) as files:
         names = files.namelist()
         (metadata_name,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         lines = files.read(metadata_name).decode().splitlines()
-    told = [line for line in lines if line.startswith(PLATFORM)]
+    platforms = [line for line in lines if line.startswith(PLATFORM)]
     held = [Path(name).name for name in names if Path(name).parent == COMPILED]
-    if told != _platform_lines(held_code(held)):
-        raise SystemExit(f"release: {wheel.name} says {told or 'nothing'}, and holds {held}")
-    return [line.removeprefix(PLATFORM) for line in told]
+    if platforms != _platform_lines(held_code(held)):
+        raise SystemExit(f"release: {wheel.name} says {platforms or 'nothing'}, and holds {held}")
+    return [line.removeprefix(PLATFORM) for line in platforms]
 
 
 def _platform_lines(held: dict[tuple[str, str, str], list[str]]) -> list[str]:
@@ -220,16 +220,16 @@ def _describe(unpacked: Path) -> None:
     """Have a wheel's metadata say which code it holds, and ask, where it holds some, for the Numba
     that reads it."""
     (file,) = unpacked.glob("*.dist-info/METADATA")
-    held = held_code(one.name for one in (unpacked / COMPILED).glob("*.tar.xz"))
-    lines = [one for one in file.read_text("utf-8").splitlines() if not one.startswith(PLATFORM)]
-    asked = [n for n, line in enumerate(lines) if line.startswith("Requires-Dist: numba")]
-    required = [lines[asked[-1]].partition(";")[0]]
-    if places := dict.fromkeys((system, machine) for system, machine, _ in held):
-        here = " or ".join(_at(*place, "==", "and") for place in places)
-        elsewhere = " and ".join(_at(*place, "!=", "or") for place in places)
+    held = held_code(archive.name for archive in (unpacked / COMPILED).glob("*.tar.xz"))
+    lines = [line for line in file.read_text("utf-8").splitlines() if not line.startswith(PLATFORM)]
+    numba_lines = [n for n, line in enumerate(lines) if line.startswith("Requires-Dist: numba")]
+    required = [lines[numba_lines[-1]].partition(";")[0]]
+    if machines := dict.fromkeys((system, machine) for system, machine, _ in held):
+        here = " or ".join(_at(*place, "==", "and") for place in machines)
+        elsewhere = " and ".join(_at(*place, "!=", "or") for place in machines)
         pinned = f"Requires-Dist: numba=={metadata.version('numba')}"
         required = [f"{pinned}; {here}", f"{required[0]}; {elsewhere}"]
-    lines[asked[0] : asked[-1] + 1] = [*required, *_platform_lines(held)]
+    lines[numba_lines[0] : numba_lines[-1] + 1] = [*required, *_platform_lines(held)]
     file.write_text("\n".join(lines) + "\n", "utf-8")
 
 
@@ -250,9 +250,9 @@ def _write_wheel(unpacked: Path, target: Path) -> None:
     listed.write_text("\n".join(lines) + "\n", "utf-8")
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as wheel:
         for file in [*files, listed]:
-            about = zipfile.ZipInfo(file.relative_to(unpacked).as_posix(), DATE)
-            about.compress_type, about.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-            wheel.writestr(about, file.read_bytes())
+            entry = zipfile.ZipInfo(file.relative_to(unpacked).as_posix(), DATE)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            wheel.writestr(entry, file.read_bytes())
 
 
 if __name__ == "__main__":

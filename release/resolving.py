@@ -35,7 +35,7 @@ def promised_pythons(project: Path = ROOT) -> list[int]:
 
 
 def resolve(project: Path = ROOT, systems: Sequence[str] = SYSTEMS) -> list[str]:
-    """What cannot be installed, a text for each Python and system; empty where all can."""
+    """Return what cannot be installed, a text for each Python and system; empty if all can."""
     cases = [*product(promised_pythons(project), systems)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         answers = pool.map(lambda case: _problem(project, *case), cases)
@@ -47,7 +47,7 @@ def resolve(project: Path = ROOT, systems: Sequence[str] = SYSTEMS) -> list[str]
 
 
 def _problem(project: Path, python: int, system: str) -> str:
-    """Why what the server needs cannot be installed there; empty where it can."""
+    """Return why the server's requirements cannot be installed there; empty if they can."""
     pins = ["--constraint", "constraints.txt"] if python >= PINNED_FROM else []
     command = [
         *(sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--only-binary", ":all:"),

@@ -43,7 +43,9 @@ def settings_rows(kind: type[Any] = Settings, path: str = "redraft") -> list[Row
             continue
         doc = item.metadata["doc"]
         if item.metadata["choices"]:
-            doc += " One of " + ", ".join(f"`{one}`" for one in item.metadata["choices"]) + "."
+            doc += (
+                " One of " + ", ".join(f"`{choice}`" for choice in item.metadata["choices"]) + "."
+            )
         rows.append(Row(name, json.dumps(getattr(defaults, item.name)), doc))
     return rows
 

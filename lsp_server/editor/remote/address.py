@@ -14,7 +14,7 @@ WHERE = "correct the setting redraft.server.url"
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where a server is reached."""
+    """The address of a server."""
 
     origin: str
     """Scheme, host and port: what the key is bound to."""
@@ -28,33 +28,33 @@ class ServerAddress:
         """The address that a user wrote, with or without ``/v1`` at its end. Raises
         ModelUnavailable for one that cannot or may not be used."""
         try:
-            parts = urlsplit(url.strip())
-            host, port = parts.hostname or "", parts.port
+            address = urlsplit(url.strip())
+            host, port = address.hostname or "", address.port
         except ValueError:
             raise ModelUnavailable("the server's address is not a URL", WHERE) from None
-        if parts.scheme not in ("http", "https") or not host:
+        if address.scheme not in ("http", "https") or not host:
             raise ModelUnavailable("the server's address is not an http or https URL", WHERE)
-        if parts.username is not None or parts.password is not None:
+        if address.username is not None or address.password is not None:
             raise ModelUnavailable(
                 "the server's address contains a name or a password",
                 f"{WHERE}, and give the key as redraft.server.key",
             )
-        if parts.query or parts.fragment:
+        if address.query or address.fragment:
             raise ModelUnavailable("the server's address contains a query or a fragment", WHERE)
         is_local = is_loopback(host) or is_container_host(host)
-        if parts.scheme == "http" and not is_local and host in HOST_NAMES:
+        if address.scheme == "http" and not is_local and host in HOST_NAMES:
             raise ModelUnavailable(
                 f"{host} is not known here as the machine around a container",
                 f"start the container with --add-host={host}:host-gateway",
             )
-        if parts.scheme == "http" and not is_local:
+        if address.scheme == "http" and not is_local:
             raise ModelUnavailable(
                 f"the server {host} is on another machine and must not be used without encryption",
                 "use https in redraft.server.url",
             )
         named = f"[{host}]" if ":" in host else host
-        origin = f"{parts.scheme}://{named}" + ("" if port is None else f":{port}")
-        path = parts.path.rstrip("/").removesuffix("/v1")
+        origin = f"{address.scheme}://{named}" + ("" if port is None else f":{port}")
+        path = address.path.rstrip("/").removesuffix("/v1")
         return cls(origin, path, is_local)
 
     @property
@@ -64,7 +64,7 @@ class ServerAddress:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host's name or number stands for this machine."""
+    """Return whether a host's name or number stands for this machine."""
     if host == "localhost":
         return True
     try:

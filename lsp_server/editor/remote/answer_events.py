@@ -65,10 +65,10 @@ def _of_choice(choice: dict[str, Any]) -> TextEvent:
         return TextEvent(
             "", str(error.get("message", error)) if isinstance(error, dict) else "error"
         )
-    said = choice.get("delta") or choice.get("message") or {}
-    content = said.get("content") if said else choice.get("text")
+    message = choice.get("delta") or choice.get("message") or {}
+    content = message.get("content") if message else choice.get("text")
     reason = choice.get("finish_reason")
-    if said.get("refusal"):
+    if message.get("refusal"):
         reason = reason if reason and reason not in WHOLE else "refusal"
     if "message" in choice and "finish_reason" not in choice:
         # A whole document without the word for its end.
@@ -83,14 +83,14 @@ def _text(content: Any) -> str:
         content = [content]
     if not isinstance(content, list):
         return ""
-    parts = []
-    for part in content:
-        if isinstance(part, str):
-            parts.append(part)
-        elif isinstance(part, dict) and part.get("type", "text") in ("text", "output_text"):
-            text = part.get("text", "")
-            parts.append(text if isinstance(text, str) else str(text.get("value", "")))
-    return "".join(parts)
+    texts = []
+    for item in content:
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, dict) and item.get("type", "text") in ("text", "output_text"):
+            text = item.get("text", "")
+            texts.append(text if isinstance(text, str) else str(text.get("value", "")))
+    return "".join(texts)
 
 
 def _ended(reason: Any) -> str:

@@ -194,14 +194,14 @@ class ServerConnection:
             return ""
 
     def refused(self, what: str, details: str, kind: str) -> ServerRefused:
-        """What a server says of one request, as our error."""
+        """Return what a server says of one request as our error."""
         if self._key:
             details = details.replace(self._key, "…")
-        shown = f": {details[:SHOWN_CHARACTERS]}" if details else ""
-        return ServerRefused(f"the server {self.address.url} {what}{shown}", kind, details)
+        reason = f": {details[:SHOWN_CHARACTERS]}" if details else ""
+        return ServerRefused(f"the server {self.address.url} {what}{reason}", kind, details)
 
     def lost(self, error: Exception) -> ServerUnavailable:
-        """A connection that failed, as our error."""
+        """Return a connection that failed as our error."""
         where = self.address.url
         why = " ".join(str(error).split())[:SHOWN_CHARACTERS] or type(error).__name__
         remedy = network_remedy(error, where)

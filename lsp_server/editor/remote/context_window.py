@@ -40,7 +40,7 @@ _ABOUT_LENGTH = re.compile(
 
 
 def is_about_length(message: str, kind: str = "") -> bool:
-    """Whether a server refuses a request since it, or the answer that it asks for, is too long."""
+    """Return whether a server refuses a request as too long, or its answer."""
     return kind == "413" or _ABOUT_LENGTH.search(message) is not None
 
 
@@ -54,33 +54,33 @@ class ContextWindow:
         """The longest answer; 0 where nothing is known."""
 
     def tell(self, facts: dict[str, Any]) -> None:
-        """What a server says of its model."""
+        """Take the limits among the ``facts`` that a server tells of its model."""
         self.tokens = _number(facts, SERVED) or self.tokens
         self.answer_tokens = _number(facts, WRITTEN) or self.answer_tokens
 
     def tokens_of(self, text: str) -> int:
-        """About how many tokens a text has, rather too many. A character beyond ASCII counts as
-        one token."""
+        """Return an estimate of the tokens of ``text``, rather too high. A character beyond
+        ASCII counts as one token."""
         plain = len(text) if text.isascii() else sum(map(str.isascii, text))
         return int(plain / CHARACTERS_PER_TOKEN) + len(text) - plain + 1
 
     def characters(self, tokens: int) -> int:
-        """About how many characters so many tokens have, rather too few."""
+        """Return an estimate of the characters of ``tokens``, rather too low."""
         return int(tokens * CHARACTERS_PER_TOKEN)
 
-    def answer_tokens_left(self, prompt: str, wanted: int) -> int:
-        """How many tokens of an answer fit after a prompt, at most as many as are asked for; none
-        or less where the prompt itself does not fit."""
+    def answer_tokens_left(self, prompt: str, most: int) -> int:
+        """Return the tokens of an answer that fit after ``prompt``, at most as many as are asked
+        for; none or less where the prompt itself does not fit."""
         if self.answer_tokens:
-            wanted = min(wanted, self.answer_tokens)
+            most = min(most, self.answer_tokens)
         if self.tokens:
-            wanted = min(wanted, self.tokens - self.tokens_of(prompt) - OVERHEAD_TOKENS)
-        return wanted
+            most = min(most, self.tokens - self.tokens_of(prompt) - OVERHEAD_TOKENS)
+        return most
 
-    def halve(self, prompt: str, wanted: int) -> None:
-        """Ask for at most half: a server refused ``prompt`` with an answer of ``wanted`` tokens as
-        too long."""
-        requested = self.tokens_of(prompt) + wanted
+    def halve(self, prompt: str, answer_tokens: int) -> None:
+        """Ask for at most half: a server refused ``prompt`` with an answer of ``answer_tokens``
+        as too long."""
+        requested = self.tokens_of(prompt) + answer_tokens
         self.tokens = max(min(self.tokens or requested, requested) // 2, SHORTEST_WINDOW)
 
 

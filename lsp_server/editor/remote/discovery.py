@@ -35,13 +35,13 @@ NAMED_MODELS = 5
 SAME_VERSION = "install the same version of Redraft here and there"
 
 
-async def served_model(connection: ServerConnection, wanted: str = "") -> Transport:
-    """The model that a server answers with; ``wanted``: which one, where it has several. Raises
+async def served_model(connection: ServerConnection, name: str = "") -> Transport:
+    """Return the model that a server answers with. ``name``: its name, if there are several. Raises
     ServerUnavailable."""
     where = connection.address.url
     facts = await connection.get(OWN_MODEL)
     if not isinstance(facts, dict) or "protocol" not in facts:
-        return await _other_model(connection, wanted)
+        return await _other_model(connection, name)
     if facts["protocol"] != PROTOCOL:
         raise ServerUnavailable(
             f"the server {where} speaks version {facts['protocol']} of the protocol, this "
@@ -55,43 +55,44 @@ async def served_model(connection: ServerConnection, wanted: str = "") -> Transp
         raise ServerUnavailable(cause, SAME_VERSION) from None
 
 
-async def _other_model(connection: ServerConnection, wanted: str) -> Transport:
+async def _other_model(connection: ServerConnection, name: str) -> Transport:
     # It loads NumPy, which a daemon whose server drafts does without.
     from lsp_server.editor.remote.openai_server import OpenAiModel
 
     models = listed_models(await connection.get(MODELS))
-    if any(one.owner == LM_STUDIO for one in models):
+    if any(listed.owner == LM_STUDIO for listed in models):
         await _learn_from_list(connection, models)
-    model = _chosen(models, wanted, connection.address.url)
+    model = _chosen(models, name, connection.address.url)
     await _learn_more(connection, model, is_alone=len(models) == 1)
     return OpenAiModel(connection, model)
 
 
-def _chosen(models: list[ListedModel], wanted: str, where: str) -> ListedModel:
+def _chosen(models: list[ListedModel], name: str, where: str) -> ListedModel:
     """The model that is asked for, else the first that writes text. Raises ServerUnavailable."""
-    able = [one for one in models if one.writes]
-    if not models or (not able and not wanted):
+    able = [model for model in models if model.writes]
+    if not models or (not able and not name):
         none = "has no model that Redraft can ask" + (
             ": none of them writes text" if models else ""
         )
         raise ServerUnavailable(
             f"the server {where} {none}", "correct the setting redraft.server.url"
         )
-    if not wanted:
+    if not name:
         return able[0]
-    known = ", ".join([one.name for one in able][:NAMED_MODELS])
-    remedy = f"set redraft.server.model to one of {known}" if known else "ask another server"
-    found = next((one for one in models if one.name == wanted), None)
-    if found is None:
-        raise ServerUnavailable(f"the server {where} has no model {wanted}", remedy)
-    if found.is_said_not_to_write:
-        raise ServerUnavailable(f"the model {wanted} of {where} writes no text", remedy)
-    return found
+    names = ", ".join([model.name for model in able][:NAMED_MODELS])
+    remedy = f"set redraft.server.model to one of {names}" if names else "ask another server"
+    chosen = next((model for model in models if model.name == name), None)
+    if chosen is None:
+        raise ServerUnavailable(f"the server {where} has no model {name}", remedy)
+    if chosen.is_said_not_to_write:
+        raise ServerUnavailable(f"the model {name} of {where} writes no text", remedy)
+    return chosen
 
 
 async def _learn_from_list(connection: ServerConnection, models: list[ListedModel]) -> None:
     further = {
-        one.name: one for one in listed_models(await connection.optional_json(LM_STUDIO_MODELS))
+        listed.name: listed
+        for listed in listed_models(await connection.optional_json(LM_STUDIO_MODELS))
     }
     for model in models:
         if model.name in further:
@@ -108,7 +109,8 @@ async def _learn_more(connection: ServerConnection, model: ListedModel, is_alone
 
 
 async def checked_server(url: str, key: str) -> str:
-    """What a server that takes the key answers with, in one line. Raises ModelUnavailable."""
+    """Return what a server that takes the key answers with, in one line. Raises
+    ModelUnavailable."""
     connection = ServerConnection(ServerAddress.of(url), key)
     try:
         model = await served_model(connection)
@@ -116,6 +118,6 @@ async def checked_server(url: str, key: str) -> str:
         await connection.close()
     where, status = connection.address.url, model.status
     if model.drafts:
-        known = f"{status.model} {status.dtype}"
-        return f"{where} takes the key; {known}, protocol version {PROTOCOL}"
+        described = f"{status.model} {status.dtype}"
+        return f"{where} takes the key; {described}, protocol version {PROTOCOL}"
     return f"{where} answers with {status.model}, undrafted: it is not Redraft's own"

@@ -59,8 +59,8 @@ class RemoteEngine:
     def __init__(
         self, server: ServerSettings, on_change: Callable[[], None], local: EngineInterface | None
     ) -> None:
-        """``local``: the engine of this machine that answers while the server does not. Others may
-        use it, too, and whoever made it ends it."""
+        """``local``: the engine of this machine that answers while the server does not. The hub
+        shares it with others and ends it."""
         self._settings = server
         self.calls = Calls()
         self.similar: SimilarText | None = None
@@ -88,19 +88,19 @@ class RemoteEngine:
     @property
     def status(self) -> EngineStatus:
         """The server's model, or that of this machine while it answers in the server's place."""
-        known = EngineStatus(model=self._settings.url)
+        status = EngineStatus(model=self._settings.url)
         if self._served is not None:
-            known = replace(self._served.status, state="ready")
+            status = replace(self._served.status, state="ready")
         elif self._trouble is None and self._connecting is not None:
             message = f"asking the server {self._settings.url}"
-            known = replace(known, state="loading", message=message)
+            status = replace(status, state="loading", message=message)
         elif self._trouble is not None and self._local is None:
             message, remedy = self._trouble.cause, self._trouble.remedy
-            known = replace(known, state="failed", message=message, remedy=remedy)
+            status = replace(status, state="failed", message=message, remedy=remedy)
         elif self._local is not None and self._trouble is not None:
             here = self._local.status
-            known = replace(here, message=here.message or self._note, pid=None)
-        return replace(known, server=self._server, server_note=self._note)
+            status = replace(here, message=here.message or self._note, pid=None)
+        return replace(status, server=self._server, server_note=self._note)
 
     @property
     def _note(self) -> str:
@@ -153,8 +153,8 @@ class RemoteEngine:
         if self._local is not None:
             self._local.set_buffer(folder, path, read, opened)
 
-    async def _tell_accepted(self, served: Transport, taken: AcceptedText) -> None:
-        sent = replace(taken, workspace="", path=_relative(taken.path))
+    async def _tell_accepted(self, served: Transport, accepted: AcceptedText) -> None:
+        sent = replace(accepted, workspace="", path=_relative(accepted.path))
         try:
             await served.accepted(sent)
         except (ServerUnavailable, EngineFailed) as error:
@@ -278,7 +278,7 @@ class RemoteEngine:
             workspace="",
             similar=similar,
             path=_relative(job.path),
-            snippets=[replace(one, path=_relative(one.path)) for one in job.snippets],
+            snippets=[replace(snippet, path=_relative(snippet.path)) for snippet in job.snippets],
         )
 
     # The server
@@ -348,7 +348,7 @@ class RemoteEngine:
         self._trying = None
 
     def rest(self) -> None:
-        """Nobody needs the server: it is not asked until somebody does."""
+        """Ask the server no more until the next request."""
         if self._trying is not None and not self.calls.busy:
             self._trying.cancel()
             self._trying = self._trouble = None

@@ -73,16 +73,16 @@ class EventStream:
         if self._behind_return and text:
             text = text.removeprefix("\n")
             self._behind_return = False
-        place = 0
-        for found in _LINE_END.finditer(text):
-            line = self._rest + text[place : found.start()]
-            self._rest, place = "", found.end()
+        start = 0
+        for line_end in _LINE_END.finditer(text):
+            line = self._rest + text[start : line_end.start()]
+            self._rest, start = "", line_end.end()
             event = self._line(line)
             if event is not None:
                 yield event
-        if place:
+        if start:
             self._behind_return = text.endswith("\r")
-        self._rest += text[place:]
+        self._rest += text[start:]
 
     def _line(self, line: str) -> StreamEvent | None:
         if not line:

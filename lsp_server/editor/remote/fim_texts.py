@@ -19,7 +19,7 @@ def family_of(names: Iterable[str], template: str = "") -> PromptFamily | None:
     """The family of a model by its template for prompts with a suffix, else by what it is called,
     the surest name first; None where no family is known."""
     named = (family_named(name) for name in names)
-    return family_in(template) or next((one for one in named if one is not None), None)
+    return family_in(template) or next((family for family in named if family is not None), None)
 
 
 def fim_text(family: PromptFamily, prefix: str, suffix: str) -> str:
@@ -39,8 +39,8 @@ def family_named(name: str) -> PromptFamily | None:
     written = _SEPARATORS.sub("-", name.lower())
     for pattern, family in _NAMES:
         if re.search(pattern, written):
-            found = family(written) if callable(family) else family
-            return next((one for one in FAMILIES if one.name == found), None)
+            family_name = family(written) if callable(family) else family
+            return next((each for each in FAMILIES if each.name == family_name), None)
     return None
 
 
@@ -56,8 +56,8 @@ def _qwen(name: str) -> str | None:
     """From Qwen2.5 on the vocabulary has the tokens; a number before ``b`` is a size."""
     if "coder" in name:
         return QWEN
-    found = re.search(r"qwen-?(\d(?:[.-]?\d)?)(?![\d.]*b\b)", name)
-    version = float(found[1].replace("-", ".")) if found else 0.0
+    match = re.search(r"qwen-?(\d(?:[.-]?\d)?)(?![\d.]*b\b)", name)
+    version = float(match[1].replace("-", ".")) if match else 0.0
     return QWEN if 2.5 <= version < 10 or version >= 25 else None
 
 
@@ -65,8 +65,8 @@ def _granite(name: str) -> str | None:
     """Granite 4 has other tokens than those before it."""
     if re.search(r"guardian|speech|vision|docling|timeseries|geospatial", name):
         return None
-    found = re.search(r"granite-?v?(\d+)(?![\d.]*[bm]\b)", name)
-    return GRANITE if found and int(found[1]) >= 4 else PLAIN
+    match = re.search(r"granite-?v?(\d+)(?![\d.]*[bm]\b)", name)
+    return GRANITE if match and int(match[1]) >= 4 else PLAIN
 
 
 def _deepseek(name: str) -> str | None:

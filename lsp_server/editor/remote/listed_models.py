@@ -15,7 +15,7 @@ NAMES = (
     *("root", "parent", "base_model", "hugging_face_id", "hf_id", "hf_repo", "model_path"),
     *("model_alias", "general.basename", "general.name", "general.base_model.0.name"),
 )
-"""Where servers say what a model is behind the name that they list it by."""
+"""Fields in which servers tell what a model is behind the name that they list it by."""
 ARCHITECTURES = ("arch", "architecture", "general.architecture", "model_type", "family")
 _EXACT = {
     "starcoder": "starcoder",
@@ -52,26 +52,26 @@ class ListedModel:
 
     @property
     def owner(self) -> str:
-        """Whose it is: for some servers the name of the program."""
+        """The owner: for some servers the name of the program."""
         return str(self.facts.get("owned_by") or "")
 
     @property
     def writes(self) -> bool:
-        """Whether it writes text: by what the server says, else by its name."""
-        said = _said_to_write(self.facts)
-        return said if said is not None else _NO_TEXT_NAMES.search(self.name) is None
+        """True if it writes text: by what the server says, else by its name."""
+        writes = _said_to_write(self.facts)
+        return writes if writes is not None else _NO_TEXT_NAMES.search(self.name) is None
 
     @property
     def is_said_not_to_write(self) -> bool:
-        """Whether the server itself says that it writes no text."""
+        """True if the server itself says that it writes no text."""
         return _said_to_write(self.facts) is False
 
     @property
     def names(self) -> list[str]:
-        """What it is called, the surest first: by what the server says, then by the name that it is
-        listed by, then by its architecture."""
-        facts = [one.rsplit("/models/", 1)[-1] for one in _texts(self.facts, NAMES)]
-        kinds = [_EXACT.get(one.lower(), "") for one in _texts(self.facts, ARCHITECTURES)]
+        """Its names, the surest first: those that the server tells, then the name that it is listed
+        by, then by its architecture."""
+        facts = [text.rsplit("/models/", 1)[-1] for text in _texts(self.facts, NAMES)]
+        kinds = [_EXACT.get(text.lower(), "") for text in _texts(self.facts, ARCHITECTURES)]
         return [*facts, self.name, *filter(None, kinds)]
 
     def learn(self, facts: Any) -> None:
@@ -90,27 +90,30 @@ def listed_models(facts: Any) -> list[ListedModel]:
     listed = facts
     if isinstance(facts, dict):
         listed = facts.get("data") or facts.get("models")
-    found: dict[str, ListedModel] = {}
-    for one in listed if isinstance(listed, list) else []:
-        name = one.get("id") or one.get("name") if isinstance(one, dict) else None
+    models: dict[str, ListedModel] = {}
+    for entry in listed if isinstance(listed, list) else []:
+        name = entry.get("id") or entry.get("name") if isinstance(entry, dict) else None
         if isinstance(name, str) and name:
-            model = found[name] = ListedModel(name, {"owned_by": one.get("owned_by")})
-            model.learn(one)
-    return list(found.values())
+            model = models[name] = ListedModel(name, {"owned_by": entry.get("owned_by")})
+            model.learn(entry)
+    return list(models.values())
 
 
 def _said_to_write(facts: dict[str, Any]) -> bool | None:
-    """Whether a model writes text, by its type or its capabilities; None where neither is told."""
+    """Return whether a model writes text, by its type or its capabilities; None where neither is
+    told."""
     kind, able = facts.get("type"), facts.get("capabilities")
     if isinstance(kind, str) and _NO_TEXT_TYPES.search(kind.lower()):
         return False
     if isinstance(able, dict):
         able = [name for name, value in able.items() if value is True or isinstance(value, dict)]
     words = (
-        {one.lower() for one in able if isinstance(one, str)} if isinstance(able, list) else set()
+        {word.lower() for word in able if isinstance(word, str)}
+        if isinstance(able, list)
+        else set()
     )
-    if words and not any(one.startswith(_WRITES) for one in words):
-        return False if any(_NO_TEXT_TYPES.search(one) for one in words) else None
+    if words and not any(word.startswith(_WRITES) for word in words):
+        return False if any(_NO_TEXT_TYPES.search(word) for word in words) else None
     return True if words or kind in ("llm", "vlm", "chat", "language", "code") else None
 
 

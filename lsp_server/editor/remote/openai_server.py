@@ -44,13 +44,13 @@ OTHERS_CHARACTERS = 4_000
 AROUND_CHARACTERS = (2_000, 500, 0)
 """Before and after a selection that is edited: as much as fits into the server's context."""
 REFUSED_REQUEST = ("400", "404", "405", "413", "422", "501")
-"""How servers refuse one request."""
+"""Statuses by which servers refuse one request."""
 NO_SUCH_ROUTE = ("404", "405", "501")
 TRIES = 6
-"""So often a request is asked again with what its refusals tell."""
+"""A request is asked this often, with what its refusals tell."""
 LONGER_THAN_SELECTION = 1.25
 ANSWER_TOKENS = 64
-"""An answer may be so many times as long as the selection, and so many tokens more."""
+"""An answer may have this many times the tokens of the selection, and so these more."""
 LOOKED_AT_AGAIN = 1.05
 """What is written is read for people to look at once it is so many times as long."""
 END = "[DONE]"
@@ -64,7 +64,7 @@ _OPTIONAL = ("seed", "top_p", "temperature")
 
 
 class Texts(NamedTuple):
-    """What a completion is asked with."""
+    """The texts in the request of a completion."""
 
     others: list[ContextSnippet]
     prefix: str
@@ -73,10 +73,11 @@ class Texts(NamedTuple):
     @property
     def with_others(self) -> str:
         """Other files, then this one up to the cursor."""
-        shown = [
-            f"# {one.path}\n{replace_surrogates(one.text).rstrip()}\n\n" for one in self.others
+        texts = [
+            f"# {snippet.path}\n{replace_surrogates(snippet.text).rstrip()}\n\n"
+            for snippet in self.others
         ]
-        return "".join(shown) + self.prefix
+        return "".join(texts) + self.prefix
 
 
 CompletionStrategy = Callable[[CompletionJob, Texts], "tuple[str, dict[str, Any]] | None"]
@@ -109,7 +110,7 @@ class OpenAiModel:
 
     @property
     def status(self) -> EngineStatus:
-        """What is known of it: it is shown the text after the cursor until it refused that."""
+        """The status of the model: it gets the text after the cursor until it refused that."""
         return EngineStatus(model=self.name, fills=len(self._strategies) > 1)
 
     async def ask(
@@ -127,7 +128,7 @@ class OpenAiModel:
             return await self._edit(job, on_spans)
         return await self._complete(job, on_spans)
 
-    async def accepted(self, taken: AcceptedText) -> None:
+    async def accepted(self, accepted: AcceptedText) -> None:
         """Nothing: the server does not draft."""
 
     # Completions
@@ -160,14 +161,14 @@ class OpenAiModel:
                 return result
 
     def _learns(self, error: ServerRefused, prompt: str, answer_tokens: int) -> bool:
-        """Whether a refusal tells how to ask better."""
+        """Take what a refusal tells of lengths and fields; return whether to ask again."""
         if is_about_length(error.details, error.kind):
             self._window.halve(prompt, answer_tokens)
             return True
         if error.kind not in ("400", "422"):
             return False
         renamed = "max_completion_tokens" in error.details and {"max_tokens"}
-        named = {one for one in _OPTIONAL if re.search(rf"\b{one}\b", error.details)}
+        named = {field for field in _OPTIONAL if re.search(rf"\b{field}\b", error.details)}
         fresh = (renamed or named) - self._not_taken
         self._not_taken |= fresh
         return bool(fresh)
@@ -182,11 +183,11 @@ class OpenAiModel:
         others, prefix, suffix = OTHERS_CHARACTERS, PREFIX_CHARACTERS, SUFFIX_CHARACTERS
         if self._window.tokens:
             fits = self._window.tokens - self._answer_tokens(job) - ANSWER_TOKENS
-            left = self._window.characters(max(fits, ANSWER_TOKENS // 2))
-            if others + prefix + suffix > left:
-                suffix = min(suffix, left // 4, len(job.suffix))
-                prefix = min(prefix, left - suffix, len(job.prefix))
-                others = min(others, left - suffix - prefix)
+            room = self._window.characters(max(fits, ANSWER_TOKENS // 2))
+            if others + prefix + suffix > room:
+                suffix = min(suffix, room // 4, len(job.suffix))
+                prefix = min(prefix, room - suffix, len(job.prefix))
+                others = min(others, room - suffix - prefix)
         return Texts(
             _others(job, others),
             replace_surrogates(_last_lines(job.prefix, prefix)),
@@ -196,7 +197,8 @@ class OpenAiModel:
     def _infill(self, job: CompletionJob, texts: Texts) -> tuple[str, dict[str, Any]]:
         """tools/server/README.md of llama.cpp, POST /infill."""
         extra = [
-            {"filename": one.path, "text": replace_surrogates(one.text)} for one in texts.others
+            {"filename": snippet.path, "text": replace_surrogates(snippet.text)}
+            for snippet in texts.others
         ]
         return "/infill", {
             "input_prefix": texts.prefix,
@@ -241,10 +243,10 @@ class OpenAiModel:
             async for piece in pieces:
                 count += 1
                 cut = rule(text + piece.text)
-                whole = text + piece.text if cut is None else (text + piece.text)[:cut]
-                if len(whole) > len(text):
-                    on_spans([Span(whole[len(text) :], "model")])
-                text, ended = whole, piece.ended or ended
+                longer = text + piece.text if cut is None else (text + piece.text)[:cut]
+                if len(longer) > len(text):
+                    on_spans([Span(longer[len(text) :], "model")])
+                text, ended = longer, piece.ended or ended
                 if cut is not None:
                     ended = "stop"
                     break
@@ -258,18 +260,18 @@ class OpenAiModel:
     # Edits
 
     async def _edit(self, job: EditJob, on_spans: OnSpans) -> JobResult:
-        shown = ShownText(job.selection, job.instruction, legible=lambda _: True)
+        legible = ShownText(job.selection, job.instruction, legible=lambda _: True)
         tries = 0
         while True:
-            windowed, question, max_tokens = self._question(job, shown)
+            windowed, question, max_tokens = self._question(job, legible)
             try:
-                return await self._edited(job, windowed, shown, question, max_tokens, on_spans)
+                return await self._edited(job, windowed, legible, question, max_tokens, on_spans)
             except ServerRefused as error:
                 tries += 1
                 if tries == TRIES or not self._learns(error, question, max_tokens):
                     raise
 
-    def _question(self, job: EditJob, shown: ShownText) -> tuple[EditJob, str, int]:
+    def _question(self, job: EditJob, legible: ShownText) -> tuple[EditJob, str, int]:
         """The edit, its question, and how many tokens the answer may have. As much text around
         the selection is in it as fits into the server's context. Raises EditRefused where the
         selection alone does not fit."""
@@ -277,13 +279,13 @@ class OpenAiModel:
         from accel.text.prompts import edit_question
 
         window = self._window
-        selection = window.tokens_of(shown.text)
-        wanted = int(LONGER_THAN_SELECTION * selection) + ANSWER_TOKENS
+        selection = window.tokens_of(legible.text)
+        enough = int(LONGER_THAN_SELECTION * selection) + ANSWER_TOKENS
         for characters in AROUND_CHARACTERS:
             windowed = replace(
                 job,
-                selection=shown.text,
-                instruction=shown.instruction,
+                selection=legible.text,
+                instruction=legible.instruction,
                 before=_last_lines(readable(job.before), characters),
                 after=_first_lines(readable(job.after), characters),
             )
@@ -301,7 +303,7 @@ class OpenAiModel:
                 )
             )
             max_tokens = window.answer_tokens_left(question, windowed.max_tokens)
-            if max_tokens >= min(wanted, windowed.max_tokens):
+            if max_tokens >= min(enough, windowed.max_tokens):
                 break
         if max_tokens < selection // 2:
             most = window.answer_tokens if max_tokens == window.answer_tokens else window.tokens
@@ -315,7 +317,7 @@ class OpenAiModel:
         self,
         job: EditJob,
         windowed: EditJob,
-        shown: ShownText,
+        legible: ShownText,
         question: str,
         max_tokens: int,
         on_spans: OnSpans,
@@ -326,37 +328,37 @@ class OpenAiModel:
             "max_tokens": max_tokens,
             **_sampling(windowed),
         }
-        started, whole, shown_code, count, ended = time.monotonic(), "", "", 0, ""
+        started, answer, shown_code, count, ended = time.monotonic(), "", "", 0, ""
         looked_at = 0
         async with aclosing(self._pieces("/v1/chat/completions", body)) as pieces:
             async for piece in pieces:
                 count += 1
-                whole += piece.text
+                answer += piece.text
                 ended = piece.ended or ended
-                if "\n" not in piece.text or len(whole) < looked_at * LOOKED_AT_AGAIN:
+                if "\n" not in piece.text or len(answer) < looked_at * LOOKED_AT_AGAIN:
                     continue
-                looked_at = len(whole)
-                code = code_so_far(whole, windowed.selection)
+                looked_at = len(answer)
+                code = code_so_far(answer, windowed.selection)
                 if len(code) > len(shown_code) and code.startswith(shown_code):
                     on_spans([Span(code[len(shown_code) :], "model")])
                     shown_code = code
-                if is_loop(whole, windowed.selection):
+                if is_loop(answer, windowed.selection):
                     ended = "loop"
                     break
         if ended not in ("end", "length", "loop"):
             raise EditRefused(f"{_why_not_whole(ended)}; edit again")
         seconds = time.monotonic() - started
         if ended != "end":
-            return _result(whole, count, seconds, ended)
+            return _result(answer, count, seconds, ended)
         code = code_of_answer(
-            whole,
+            answer,
             windowed.selection,
             language=windowed.language,
             instruction=windowed.instruction,
             before=windowed.before,
             after=windowed.after,
         )
-        return put_in(shown, job, fitted(_result(code, count, seconds, ended), shown.text))
+        return put_in(legible, job, fitted(_result(code, count, seconds, ended), legible.text))
 
     # The stream
 
@@ -402,7 +404,8 @@ def _cannot(error: ServerRefused) -> bool:
 
 
 def _why_not_whole(ended: str) -> str:
-    """Why an answer is not whole; ``ended``: the server's word for it, empty where it broke off."""
+    """Return why an answer is not whole. ``ended``: the server's word for it, empty where it
+    broke off."""
     return f"{BROKEN} ({ended})" if ended else BROKEN
 
 
@@ -421,10 +424,10 @@ def _others(job: CompletionJob, most: int) -> list[ContextSnippet]:
     if not job.context_tokens:
         return []
     fitting: list[ContextSnippet] = []
-    for one in job.snippets:
-        if len(one.text) <= most:
-            fitting.append(one)
-            most -= len(one.text)
+    for snippet in job.snippets:
+        if len(snippet.text) <= most:
+            fitting.append(snippet)
+            most -= len(snippet.text)
     return fitting
 
 

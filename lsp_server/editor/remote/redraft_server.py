@@ -60,7 +60,7 @@ class RedraftServerModel:
             async for event in events:
                 data = _read(event.data)
                 if event.event == "spans":
-                    on_spans([read(Span, one, unknown="ignored") for one in data])
+                    on_spans([read(Span, span, unknown="ignored") for span in data])
                 elif event.event == "error":
                     raise self._error(data)
                 elif event.event == "result":
@@ -71,8 +71,8 @@ class RedraftServerModel:
             f"the server {self._connection.address.url} ended an answer early", ""
         )
 
-    async def accepted(self, taken: AcceptedText) -> None:
-        body = {"protocol": PROTOCOL, "taken": _sent(taken)}
+    async def accepted(self, accepted: AcceptedText) -> None:
+        body = {"protocol": PROTOCOL, "taken": _sent(accepted)}
         await self._connection.post("/redraft/v1/accepted", body)
 
     def _error(self, data: dict[str, Any]) -> Exception:

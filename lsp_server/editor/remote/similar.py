@@ -22,7 +22,7 @@ DOCUMENTS = 64
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """What was chosen for a document with the cursor in ``line``, and in ``places_line``."""
+    """Text for a document: continuations with the cursor in ``line``, places in ``places_line``."""
 
     line: int
     continuations: ContextSnippet
@@ -59,7 +59,7 @@ class SimilarText:
             store = self._find_store(folder)
             if store is None:
                 return
-            continuations, places = await self._lookups.call(
+            continuations, similar = await self._lookups.call(
                 similar_text, *store, path, before, after
             )
         except (RedraftError, RuntimeError) as error:
@@ -70,8 +70,8 @@ class SimilarText:
         earlier, places_line = self._chosen.pop(document, None), line
         if earlier is not None and abs(line - earlier.places_line) <= STAY_LINES:
             # The server has read these.
-            places_line, places = earlier.places_line, earlier.places
-        self._chosen[document] = _Chosen(line, continuations, places_line, places)
+            places_line, similar = earlier.places_line, earlier.places
+        self._chosen[document] = _Chosen(line, continuations, places_line, similar)
         if len(self._chosen) > DOCUMENTS:
             self._chosen.popitem(last=False)
 

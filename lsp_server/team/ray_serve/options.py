@@ -55,5 +55,5 @@ class DeployOptions(ModelOptions):
 
     @property
     def engine(self) -> EngineOptions:
-        """What every replica loads. Nothing of it is kept on disk."""
+        """The options of every replica's engine."""
         return EngineOptions(**asdict(part_of(self, ModelOptions)), **SERVER_CACHES)
