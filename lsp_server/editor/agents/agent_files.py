@@ -92,7 +92,7 @@ class AgentFiles:
         return AgentFile(folder, path, inside)
 
     def _found(self, name: str) -> tuple[Path, str]:
-        """Return the folder and the path in it, whichever side of a link names the folder. Raises
+        """Return the folder of a file and the path in it; the folder may be named by a link. Raises
         FileRefused."""
         if "\0" in name or not name.strip():
             raise FileRefused("the path is empty; name a file of the workspace")

@@ -250,8 +250,7 @@ def _is_id(name: str) -> bool:
 
 
 def priority_of(job: GenerateJob) -> int:
-    """Return the urgency of ``job``: a person who types waits for a short answer, and for no
-    batch."""
+    """Return the urgency of ``job``: short answers come first, batches last."""
     return EDIT if job.batch else fair_priority(COMPLETION, job.max_tokens)
 
 

@@ -66,7 +66,7 @@ class Guard:
         return holder
 
     def _check_origin(self, headers: Headers) -> None:
-        """Refuse pages in browsers, whatever name they know the server by."""
+        """Refuse requests of web pages, and names that the server does not have."""
         if "origin" in headers:
             raise _forbidden("requests from web pages are not answered")
         name = host_name(headers.get("host", ""))

@@ -23,6 +23,11 @@ def leaves(level: dict[str, Command], above: tuple[str, ...] = ()) -> Iterator[t
             yield words
 
 
+def test_it_starts_as_copilots_server_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lsp_server.editor.daemon.front.serve", lambda: 7)
+    assert main(["--stdio"]) == main(["serve", "--stdio"]) == 7
+
+
 @pytest.mark.parametrize("words", list(leaves(COMMANDS)), ids=" ".join)
 def test_every_command_explains_itself(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
