@@ -7,10 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lsp_server.engine.workspaces import text_tokenizer
 from lsp_server.shared.contract.jobs import ContextSnippet
-from lsp_server.tasks.completion.indexed_files import IndexedFiles
-from lsp_server.tasks.completion.sent_text import continuations_to_send, places_to_send
 from lsp_server.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
@@ -27,6 +24,10 @@ def similar_text(
     """Return continuations of the text ``before`` the cursor and the places most like the text
     around it, from the datastore ``store`` for the tokenizer of ``model``. Raises
     ModelUnavailable."""
+    # Imported here: the daemon, which names this function, loads no arrays.
+    from lsp_server.tasks.completion.indexed_files import IndexedFiles
+    from lsp_server.tasks.completion.sent_text import continuations_to_send, places_to_send
+
     with _lock:
         datastore, tokenizer = _opened(store, model)
         datastore.reload_if_changed()
@@ -43,6 +44,7 @@ def similar_text(
 
 @cache
 def _opened(store: str, model: str) -> tuple[Datastore, TextTokenizer]:
+    from lsp_server.engine.workspaces import text_tokenizer
     from repo_index.datastore import Datastore
 
     tokenizer = text_tokenizer(model)

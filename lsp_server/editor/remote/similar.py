@@ -12,12 +12,13 @@ from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet, EditJ
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.processes.background import in_background
 from lsp_server.shared.processes.function_process import FunctionProcess
-from lsp_server.tasks.completion.cross_file import STAY_LINES
-from lsp_server.tasks.completion.sent_text import within_bytes
+from lsp_server.text.fitting import fitting_snippets
 
 logger = logging.getLogger(__name__)
 
 DOCUMENTS = 64
+STAY_LINES = 40
+"""Places stay the same until the cursor has moved this far: the server has read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class SimilarText:
             in_background(self._choose(document, before, after, line))
         if chosen is None:
             return []
-        return within_bytes(most_bytes, [chosen.continuations, *chosen.places])
+        return fitting_snippets(most_bytes, [chosen.continuations, *chosen.places])
 
     async def _choose(self, document: tuple[str, str], before: str, after: str, line: int) -> None:
         folder, path = document
@@ -69,7 +70,6 @@ class SimilarText:
             self._choosing.discard(document)
         earlier, places_line = self._chosen.pop(document, None), line
         if earlier is not None and abs(line - earlier.places_line) <= STAY_LINES:
-            # The server has read these.
             places_line, similar = earlier.places_line, earlier.places
         self._chosen[document] = _Chosen(line, continuations, places_line, similar)
         if len(self._chosen) > DOCUMENTS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from lsp_server.shared.contract.jobs import ContextSnippet
 from lsp_server.tasks.completion.indexed_files import REPOSITORY, IndexedFiles
 from lsp_server.tasks.completion.similar_places import similar_places
+from lsp_server.text.fitting import fitting_texts
 
 BEFORE_TOKENS, AFTER_TOKENS = 400, 100
 """Tokens before and after the cursor that similar places share runs with."""
@@ -52,21 +53,4 @@ def continuations_to_send(
             if source == REPOSITORY and length >= LEAST_MATCH:
                 following = tokens[tokens >= 0]
                 texts[decode(np.concatenate([before[end - length : end], following]))] = None
-    return ContextSnippet("", "\n".join(text for text in _within(CONTINUATION_BYTES, texts)))
-
-
-def within_bytes(most: int, snippets: Iterable[ContextSnippet]) -> list[ContextSnippet]:
-    """Return the first of ``snippets`` whose texts fit into ``most`` bytes of UTF-8."""
-    chosen = {snippet.path: snippet for snippet in snippets if snippet.text}
-    texts = {snippet.text: snippet for snippet in chosen.values()}
-    return [texts[text] for text in _within(most, texts)]
-
-
-def _within(most: int, texts: Iterable[str]) -> list[str]:
-    fitting = []
-    for text in texts:
-        most -= len(text.encode()) + 1
-        if most < 0:
-            break
-        fitting.append(text)
-    return fitting
+    return ContextSnippet("", "\n".join(fitting_texts(CONTINUATION_BYTES, texts)))

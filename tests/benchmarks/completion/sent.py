@@ -6,11 +6,8 @@ import numpy as np
 
 from accel.text.tokenizer import Tokenizer
 from lsp_server.tasks.completion.indexed_files import IndexedFiles
-from lsp_server.tasks.completion.sent_text import (
-    continuations_to_send,
-    places_to_send,
-    within_bytes,
-)
+from lsp_server.tasks.completion.sent_text import continuations_to_send, places_to_send
+from lsp_server.text.fitting import fitting_snippets
 from repo_index.datastore import NO_FILES_DEAD, REPOSITORY, IndexSnapshot
 from repo_index.segment import Segment
 from tests.benchmarks.cases import CompletionCase
@@ -34,7 +31,7 @@ class SentDatastores(CaseDatastores):
             before, after = own_paths(case)
             suffix = own.get(after, np.empty(0, np.int32))
             decode = self._tokenizer.decode
-            sent = within_bytes(
+            sent = fitting_snippets(
                 self._most_bytes,
                 [
                     continuations_to_send(files, own[before], decode),

@@ -12,7 +12,7 @@ from lsp_server.engine import workspaces
 from lsp_server.engine.similar_text import similar_text
 from lsp_server.engine.workspaces import WorkspaceIndexes, text_tokenizer
 from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet, EditJob
-from lsp_server.tasks.completion.sent_text import within_bytes
+from lsp_server.text.fitting import fitting_snippets
 from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
 
@@ -58,7 +58,7 @@ def test_any_text_can_be_looked_up(store: str, text: str) -> None:
 def test_what_is_sent_is_no_longer_than_may_be() -> None:
     snippets = [ContextSnippet(str(number), f"{number}" + "é" * 100) for number in range(5)]
     for most, count in ((0, 0), (201, 0), (202, 1), (1010, 5), (1009, 4)):
-        chosen = within_bytes(most, [ContextSnippet("", ""), *snippets])
+        chosen = fitting_snippets(most, [ContextSnippet("", ""), *snippets])
         assert chosen == snippets[:count]
 
 
