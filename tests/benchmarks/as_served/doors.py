@@ -159,7 +159,7 @@ class ServerDoor(Door):
     kinds = (COMPLETION, EDIT, NEXT_EDIT)
 
     def __init__(self, address: str, key: str, process: psutil.Process) -> None:
-        self._address, self._key, self._process = address, key, process
+        self.address, self.key, self._process = address, key, process
         self._connection = http.client.HTTPConnection(address)
 
     @property
@@ -177,7 +177,7 @@ class ServerDoor(Door):
         answers: dict[int, TimedText | None] = {}
 
         def work(number: int) -> None:
-            connection = http.client.HTTPConnection(self._address)
+            connection = http.client.HTTPConnection(self.address)
             answers[number] = self._write(connection, line[number])
             connection.close()
 
@@ -235,7 +235,7 @@ class ServerDoor(Door):
         self, connection: http.client.HTTPConnection, route: str, body: dict[str, Any]
     ) -> tuple[int, str, float]:
         """Return the status and the text of the answer, and the seconds until its first line."""
-        headers = {"authorization": f"Bearer {self._key}", "content-type": "application/json"}
+        headers = {"authorization": f"Bearer {self.key}", "content-type": "application/json"}
         started = time.perf_counter()
         connection.request("POST", route, json.dumps(body), headers)
         answer = connection.getresponse()
