@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -162,11 +161,9 @@ async def _answer(
         ):
             answer = Answer(reason=NEXT_EDIT_FIRST)
     if answer is not None:
-        took_s = time.monotonic() - started
-        ls.protocol.measurements.answered(ls.protocol.msg_id, answer.without_model, took_s)
         ls.last_reason = answer.reason
         ls.performance.shown += bool(answer.texts)
-        ls.performance.latency_ms = took_s * 1000
+        ls.performance.latency_ms = 1000 * (time.monotonic() - started)
         ls.status.changed()
         if answer.texts:
             ls.completion.shown(cursor.ask, answer.texts[0])
@@ -193,24 +190,6 @@ def _named_place(ls: RedraftServer, params: Any) -> tuple[Document, types.Positi
     except (KeyError, TypeError, ValueError):
         raise RedraftError("expected textDocument and position") from None
     return ls.documents.get(uri), position
-
-
-def measurements(ls: RedraftServer, params: Any) -> dict[str, Any]:
-    """``redraft/measurements``: times of this connection; the first call begins to watch the
-    event loop, one with ``{"watch": false}`` ends that."""
-    if isinstance(params, dict) and params.get("watch") is False:
-        ls.protocol.measurements.stop()
-    else:
-        ls.protocol.measurements.watch_loop()
-    engine, next_edits = ls.engine(), ls.next_edits.model
-    return {
-        **ls.protocol.measurements.as_json(),
-        "nextEdits": [asdict(timing) for timing in next_edits.times]
-        if next_edits is not None
-        else [],
-        "cancels": list(engine.calls.cancels_s),
-        "cancelForwards": list(engine.calls.cancel_forwards_s),
-    }
 
 
 def code_action(ls: RedraftServer, params: types.CodeActionParams) -> list[types.CodeAction]:
@@ -331,7 +310,6 @@ def register(ls: RedraftServer) -> None:
         "redraft/status": status,
         "redraft/models": models,
         "redraft/explain": explain,
-        "redraft/measurements": measurements,
         **sync.HANDLERS,
     }
     for method, handler in handlers.items():

@@ -166,7 +166,6 @@ class RedraftServer(LanguageServer):
         self.completion.close_all()
         self.editing.close_all()
         self.status.stop()
-        self.protocol.measurements.stop()
         self.secrets.close()
         if self not in self.hub.clients:
             return

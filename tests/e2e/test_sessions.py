@@ -186,9 +186,8 @@ def notes(environment: dict[str, str]) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def cancel_at_random(driver: Driver, workspace: Path, times: int) -> list[float]:
-    """Cancel requests at any point; what each took beyond the forward that ran, in seconds."""
-    driver.request("redraft/measurements", {})
+def cancel_at_random(driver: Driver, workspace: Path, times: int) -> None:
+    """Cancel requests at any point; each is answered, and nothing is left that stops."""
     for number in range(times):
         uri = (workspace / f"cancelled_{number % 7}.py").as_uri()
         driver.open(uri, TEXT + f"\n\ndef another_{number}(first):\n    ")
@@ -198,23 +197,15 @@ def cancel_at_random(driver: Driver, workspace: Path, times: int) -> list[float]
         answer = driver.answer(asked, 60)
         assert "result" in answer or answer["error"]["code"] == -32800
     wait_until(lambda: driver.request("redraft/status", {})["stopping"] == 0)
-    measured = driver.request("redraft/measurements", {"watch": False})
-    pairs = zip(measured["cancels"], measured["cancelForwards"], strict=True)
-    return sorted(whole - forward for whole, forward in pairs)
 
 
-SLACK_S = float(os.environ.get("REDRAFT_CANCEL_SLACK_S", "0.5"))
-"""5 ms on a quiet machine; here others may run (``python -m tests.benchmarks typing``)."""
-
-
-def test_cancelled_requests_end_with_the_forward(connect: Connect, workspace: Path) -> None:
-    beyond = cancel_at_random(connect(), workspace, 25)
-    assert not beyond or beyond[int(0.95 * len(beyond))] < SLACK_S
+def test_cancelled_requests_end(connect: Connect, workspace: Path) -> None:
+    cancel_at_random(connect(), workspace, 25)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3000)
-def test_a_thousand_cancelled_requests_end_with_the_forward(
+def test_a_thousand_cancelled_requests_end(
     connect: Connect, environment: dict[str, str], workspace: Path
 ) -> None:
     import psutil
@@ -223,7 +214,6 @@ def test_a_thousand_cancelled_requests_end_with_the_forward(
     cancel_at_random(driver, workspace, 50)
     pid = status(environment)["engines"][0]["pid"]
     before = psutil.Process(pid).memory_info().rss
-    beyond = cancel_at_random(driver, workspace, 1000)
-    assert beyond[int(0.95 * len(beyond))] < SLACK_S
+    cancel_at_random(driver, workspace, 1000)
     grown = psutil.Process(pid).memory_info().rss - before
     assert grown < 64 << 20, "keys and values of cancelled requests are freed"

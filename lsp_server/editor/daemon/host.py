@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from lsp_server.editor.daemon.address import build_id, make_private
 from lsp_server.editor.daemon.transport import listen, uses_loopback
-from lsp_server.editor.protocol.loop_turns import turns
 from lsp_server.shared.errors import UnsafeSocketFolder
 from lsp_server.shared.processes.framing import lsp_message
 from operating_system.file_lock import LockFile
@@ -60,7 +59,6 @@ class Host:
         """Serve until idle, outdated or stopped."""
         await self._listen()
         loop = asyncio.get_running_loop()
-        turns.watch(loop)
         on_end_signal(self._stop.set, loop)
         watching = asyncio.ensure_future(self._hub.watch())
         await self._until_done()
@@ -150,12 +148,7 @@ class Host:
             finally:
                 self._fronts.discard(writer)
         elif command == "status":
-            longest = {"ms": round(1000 * turns.longest_s), "of": turns.longest_of}
-            values = {
-                **self._hub.status(),
-                "connections": self._connections,
-                "longestTurn": longest,
-            }
+            values = {**self._hub.status(), "connections": self._connections}
             writer.write(json.dumps(values).encode())
         elif command == "models":
             self._hub.choices_changed()

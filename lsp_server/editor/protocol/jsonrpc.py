@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -25,8 +24,6 @@ from pygls.protocol import (
 )
 
 from lsp_server.editor.protocol.client_features import announce_null
-from lsp_server.editor.protocol.loop_turns import turns
-from lsp_server.editor.protocol.measurements import Measurements
 from lsp_server.shared.errors import ProtocolError, RedraftError, StaleDocument
 from lsp_server.shared.processes.framing import lsp_message
 
@@ -91,7 +88,6 @@ class RedraftProtocol(LanguageServerProtocol):
         super().__init__(server, converter)
         for method in _OWN_HANDLERS:
             self.fm.builtin_features.pop(method, None)
-        self.measurements = Measurements()
         self.initialized = False
         self.shut_down = False
         self._pending_requests: dict[str, asyncio.Future[Any]] = {}
@@ -99,13 +95,12 @@ class RedraftProtocol(LanguageServerProtocol):
 
     def add_handler(self, method: str, handler: Callable[..., Any]) -> None:
         """Have ``handler(server, params)`` answer a method."""
-        self.fm.features[method] = _bound(handler, self._server, method)
+        self.fm.features[method] = _bound(handler, self._server)
 
     # Messages of the client
 
     def receive(self, body: bytes) -> None:
         """Handle one message body. Never raises."""
-        started = time.perf_counter()
         try:
             message = json.loads(body)
         except (ValueError, RecursionError) as error:
@@ -117,10 +112,6 @@ class RedraftProtocol(LanguageServerProtocol):
             self._receive_response(message)
         elif self._may_come_now(message):
             self._dispatch(message)
-            took_s = time.perf_counter() - started
-            turns.note(message["method"], took_s)
-            if message["method"] == types.TEXT_DOCUMENT_DID_CHANGE:
-                self.measurements.did_change.add(took_s)
 
     def reject(self, error: ProtocolError) -> None:
         """Bytes came that are no message."""
@@ -260,12 +251,12 @@ class RedraftProtocol(LanguageServerProtocol):
             logger.info("client is gone: %s", error)
 
 
-def _bound(handler: Callable[..., Any], server: Any, method: str) -> Callable[..., Any]:
+def _bound(handler: Callable[..., Any], server: Any) -> Callable[..., Any]:
     """``handler`` with its server; a coroutine function stays one, as pygls looks for that."""
     if asyncio.iscoroutinefunction(handler):
 
         async def asynchronous(params: Any = None) -> Any:
-            return await turns.noted(method, handler(server, params))
+            return await handler(server, params)
 
         return asynchronous
     return partial(handler, server)

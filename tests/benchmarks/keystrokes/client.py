@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -34,17 +35,44 @@ class PrivateDaemon:
         model: str | None,
         settings: dict[str, Any] | None = None,
         command: list[str] | None = None,
+        *,
+        measured: bool = False,
     ) -> None:
-        """``command``: starts the server of another installation."""
+        """``command``: starts the server of another installation; ``measured``: the daemon takes
+        times of itself."""
         self.environment = private_environment(folder)
         self.workspace = workspace
         self.settings = {"model": {"path": model or ""}, **(settings or {})}
         self._logs = folder
         self.command = command or serve_command()
         self.clients = 0
+        self._measured = measured
+
+    def _start_measured(self) -> None:
+        """Start a daemon that takes times, before a front starts one without."""
+        path = "from lsp_server.editor.daemon.address import socket_path; print(socket_path())"
+        asked = [sys.executable, "-c", path]
+        shown = subprocess.run(
+            asked, env=self.environment, capture_output=True, text=True, check=True
+        )
+        with (self._logs / "measured_daemon.log").open("wb") as log:
+            module = "tests.benchmarks.keystrokes.measured_daemon"
+            daemon = subprocess.Popen(
+                [sys.executable, "-m", module, shown.stdout.strip()],
+                env=self.environment,
+                cwd=Path(__file__).parents[3],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        while not self.status().get("pid"):
+            if daemon.poll() is not None:
+                raise ServerFailed(f"the daemon ended; see {log.name}")
 
     def connect(self, wait: bool = True) -> TypingClient:
         """One more editor; it is waited for until model and index are there."""
+        if self._measured and not self.clients:
+            self._start_measured()
         self.clients += 1
         client = TypingClient(self, self._logs / f"front-{self.clients}.log")
         if wait:
@@ -108,12 +136,11 @@ class TypingClient:
             self._ready.set()
 
     def wait_until_ready(self) -> None:
-        """Until model and index are there, and the event loop is watched."""
+        """Until model and index are there."""
         if not self._ready.wait(READY_S):
             raise ServerFailed("model and index were not ready in time")
         if self._failed:
             raise ServerFailed(self._failed)
-        self.measurements()
 
     def open(self, uri: str, text: str) -> OpenDocument:
         """Open a document; nothing is written to disk."""

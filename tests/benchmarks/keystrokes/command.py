@@ -84,7 +84,8 @@ def run(args: argparse.Namespace) -> int:
             print(f"{name:8} {seconds:6.2f} processor seconds a minute of typing")
         return 0
     with tempfile.TemporaryDirectory(prefix="redraft-typing-") as folder:
-        daemon = PrivateDaemon(Path(folder), args.file.resolve().parent, args.model)
+        workspace = args.file.resolve().parent
+        daemon = PrivateDaemon(Path(folder), workspace, args.model, measured=True)
         try:
             result = _figures(daemon, text, places, args)
         finally:
@@ -101,6 +102,7 @@ def _figures(
     daemon: PrivateDaemon, text: str, places: list[TypedPassage], args: argparse.Namespace
 ) -> dict[str, Any]:
     client = daemon.connect()
+    client.measurements()
     uri = args.file.resolve().as_uri()
     typist = MeasuredTypist(client.client, uri, random.Random(args.seed), args.words)
     typist.type_file(places, args.keys)

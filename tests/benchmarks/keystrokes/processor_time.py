@@ -44,7 +44,6 @@ def processor_seconds(
             stack.callback(client.close)
             daemons[kind] = daemon, client
             if kind != "off":
-                client.watch_no_more()
                 wait_until_idle(daemon)
         for turn in range(TURNS):
             for kind, (daemon, client) in daemons.items():

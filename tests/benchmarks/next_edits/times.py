@@ -99,7 +99,7 @@ def print_times(args: argparse.Namespace, steps: Sequence[CommitStep]) -> None:
             # It is built once, at the first start: that is no part of these times.
             "index": {"common": "none"},
         }
-        daemon = PrivateDaemon(Path(folder), workspace, args.model, settings)
+        daemon = PrivateDaemon(Path(folder), workspace, args.model, settings, measured=True)
         # What was compiled for this user need not be compiled again.
         daemon.environment["XDG_CACHE_HOME"] = os.environ.get(
             "XDG_CACHE_HOME", str(Path.home() / ".cache")

@@ -1,11 +1,24 @@
-"""Times that the daemon takes of itself, for ``python -m tests.benchmarks typing``."""
+"""The daemon of an editor, which takes times of itself and answers ``redraft/measurements``. Run it
+as a module with the address of its socket; fronts find it there as any other."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 import time
 from collections import Counter, deque
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
+
+from lsprotocol import types
+
+from lsp_server.editor import handlers
+from lsp_server.editor.daemon import connection, host
+from lsp_server.editor.protocol.jsonrpc import RedraftProtocol
+from lsp_server.editor.server import RedraftServer
 
 MAX_ANSWERS = 20_000
 SAMPLE_EVERY_S = 0.002
@@ -86,3 +99,62 @@ class Measurements:
             "loopLate": self._loop_late.as_json(),
             "loopBusy": self._loop_busy.as_json(),
         }
+
+
+_of_protocols: WeakKeyDictionary[RedraftProtocol, Measurements] = WeakKeyDictionary()
+
+
+def measurements(ls: RedraftServer, params: Any) -> dict[str, Any]:
+    """Return the times of a connection; the first call begins to watch the event loop, one with
+    ``{"watch": false}`` ends that."""
+    measured = _of(ls.protocol)
+    if isinstance(params, dict) and params.get("watch") is False:
+        measured.stop()
+    else:
+        measured.watch_loop()
+    calls, model = ls.engine().calls, ls.next_edits.model
+    return {
+        **measured.as_json(),
+        "nextEdits": [asdict(times) for times in model.times] if model is not None else [],
+        "cancels": list(calls.cancels_s),
+        "cancelForwards": list(calls.cancel_forwards_s),
+    }
+
+
+def _of(protocol: RedraftProtocol) -> Measurements:
+    return _of_protocols.setdefault(protocol, Measurements())
+
+
+def take_times() -> None:
+    """Have the daemon of this process take times."""
+    receive, register, answer = RedraftProtocol.receive, handlers.register, handlers._answer
+
+    def receive_timed(protocol: RedraftProtocol, body: bytes) -> None:
+        started = time.perf_counter()
+        receive(protocol, body)
+        if json.loads(body).get("method") == types.TEXT_DOCUMENT_DID_CHANGE:
+            _of(protocol).did_change.add(time.perf_counter() - started)
+
+    def register_more(ls: RedraftServer) -> None:
+        register(ls)
+        ls.protocol.add_handler("redraft/measurements", measurements)
+
+    async def answer_timed(ls: RedraftServer, *arguments: Any) -> Any:
+        started, msg_id = time.monotonic(), ls.protocol.msg_id
+        found = await answer(ls, *arguments)
+        if found is not None:
+            took_s = time.monotonic() - started
+            _of(ls.protocol).answered(msg_id, found.without_model, took_s)
+        return found
+
+    for owner, name, function in (
+        (RedraftProtocol, "receive", receive_timed),
+        (connection, "register", register_more),
+        (handlers, "_answer", answer_timed),
+    ):
+        setattr(owner, name, function)
+
+
+if __name__ == "__main__":
+    take_times()
+    sys.exit(host.main(Path(sys.argv[1])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 
-from lsp_server.editor.protocol.measurements import STEP_S, Histogram
+from tests.benchmarks.keystrokes.measured_daemon import STEP_S, Histogram
 
 
 def test_percentiles_are_those_of_the_sorted_times() -> None:
