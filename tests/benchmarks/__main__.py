@@ -30,7 +30,7 @@ COMMANDS: dict[str, Command] = {
         ("projection", "forwards.projection", "large models, by replay"),
         ("fidelity", "forwards.fidelity", "agreement with fp32"),
         ("clients", "team.shared_forwards", "what a server writes for one client, and for eight"),
-        ("kept-contexts", "team.kept_contexts", "prompts that a server is asked for again"),
+        ("kept-contexts", "as_served.kept_contexts", "prompts that a server is asked for again"),
         ("beside-forward", "team.beside_forward", "processor time of a step beside its forward"),
         ("http", "team.http_overhead", "what HTTP adds to a completion"),
         ("quality", "completion.quality", "quality of a model on held-out code"),
