@@ -77,11 +77,11 @@ def write_neovim_tree(file: Path, version: str, server: Path) -> None:
     """The plug-in as a tree of its own, as plug-in managers unpack it, with the server beside it
     and the entry for Mason's registry."""
     plugin = CLIENTS / "neovim"
-    names = [one for one in plugin.rglob("*") if "server" not in one.relative_to(plugin).parts]
+    files = [path for path in plugin.rglob("*") if "server" not in path.relative_to(plugin).parts]
     entries = {
-        str(one.relative_to(plugin)): one.read_bytes()
-        for one in names
-        if one.is_file() and one.name[0] != "." and one.name != "tags"
+        str(path.relative_to(plugin)): path.read_bytes()
+        for path in files
+        if path.is_file() and path.name[0] != "." and path.name != "tags"
     }
     text = entries["README.md"].decode("utf-8")
     for picture in re.findall(r"\]\(\.\./(media/[^)]+)\)", text):
@@ -90,9 +90,9 @@ def write_neovim_tree(file: Path, version: str, server: Path) -> None:
     entries["README.md"] = text.encode("utf-8")
     entries["LICENSE"] = (ROOT / "LICENSE").read_bytes()
     entries["mason/package.yaml"] = mason_package(version).encode("utf-8")
-    for one in server.iterdir():
-        if not one.name.startswith("."):
-            entries[f"server/{one.name}"] = one.read_bytes()
+    for path in server.iterdir():
+        if not path.name.startswith("."):
+            entries[f"server/{path.name}"] = path.read_bytes()
     with (
         file.open("wb") as stream,
         gzip.GzipFile("", "wb", 9, stream, int(EPOCH)) as packed,
@@ -123,19 +123,19 @@ def mason_package(version: str) -> str:
 
 
 def release_notes(changelog: str, version: str) -> str:
-    """What the changelog says of a version, and of what came into it since it was named.
+    """Return what the changelog says of a version, and of what came into it since it was named.
 
     Raises SystemExit where it says nothing.
     """
     _, *sections = re.split(r"^## ", changelog, flags=re.MULTILINE)
-    found = []
+    texts = []
     for section in sections:
         title, _, text = section.partition("\n")
         if title == "Unreleased" or title.split()[0] == version:
-            found.append(text.strip())
-    if not any(found):
+            texts.append(text.strip())
+    if not any(texts):
         raise SystemExit(f"release: CHANGELOG.md says nothing of {version}")
-    return without_local_links(f"# Redraft {version}\n\n" + "\n\n".join(filter(None, found)) + "\n")
+    return without_local_links(f"# Redraft {version}\n\n" + "\n\n".join(filter(None, texts)) + "\n")
 
 
 def install_alone(folder: Path, wheel: Path) -> Path:

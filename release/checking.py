@@ -161,9 +161,9 @@ def first_suggestion(command: Path, surroundings: dict[str, str], folder: Path) 
     file.write_text(CODE, "utf-8")
     client = DemoClient([str(command), "serve"], surroundings, lambda *_: None, work / "log")
     try:
-        about: dict[str, Any] = {"processId": None, "rootUri": work.as_uri()}
-        about["capabilities"] = {"textDocument": {"inlineCompletion": {}}}
-        client.request("initialize", about)
+        capabilities: dict[str, Any] = {"processId": None, "rootUri": work.as_uri()}
+        capabilities["capabilities"] = {"textDocument": {"inlineCompletion": {}}}
+        client.request("initialize", capabilities)
         client.notify("initialized", {})
         document: dict[str, Any] = {"uri": file.as_uri()}
         opened = {**document, "languageId": "python", "version": 1, "text": CODE}

@@ -58,7 +58,7 @@ def add_machine_code(wheel: Path, cache: Path, levels: list[str] | None = None) 
         _write_wheel(unpacked, wheel)
 
 
-def compile_levels(installation: Path, kept: Path, levels: list[str] | None) -> None:
+def compile_levels(installation: Path, packed: Path, levels: list[str] | None) -> None:
     """Compile what an installation has for some levels, by default for all, where it was not."""
     from accel.native.levels import ARM_LEVELS, LEVELS, level_here
     from accel.native.machine_code import MADE_FOR, pack
@@ -70,7 +70,7 @@ def compile_levels(installation: Path, kept: Path, levels: list[str] | None) -> 
     missing = [
         name
         for name in (usual if levels is None else levels)
-        if not [*kept.glob(f"{name}.{MADE_FOR}.*")]
+        if not [*packed.glob(f"{name}.{MADE_FOR}.*")]
     ]
     with tempfile.TemporaryDirectory() as scratch:
         signatures = Path(scratch, "signatures")
@@ -86,7 +86,7 @@ def compile_levels(installation: Path, kept: Path, levels: list[str] | None) -> 
             if name in missing:
                 libraries = metadata.distribution("numba").locate_file("")
                 hide_folders(cache, [str(installation), str(libraries).rstrip("/")])
-                print(pack(cache, kept, name, installation), flush=True)
+                print(pack(cache, packed, name, installation), flush=True)
 
         if missing:
             compile_level(here)
@@ -108,14 +108,14 @@ def record(file: Path) -> None:
     """Compile what a first start calls, by running it, and write the types it is called with."""
     from accel.decoding import precompile
 
-    for part in precompile.SECONDS:
+    for stage in precompile.SECONDS:
         for kv_type in precompile.KV_TYPES:
-            sys.argv = ["accel.decoding.precompile", part, kv_type]
+            sys.argv = ["accel.decoding.precompile", stage, kv_type]
             precompile.main()
     warming: Any = importlib.import_module("repo_index.warming")
-    for part in warming.SECONDS:
+    for stage in warming.SECONDS:
         for vocabulary_size in VOCABULARIES:
-            sys.argv = ["repo_index.warming", part, str(vocabulary_size)]
+            sys.argv = ["repo_index.warming", stage, str(vocabulary_size)]
             warming.main()
     files = {}
     for module, name, function in _functions():
@@ -225,8 +225,8 @@ def _describe(unpacked: Path) -> None:
     numba_lines = [n for n, line in enumerate(lines) if line.startswith("Requires-Dist: numba")]
     required = [lines[numba_lines[-1]].partition(";")[0]]
     if machines := dict.fromkeys((system, machine) for system, machine, _ in held):
-        here = " or ".join(_at(*place, "==", "and") for place in machines)
-        elsewhere = " and ".join(_at(*place, "!=", "or") for place in machines)
+        here = " or ".join(_at(*names, "==", "and") for names in machines)
+        elsewhere = " and ".join(_at(*names, "!=", "or") for names in machines)
         pinned = f"Requires-Dist: numba=={metadata.version('numba')}"
         required = [f"{pinned}; {here}", f"{required[0]}; {elsewhere}"]
     lines[numba_lines[0] : numba_lines[-1] + 1] = [*required, *_platform_lines(held)]
