@@ -1,4 +1,5 @@
-"""What two texts or lists begin and end with alike, found by halving: slices compare fast."""
+"""The beginning and end that two texts or lists have in common, found by halving: slices compare
+fast."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ Part = TypeVar("Part", str, list[Any])
 
 
 def common_ends(old: Part, new: Part) -> tuple[int, int]:
-    """How many characters or items both begin with, and how many of the rest both end with."""
+    """Return how many characters or items both begin with, and how many of the rest both end
+    with."""
     start = _common_start(old, new)
     return start, _common_start(old[start:][::-1], new[start:][::-1])
 

@@ -40,8 +40,8 @@ _RELOADS = 5
 
 @dataclass(slots=True)
 class Matches:
-    """What followed earlier occurrences of the end of a context, longer matches first. tokens:
-    int32 [n, depth], padded with -1; lengths: int32 [n], tokens before that match, up to
+    """Tokens that followed earlier occurrences of the end of a context, longer matches first.
+    tokens: int32 [n, depth], padded with -1; lengths: int32 [n], tokens before that match, up to
     ``max_match``; counts: float32 [n], occurrences that a row stands for; sources: int8 [n],
     layers; files: int32 [n], for :meth:`Snapshot.path_of`."""
 
@@ -278,7 +278,7 @@ class Datastore:
         return self._snapshot
 
     def _reload_stores(self) -> None:
-        """Make nothing of what was before a reload, by whomever that was."""
+        """Forget what was before a reload."""
         states = [layer.state for layer in self._layers]
         if states != self._states:
             self._states = states

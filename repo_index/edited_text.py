@@ -50,7 +50,7 @@ class EditedText:
         return self.change(start, stop + len(self.text) - len(text), text[start:stop])
 
     def difference(self, text: str) -> tuple[int, int]:
-        """Where ``text`` is not what was there: from its character ``start`` to ``stop``."""
+        """A change of a text: from its character ``start`` to ``stop``."""
         start, end = common_ends(self.text, text)
         return start, len(text) - end
 

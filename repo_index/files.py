@@ -1,4 +1,4 @@
-"""Which files of a workspace count, and why the others do not.
+"""Decides which files of a workspace count, and why the others do not.
 
 In this order: links and special files never; ``.git`` and the like; secrets by name;
 ``.redraftignore``, which may take back in what the rest leaves out; git's ignore files; what is not
@@ -55,7 +55,7 @@ _DATA_NAMES = frozenset(
 
 @dataclass(frozen=True)
 class Limits:
-    """What is too much: bytes of one file, files of a workspace, folders within folders."""
+    """Limits: bytes of one file, files of a workspace, folders within folders."""
 
     bytes: int = 1 << 20
     files: int = 200_000
@@ -64,7 +64,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What the file system says of a file: bytes, modification and change times in ns."""
+    """A file as the file system describes it: bytes, modification and change times in ns."""
 
     size: int
     modified: int
@@ -172,8 +172,9 @@ class FileRules:
             waiting += [path for path in paths if not self._folder(path).reason]
 
     def excluded(self, path: str, *, folder: bool | None = None) -> str:
-        """Why a path is left out by its name, location or kind; empty when it counts. ``folder``
-        says which it is; found out when not given. Nothing outside of the root counts."""
+        """Return why a path is left out by its name, location or kind; empty when it counts.
+        ``folder`` says which it is; found out when not given. Nothing outside of the root
+        counts."""
         if not path:
             return ""
         parts = path.split("/")
@@ -200,8 +201,8 @@ class FileRules:
         return self._file_reason(rules, path, status)
 
     def ignored(self, path: str) -> str:
-        """Why ignore files or the folder that it lies in leave a file out, whether there is such a
-        file or not; empty when they do not."""
+        """Return why ignore files or the folder that it lies in leave a file out, be it there or
+        not; empty when they do not."""
         rules = self._folder("")
         parts = path.split("/")
         for depth in range(1, len(parts)):
@@ -387,7 +388,7 @@ def _is_repository(folder: Path) -> bool:
 
 
 def _ignores_case(folder: Path) -> bool:
-    """Whether names that differ in case alone are one file there. Asked without writing."""
+    """Return True if names that differ in case alone are one file there. Asked without writing."""
     changed = folder.with_name(folder.name.swapcase()) if folder.name else folder
     if changed == folder:
         return False

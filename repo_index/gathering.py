@@ -38,7 +38,7 @@ class Stream(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Which occurrences are given: rows of each match length, see ``plan_rows``; seen: int64
+    """The occurrences that are given: rows of each match length, see ``plan_rows``; seen: int64
     [DEPTH + 2], occurrences in segments before; seed: from where on they are counted."""
 
     rows: NDArray[np.int64]
@@ -47,8 +47,9 @@ class Share(NamedTuple):
 
 
 class RowBuffers(NamedTuple):
-    """Where rows are written, see ``Snapshot.lookup``: the first ``depth`` columns of tokens, int32
-    [rows, width]; lengths, counts, sources and files, the last empty where nobody asks."""
+    """Arrays that rows are written to, see ``Snapshot.lookup``: the first ``depth`` columns of
+    tokens, int32 [rows, width]; lengths, counts, sources and files, the last empty where nobody
+    asks."""
 
     tokens: NDArray[np.int32]
     lengths: NDArray[np.int32]
@@ -62,7 +63,8 @@ class RowBuffers(NamedTuple):
 def _copy_until_separator(
     stream: Stream, buffer: Tokens, position: int, out: NDArray[np.int32]
 ) -> None:
-    """What follows ``position`` in its file, -1 after its end. buffer: as long as ``out``."""
+    """Return what follows ``position`` in its file, -1 after its end. buffer: as long as
+    ``out``."""
     copied = 0
     if stream.source[2] < 0:
         while copied < len(out) and stream.tokens[position + copied] != stream.separator:

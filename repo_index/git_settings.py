@@ -23,7 +23,7 @@ _ESCAPES = {b"n": b"\n", b"t": b"\t", b"b": b"\b"}
 
 
 class GitSettings:
-    """What git's configuration says of the repository whose work tree begins at ``top``."""
+    """Git's configuration of the repository whose work tree begins at ``top``."""
 
     def __init__(self, top: Path) -> None:
         self.top = top

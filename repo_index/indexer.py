@@ -31,7 +31,7 @@ _BLOCK_TOKENS = 4_000_000
 
 
 class BatchTokenizer(Protocol):
-    """What the indexer needs of a tokenizer."""
+    """The part of a tokenizer that the indexer needs."""
 
     sha256: str
     vocabulary_size: int
@@ -43,7 +43,7 @@ class BatchTokenizer(Protocol):
 
 @dataclass
 class IndexProgress:
-    """How far a refresh is. total is 0 while files are still being found."""
+    """The progress of a refresh. total is 0 while files are still being found."""
 
     files: int = 0
     total: int = 0
@@ -52,7 +52,8 @@ class IndexProgress:
 
 @dataclass
 class Refreshed:
-    """What a refresh found: paths that were indexed, that are gone, and that could not be read."""
+    """The outcome of a refresh: paths that were indexed, that are gone, and that could not be
+    read."""
 
     indexed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
@@ -140,7 +141,7 @@ class Indexer:
 
     @property
     def folder(self) -> Path:
-        """Where the store is."""
+        """Return the folder of the store."""
         return self._writer.folder
 
     @property
@@ -150,7 +151,8 @@ class Indexer:
 
     @property
     def damage(self) -> list[str]:
-        """What was found damaged when the store was opened; the next full refresh repairs it."""
+        """Return what was found damaged when the store was opened; the next full refresh repairs
+        it."""
         return self._writer.damage
 
     def status(self) -> IndexStatus:
@@ -169,7 +171,7 @@ class Indexer:
         )
 
     def explain(self, path: str) -> str:
-        """Why a file is in or out of the index, in one line."""
+        """Return why a file is in or out of the index, in one line."""
         return explain(self.tree, path, self._writer.entries)
 
     def rebuild(self, progress: Callable[[IndexProgress], None] | None = None) -> Refreshed:
@@ -347,7 +349,7 @@ class Indexer:
 
 
 def explain(tree: SourceTree, path: str, known: Container[str]) -> str:
-    """Why a file of a tree is in or out of an index that knows some paths, in one line."""
+    """Return why a file of a tree is in or out of an index that knows some paths, in one line."""
     if reason := tree.excluded(path):
         return f"{path}: not indexed: {reason}"
     if tree.is_folder(path):

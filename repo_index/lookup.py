@@ -32,7 +32,8 @@ _NOTHING_HIDDEN = np.zeros(2, np.int64)
 def table_row(
     segment: Segment, layer: int, dead: NDArray[np.bool_], first_file: int, source: Source
 ) -> list[int]:
-    """Where the arrays of a part lie, and how long they are. Whoever keeps it keeps the arrays."""
+    """Addresses and lengths of the arrays of a segment; it keeps the
+    arrays."""
     arrays: Sequence[NDArray[Any]] = (segment.tokens, segment.order, segment.heads, segment.starts)
     known = segment.known_parts
     assert all(array.flags.c_contiguous for array in (*arrays, dead, known))
@@ -227,15 +228,16 @@ def look_up_wide(
 
 
 def look_up_of(dtype: type[np.unsignedinteger]) -> Any:
-    """What looks up in streams of a type: compiled for those alone that are used."""
+    """Return the function that looks up in streams of a type: compiled for those alone that are
+    used."""
     return look_up_narrow if dtype == np.uint16 else look_up_wide
 
 
 def view_of(
     table: Table, hidden_layer: int, hidden: NDArray[np.int64], files: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """What ``look_up_narrow`` reads. Whoever keeps it keeps the arrays. files: int32 [rows], for
-    the file of every row; empty where nobody asks for it."""
+    """Arguments of ``look_up_narrow``; it keeps the arrays. files: int32 [rows], for
+    the file of every row; empty where it is not asked for."""
     return np.array(
         [
             table.ctypes.data,
@@ -250,7 +252,8 @@ def view_of(
 
 
 def entry_address(dtype: type[np.unsignedinteger]) -> int:
-    """Where ``look_up_of`` a type lies, as a function of C: seven int64 and an int64 returned."""
+    """Return the address of ``look_up_of`` a type, as a function of C: seven int64 and an int64
+    returned."""
     return _address_of(look_up_of(dtype))
 
 

@@ -1,4 +1,4 @@
-"""Which of some short words occur in a text, found in one pass over it."""
+"""Finds which of some short words occur in a text, in one pass over it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,8 @@ Keys = NDArray[np.uint64]
 
 @linked(inline="always")
 def precedes(tokens: Tokens, separator: int, left: int, right: int, start: int) -> bool:
-    """Whether position ``left`` comes before ``right``; ``start`` last tokens are known equal."""
+    """Return True if position ``left`` comes before ``right``; ``start`` last tokens are known
+    equal."""
     for back in range(start + 1, DEPTH + 1):
         a = tokens[left - back]
         b = tokens[right - back]

@@ -45,7 +45,7 @@ class Overlay:
         return frozenset(self._reasons)
 
     def excluded(self, path: str) -> str:
-        """Why a buffer is left out; empty for one that counts or is not open."""
+        """Return why a buffer is left out; empty for one that counts or is not open."""
         return self._reasons.get(path, "")
 
     def segment(self) -> Segment:
@@ -87,7 +87,7 @@ class Overlay:
         self._move(index + 1, len(edited.ids) + 1)
 
     def close_buffer(self, path: str) -> None:
-        """What is on the disk counts again. Nothing happens when ``path`` is not open."""
+        """Let the file on the disk count again. Nothing happens when ``path`` is not open."""
         if path not in self._reasons:
             return
         self.version += 1

@@ -21,8 +21,8 @@ _RACY_NS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file holds. ``reason`` says why it is left out; its ``text`` is empty then. key: hash
-    of the bytes on disk as two numbers below 2 ** 64, also of an excluded file."""
+    """The content of a file. ``reason`` says why it is left out; its ``text`` is empty then. key:
+    hash of the bytes on disk as two numbers below 2 ** 64, also of an excluded file."""
 
     text: str
     reason: str
@@ -66,7 +66,7 @@ def read_content(root: Path, path: str, limit: int, *, compiled: bool = True) ->
 
 
 def text_reason(text: str, *, compiled: bool = True) -> str:
-    """Why a text is left out for what it holds; empty when it counts."""
+    """Return why a text is left out for what it holds; empty when it counts."""
     if not text.strip():
         return "empty"
     return long_lines(text) or secret_content(text, compiled=compiled)

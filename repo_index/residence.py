@@ -1,5 +1,5 @@
-"""How much of the segments' mapped files a process holds resident; it is let go of when the process
-idles."""
+"""The share of the segments' mapped files that a process holds resident; it is let go of when the
+process idles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ SMALL = 1 << 20
 
 
 def sources_of(segments: Sequence[Segment]) -> list[Source]:
-    """Where lookups read each segment: the smallest are mapped, as far as ``MAX_MAPPED`` goes."""
+    """Return where lookups read each segment: the smallest are mapped, as far as ``MAX_MAPPED``
+    goes."""
     left = MAX_MAPPED
     sources: list[Source] = [np.full(3, -1, np.int64) for _ in segments]
     for i in sorted(range(len(segments)), key=lambda i: segments[i].tokens.nbytes):

@@ -115,8 +115,9 @@ _COPIES = re.compile(r"^\.?#|(?:~|#|\.(?:bak|old|orig|save|backup|copy|tmp|sw[a-
 
 
 def secret_path(path: str) -> str:
-    """Why a path says that credentials lie there; empty when it does not. ``path`` is absolute, or
-    relative to a folder that is no home; parted by ``/`` or a backslash, in any case."""
+    """Return why a path says that credentials lie there; empty when it does not. ``path`` is
+    absolute, or relative to a folder that is no home; parted by ``/`` or a backslash, in any
+    case."""
     path = path.replace("\\", "/").casefold()
     if "/." in path or "//" in path:
         path = _normal(path)

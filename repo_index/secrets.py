@@ -1,4 +1,4 @@
-"""Texts that hold credentials. They enter no index, whatever the ignore files say."""
+"""Texts that hold credentials. They enter no index, also where ignore files would let them in."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ letters spell a short one by chance, but seldom in one case."""
 
 
 def secret_content(text: str, *, compiled: bool = True) -> str:
-    """What in a text looks like a credential, with its line; empty when nothing does. ``compiled``:
-    search by compiled code, which is loaded for it; otherwise none is."""
+    """Return what in a text looks like a credential, with its line; empty when nothing does.
+    ``compiled``: search by compiled code, which is loaded for it; otherwise none is."""
     if not compiled:
         return next(filter(None, secret_content_by_parts(text)), "")
     whole = _Part(text, 0, len(text))
@@ -74,7 +74,7 @@ def secret_content(text: str, *, compiled: bool = True) -> str:
 
 
 def secret_content_by_parts(text: str) -> Iterator[str]:
-    """``secret_content`` without compiled code, for whoever has other work meanwhile: empty after
+    """``secret_content`` without compiled code, for callers with other work meanwhile: empty after
     each part of a long text in which nothing begins, and at last what was found."""
     for start in range(0, len(text), _PART):
         part = _Part(text, start, min(start + _PART, len(text)))
@@ -103,7 +103,7 @@ class _Part:
         self._folded = _folded(self._own)
 
     def positions(self, mark: str) -> Iterator[int]:
-        """Where a mark begins in the part, as offsets of the whole text."""
+        """Return where a mark begins in the piece, as offsets of the whole text."""
         own = self._folded if mark in _FOLDED_MARKS else self._own
         found = own.find(mark)
         while 0 <= found < self._length:
@@ -127,7 +127,7 @@ class _Part:
 
 
 def _secret_in(part: _Part, marks: Iterable[str]) -> tuple[int, str] | None:
-    """Where something begins that looks like a credential, and what it is; None for nowhere.
+    """Return where something begins that looks like a credential, and what it is; None for nowhere.
     ``marks``: those that occur in it."""
     for mark in marks:
         if mark in KEY_BLOCKS:
@@ -210,7 +210,8 @@ def _folded(text: str) -> str:
 
 
 def _has_key(text: str, border: re.Match[str]) -> bool:
-    """Whether key material lies inside of a private key's border: a mention of one has none."""
+    """Return True if key material lies inside of a private key's border: a mention of one has
+    none."""
     if border[1] == "END":
         inside = text[max(0, border.start() - 400) : border.start()]
     else:
@@ -230,7 +231,7 @@ def _mixed(value: str) -> bool:
 
 
 def _is_credential(value: str, *, bare: bool) -> bool:
-    """Whether a value given to a name like ``password`` is random enough to be one."""
+    """Return True if a value given to a name like ``password`` is random enough to be one."""
     if _PLACEHOLDER.search(value) or not any(c.isdigit() for c in value):
         return False
     if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(?:[./][A-Za-z0-9_]+)*", value) and not _mixed(value):

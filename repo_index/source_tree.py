@@ -1,4 +1,4 @@
-"""Where the indexed files come from: one folder, or several under names of their own."""
+"""The folders that indexed files come from: one folder, or several under names of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SourceTree(Protocol):
 
     @property
     def problem(self) -> str:
-        """What the last walk through everything had to leave out; empty when nothing."""
+        """Return what the last walk through everything had to leave out; empty when nothing."""
         ...
 
     def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
@@ -25,19 +25,20 @@ class SourceTree(Protocol):
         ...
 
     def excluded(self, path: str) -> str:
-        """Why a path is left out by name, location or kind; empty when it counts."""
+        """Return why a path is left out by name, location or kind; empty when it counts."""
         ...
 
     def covers(self, path: str) -> bool:
-        """Whether a path that ``walk`` does not give is gone; otherwise it is not ours to judge."""
+        """Return True if a path that ``walk`` does not give is gone; otherwise it is not ours to
+        judge."""
         ...
 
     def is_folder(self, path: str) -> bool:
-        """Whether a folder, not a link to one, has this path."""
+        """Return True if a folder, not a link to one, has this path."""
         ...
 
     def read(self, path: str) -> Content:
-        """What a file holds. Raises OSError."""
+        """Return the content of a file. Raises OSError."""
         ...
 
     def forget(self) -> None:

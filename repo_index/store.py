@@ -43,7 +43,7 @@ class StoredSegment:
 
 
 def data_folder() -> Path:
-    """Where stores lie, unless REDRAFT_DATA says otherwise."""
+    """Return the folder of stores, unless REDRAFT_DATA says otherwise."""
     given = os.environ.get("REDRAFT_DATA")
     return Path(given) if given else folders.data_folder()
 
@@ -146,8 +146,8 @@ def folder_bytes(folder: Path) -> int:
 
 
 def remove_old_stores(layer: FileLayer, *, now: float, keep: frozenset[Path]) -> list[Path]:
-    """Remove stores of workspaces that are gone, and those that nobody used for sixty days. A store
-    in use is locked and stays. Returns what was removed."""
+    """Remove stores of workspaces that are gone, and those that were not used for sixty days. A
+    store in use is locked and stays. Returns what was removed."""
     removed = []
     for group in ("workspaces/*/*", "common/*"):
         for folder in data_folder().glob(group):

@@ -67,7 +67,7 @@ class StoreWriter:
             self._lock.release()
 
     def fingerprint(self, path: str) -> Fingerprint | None:
-        """How the file system described a file when its content was last known."""
+        """Return how the file system described a file when its content was last known."""
         entry = self.entries.get(path)
         if entry is None or not len(entry[0].segment.facts):
             return None
@@ -85,7 +85,8 @@ class StoreWriter:
         return int(first), int(second)
 
     def reason(self, path: str) -> str:
-        """Why the content of a known file is left out; empty when it counts or is unknown."""
+        """Return why the content of a known file is left out; empty when it counts or is
+        unknown."""
         entry = self.entries.get(path)
         return entry[0].segment.reasons[entry[1]] if entry and entry[0].segment.reasons else ""
 

@@ -1,4 +1,4 @@
-"""What access tokens look like, as those who give them out say."""
+"""Shapes of access tokens, as their issuers document them."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class IndexerClient:
         return None
 
     def find(self, folder: str, model: str) -> WorkspaceState | None:
-        """How far the datastore of a workspace is."""
+        """The progress of the datastore of a workspace is."""
         return self.workspaces.get((folder, model))
 
     def open_workspace(self, folder: str, model: str, options: dict[str, Any]) -> None:
@@ -91,7 +91,7 @@ class IndexerClient:
         self._send(self._opening(state))
 
     def close_workspace(self, folder: str) -> None:
-        """Nobody has the workspace open any more."""
+        """Forget a workspace that no editor has open any more."""
         for key in [key for key in self.workspaces if key[0] == folder]:
             del self.workspaces[key]
         self._send({"op": "close", "folder": folder})

@@ -41,7 +41,7 @@ _NAMES = ("op", "folder", "model")
 
 @dataclass(slots=True)
 class Workspace:
-    """One folder that is kept indexed for one tokenizer, whichever models use it."""
+    """One folder that is kept indexed for one tokenizer, for all models that use it."""
 
     folder: str
     tokenizer: TextTokenizer
@@ -56,7 +56,7 @@ class Workspace:
 
 
 def leave_after_s() -> float:
-    """How long the process stays without a change."""
+    """Seconds that the process stays without a change."""
     return float(os.environ.get("REDRAFT_INDEXER_LEAVES_S", LEAVE_AFTER_S))
 
 
@@ -111,7 +111,8 @@ class IndexerLoop:
                     self._write({"event": "idle"})
 
     def _may_leave(self) -> bool:
-        """Whether nothing changed for long, nothing is left to do, and changes are announced."""
+        """Return True if nothing changed for long, nothing is left to do, and changes are
+        announced."""
         return (
             time.monotonic() - self._changed >= leave_after_s()
             and not self._slow_tasks.unfinished_tasks
@@ -204,7 +205,7 @@ class IndexerLoop:
             self._slow_tasks.put(lambda: self._build_common(workspace))
 
     def _open_later(self, frame: Frame) -> None:
-        """Whoever writes the store ends some time."""
+        """The process that writes the store ends some time."""
         key = frame["folder"], frame["model"]
         self._locked.add(key)
 

@@ -50,7 +50,7 @@ def _watching(frame: Frame, pipe: FramePipe) -> Watcher:
 
 
 def may_count(tree: FolderTree, path: str) -> bool:
-    """Whether the index may be another once this changed. What is gone may have counted."""
+    """Return True if the index may be another once this changed. What is gone may have counted."""
     return not (tree.rules.ignored(path) if _is_gone(tree, path) else tree.excluded(path))
 
 
