@@ -42,8 +42,8 @@ def package_folders(environment: Path) -> list[Path]:
     if folder.name in ("site-packages", "dist-packages"):
         return [folder]
     patterns = ("lib/python3*/site-packages", "lib64/python3*/site-packages", "Lib/site-packages")
-    found = [path for pattern in patterns for path in sorted(folder.glob(pattern))]
-    return list({path.resolve(): path for path in found if path.is_dir()}.values())
+    folders = [path for pattern in patterns for path in sorted(folder.glob(pattern))]
+    return list({path.resolve(): path for path in folders if path.is_dir()}.values())
 
 
 def workspace_environments(workspace: Path) -> list[Path]:

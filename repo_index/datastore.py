@@ -90,12 +90,12 @@ class IndexSnapshot:
         for segment, (_, layer, dead), source in zip(segments, parts, sources, strict=True):
             self.parts.append(SnapshotSegment(segment, layer, dead, self.file_count, source))
             self.file_count += len(segment.paths)
-        read = [part for part in self.parts if len(part.segment.order)]
-        layers = list(dict.fromkeys(part.layer for part in read))
-        read.sort(key=lambda part: layers.index(part.layer))
+        read = [each for each in self.parts if len(each.segment.order)]
+        layers = list(dict.fromkeys(each.layer for each in read))
+        read.sort(key=lambda each: layers.index(each.layer))
         rows = [
-            table_row(part.segment, part.layer, part.dead, part.first_file, part.source)
-            for part in read
+            table_row(each.segment, each.layer, each.dead, each.first_file, each.source)
+            for each in read
         ]
         self._table = np.array(rows, np.int64).reshape(len(rows), ROW)
         self._layer_count = len(layers)
@@ -109,13 +109,13 @@ class IndexSnapshot:
     @property
     def token_count(self) -> int:
         """Tokens in all segments, those of dead files too."""
-        return sum(part.segment.token_count for part in self.parts)
+        return sum(each.segment.token_count for each in self.parts)
 
     def path_of(self, file: int) -> str:
         """Path of a file that a lookup named; empty for an unknown one."""
-        for part in self.parts:
-            if 0 <= file - part.first_file < len(part.segment.paths):
-                return part.segment.paths[file - part.first_file]
+        for each in self.parts:
+            if 0 <= file - each.first_file < len(each.segment.paths):
+                return each.segment.paths[file - each.first_file]
         return ""
 
     def lookup(
@@ -134,14 +134,14 @@ class IndexSnapshot:
         arrays = [array.ctypes.data for array in (tokens, lengths, counts, sources)]
         view = view_of(self._table, BUFFER, self._hidden, files)
         into = np.array([*arrays, size, depth], np.int64)
-        found = self._look_up(view, context, into, max_match, limit, depth)
-        order = np.argsort(-lengths[:found], kind="stable")
+        count = self._look_up(view, context, into, max_match, limit, depth)
+        order = np.argsort(-lengths[:count], kind="stable")
         return Matches(tokens[order], lengths[order], counts[order], sources[order], files[order])
 
     def lookup_into(
         self,
         context: NDArray[np.int32],
-        places: NDArray[np.int64],
+        addresses: NDArray[np.int64],
         *,
         max_match: int,
         limit: int,
@@ -154,27 +154,27 @@ class IndexSnapshot:
         (float32) and sources (int8), then ``rows`` and ``width``. A short row ends by -1.
         """
         context = np.ascontiguousarray(context, np.int32)
-        return self._look_up(self._view, context, places, max_match, limit, depth)
+        return self._look_up(self._view, context, addresses, max_match, limit, depth)
 
     def _look_up(
         self,
         view: NDArray[np.int64],
         context: NDArray[np.int32],
-        places: NDArray[np.int64],
+        addresses: NDArray[np.int64],
         max_match: int,
         limit: int,
         depth: int,
     ) -> int:
-        found: int = look_up_of(self._dtype)(
+        count: int = look_up_of(self._dtype)(
             view.ctypes.data,
             context.ctypes.data,
             len(context),
-            places.ctypes.data,
+            addresses.ctypes.data,
             max_match,
             limit,
             depth,
         )
-        return found
+        return count
 
 
 def _widest_type(
@@ -301,23 +301,23 @@ class Datastore:
         }
 
     def _parts(self) -> list[tuple[Segment, int, NDArray[np.bool_]]]:
-        parts: list[tuple[Segment, int, NDArray[np.bool_]]] = []
+        segments: list[tuple[Segment, int, NDArray[np.bool_]]] = []
         if self.overlay and self.overlay.segment().paths:
-            parts.append((self.overlay.segment(), BUFFER, NO_FILES_DEAD))
+            segments.append((self.overlay.segment(), BUFFER, NO_FILES_DEAD))
         for layer in self._layers:
             for stored in layer.segments:
                 dead = self._without_open_files(stored) if layer.number == REPOSITORY else None
                 if dead is None:
                     dead = stored.dead if stored.dead.any() else NO_FILES_DEAD
-                parts.append((stored.segment, layer.number, dead))
-        return parts
+                segments.append((stored.segment, layer.number, dead))
+        return segments
 
     def _without_open_files(self, stored: StoredSegment) -> NDArray[np.bool_] | None:
         """The dead of a segment and its files that are open, if any is."""
         paths = self.overlay.paths if self.overlay else frozenset()
-        known = self._hidden.get(id(stored))
-        if known is not None and known[0] == paths:
-            return known[1]
+        hidden = self._hidden.get(id(stored))
+        if hidden is not None and hidden[0] == paths:
+            return hidden[1]
         ids = stored.segment.file_ids if paths else {}
         indices = [ids[path] for path in paths if path in ids]
         if not indices:
@@ -345,10 +345,10 @@ class _Layer:
             return False
         for _ in range(_RELOADS):
             self.state = state_of(self._folder)
-            known = {stored.segment.name: stored for stored in self.segments}
+            stored_by_name = {stored.segment.name: stored for stored in self.segments}
             try:
                 _, self.segments, self.damage = load_segments(
-                    self._folder, self._tokenizer_hash, known
+                    self._folder, self._tokenizer_hash, stored_by_name
                 )
             except DamagedStore as error:
                 self.segments = []

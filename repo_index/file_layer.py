@@ -45,10 +45,10 @@ class FileLayer:
             for piece in pieces:
                 view = memoryview(piece).cast("B")
                 for start in range(0, len(view), CHUNK):
-                    part = view[start : start + CHUNK]
-                    self.append(handle, part)
-                    crc = zlib.crc32(part, crc)
-                    size += len(part)
+                    chunk = view[start : start + CHUNK]
+                    self.append(handle, chunk)
+                    crc = zlib.crc32(chunk, crc)
+                    size += len(chunk)
             self.sync(handle)
         return size, crc
 

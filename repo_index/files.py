@@ -126,8 +126,8 @@ class FileRules:
             folder = waiting.pop()
             rules = self._folder(folder)
             try:
-                with os.scandir(self.root / folder if folder else self.root) as found:
-                    entries = sorted(found, key=lambda entry: entry.name, reverse=True)
+                with os.scandir(self.root / folder if folder else self.root) as iterator:
+                    entries = sorted(iterator, key=lambda entry: entry.name, reverse=True)
             except OSError:
                 continue
             files = []
@@ -164,8 +164,10 @@ class FileRules:
             folder = waiting.pop()
             yield folder
             try:
-                with os.scandir(self.root / folder if folder else self.root) as found:
-                    names = [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+                with os.scandir(self.root / folder if folder else self.root) as iterator:
+                    names = [
+                        entry.name for entry in iterator if entry.is_dir(follow_symlinks=False)
+                    ]
             except OSError:
                 continue
             paths = [f"{folder}/{name}" if folder else name for name in names]
@@ -177,12 +179,12 @@ class FileRules:
         counts."""
         if not path:
             return ""
-        parts = path.split("/")
-        if any(part in ("", ".", "..") or "\0" in part for part in parts) or (
+        names = path.split("/")
+        if any(name in ("", ".", "..") or "\0" in name for name in names) or (
             "\\" in path and is_windows()
         ):
             return "outside of the workspace"
-        above = "/".join(parts[:-1])
+        above = "/".join(names[:-1])
         rules = self._folder(above)
         if rules.reason:
             return rules.reason
@@ -194,7 +196,7 @@ class FileRules:
             folder = stat.S_ISDIR(status.st_mode)
         if stat.S_ISLNK(status.st_mode):
             return self._link_reason(path)
-        if self.case_insensitive and not self._spelt_so(above, parts[-1]):
+        if self.case_insensitive and not self._spelt_so(above, names[-1]):
             return "there is no file of this exact name"
         if folder:
             return self._folder(path).reason
@@ -204,9 +206,9 @@ class FileRules:
         """Return why ignore files or the folder that it lies in leave a file out, be it there or
         not; empty when they do not."""
         rules = self._folder("")
-        parts = path.split("/")
-        for depth in range(1, len(parts)):
-            folder = "/".join(parts[:depth])
+        names = path.split("/")
+        for depth in range(1, len(names)):
+            folder = "/".join(names[:depth])
             if (self.root / folder).is_dir():
                 rules = self._folder(folder)
                 if rules.reason:
@@ -250,11 +252,11 @@ class FileRules:
         return "" if status.st_size else "empty"
 
     def _folder(self, path: str) -> _Folder:
-        known = self._folders.get(path)
-        if known is None:
-            known = self._top() if not path else self._below(path)
-            self._folders[path] = known
-        return known
+        rules = self._folders.get(path)
+        if rules is None:
+            rules = self._top() if not path else self._below(path)
+            self._folders[path] = rules
+        return rules
 
     def _top(self) -> _Folder:
         """Return the rules at the root: with those of the repository that the workspace is in."""
@@ -276,11 +278,11 @@ class FileRules:
         inside = self.root.relative_to(top).parts if top in self.root.parents else ()
         folders = [top.joinpath(*inside[:depth]) for depth in range(len(inside) + 1)]
         files += [_git_file(folder, str(folder), ignore_case) for folder in folders[:-1]]
-        found = tuple(file for file in files if file)
-        decisions = [_decision(found, each.as_posix(), folder=True) for each in folders[1:]]
+        ignore_files = tuple(file for file in files if file)
+        decisions = [_decision(ignore_files, each.as_posix(), folder=True) for each in folders[1:]]
         if any(decided and decided[0] for decided in decisions):
-            found = ()
-        return _Folder(rules.own, (*rules.git, *found), True, ignore_case=ignore_case)
+            ignore_files = ()
+        return _Folder(rules.own, (*rules.git, *ignore_files), True, ignore_case=ignore_case)
 
     def _with_files_of(self, rules: _Folder, path: str) -> _Folder:
         """Return the rules with the ignore files of a folder."""
@@ -368,9 +370,9 @@ def _base(folder: Path) -> str:
     return f"{folder.as_posix().rstrip('/')}/"
 
 
-def _git_file(folder: Path, shown: str, ignore_case: bool) -> IgnoreFile | None:
-    """Read the ignore file of a folder that messages name ``shown``. Git follows no link there."""
-    name = f"{shown}/.gitignore" if shown else ".gitignore"
+def _git_file(folder: Path, label: str, ignore_case: bool) -> IgnoreFile | None:
+    """Read the ignore file of a folder that messages name ``label``. Git follows no link there."""
+    name = f"{label}/.gitignore" if label else ".gitignore"
     file, base = folder / ".gitignore", _base(folder)
     return IgnoreFile.read(file, name, base, ignore_case=ignore_case, link=False)
 

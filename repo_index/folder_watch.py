@@ -144,8 +144,8 @@ class InotifyWatch:
         with self._lock:
             if self._stopped or folder in self._watch_of:
                 return
-            place = os.fsencode(self._rules.root / folder if folder else self._rules.root)
-            wd = self._reader.add_callback(place, self._mask, self, id(self))
+            location = os.fsencode(self._rules.root / folder if folder else self._rules.root)
+            wd = self._reader.add_callback(location, self._mask, self, id(self))
             former = self._folder_of.pop(wd, None)
             if former is not None:
                 self._watch_of.pop(former, None)
@@ -185,8 +185,8 @@ class ObserverWatch:
                 if event.event_type == "deleted" and os.fsdecode(event.src_path) == str(root):
                     # The observer has ended with it.
                     lost("the folder was moved or deleted")
-                for place in (event.src_path, getattr(event, "dest_path", "")):
-                    path = path_below(root, os.fsdecode(place))
+                for location in (event.src_path, getattr(event, "dest_path", "")):
+                    path = path_below(root, os.fsdecode(location))
                     if path and event.event_type not in ("opened", "closed_no_write"):
                         changed(path)
 

@@ -96,12 +96,12 @@ def plan_rows(
     promised = 0
     for length in range(1, top + 1):
         promised += min(floor, rows[length, 1])
-    left = limit
+    remaining = limit
     for length in range(top, 0, -1):
         promised -= min(floor, rows[length, 1])
-        rows[length, 0] = min(rows[length, 1], max(left - promised, min(floor, left)))
-        left -= rows[length, 0]
-    return limit - left
+        rows[length, 0] = min(rows[length, 1], max(remaining - promised, min(floor, remaining)))
+        remaining -= rows[length, 0]
+    return limit - remaining
 
 
 @linked(inline="always")
@@ -119,11 +119,11 @@ def fetch(_context: Any, address: Any) -> Any:
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         byte, word = ir.IntType(8), ir.IntType(32)
-        place = builder.inttoptr(arguments[0], byte.as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
+        pointer = builder.inttoptr(arguments[0], byte.as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])
         name = "llvm.prefetch.p0" if _OPAQUE_POINTERS else "llvm.prefetch.p0i8"
         prefetch = cgutils.get_or_insert_function(builder.module, kind, name)
-        builder.call(prefetch, [place, word(0), word(3), word(1)])
+        builder.call(prefetch, [pointer, word(0), word(3), word(1)])
 
     return types.void(address), generate
 
@@ -136,7 +136,7 @@ def _choose(
     share: Share,
     first_row: int,
     positions: NDArray[np.int64],
-    found: RowBuffers,
+    rows: RowBuffers,
 ) -> int:
     """Write the positions of the occurrences that are given, and what they stand for; returns how
     many. See ``gather_rows``."""
@@ -152,17 +152,17 @@ def _choose(
             inner_low = ranges[length + 1, 0]
             inner_high = ranges[length + 1, 1]
         count = inner_low - low + high - inner_high
-        wanted, total = share.rows[length, 0], share.rows[length, 1]
+        row_count, total = share.rows[length, 0], share.rows[length, 1]
         before = share.seen[length]
         share.seen[length] += count
-        if wanted == 0 or count == 0:
+        if row_count == 0 or count == 0:
             continue
-        step = total / wanted
-        start = _fraction(share.seed, length) * step if wanted < total else 0.0
+        step = total / row_count
+        start = _fraction(share.seed, length) * step if row_count < total else 0.0
         sample = np.int64(max(0.0, np.ceil((before - start) / step)))
         while sample > 0 and np.int64(start + (sample - 1) * step) >= before:
             sample -= 1
-        while sample < wanted:
+        while sample < row_count:
             index = np.int64(start + sample * step)
             sample += 1
             if index < before:
@@ -177,8 +177,8 @@ def _choose(
             if source[2] < 0:
                 fetch(tokens.ctypes.data + position * tokens.itemsize)
             positions[chosen] = position
-            found.lengths[first_row + chosen] = length
-            found.counts[first_row + chosen] = step
+            rows.lengths[first_row + chosen] = length
+            rows.counts[first_row + chosen] = step
             chosen += 1
     return chosen
 
@@ -191,37 +191,37 @@ def gather_rows(
     share: Share,
     hidden: NDArray[np.int64],
     first_row: int,
-    found: RowBuffers,
+    rows: RowBuffers,
 ) -> int:
     """Write the rows of one segment from ``first_row`` on; returns the row after the last. ranges:
     int64 [DEPTH + 2, 2], of the segment; hidden: int64 [2], positions that are not given. Every
     ``count / rows``-th occurrence of a match length in a living file is taken, from a start that
     depends on the seed: an unbiased sample."""
-    read = np.empty(found.depth, stream.tokens.dtype)
+    read = np.empty(rows.depth, stream.tokens.dtype)
     count = np.int64(0)
     for length in range(1, longest + 1):
         count += share.rows[length, 0]
     positions = np.empty(count, np.int64)
-    chosen = _choose(stream, ranges, longest, share, first_row, positions, found)
+    chosen = _choose(stream, ranges, longest, share, first_row, positions, rows)
     # Rows lie far apart: all of them are on their way from memory before the first is read.
     row = first_row
     for i in range(chosen):
         position = positions[i]
         if hidden[0] <= position < hidden[1]:
             continue
-        if len(stream.dead) or len(found.files):
+        if len(stream.dead) or len(rows.files):
             file = file_of(stream.starts, position)
             if len(stream.dead) and stream.dead[file]:
                 continue
-            if len(found.files):
-                found.files[row] = stream.first_file + file
-        line = found.tokens[row]
-        _copy_until_separator(stream, read, position, line[: found.depth])
-        if found.depth < len(line):
-            line[found.depth] = -1
-        found.lengths[row] = found.lengths[first_row + i]
-        found.counts[row] = found.counts[first_row + i]
-        found.sources[row] = stream.layer
+            if len(rows.files):
+                rows.files[row] = stream.first_file + file
+        line = rows.tokens[row]
+        _copy_until_separator(stream, read, position, line[: rows.depth])
+        if rows.depth < len(line):
+            line[rows.depth] = -1
+        rows.lengths[row] = rows.lengths[first_row + i]
+        rows.counts[row] = rows.counts[first_row + i]
+        rows.sources[row] = stream.layer
         row += 1
     return row
 

@@ -79,21 +79,21 @@ class GitSettings:
             return
         offset, section, subsection = 0, "", ""
         while offset < len(text):
-            if (found := _SECTION.match(text, offset)) is not None:
-                section = found[1].decode().lower()
-                subsection = os.fsdecode(_without_quotes(found[2] or b""))
-            elif (found := _SETTING.match(text, offset)) is not None:
-                value = b"true" if found[2] is None else _without_quotes(found[2].rstrip())
-                name = ".".join(filter(None, (section, subsection, found[1].decode().lower())))
+            if (match := _SECTION.match(text, offset)) is not None:
+                section = match[1].decode().lower()
+                subsection = os.fsdecode(_without_quotes(match[2] or b""))
+            elif (match := _SETTING.match(text, offset)) is not None:
+                value = b"true" if match[2] is None else _without_quotes(match[2].rstrip())
+                name = ".".join(filter(None, (section, subsection, match[1].decode().lower())))
                 self._values[name] = value
                 if name == "include.path" or (
                     name == f"includeif.{subsection}.path" and self._applies(subsection, file)
                 ):
                     self._read(self._path(value, file.parent), depth + 1)
             else:
-                found = re.compile(rb"[#;][^\n]*|\s+|.", re.DOTALL).match(text, offset)
-                assert found is not None
-            offset = found.end()
+                match = re.compile(rb"[#;][^\n]*|\s+|.", re.DOTALL).match(text, offset)
+                assert match is not None
+            offset = match.end()
 
     def _applies(self, condition: str, file: Path) -> bool:
         """Return whether a conditional include of ``file`` is followed."""
@@ -133,4 +133,4 @@ def _config_home() -> Path:
 
 
 def _without_quotes(value: bytes) -> bytes:
-    return re.sub(rb'\\\r?\n|\\(.)|"', lambda found: _ESCAPES.get(found[1], found[1] or b""), value)
+    return re.sub(rb'\\\r?\n|\\(.)|"', lambda match: _ESCAPES.get(match[1], match[1] or b""), value)

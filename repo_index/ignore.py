@@ -34,9 +34,9 @@ class IgnoreFile:
         ]
         parsed = [(ignore_expression(line, ignore_case=ignore_case), line) for line in lines]
         patterns = tuple(
-            (re.compile(found[0], re.DOTALL), found[1], line.decode("utf-8", "replace").strip())
-            for found, line in parsed
-            if found is not None
+            (re.compile(pattern[0], re.DOTALL), pattern[1], line.decode("utf-8", "replace").strip())
+            for pattern, line in parsed
+            if pattern is not None
         )
         if not patterns:
             return None

@@ -188,37 +188,39 @@ class Indexer:
         changed, or of ``paths`` by content, where a folder stands for what is below it. Raises
         StoreUnwritable; what was committed before stays."""
         state = progress or (lambda _: None)
-        wanted = None if paths is None else set(paths)
-        if wanted is None or any(path.rpartition("/")[2] in IGNORE_FILES for path in wanted):
+        paths_to_read = None if paths is None else set(paths)
+        if paths_to_read is None or any(
+            path.rpartition("/")[2] in IGNORE_FILES for path in paths_to_read
+        ):
             self.tree.forget()
-            wanted = None
+            paths_to_read = None
         state(IndexProgress())
-        if wanted is None:
-            found = dict(self.tree.walk())
+        if paths_to_read is None:
+            files = dict(self.tree.walk())
             gone = [
                 path
                 for path in self._writer.entries
-                if path not in found and self.tree.covers(path)
+                if path not in files and self.tree.covers(path)
             ]
             changed = [
                 path
-                for path, fingerprint in found.items()
+                for path, fingerprint in files.items()
                 if self._writer.fingerprint(path) != fingerprint
             ]
         else:
-            changed, gone = self._named(wanted)
-        return self._index(changed, gone, state, everything=wanted is None)
+            changed, gone = self._named(paths_to_read)
+        return self._index(changed, gone, state, everything=paths_to_read is None)
 
     def merge(self, *, everything: bool = False) -> bool:
         """Merge segments if it is worth it; whether it was. Raises StoreUnwritable."""
         return self._writer.merge(pause=self._pause, everything=everything)
 
-    def _named(self, wanted: set[str]) -> tuple[list[str], list[str]]:
+    def _named(self, paths_to_read: set[str]) -> tuple[list[str], list[str]]:
         """Files that are there and files that are known but gone, of some paths and folders."""
         there: dict[str, None] = {}
         gone: dict[str, None] = {}
         folders = set()
-        for path in sorted(wanted):
+        for path in sorted(paths_to_read):
             if path in self._writer.entries or not self.tree.is_folder(path):
                 if not self.tree.excluded(path):
                     there[path] = None
@@ -348,7 +350,7 @@ class Indexer:
         return batch
 
 
-def explain(tree: SourceTree, path: str, known: Container[str]) -> str:
+def explain(tree: SourceTree, path: str, indexed_paths: Container[str]) -> str:
     """Return why a file of a tree is in or out of an index that knows some paths, in one line."""
     if reason := tree.excluded(path):
         return f"{path}: not indexed: {reason}"
@@ -360,7 +362,7 @@ def explain(tree: SourceTree, path: str, known: Container[str]) -> str:
         reason = f"cannot be read ({error.strerror or error})"
     if reason:
         return f"{path}: not indexed: {reason}"
-    if path not in known:
+    if path not in indexed_paths:
         return f"{path}: will be indexed by the next refresh"
     return f"{path}: indexed"
 

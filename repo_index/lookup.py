@@ -35,19 +35,19 @@ def table_row(
     """Addresses and lengths of the arrays of a segment; it keeps the
     arrays."""
     arrays: Sequence[NDArray[Any]] = (segment.tokens, segment.order, segment.heads, segment.starts)
-    known = segment.known_parts
-    assert all(array.flags.c_contiguous for array in (*arrays, dead, known))
-    places = [number for each in (*arrays, dead) for number in (each.ctypes.data, len(each))]
+    ranges = segment.known_parts
+    assert all(array.flags.c_contiguous for array in (*arrays, dead, ranges))
+    addresses = [number for each in (*arrays, dead) for number in (each.ctypes.data, len(each))]
     return [
         layer,
         first_file,
         segment.tokens.itemsize,
         segment.separator,
-        *places,
+        *addresses,
         *source,
         HEAD_STRIDE,
-        known.ctypes.data,
-        len(known),
+        ranges.ctypes.data,
+        len(ranges),
     ]
 
 
@@ -62,47 +62,47 @@ def _pointer(_context: Any, address: Any) -> Any:
 
 
 @linked(inline="always")
-def _tokens(part: Table, like: Tokens) -> Tokens:
-    return carray(_pointer(part[4]), (part[5],), like.dtype)
+def _tokens(row: Table, like: Tokens) -> Tokens:
+    return carray(_pointer(row[4]), (row[5],), like.dtype)
 
 
 @linked(inline="always")
-def _heads(part: Table, like: Tokens) -> Tokens:
-    return carray(_pointer(part[8]), (part[9], DEPTH), like.dtype)
+def _heads(row: Table, like: Tokens) -> Tokens:
+    return carray(_pointer(row[8]), (row[9], DEPTH), like.dtype)
 
 
 @linked(inline="always")
-def _order(part: Table) -> NDArray[np.uint32]:
-    return carray(_pointer(part[6]), (part[7],), np.uint32)
+def _order(row: Table) -> NDArray[np.uint32]:
+    return carray(_pointer(row[6]), (row[7],), np.uint32)
 
 
 @linked(inline="always")
-def _starts(part: Table) -> NDArray[np.uint32]:
-    return carray(_pointer(part[10]), (part[11],), np.uint32)
+def _starts(row: Table) -> NDArray[np.uint32]:
+    return carray(_pointer(row[10]), (row[11],), np.uint32)
 
 
 @linked(inline="always")
-def _dead(part: Table) -> NDArray[np.bool_]:
-    return carray(_pointer(part[12]), (part[13],), np.bool_)
+def _dead(row: Table) -> NDArray[np.bool_]:
+    return carray(_pointer(row[12]), (row[13],), np.bool_)
 
 
 @linked(forceinline=True)
 def _match(
-    part: Table,
+    row: Table,
     like: Tokens,
     context: NDArray[np.int32],
     max_match: int,
     limit: int,
     ranges: NDArray[np.int64],
 ) -> int:
-    tokens, heads = _tokens(part, like), _heads(part, like)
-    order, source, dead = _order(part), part[14:17], _dead(part)
-    known = carray(_pointer(part[18]), (part[19],), np.int64)
+    tokens, heads = _tokens(row, like), _heads(row, like)
+    order, source, dead = _order(row), row[14:17], _dead(row)
+    known = carray(_pointer(row[18]), (row[19],), np.int64)
     longest = match_ranges(
-        tokens, part[3], order, source, heads, part[17], known, context, max_match, ranges
+        tokens, row[3], order, source, heads, row[17], known, context, max_match, ranges
     )
     if len(dead):
-        longest = drop_dead_rings(order, source, _starts(part), dead, ranges, longest, limit)
+        longest = drop_dead_rings(order, source, _starts(row), dead, ranges, longest, limit)
     return longest
 
 
@@ -121,16 +121,16 @@ def _callable_from_c(function: Any) -> Any:
 
 
 @linked(forceinline=True)
-def _stream(part: Table, like: Tokens) -> Stream:
+def _stream(row: Table, like: Tokens) -> Stream:
     return Stream(
-        _tokens(part, like),
-        part[3],
-        _order(part),
-        part[14:17],
-        _starts(part),
-        _dead(part),
-        part[0],
-        part[1],
+        _tokens(row, like),
+        row[3],
+        _order(row),
+        row[14:17],
+        _starts(row),
+        _dead(row),
+        row[0],
+        row[1],
     )
 
 
@@ -142,7 +142,7 @@ def _write_rows(
     context: NDArray[np.int32],
     max_match: int,
     limit: int,
-    found: RowBuffers,
+    rows: RowBuffers,
     like: Tokens,
 ) -> int:
     """Write the rows of every layer; returns how many. hidden: int64 [2], positions of the layer
@@ -166,7 +166,7 @@ def _write_rows(
             left_out = hidden if layer == hidden_layer else _NOTHING_HIDDEN
             for i in range(count):
                 stream = _stream(table[first + i], like)
-                row = gather_rows(stream, ranges[i], longest[i], share, left_out, row, found)
+                row = gather_rows(stream, ranges[i], longest[i], share, left_out, row, rows)
         first += count
     return row
 
@@ -176,7 +176,7 @@ def _look_up(
     view: int,
     context: int,
     length: int,
-    places: int,
+    addresses: int,
     max_match: int,
     limit: int,
     depth: int,
@@ -184,15 +184,15 @@ def _look_up(
 ) -> int:
     facts = carray(_pointer(view), (6,), np.int64)
     table = carray(_pointer(facts[0]), (facts[1], ROW), np.int64)
-    targets = carray(_pointer(places), (6,), np.int64)
+    targets = carray(_pointer(addresses), (6,), np.int64)
     matched = min(length, DEPTH)
     last = carray(_pointer(context + 4 * (length - matched)), (matched,), np.int32)
     most_rows, width = targets[4], targets[5]
     layers, before = 0, -1
-    for part in range(len(table)):
-        layers += table[part, 0] != before
-        before = table[part, 0]
-    found = RowBuffers(
+    for number in range(len(table)):
+        layers += table[number, 0] != before
+        before = table[number, 0]
+    buffers = RowBuffers(
         carray(_pointer(targets[0]), (most_rows, width), np.int32),
         carray(_pointer(targets[1]), (most_rows,), np.int32),
         carray(_pointer(targets[2]), (most_rows,), np.float32),
@@ -204,27 +204,27 @@ def _look_up(
         carray(_pointer(facts[2]), (2,), np.int64),
         min(limit, most_rows // max(layers, 1)),
     )
-    return _write_rows(table, facts[3], hidden, last, max_match, most, found, like)
+    return _write_rows(table, facts[3], hidden, last, max_match, most, buffers, like)
 
 
 @_callable_from_c
 def look_up_narrow(
-    view: int, context: int, length: int, places: int, max_match: int, limit: int, depth: int
+    view: int, context: int, length: int, addresses: int, max_match: int, limit: int, depth: int
 ) -> int:
     """Write the rows of every layer, those of a layer in no order; returns how many. view: of
     ``view_of``; context: of int32 [length]; places: of int64 [6], see ``Snapshot.lookup_into``. All
     streams are uint16."""
     like = carray(_pointer(view), (0,), np.uint16)
-    return _look_up(view, context, length, places, max_match, limit, depth, like)
+    return _look_up(view, context, length, addresses, max_match, limit, depth, like)
 
 
 @_callable_from_c
 def look_up_wide(
-    view: int, context: int, length: int, places: int, max_match: int, limit: int, depth: int
+    view: int, context: int, length: int, addresses: int, max_match: int, limit: int, depth: int
 ) -> int:
     """``look_up_narrow`` in streams of uint32."""
     like = carray(_pointer(view), (0,), np.uint32)
-    return _look_up(view, context, length, places, max_match, limit, depth, like)
+    return _look_up(view, context, length, addresses, max_match, limit, depth, like)
 
 
 def look_up_of(dtype: type[np.unsignedinteger]) -> Any:

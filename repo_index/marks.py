@@ -18,7 +18,7 @@ def _find(
     following: NDArray[np.int16],
     letters: NDArray[np.uint8],
     lengths: NDArray[np.int64],
-    found: NDArray[np.bool_],
+    occurs: NDArray[np.bool_],
 ) -> None:
     """first: int16 [65536], the first mark that begins with a pair of letters, -1 for none;
     following: int16 [marks], the next one that begins so; letters: uint8 [marks, longest]."""
@@ -30,11 +30,11 @@ def _find(
         mark = first[(np.int64(left) << 8) | right]
         while mark >= 0:
             length = lengths[mark]
-            if not found[mark] and i - 1 + length <= len(text):
-                at = 2
-                while at < length and folded[text[i - 1 + at]] == letters[mark, at]:
-                    at += 1
-                found[mark] = at == length
+            if not occurs[mark] and i - 1 + length <= len(text):
+                second = 2
+                while second < length and folded[text[i - 1 + second]] == letters[mark, second]:
+                    second += 1
+                occurs[mark] = second == length
             mark = following[mark]
         left = right
 
@@ -61,7 +61,9 @@ class Marks:
 
     def found_in(self, text: str) -> list[str]:
         """Those that occur in ``text`` in any case of their letters."""
-        found = np.zeros(len(self._marks), np.bool_)
+        occurs = np.zeros(len(self._marks), np.bool_)
         data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
-        _find(data, self._folded, self._first, self._following, self._letters, self._lengths, found)
-        return [self._marks[index] for index in np.flatnonzero(found)]
+        _find(
+            data, self._folded, self._first, self._following, self._letters, self._lengths, occurs
+        )
+        return [self._marks[index] for index in np.flatnonzero(occurs)]

@@ -47,30 +47,30 @@ def _read_window(source: Source, number: int, window: Order) -> None:
 
 
 @linked(inline="always")
-def position_at(order: Order, source: Source, window: Order, place: int) -> int:
+def position_at(order: Order, source: Source, window: Order, rank: int) -> int:
     """The position in an entry of the order. window: uint32 [WINDOW + 1], the entries last read and
     which they are."""
     if source[1] < 0:
-        return np.int64(order[place])
-    if window[WINDOW] != place // WINDOW:
-        _read_window(source, place // WINDOW, window)
-    return np.int64(window[place % WINDOW])
+        return np.int64(order[rank])
+    if window[WINDOW] != rank // WINDOW:
+        _read_window(source, rank // WINDOW, window)
+    return np.int64(window[rank % WINDOW])
 
 
 @linked()
-def read_tokens(source: Source, position: int, found: Tokens) -> None:
-    size = found.itemsize
-    read = _pread(source[0], found.ctypes.data, size * len(found), source[2] + size * position)
-    found[max(0, read // size) :] = 0
+def read_tokens(source: Source, position: int, buffer: Tokens) -> None:
+    size = buffer.itemsize
+    read = _pread(source[0], buffer.ctypes.data, size * len(buffer), source[2] + size * position)
+    buffer[max(0, read // size) :] = 0
 
 
 @linked(inline="always")
-def _token(tokens: Tokens, source: Source, found: Tokens, position: int) -> int:
+def _token(tokens: Tokens, source: Source, buffer: Tokens, position: int) -> int:
     """The token at a position. found: a buffer of the stream's type."""
     if source[2] < 0:
         return np.int64(tokens[position])
-    read_tokens(source, position, found)
-    return np.int64(found[0])
+    read_tokens(source, position, buffer)
+    return np.int64(buffer[0])
 
 
 @linked(inline="always")
@@ -86,14 +86,14 @@ def _first_head(heads: Tokens, low: int, high: int, back: int, least: int) -> in
 
 
 @linked(inline="always")
-def _end_of_heads(heads: Tokens, low: int, high: int, back: int, wanted: int) -> int:
-    """First of the heads ``low`` to ``high`` whose token ``back`` is greater than ``wanted``, by
+def _end_of_heads(heads: Tokens, low: int, high: int, back: int, token: int) -> int:
+    """First of the heads ``low`` to ``high`` whose token ``back`` is greater than ``token``, by
     steps that double: few have that token where others are matched already."""
     step = 1
-    while low + step < high and heads[low + step, back] <= wanted:
+    while low + step < high and heads[low + step, back] <= token:
         low += step
         step *= 2
-    return _first_head(heads, low, min(low + step, high), back, wanted + 1)
+    return _first_head(heads, low, min(low + step, high), back, token + 1)
 
 
 @linked(inline="always")
@@ -102,7 +102,7 @@ def _first_place(
     order: Order,
     source: Source,
     window: Order,
-    found: Tokens,
+    buffer: Tokens,
     low: int,
     high: int,
     length: int,
@@ -112,7 +112,7 @@ def _first_place(
     while low < high:
         middle = (low + high) >> 1
         position = position_at(order, source, window, middle)
-        if _token(tokens, source, found, position - length) < least:
+        if _token(tokens, source, buffer, position - length) < least:
             low = middle + 1
         else:
             high = middle
@@ -127,7 +127,7 @@ def match_ranges(
     source: Source,
     heads: Tokens,
     stride: int,
-    known: NDArray[np.int64],
+    starts: NDArray[np.int64],
     context: NDArray[np.int32],
     longest: int,
     ranges: Ranges,
@@ -143,48 +143,48 @@ def match_ranges(
     high = len(order)
     matched = 0
     longest = min(longest, DEPTH, len(context))
-    if longest > 0 and 0 <= context[len(context) - 1] < len(known):
-        part = known[context[len(context) - 1]]
-        if part != 0:
-            low, high, matched = part >> 32, part & 0xFFFFFFFF, 1
+    if longest > 0 and 0 <= context[len(context) - 1] < len(starts):
+        bucket = starts[context[len(context) - 1]]
+        if bucket != 0:
+            low, high, matched = bucket >> 32, bucket & 0xFFFFFFFF, 1
             ranges[1, 0] = low
             ranges[1, 1] = high
-    found = np.empty(1, tokens.dtype)
+    buffer = np.empty(1, tokens.dtype)
     low_window = np.full(WINDOW + 1, NO_WINDOW, np.uint32)
     high_window = np.full(WINDOW + 1, NO_WINDOW, np.uint32)
     for length in range(matched + 1, longest + 1):
-        wanted = np.int64(context[len(context) - length])
-        if low >= high or wanted < 0 or wanted >= separator:
+        token = np.int64(context[len(context) - length])
+        if low >= high or token < 0 or token >= separator:
             return length - 1
         first = (low + stride - 1) // stride
         last = max(first, min((high + stride - 1) // stride, len(heads)))
-        begin = _first_head(heads, first, last, length - 1, wanted)
-        end = _end_of_heads(heads, begin, last, length - 1, wanted)
+        begin = _first_head(heads, first, last, length - 1, token)
+        end = _end_of_heads(heads, begin, last, length - 1, token)
         a = low if begin == first else (begin - 1) * stride + 1
         b = high if begin == last else begin * stride
-        a = _first_place(tokens, order, source, low_window, found, a, b, length, wanted)
+        a = _first_place(tokens, order, source, low_window, buffer, a, b, length, token)
         if a >= high:
             return length - 1
         if begin < last and a == begin * stride:
             present = np.int64(heads[begin, length - 1])
         else:
             position = position_at(order, source, low_window, a)
-            present = _token(tokens, source, found, position - length)
-        if present != wanted:
+            present = _token(tokens, source, buffer, position - length)
+        if present != token:
             return length - 1
         low = a
         a = max(low, low if end == first else (end - 1) * stride + 1)
         b = high if end == last else end * stride
         position = position_at(order, source, high_window, b - 1)
-        if _token(tokens, source, found, position - length) != wanted:
+        if _token(tokens, source, buffer, position - length) != token:
             b = _first_place(
-                tokens, order, source, high_window, found, a, b - 1, length, wanted + 1
+                tokens, order, source, high_window, buffer, a, b - 1, length, token + 1
             )
         high = b
         ranges[length, 0] = low
         ranges[length, 1] = high
-        if length == 1 and wanted < len(known):
-            known[wanted] = low << 32 | high
+        if length == 1 and token < len(starts):
+            starts[token] = low << 32 | high
     return longest
 
 

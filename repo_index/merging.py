@@ -36,22 +36,22 @@ class MergeBuffers:
 
 
 def merge_segments(
-    parts: Sequence[tuple[Segment, NDArray[np.bool_]]],
+    segments: Sequence[tuple[Segment, NDArray[np.bool_]]],
     *,
     scratch: MergeBuffers | None = None,
     pause: Callable[[], None] = lambda: None,
 ) -> Segment:
-    """One segment of all living files, in the order of ``parts`` (segments of one token type with
-    the dead among their files, bool [files]), equal to one made afresh. ``pause`` is called between
-    slices of work; it may wait, or raise to give up."""
+    """One segment of all living files, in the order of ``segments`` (segments of one token type
+    with the dead among their files, bool [files]), equal to one made afresh. ``pause`` is called
+    between slices of work; it may wait, or raise to give up."""
     scratch = scratch or MergeBuffers()
-    dtype = parts[0][0].tokens.dtype.type
-    separator = parts[0][0].separator
+    dtype = segments[0][0].tokens.dtype.type
+    separator = segments[0][0].separator
     paths: list[str] = []
     reasons: list[str] = []
     facts = []
     lengths = []
-    for segment, dead in parts:
+    for segment, dead in segments:
         living = np.flatnonzero(~dead)
         paths += [segment.paths[int(i)] for i in living]
         reasons += [segment.reasons[int(i)] if segment.reasons else "" for i in living]
@@ -64,7 +64,7 @@ def merge_segments(
     tokens[0] = separator
     orders: list[Order] = []
     first = 0
-    for segment, dead in parts:
+    for segment, dead in segments:
         living = np.flatnonzero(~dead)
         shifts = np.zeros(len(segment.paths), np.int64)
         shifts[living] = starts[first : first + len(living)].astype(np.int64) - segment.starts[
@@ -100,8 +100,8 @@ def _living_order(
     count = 0
     for start in range(0, len(segment.order), _SLICE):
         pause()
-        part = segment.order[start : start + _SLICE]
-        count += keep_living(part, segment.starts, shifts, dead, out[count:])
+        positions = segment.order[start : start + _SLICE]
+        count += keep_living(positions, segment.starts, shifts, dead, out[count:])
     return out[:count]
 
 
@@ -116,12 +116,12 @@ def _merged(
     equal keep the order of the stream."""
     while len(orders) > 1:
         sums = [len(a) + len(b) for a, b in pairwise(orders)]
-        place = sums.index(min(sums))
-        left, right = frozen(orders[place]), frozen(orders[place + 1])
-        out = scratch.array(len(left) + len(right), np.uint32)
+        pair = sums.index(min(sums))
+        first, right = frozen(orders[pair]), frozen(orders[pair + 1])
+        out = scratch.array(len(first) + len(right), np.uint32)
         state = np.zeros(2, np.int64)
         while state.sum() < len(out):
             pause()
-            merge_orders(tokens, separator, left, right, out, state, _SLICE)
-        orders[place : place + 2] = [out]
+            merge_orders(tokens, separator, first, right, out, state, _SLICE)
+        orders[pair : pair + 2] = [out]
     return orders[0] if orders else np.empty(0, np.uint32)

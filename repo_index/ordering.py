@@ -31,17 +31,17 @@ Keys = NDArray[np.uint64]
 
 
 @linked(inline="always")
-def precedes(tokens: Tokens, separator: int, left: int, right: int, start: int) -> bool:
-    """Return True if position ``left`` comes before ``right``; ``start`` last tokens are known
+def precedes(tokens: Tokens, separator: int, first: int, right: int, start: int) -> bool:
+    """Return True if position ``first`` comes before ``right``; ``start`` last tokens are known
     equal."""
     for back in range(start + 1, DEPTH + 1):
-        a = tokens[left - back]
+        a = tokens[first - back]
         b = tokens[right - back]
         if a != b:
             return a < b
         if a == separator:
             break
-    return left < right
+    return first < right
 
 
 @linked(inline="always")
@@ -165,11 +165,11 @@ def _bucket_positions(tokens: Tokens, separator: int, bounds: NDArray[np.int64])
     for token in range(1, len(bounds)):
         bounds[token] += bounds[token - 1]
     order = np.empty(bounds[-1], np.uint32)
-    place = bounds.copy()
+    cursors = bounds.copy()
     for p in range(1, len(tokens)):
         if tokens[p] != separator and tokens[p - 1] != separator:
-            order[place[tokens[p - 1]]] = p
-            place[tokens[p - 1]] += 1
+            order[cursors[tokens[p - 1]]] = p
+            cursors[tokens[p - 1]] += 1
     return order
 
 
@@ -202,8 +202,8 @@ def sort_positions(
     bounds = np.zeros(int(inside.max()) + 2, np.int64)
     order = _bucket_positions(tokens, separator, bounds)
     keys = np.empty(len(order), np.uint64)
-    parts = max(8 * threads, len(order) // _PIECE)
-    cuts = np.searchsorted(bounds, np.linspace(0, len(order), parts + 1))
+    slices = max(8 * threads, len(order) // _PIECE)
+    cuts = np.searchsorted(bounds, np.linspace(0, len(order), slices + 1))
     cuts[0], cuts[-1] = 0, len(bounds) - 1
     if threads == 1 or len(order) < _PIECE:
         for a, b in pairwise(cuts):
@@ -237,30 +237,32 @@ def _first_not_before(
 def merge_orders(
     tokens: Tokens,
     separator: int,
-    left: Order,
+    first: Order,
     right: Order,
     out: Order,
     state: NDArray[np.int64],
     budget: int,
 ) -> None:
     """Merge two ordered lists of positions of one stream into ``out``, ``budget`` more of them.
-    state: int64 [2], how many of ``left`` and of ``right`` are merged; zeros at first."""
+    state: int64 [2], how many of ``first`` and of ``right`` are merged; zeros at first."""
     i = state[0]
     j = state[1]
     n = i + j
     stop = min(len(out), n + budget)
-    gallop = len(left) > 16 * len(right)
+    gallop = len(first) > 16 * len(right)
     while n < stop:
-        if gallop and i < len(left) and j < len(right):
+        if gallop and i < len(first) and j < len(right):
             step = 64
-            while i + step < len(left) and precedes(tokens, separator, left[i + step], right[j], 0):
+            while i + step < len(first) and precedes(
+                tokens, separator, first[i + step], right[j], 0
+            ):
                 step *= 4
             end = _first_not_before(
-                tokens, separator, left, i, min(len(left), i + step + 1), right[j]
+                tokens, separator, first, i, min(len(first), i + step + 1), right[j]
             )
             end = min(end, i + stop - n)
             while i < end:
-                out[n] = left[i]
+                out[n] = first[i]
                 n += 1
                 i += 1
             if n < stop:
@@ -268,9 +270,9 @@ def merge_orders(
                 n += 1
                 j += 1
         elif j >= len(right) or (
-            i < len(left) and precedes(tokens, separator, left[i], right[j], 0)
+            i < len(first) and precedes(tokens, separator, first[i], right[j], 0)
         ):
-            out[n] = left[i]
+            out[n] = first[i]
             n += 1
             i += 1
         else:

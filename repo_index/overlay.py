@@ -63,18 +63,18 @@ class Overlay:
         """``path`` (as the datastore names it) shows ``text``: opened, or changed in any way. A
         text with credentials, or too long for one, stays out but hides what is on the disk."""
         text = unix_lines(text)
-        known = self._texts.get(path)
-        if known is not None and known.text == text:
+        former = self._texts.get(path)
+        if former is not None and former.text == text:
             return
         self.version += 1
-        reason = self._reason(path, text, known)
+        reason = self._reason(path, text, former)
         self._reasons[path] = reason
         if reason:
-            if known is not None:
+            if former is not None:
                 self._remove(path)
             return
-        if known is not None:
-            self._apply(path, known.set_text(text))
+        if former is not None:
+            self._apply(path, former.set_text(text))
             return
         edited = EditedText(self._tokenizer, text)
         self._texts[path] = edited
@@ -105,17 +105,17 @@ class Overlay:
         token = int(np.searchsorted(text.starts, character, "left"))
         return start + max(0, token - _BACK_OFF), start + token + 1
 
-    def _reason(self, path: str, text: str, known: EditedText | None) -> str:
+    def _reason(self, path: str, text: str, former: EditedText | None) -> str:
         if reason := secret_path(path):
             return reason
         if len(text) > MAX_BUFFER_CHARACTERS:
             return "too long"
         if reason := long_lines(text):
             return reason
-        if known is None:
+        if former is None:
             return secret_content(text)
         # What was there was clean, so a credential must lie in the lines that changed.
-        start, stop = known.difference(text)
+        start, stop = former.difference(text)
         first = text.rfind("\n", 0, start) + 1
         last = text.find("\n", min(len(text), stop + 600))
         return secret_content(text[max(0, first - 600) : last if last >= 0 else len(text)])

@@ -20,7 +20,7 @@ SMALL = 1 << 20
 def sources_of(segments: Sequence[Segment]) -> list[Source]:
     """Return where lookups read each segment: the smallest are mapped, as far as ``MAX_MAPPED``
     goes."""
-    left = MAX_MAPPED
+    remaining = MAX_MAPPED
     sources: list[Source] = [np.full(3, -1, np.int64) for _ in segments]
     for i in sorted(range(len(segments)), key=lambda i: segments[i].tokens.nbytes):
         segment = segments[i]
@@ -29,10 +29,10 @@ def sources_of(segments: Sequence[Segment]) -> list[Source]:
         sources[i][0] = segment.file.descriptor
         if segment.order.nbytes > SMALL:
             sources[i][1] = segment.file.order
-        if segment.tokens.nbytes > left:
+        if segment.tokens.nbytes > remaining:
             sources[i][2] = segment.file.tokens
         else:
-            left -= segment.tokens.nbytes
+            remaining -= segment.tokens.nbytes
     return sources
 
 

@@ -122,8 +122,8 @@ def secret_path(path: str) -> str:
     if "/." in path or "//" in path:
         path = _normal(path)
     folders, _, name = path.rpartition("/")
-    if "." in folders and (found := _SECRET_FOLDERS.intersection(folders.split("/"))):
-        return f"secret: in a folder named {min(found)}"
+    if "." in folders and (folders_found := _SECRET_FOLDERS.intersection(folders.split("/"))):
+        return f"secret: in a folder named {min(folders_found)}"
     if folder := _folder_at_home(path):
         return f"secret: in ~/{folder}"
     if _SYSTEM_FOLDERS.match(path):
@@ -148,12 +148,12 @@ def _folder_at_home(path: str) -> str:
 
 def _below_homes(path: str) -> list[str]:
     """``path`` as seen from each home that it lies in."""
-    found = [
+    folders_found = [
         path[len(home) :] for home in _own_homes(os.path.expanduser("~")) if path.startswith(home)
     ]
     if (match := _HOME.match(path)) is not None:
-        found.append(path[match.end() :])
-    return found
+        folders_found.append(path[match.end() :])
+    return folders_found
 
 
 @lru_cache(maxsize=8)
@@ -161,7 +161,7 @@ def _own_homes(home: str) -> tuple[str, ...]:
     """The user's home as it is named and as it lies on the disk, each with a slash at its end."""
     named = {home, os.path.realpath(home)}
     return tuple(
-        one.replace("\\", "/").casefold().rstrip("/") + "/" for one in named if len(one) > 1
+        name.replace("\\", "/").casefold().rstrip("/") + "/" for name in named if len(name) > 1
     )
 
 

@@ -69,25 +69,25 @@ def secret_content(text: str, *, compiled: bool = True) -> str:
     ``compiled``: search by compiled code, which is loaded for it; otherwise none is."""
     if not compiled:
         return next(filter(None, secret_content_by_parts(text)), "")
-    whole = _Part(text, 0, len(text))
-    return _told(text, _secret_in(whole, _marks().found_in(text)))
+    piece = _Part(text, 0, len(text))
+    return _told(text, _secret_in(piece, _marks().found_in(text)))
 
 
 def secret_content_by_parts(text: str) -> Iterator[str]:
     """``secret_content`` without compiled code, for callers with other work meanwhile: empty after
     each part of a long text in which nothing begins, and at last what was found."""
     for start in range(0, len(text), _PART):
-        part = _Part(text, start, min(start + _PART, len(text)))
-        found = _told(text, _secret_in(part, part.marks()))
-        yield found
-        if found:
+        piece = _Part(text, start, min(start + _PART, len(text)))
+        secret = _told(text, _secret_in(piece, piece.marks()))
+        yield secret
+        if secret:
             return
 
 
-def _told(text: str, found: tuple[int, str] | None) -> str:
-    if found is None:
+def _told(text: str, secret: tuple[int, str] | None) -> str:
+    if secret is None:
         return ""
-    offset, what = found
+    offset, what = secret
     return f"secret: {what} on line {text.count(chr(10), 0, offset) + 1}"
 
 
@@ -105,10 +105,10 @@ class _Part:
     def positions(self, mark: str) -> Iterator[int]:
         """Return where a mark begins in the piece, as offsets of the whole text."""
         own = self._folded if mark in _FOLDED_MARKS else self._own
-        found = own.find(mark)
-        while 0 <= found < self._length:
-            yield self._start + found
-            found = own.find(mark, found + 1)
+        offset = own.find(mark)
+        while 0 <= offset < self._length:
+            yield self._start + offset
+            offset = own.find(mark, offset + 1)
 
     def marks(self) -> Iterator[str]:
         """The marks that occur in the part, in the order of the others. Those of tokens are looked
@@ -126,78 +126,78 @@ class _Part:
                 yield mark
 
 
-def _secret_in(part: _Part, marks: Iterable[str]) -> tuple[int, str] | None:
+def _secret_in(piece: _Part, marks: Iterable[str]) -> tuple[int, str] | None:
     """Return where something begins that looks like a credential, and what it is; None for nowhere.
     ``marks``: those that occur in it."""
     for mark in marks:
         if mark in KEY_BLOCKS:
-            found = _key_in(part, mark)
+            secret = _key_in(piece, mark)
         elif mark == "://":
-            found = _address_in(part)
+            secret = _address_in(piece)
         elif mark in TOKENS:
-            found = _token_in(part, mark)
+            secret = _token_in(piece, mark)
         elif mark in PASSWORDS:
-            found = _password_in(part, mark)
+            secret = _password_in(piece, mark)
         else:
-            found = _value_in(part, mark)
-        if found is not None:
-            return found
+            secret = _value_in(piece, mark)
+        if secret is not None:
+            return secret
     return None
 
 
-def _key_in(part: _Part, mark: str) -> tuple[int, str] | None:
-    for start in part.positions(mark):
-        header = KEY_BLOCKS[mark].search(part.text, max(0, start - 40), start + 80)
+def _key_in(piece: _Part, mark: str) -> tuple[int, str] | None:
+    for start in piece.positions(mark):
+        header = KEY_BLOCKS[mark].search(piece.text, max(0, start - 40), start + 80)
         if header is None:
             continue
-        if header[1] == "LS" or _has_key(part.text, header):
+        if header[1] == "LS" or _has_key(piece.text, header):
             return start, "a private key"
     return None
 
 
-def _password_in(part: _Part, mark: str) -> tuple[int, str] | None:
+def _password_in(piece: _Part, mark: str) -> tuple[int, str] | None:
     before, pattern = PASSWORDS[mark]
-    for start in part.positions(mark):
-        found = pattern.search(part.text, max(0, start - before), start + _LONGEST_ADDRESS)
-        if found is None or _PLACEHOLDER.search(found[1]) or len(set(found[1])) <= 4:
+    for start in piece.positions(mark):
+        match = pattern.search(piece.text, max(0, start - before), start + _LONGEST_ADDRESS)
+        if match is None or _PLACEHOLDER.search(match[1]) or len(set(match[1])) <= 4:
             continue
-        if _mixed(found[1]) and any(map(str.isdigit, found[1])):
+        if _mixed(match[1]) and any(map(str.isdigit, match[1])):
             return start, "a login"
     return None
 
 
-def _token_in(part: _Part, mark: str) -> tuple[int, str] | None:
+def _token_in(piece: _Part, mark: str) -> tuple[int, str] | None:
     before, pattern = TOKENS[mark]
-    for start in part.positions(mark):
+    for start in piece.positions(mark):
         for first in range(max(0, start - before), start + 1):
-            found = pattern.match(part.text, first)
-            if found and _is_random(found[0]):
+            match = pattern.match(piece.text, first)
+            if match and _is_random(match[0]):
                 return start, "an access token"
     return None
 
 
-def _address_in(part: _Part) -> tuple[int, str] | None:
-    text = part.text
-    for start in part.positions("://"):
+def _address_in(piece: _Part) -> tuple[int, str] | None:
+    text = piece.text
+    for start in piece.positions("://"):
         end = start + _LONGEST_ADDRESS
-        found = "@" in text[start:end] and _URL.search(text, max(0, start - _LONGEST_SCHEME), end)
+        match = "@" in text[start:end] and _URL.search(text, max(0, start - _LONGEST_SCHEME), end)
         if (
-            found
-            and not _PLACEHOLDER.search(found[1])
-            and len(set(found[1])) > 4
-            and _mixed(found[1])
+            match
+            and not _PLACEHOLDER.search(match[1])
+            and len(set(match[1])) > 4
+            and _mixed(match[1])
         ):
-            return found.start(), "a password in an address"
+            return match.start(), "a password in an address"
     return None
 
 
-def _value_in(part: _Part, word: str) -> tuple[int, str] | None:
-    text = part.text
-    for start in part.positions(word):
+def _value_in(piece: _Part, word: str) -> tuple[int, str] | None:
+    text = piece.text
+    for start in piece.positions(word):
         end = text.find("\n", start)
         end = min(len(text) if end < 0 else end, start + 600)
-        given = _VALUE.match(text, start + len(word), end)
-        if given and _is_credential(given["quoted"] or given["bare"], bare=given["quoted"] is None):
+        value = _VALUE.match(text, start + len(word), end)
+        if value and _is_credential(value["quoted"] or value["bare"], bare=value["quoted"] is None):
             return start, f"a value given to {word}"
     return None
 

@@ -140,9 +140,9 @@ class Segment:
 
 
 def _widened(tokens: Tokens, dtype: type[np.unsignedinteger]) -> Tokens:
-    found = tokens.astype(dtype)
-    found[tokens == separator_of(tokens)] = np.iinfo(dtype).max
-    return frozen(found)
+    widened = tokens.astype(dtype)
+    widened[tokens == separator_of(tokens)] = np.iinfo(dtype).max
+    return frozen(widened)
 
 
 def join_files(

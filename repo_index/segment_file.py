@@ -76,9 +76,9 @@ def _mapped(path: Path, descriptor: int, tokenizer_hash: str) -> Segment:
     if header["tokenizer"] != tokenizer_hash:
         raise DamagedStore(f"{path} was made with another tokenizer; it is built again")
     base = -(-(16 + length) // ALIGNMENT) * ALIGNMENT
-    places = {name: base + offset for name, (_, offset, _) in header["arrays"].items()}
+    offsets = {name: base + offset for name, (_, offset, _) in header["arrays"].items()}
     arrays = {
-        name: _array(data, kind, places[name], size)
+        name: _array(data, kind, offsets[name], size)
         for name, (kind, _, size) in header["arrays"].items()
     }
     # In memory, where a search finds them together and no page has to be mapped for them.
@@ -96,7 +96,7 @@ def _mapped(path: Path, descriptor: int, tokenizer_hash: str) -> Segment:
         facts=arrays["facts"],
         reasons=reasons,
         name=path.name,
-        file=SegmentFile(descriptor, data, places["tokens"], places["order"]),
+        file=SegmentFile(descriptor, data, offsets["tokens"], offsets["order"]),
     )
 
 

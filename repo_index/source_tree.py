@@ -103,9 +103,9 @@ class NamedTrees:
         return next((tree.problem for tree in self.trees.values() if tree.problem), "")
 
     def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
-        wanted, _, inside = below.partition("/")
+        chosen_name, _, inside = below.partition("/")
         for name, tree in self.trees.items():
-            if not below or name == wanted:
+            if not below or name == chosen_name:
                 for path, fingerprint in tree.walk(inside):
                     yield f"{name}/{path}", fingerprint
 

@@ -44,8 +44,8 @@ class StoredSegment:
 
 def data_folder() -> Path:
     """Return the folder of stores, unless REDRAFT_DATA says otherwise."""
-    given = os.environ.get("REDRAFT_DATA")
-    return Path(given) if given else folders.data_folder()
+    chosen = os.environ.get("REDRAFT_DATA")
+    return Path(chosen) if chosen else folders.data_folder()
 
 
 def workspace_store(workspace: Path, tokenizer_hash: str) -> Path:
@@ -61,53 +61,53 @@ def common_store(tokenizer_hash: str) -> Path:
     return data_folder() / "common" / tokenizer_hash[:16]
 
 
-def usable_folder(wanted: Path, layer: FileLayer) -> tuple[Path, str]:
-    """``wanted``, or a temporary folder and why it has to be one. Raises OSError without either."""
+def usable_folder(usual: Path, layer: FileLayer) -> tuple[Path, str]:
+    """``usual``, or a temporary folder and why it has to be one. Raises OSError without either."""
     try:
-        layer.make_folder(wanted)
-        handle, name = layer.open_temporary(wanted / "probe")
+        layer.make_folder(usual)
+        handle, name = layer.open_temporary(usual / "probe")
         handle.close()
         layer.remove(name)
-        return wanted, ""
+        return usual, ""
     except OSError as error:
         folder = Path(tempfile.mkdtemp(prefix="redraft-index-"))
         return folder, (
             f"the index is kept in {folder} until the end of this session, because "
-            f"{wanted} cannot be written ({error.strerror or error}); {how_to_write(error, wanted)}"
+            f"{usual} cannot be written ({error.strerror or error}); {how_to_write(error, usual)}"
         )
 
 
 def load_segments(
-    folder: Path, tokenizer_hash: str, known: Mapping[str, StoredSegment]
+    folder: Path, tokenizer_hash: str, loaded: Mapping[str, StoredSegment]
 ) -> tuple[Manifest, list[StoredSegment], list[str]]:
-    """The state of a store: its manifest, its sound segments, and what was found damaged. ``known``
-    segments, by name, are not compared with their checksum again. Raises DamagedStore without a
-    usable manifest."""
+    """The state of a store: its manifest, its sound segments, and what was found damaged.
+    ``loaded`` segments, by name, are not compared with their checksum again. Raises DamagedStore
+    without a usable manifest."""
     manifest = Manifest.read(folder, tokenizer_hash)
     segments = []
     damage = []
     for entry in manifest.segments:
         try:
-            segments.append(_load(folder, tokenizer_hash, entry, known.get(entry.name)))
+            segments.append(_load(folder, tokenizer_hash, entry, loaded.get(entry.name)))
         except DamagedStore as error:
             damage.append(str(error))
     return manifest, segments, damage
 
 
 def _load(
-    folder: Path, tokenizer_hash: str, entry: SegmentEntry, known: StoredSegment | None
+    folder: Path, tokenizer_hash: str, entry: SegmentEntry, stored: StoredSegment | None
 ) -> StoredSegment:
     path = folder / entry.name
-    if known is not None and (known.entry.size, known.entry.crc) == (entry.size, entry.crc):
-        segment = known.segment
-        if known.entry.dead == entry.dead:
-            return known
+    if stored is not None and (stored.entry.size, stored.entry.crc) == (entry.size, entry.crc):
+        segment = stored.segment
+        if stored.entry.dead == entry.dead:
+            return stored
     else:
         try:
-            found = checksum(path)
+            digest = checksum(path)
         except OSError as error:
             raise DamagedStore(f"{path} cannot be read ({error}); it is built again") from error
-        if found != (entry.size, entry.crc):
+        if digest != (entry.size, entry.crc):
             raise DamagedStore(f"{path} is damaged; it is built again")
         segment = read_segment(path, tokenizer_hash)
     dead = np.zeros(len(segment.paths), np.bool_)
@@ -139,8 +139,8 @@ def state_of(folder: Path) -> tuple[int, int, int]:
 def folder_bytes(folder: Path) -> int:
     """Bytes of all files in a store."""
     try:
-        with os.scandir(folder) as found:
-            return sum(entry.stat(follow_symlinks=False).st_size for entry in found)
+        with os.scandir(folder) as entries:
+            return sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
     except OSError:
         return 0
 
@@ -165,7 +165,7 @@ def remove_stores_of(workspace: Path, layer: FileLayer) -> bool:
     """Remove all stores of a workspace; whether they are gone. One in use is locked and stays."""
     folder = workspace_store(workspace, "any").parent
     try:
-        stores = [Path(one.path) for one in os.scandir(folder) if one.is_dir()]
+        stores = [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir()]
         for store in stores:
             _remove(store, layer)
         folder.rmdir()

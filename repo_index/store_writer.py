@@ -120,8 +120,8 @@ class StoreWriter:
             chosen = list(self.segments) if everything else self._worth_merging()
             if not chosen or (len(chosen) == 1 and not chosen[0].dead.any()):
                 return False
-            parts = [(stored.segment, stored.dead) for stored in chosen]
-        merged = merge_segments(parts, scratch=MergeBuffers(self.folder), pause=pause)
+            segments = [(stored.segment, stored.dead) for stored in chosen]
+        merged = merge_segments(segments, scratch=MergeBuffers(self.folder), pause=pause)
         with self._changing:
             if any(
                 all(stored.segment is not s.segment for s in self.segments) for stored in chosen

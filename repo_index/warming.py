@@ -30,12 +30,12 @@ def total(values: list[float]) -> float:
 
 def warm_up(tokenizer: TextTokenizer) -> None:
     """Compile, or load the compiled form of, lookups, and of open buffers that are typed into."""
-    for part in SECONDS:
-        _warm_up_part(part, tokenizer)
+    for module in SECONDS:
+        _warm_up_part(module, tokenizer)
 
 
-def _warm_up_part(part: str, tokenizer: TextTokenizer) -> None:
-    if part == "lookups":
+def _warm_up_part(module: str, tokenizer: TextTokenizer) -> None:
+    if module == "lookups":
         datastore.warm_up_lookups(tokenizer.vocabulary_size)
         return
     datastore.warm_up_changes(tokenizer.vocabulary_size)
@@ -54,9 +54,9 @@ def parts_of(vocabulary_size: int) -> dict[str, Any]:
 
 def main() -> None:
     """Compile one part of what ``warm_up`` loads. A tokenizer that knows no word will do."""
-    part, vocabulary_size = sys.argv[1:]
+    module, vocabulary_size = sys.argv[1:]
     words: Any = models.WordLevel({"": 0}, unk_token="")
-    _warm_up_part(part, TextTokenizer(Tokenizer(words), "", int(vocabulary_size)))
+    _warm_up_part(module, TextTokenizer(Tokenizer(words), "", int(vocabulary_size)))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def path_expression(
     # Git compares what stands before the first wildcard as text: what follows begins a pattern.
     literal = re.match(rb"[^*?\[\\]*", pattern)
     assert literal is not None
-    start, found, i = literal.end(), [], 0
+    start, expressions, i = literal.end(), [], 0
     while i < len(pattern):
         char = pattern[i : i + 1]
         i += 1
@@ -41,29 +41,29 @@ def path_expression(
             deep = any_depth and i - first > 1
             deep = deep and (first == start or pattern[first - 1 : first] == b"/")
             if deep and pattern[i : i + 1] == b"/":
-                found.append(b"(?:.*/)?")
+                expressions.append(b"(?:.*/)?")
                 i += 1
             elif deep and pattern[i : i + 2] in (b"", b"\\/"):
-                found.append(rb"[^\0]*")
+                expressions.append(rb"[^\0]*")
             else:
-                found.append(rb"[^/\0]*")
+                expressions.append(rb"[^/\0]*")
         elif char == b"?":
-            found.append(rb"[^/\0]")
+            expressions.append(rb"[^/\0]")
         elif char == b"[":
             parsed = _bracket(pattern, i, ignore_case)
             if parsed is None:
                 return None
             accepted, i = parsed
-            found.append(b"[" + re.escape(accepted) + b"]" if accepted else b"(?!)")
+            expressions.append(b"[" + re.escape(accepted) + b"]" if accepted else b"(?!)")
         elif char == b"\\":
             char = pattern[i : i + 1]
             if not char:
                 return None
             i += 1
-            found.append(re.escape(char))
+            expressions.append(re.escape(char))
         else:
-            found.append(re.escape(char.lower() if ignore_case else char))
-    return b"".join(found)
+            expressions.append(re.escape(char.lower() if ignore_case else char))
+    return b"".join(expressions)
 
 
 def _bracket(pattern: bytes, i: int, ignore_case: bool) -> tuple[bytes, int] | None:

@@ -83,8 +83,8 @@ class IndexerClient:
     def open_workspace(self, folder: str, model: str, options: dict[str, Any]) -> None:
         """Build and keep the datastore of a workspace. Again with other options: bring it up to
         date."""
-        known = self.workspaces.get((folder, model))
-        if known is not None and known.options == options:
+        workspace = self.workspaces.get((folder, model))
+        if workspace is not None and workspace.options == options:
             return
         state = WorkspaceState(folder, model, options=options)
         self.workspaces[folder, model] = state
@@ -181,7 +181,9 @@ class IndexerClient:
     def _come_back(self) -> None:
         self._stop_watching()
         self._is_away = False
-        self._returning = {key for key, one in self.workspaces.items() if one.state == "ready"}
+        self._returning = {
+            key for key, workspace in self.workspaces.items() if workspace.state == "ready"
+        }
         self._restart()
 
     def _stop_watching(self) -> None:

@@ -117,7 +117,10 @@ class IndexerLoop:
             time.monotonic() - self._changed >= leave_after_s()
             and not self._slow_tasks.unfinished_tasks
             and not self._locked
-            and not any(one.watcher and one.watcher.problem for one in self._workspaces.values())
+            and not any(
+                workspace.watcher and workspace.watcher.problem
+                for workspace in self._workspaces.values()
+            )
         )
 
     def _leave(self) -> None:
@@ -161,7 +164,7 @@ class IndexerLoop:
             return
         if operation == "close":
             self._locked = {key for key in self._locked if key[0] != folder}
-        for workspace in [one for one in self._workspaces.values() if one.folder == folder]:
+        for workspace in [each for each in self._workspaces.values() if each.folder == folder]:
             if operation == "close":
                 self._let_go(workspace)
             elif operation == "refresh" and workspace.watcher is not None:
@@ -221,8 +224,8 @@ class IndexerLoop:
     def _drop_model(self, folder: str, model: str, unless: str) -> None:
         """A model's file may have another tokenizer than the last time: it leaves the workspace of
         that one, but for the tokenizer with the hash ``unless``."""
-        for (place, tokenizer), workspace in list(self._workspaces.items()):
-            if place == folder and tokenizer != unless and model in workspace.models:
+        for (workspace_folder, tokenizer), workspace in list(self._workspaces.items()):
+            if workspace_folder == folder and tokenizer != unless and model in workspace.models:
                 workspace.models.remove(model)
                 if not workspace.models:
                     self._let_go(workspace)

@@ -28,8 +28,8 @@ def main_on(_arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
     watchers: dict[str, Watcher] = {}
     while (frame := pipe.read()) is not None and frame["op"] != "end":
         folder = frame["folder"]
-        if (known := watchers.pop(folder, None)) is not None:
-            known.stop()
+        if (former := watchers.pop(folder, None)) is not None:
+            former.stop()
         if frame["op"] == "watch":
             watchers[folder] = _watching(frame, pipe)
     for watcher in watchers.values():
