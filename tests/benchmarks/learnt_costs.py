@@ -97,6 +97,8 @@ def _measured(model: str, threads: int, prompts: int, turns: int) -> dict[str, d
         }
         texts = [engine.tokenizer.encode(prompt_text(number))[:PROMPT_TOKENS]
                  for number in range(prompts)]  # fmt: skip
+        # What drafts is compiled, or loaded, once.
+        _rate(engine, fixed[threads], texts[:1])
         figures = {}
         for phase in PHASES:
             with _busy(phase.programs):
