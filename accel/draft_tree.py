@@ -54,7 +54,7 @@ class DraftTree:
 
     @classmethod
     def empty(cls) -> DraftTree:
-        """A tree without nodes: plain decoding."""
+        """Return a tree without nodes: plain decoding."""
         return _EMPTY
 
     @classmethod
@@ -70,7 +70,8 @@ class DraftTree:
 
     @classmethod
     def merge(cls, branches: list[TokenArray], source: Source) -> DraftTree:
-        """Branches merged by common prefix, in the order given, without probabilities of use."""
+        """Return branches merged by common prefix, in the order given, without probabilities of
+        use."""
         tokens: list[int] = []
         parents: list[int] = []
         children: dict[tuple[int, int], int] = {}
@@ -91,7 +92,7 @@ class DraftTree:
         )
 
     def prefix(self, count: int) -> DraftTree:
-        """The tree of the first ``count`` nodes."""
+        """Return the tree of the first ``count`` nodes."""
         return DraftTree(
             self.tokens[:count],
             self.parents[:count],
@@ -100,7 +101,7 @@ class DraftTree:
         )
 
     def main_branch(self) -> DraftTree:
-        """The branch of the likeliest children, for models that verify one branch only."""
+        """Return the branch of the likeliest children, for models that verify one branch only."""
         nodes: list[int] = []
         parent = -1
         while True:

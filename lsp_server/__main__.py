@@ -1,4 +1,4 @@
-"""What an isolated process runs as ``redraft``."""
+"""The entry point ``redraft`` of an isolated process."""
 
 import sys
 

@@ -33,8 +33,9 @@ def standard_library() -> Path:
 
 
 def package_folders(environment: Path) -> list[Path]:
-    """The folders of installed packages of an environment, found by their names. ``environment``: a
-    virtual environment's folder, its ``python``, or a folder of packages itself."""
+    """Return the folders of installed packages of an environment, found by their names.
+    ``environment``: a virtual environment's folder, its ``python``, or a folder of packages
+    itself."""
     folder = environment
     if folder.is_file() or folder.parent.name in ("bin", "Scripts"):
         # Not resolved: the python of an environment is a link to the one that it was made from.
@@ -47,7 +48,7 @@ def package_folders(environment: Path) -> list[Path]:
 
 
 def workspace_environments(workspace: Path) -> list[Path]:
-    """Folders of packages of the virtual environments that lie in a workspace. A link to one
+    """Return folders of packages of the virtual environments that lie in a workspace. A link to one
     elsewhere is followed nowhere: what a workspace links to is not ours to read."""
     folders = []
     for name in _ENVIRONMENTS:
@@ -137,7 +138,7 @@ def _name(folder: Path) -> str:
 
 
 def _folders_of(store: Path, tokenizer_hash: str) -> set[str]:
-    """The folders that a store was made from."""
+    """Return the folders that a store was made from."""
     try:
         return set(Manifest.read(store, tokenizer_hash).workspace.split("\n")) - {""}
     except DamagedStore:

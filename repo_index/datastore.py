@@ -112,7 +112,7 @@ class IndexSnapshot:
         return sum(each.segment.token_count for each in self.parts)
 
     def path_of(self, file: int) -> str:
-        """Path of a file that a lookup named; empty for an unknown one."""
+        """Return path of a file that a lookup named; empty for an unknown one."""
         for each in self.parts:
             if 0 <= file - each.first_file < len(each.segment.paths):
                 return each.segment.paths[file - each.first_file]
@@ -121,9 +121,9 @@ class IndexSnapshot:
     def lookup(
         self, context: NDArray[np.int32], *, max_match: int = 16, limit: int = 64, depth: int = 16
     ) -> Matches:
-        """Continuations of the longest suffixes of ``context`` (int32 [m]): of every layer at most
-        ``limit`` rows, those of the longest match and an unbiased sample of every shorter one.
-        Never raises, never waits."""
+        """Return continuations of the longest suffixes of ``context`` (int32 [m]): of every layer
+        at most ``limit`` rows, those of the longest match and an unbiased sample of every shorter
+        one. Never raises, never waits."""
         context = np.ascontiguousarray(context[-DEPTH:], np.int32)
         size = limit * self._layer_count
         tokens = np.empty((size, depth), np.int32)
@@ -225,7 +225,7 @@ class Datastore:
         repository: Mapping[str, NDArray[np.int32]],
         common: Mapping[str, NDArray[np.int32]] | None = None,
     ) -> Datastore:
-        """A datastore in memory: path to token ids of the repository and of common code."""
+        """Return a datastore in memory: path to token ids of the repository and of common code."""
         return cls(
             [Segment.from_files(repository)] if repository else [],
             [Segment.from_files(common)] if common else [],
@@ -251,7 +251,8 @@ class Datastore:
         return datastore
 
     def below(self, overlay: Overlay) -> Datastore:
-        """The same stores below other buffers. What is mapped is shared, and so are reloads."""
+        """Return the same stores below other buffers. What is mapped is shared, and so are
+        reloads."""
         other = Datastore(overlay=overlay)
         other._layers = self._layers
         return other
@@ -264,8 +265,9 @@ class Datastore:
         return bool(changed)
 
     def snapshot(self, cursor: tuple[str, int] | None = None) -> IndexSnapshot:
-        """The datastore and buffers as they are now; ask once for each request. ``cursor``: path of
-        a buffer and a character in it, where what follows is not given as a continuation."""
+        """Return the datastore and buffers as they are now; ask once for each request. ``cursor``:
+        path of a buffer and a character in it, where what follows is not given as a
+        continuation."""
         self._reload_stores()
         if cursor is not None and self.overlay is not None:
             hidden = self.overlay.positions_at(*cursor)
@@ -290,7 +292,7 @@ class Datastore:
         release(stored.segment for layer in self._layers for stored in layer.segments)
 
     def repository_files(self) -> dict[str, int]:
-        """Paths of the repository's files as indexed, and how many tokens each has."""
+        """Return paths of the repository's files as indexed, and how many tokens each has."""
         return {
             path: int(length)
             for stored in self._layers[0].segments
@@ -313,7 +315,7 @@ class Datastore:
         return segments
 
     def _without_open_files(self, stored: StoredSegment) -> NDArray[np.bool_] | None:
-        """The dead of a segment and its files that are open, if any is."""
+        """Return the dead of a segment and its files that are open, if any is."""
         paths = self.overlay.paths if self.overlay else frozenset()
         hidden = self._hidden.get(id(stored))
         if hidden is not None and hidden[0] == paths:

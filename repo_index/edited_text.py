@@ -50,7 +50,7 @@ class EditedText:
         return self.change(start, stop + len(self.text) - len(text), text[start:stop])
 
     def difference(self, text: str) -> tuple[int, int]:
-        """A change of a text: from its character ``start`` to ``stop``."""
+        """Return a change of a text: from its character ``start`` to ``stop``."""
         start, end = common_ends(self.text, text)
         return start, len(text) - end
 
@@ -89,7 +89,7 @@ class EditedText:
         return TokenChange(first, last_old, new.ids[:last_new])
 
     def _token_to_begin_at(self, start: int) -> int:
-        """The last piece that begins two lines before the edit, or the first token."""
+        """Return the last piece that begins two lines before the edit, or the first token."""
         if not self._tokenizer.splits:
             return 0
         line = self.text.rfind("\n", 0, max(0, self.text.rfind("\n", 0, start)))
@@ -106,8 +106,9 @@ class EditedText:
     def _first_in_step(
         self, new: Encoding, begin: int, shift: int, low: int, end: int
     ) -> tuple[int, int] | None:
-        """First pieces, new and old, that begin at the same position after character ``low``. Not
-        the last pieces of what was encoded, which a longer text might have cut otherwise."""
+        """Return first pieces, new and old, that begin at the same position after character
+        ``low``. Not the last pieces of what was encoded, which a longer text might have cut
+        otherwise."""
         if not self._tokenizer.splits:
             return None
         old = self._encoding

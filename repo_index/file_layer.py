@@ -53,12 +53,13 @@ class FileLayer:
         return size, crc
 
     def open_new(self, path: Path) -> BinaryIO:
-        """A new empty file, private to the user. Raises OSError when there is one already."""
+        """Return a new empty file, private to the user. Raises OSError when there is one
+        already."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         return os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
 
     def open_temporary(self, path: Path) -> tuple[BinaryIO, Path]:
-        """A new empty file in the folder of ``path``, private to the user."""
+        """Return a new empty file in the folder of ``path``, private to the user."""
         descriptor, name = tempfile.mkstemp(suffix=".tmp", prefix=path.name, dir=path.parent)
         return os.fdopen(descriptor, "wb", buffering=0), Path(name)
 

@@ -116,8 +116,8 @@ class FileRules:
         self._folders.clear()
 
     def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
-        """Files that count by name, below a folder of the workspace, in a stable order. Paths are
-        relative to the root, with ``/``. Folders that cannot be read are passed over."""
+        """Yield files that count by name, below a folder of the workspace, in a stable order. Paths
+        are relative to the root, with ``/``. Folders that cannot be read are passed over."""
         if self.excluded(below, folder=True):
             return
         waiting = [below]

@@ -55,7 +55,7 @@ class InotifyWatch:
     def __init__(
         self, rules: FileRules, changed: Callable[[str], None], lost: Callable[[str], None]
     ) -> None:
-        """Raises OSError when not one folder can be watched."""
+        """Raise OSError when not one folder can be watched."""
         from watchdog.observers.inotify_c import InotifyConstants, InotifyFD
 
         self._rules = rules
@@ -177,7 +177,7 @@ class ObserverWatch:
     def __init__(
         self, root: Path, changed: Callable[[str], None], lost: Callable[[str], None]
     ) -> None:
-        """Raises OSError."""
+        """Raise OSError."""
         from watchdog.events import FileSystemEventHandler
 
         class Handler(FileSystemEventHandler):
@@ -208,8 +208,8 @@ _DROPPED = 0x1 | 0x2 | 0x4
 
 
 def _observer(lost: Callable[[str], None]) -> Any:
-    """The observer of this system. Of FSEvents it is told, too, when macOS dropped notices, as it
-    does of thousands at once: watchdog passes over that."""
+    """Return the observer of this system. Of FSEvents it is told, too, when macOS dropped notices,
+    as it does of thousands at once: watchdog passes over that."""
     if not is_macos():
         from watchdog.observers import Observer
 

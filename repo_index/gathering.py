@@ -106,7 +106,7 @@ def plan_rows(
 
 @linked(inline="always")
 def _fraction(seed: int, length: int) -> float:
-    """A number from 0 to 1 that looks random."""
+    """Return a number from 0 to 1 that looks random."""
     mixed = (np.uint64(seed) + np.uint64(length)) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
@@ -228,7 +228,8 @@ def gather_rows(
 
 @linked(forceinline=True)
 def seed_of(context: NDArray[np.int32]) -> int:
-    """A number that depends on the last ``DEPTH`` tokens, so that equal lookups answer alike."""
+    """Return a number that depends on the last ``DEPTH`` tokens, so that equal lookups answer
+    alike."""
     seed = np.uint64(0xCBF29CE484222325)
     for i in range(max(0, len(context) - DEPTH), len(context)):
         seed = (seed ^ np.uint64(context[i] & 0xFFFFFFFF)) * np.uint64(0x100000001B3)

@@ -37,7 +37,7 @@ class BatchTokenizer(Protocol):
     vocabulary_size: int
 
     def encode(self, texts: list[str]) -> list[NDArray[np.int32]]:
-        """Token ids of every text."""
+        """Return token ids of every text."""
         ...
 
 
@@ -156,7 +156,7 @@ class Indexer:
         return self._writer.damage
 
     def status(self) -> IndexStatus:
-        """Files, tokens and bytes as they are now."""
+        """Return files, tokens and bytes as they are now."""
         segments = self._writer.segments
         excluded = sum(1 for path in self._writer.entries if self._writer.reason(path))
         return IndexStatus(
@@ -216,7 +216,8 @@ class Indexer:
         return self._writer.merge(pause=self._pause, everything=everything)
 
     def _named(self, paths_to_read: set[str]) -> tuple[list[str], list[str]]:
-        """Files that are there and files that are known but gone, of some paths and folders."""
+        """Return files that are there and files that are known but gone, of some paths and
+        folders."""
         there: dict[str, None] = {}
         gone: dict[str, None] = {}
         folders = set()
@@ -323,7 +324,8 @@ class Indexer:
         self._writer.commit(segment, pending.removed, pending.touched, complete=complete)
 
     def _batches(self, paths: Sequence[str]) -> Iterator[list[tuple[str, Content | None]]]:
-        """Contents of files, some at a time; the next ones are read while these are encoded."""
+        """Yield contents of files, some at a time; the next ones are read while these are
+        encoded."""
         waiting = iter(paths)
         if len(paths) < 8:
             yield self._read_batch(waiting)
@@ -368,7 +370,7 @@ def explain(tree: SourceTree, path: str, indexed_paths: Container[str]) -> str:
 
 
 def _folders_of(path: str) -> Iterator[str]:
-    """Every folder above a path, the root (empty) too, and the path itself."""
+    """Yield every folder above a path, the root (empty) too, and the path itself."""
     yield path
     while path:
         path = path.rpartition("/")[0]

@@ -32,8 +32,7 @@ _NOTHING_HIDDEN = np.zeros(2, np.int64)
 def table_row(
     segment: Segment, layer: int, dead: NDArray[np.bool_], first_file: int, source: Source
 ) -> list[int]:
-    """Addresses and lengths of the arrays of a segment; it keeps the
-    arrays."""
+    """Return addresses and lengths of the arrays of a segment; it keeps the arrays."""
     arrays: Sequence[NDArray[Any]] = (segment.tokens, segment.order, segment.heads, segment.starts)
     ranges = segment.known_parts
     assert all(array.flags.c_contiguous for array in (*arrays, dead, ranges))
@@ -53,7 +52,7 @@ def table_row(
 
 @intrinsic
 def _pointer(_context: Any, address: Any) -> Any:
-    """An address as a pointer."""
+    """Return an address as a pointer."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
@@ -236,8 +235,8 @@ def look_up_of(dtype: type[np.unsignedinteger]) -> Any:
 def view_of(
     table: Table, hidden_layer: int, hidden: NDArray[np.int64], files: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """Arguments of ``look_up_narrow``; it keeps the arrays. files: int32 [rows], for
-    the file of every row; empty where it is not asked for."""
+    """Return arguments of ``look_up_narrow``; it keeps the arrays. files: int32 [rows], for the
+    file of every row; empty where it is not asked for."""
     return np.array(
         [
             table.ctypes.data,

@@ -49,7 +49,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path, tokenizer_hash: str) -> Manifest:
-        """The state of a store. Raises DamagedStore when there is none that can be used."""
+        """Return the state of a store. Raises DamagedStore when there is none that can be used."""
         path = folder / NAME
         try:
             checksum, _, body = path.read_bytes().partition(b"\n")

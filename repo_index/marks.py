@@ -60,7 +60,7 @@ class Marks:
             self._first[pair] = index
 
     def found_in(self, text: str) -> list[str]:
-        """Those that occur in ``text`` in any case of their letters."""
+        """Return those that occur in ``text`` in any case of their letters."""
         occurs = np.zeros(len(self._marks), np.bool_)
         data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
         _find(

@@ -48,8 +48,8 @@ def _read_window(source: Source, number: int, window: Order) -> None:
 
 @linked(inline="always")
 def position_at(order: Order, source: Source, window: Order, rank: int) -> int:
-    """The position in an entry of the order. window: uint32 [WINDOW + 1], the entries last read and
-    which they are."""
+    """Return the position in an entry of the order. window: uint32 [WINDOW + 1], the entries last
+    read and which they are."""
     if source[1] < 0:
         return np.int64(order[rank])
     if window[WINDOW] != rank // WINDOW:
@@ -66,7 +66,7 @@ def read_tokens(source: Source, position: int, buffer: Tokens) -> None:
 
 @linked(inline="always")
 def _token(tokens: Tokens, source: Source, buffer: Tokens, position: int) -> int:
-    """The token at a position. found: a buffer of the stream's type."""
+    """Return the token at a position. found: a buffer of the stream's type."""
     if source[2] < 0:
         return np.int64(tokens[position])
     read_tokens(source, position, buffer)
@@ -75,7 +75,8 @@ def _token(tokens: Tokens, source: Source, buffer: Tokens, position: int) -> int
 
 @linked(inline="always")
 def _first_head(heads: Tokens, low: int, high: int, back: int, least: int) -> int:
-    """First of the heads ``low`` to ``high`` whose token ``back`` is ``least`` or greater."""
+    """Return first of the heads ``low`` to ``high`` whose token ``back`` is ``least`` or
+    greater."""
     while low < high:
         middle = (low + high) >> 1
         if heads[middle, back] < least:
@@ -87,8 +88,8 @@ def _first_head(heads: Tokens, low: int, high: int, back: int, least: int) -> in
 
 @linked(inline="always")
 def _end_of_heads(heads: Tokens, low: int, high: int, back: int, token: int) -> int:
-    """First of the heads ``low`` to ``high`` whose token ``back`` is greater than ``token``, by
-    steps that double: few have that token where others are matched already."""
+    """Return first of the heads ``low`` to ``high`` whose token ``back`` is greater than ``token``,
+    by steps that double: few have that token where others are matched already."""
     step = 1
     while low + step < high and heads[low + step, back] <= token:
         low += step
@@ -108,7 +109,8 @@ def _first_place(
     length: int,
     least: int,
 ) -> int:
-    """First index in ``order[low:high]`` whose token ``length`` before is ``least`` or greater."""
+    """Return first index in ``order[low:high]`` whose token ``length`` before is ``least`` or
+    greater."""
     while low < high:
         middle = (low + high) >> 1
         position = position_at(order, source, window, middle)
@@ -198,8 +200,9 @@ def drop_dead_rings(
     longest: int,
     limit: int,
 ) -> int:
-    """The longest match that has an occurrence in a living file. Only rings (occurrences of exactly
-    one match length) of at most ``limit`` are looked through; a larger one is taken to live."""
+    """Return the longest match that has an occurrence in a living file. Only rings (occurrences of
+    exactly one match length) of at most ``limit`` are looked through; a larger one is taken to
+    live."""
     window = np.full(WINDOW + 1, NO_WINDOW, np.uint32)
     for length in range(longest, 0, -1):
         inner_low = ranges[length + 1, 0] if length < longest else ranges[length, 1]

@@ -28,7 +28,7 @@ class MergeBuffers:
     """Elements of the largest array that stays in memory."""
 
     def array(self, length: int, dtype: type[np.unsignedinteger]) -> NDArray[Any]:
-        """An array that is gone from the disk when nothing refers to it."""
+        """Return an array that is gone from the disk when nothing refers to it."""
         if length <= self.in_memory or self.folder is None:
             return np.empty(length, dtype)
         with tempfile.TemporaryFile(dir=self.folder) as file:
@@ -112,8 +112,8 @@ def _merged(
     scratch: MergeBuffers,
     pause: Callable[[], None],
 ) -> Order:
-    """All orders merged, two neighbours at a time. Neighbours, because positions whose contexts are
-    equal keep the order of the stream."""
+    """Return all orders merged, two neighbours at a time. Neighbours, because positions whose
+    contexts are equal keep the order of the stream."""
     while len(orders) > 1:
         sums = [len(a) + len(b) for a, b in pairwise(orders)]
         pair = sums.index(min(sums))

@@ -157,8 +157,8 @@ def _sort_range(
 
 @compiled()
 def _bucket_positions(tokens: Tokens, separator: int, bounds: NDArray[np.int64]) -> Order:
-    """All positions that have a context and a continuation, grouped by their last token. Fills
-    ``bounds`` (int64 [vocabulary + 1]) with where the group of each token begins."""
+    """Return all positions that have a context and a continuation, grouped by their last token.
+    Fills ``bounds`` (int64 [vocabulary + 1]) with where the group of each token begins."""
     for p in range(1, len(tokens)):
         if tokens[p] != separator and tokens[p - 1] != separator:
             bounds[tokens[p - 1] + 1] += 1
@@ -191,9 +191,9 @@ def sort_buckets(
 def sort_positions(
     tokens: Tokens, *, threads: int = 1, pause: Callable[[], None] = lambda: None
 ) -> Order:
-    """Every position of a stream, ordered by reversed context: uint32 [m], tokens that have one of
-    their own file before them. tokens: uint16 or uint32 [n], a separator at both ends and between
-    files. ``pause`` is called between pieces of work."""
+    """Return every position of a stream, ordered by reversed context: uint32 [m], tokens that have
+    one of their own file before them. tokens: uint16 or uint32 [n], a separator at both ends and
+    between files. ``pause`` is called between pieces of work."""
     tokens = frozen(tokens)
     separator = separator_of(tokens)
     inside = tokens[tokens != separator]
@@ -328,8 +328,8 @@ def _copy_heads(tokens: Tokens, separator: int, order: Order, stride: int, heads
 
 
 def heads_of(tokens: Tokens, order: Order) -> Tokens:
-    """The contexts of every ``HEAD_STRIDE``-th position of an order, for a search to begin in:
-    tokens' type [n / HEAD_STRIDE, DEPTH], the last token first; empty for a short order."""
+    """Return the contexts of every ``HEAD_STRIDE``-th position of an order, for a search to begin
+    in: tokens' type [n / HEAD_STRIDE, DEPTH], the last token first; empty for a short order."""
     rows = -(-len(order) // HEAD_STRIDE) if len(order) > 4 * HEAD_STRIDE else 0
     heads = np.empty((rows, DEPTH), tokens.dtype)
     _copy_heads(frozen(tokens), separator_of(tokens), frozen(order), HEAD_STRIDE, heads)
@@ -337,12 +337,13 @@ def heads_of(tokens: Tokens, order: Order) -> Tokens:
 
 
 def separator_of(tokens: Tokens) -> int:
-    """The value that separates files: the greatest of the stream's type."""
+    """Return the value that separates files: the greatest of the stream's type."""
     return int(np.iinfo(tokens.dtype).max)
 
 
 def frozen(array: NDArray[np.generic]) -> NDArray:  # type: ignore[type-arg]
-    """A read-only view: mapped and made arrays then share one compiled form of each function."""
+    """Return a read-only view: mapped and made arrays then share one compiled form of each
+    function."""
     view = array.view()
     view.flags.writeable = False
     return view

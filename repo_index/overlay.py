@@ -96,8 +96,8 @@ class Overlay:
             self._remove(path)
 
     def positions_at(self, path: str, character: int) -> tuple[int, int]:
-        """Positions of the segment around a character of a buffer, first and after the last, where
-        a prompt that ends there may end; (0, 0) when the buffer is not indexed."""
+        """Return positions of the segment around a character of a buffer, first and after the last,
+        where a prompt that ends there may end; (0, 0) when the buffer is not indexed."""
         text = self._texts.get(path)
         if text is None:
             return 0, 0

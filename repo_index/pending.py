@@ -37,7 +37,7 @@ class PendingChanges:
     def segment(
         self, dtype: type[np.unsignedinteger], threads: int, pause: Callable[[], None]
     ) -> Segment | None:
-        """The added files, sorted; None without any. ``pause`` is called now and then."""
+        """Return the added files, sorted; None without any. ``pause`` is called now and then."""
         if not self.files:
             return None
         return Segment.from_files(

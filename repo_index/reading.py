@@ -30,7 +30,7 @@ class Content:
     key: tuple[int, int]
 
     def without_text(self, reason: str) -> Content:
-        """The same file, left out."""
+        """Return the same file, left out."""
         return Content("", self.reason or reason, self.fingerprint, self.key)
 
 
@@ -80,8 +80,8 @@ def long_lines(text: str) -> str:
 
 
 def settled(fingerprint: Fingerprint) -> Fingerprint:
-    """The fingerprint, or one that nothing equals when the file may change again within one tick of
-    the file system's clock (git calls this racily clean), or its time is still to come."""
+    """Return the fingerprint, or one that nothing equals when the file may change again within one
+    tick of the file system's clock (git calls this racily clean), or its time is still to come."""
     now = time.time_ns()
     if max(fingerprint.modified, fingerprint.changed) > now - _RACY_NS:
         return Fingerprint(fingerprint.size, fingerprint.modified, -1)
@@ -97,7 +97,7 @@ def _read_all(descriptor: int, limit: int) -> bytes:
 
 
 def decoded(data: bytes) -> str | None:
-    """Text of a file with ``\\n`` as its line end; None for what is no text."""
+    """Return text of a file with ``\\n`` as its line end; None for what is no text."""
     try:
         if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
             text = data.decode("utf-16")
@@ -114,7 +114,7 @@ def unix_lines(text: str) -> str:
 
 
 def notebook_source(text: str) -> str | None:
-    """The source of a notebook's cells, an empty line between them; None when it is none."""
+    """Return the source of a notebook's cells, an empty line between them; None when it is none."""
     try:
         cells = json.loads(text)["cells"]
         sources = [cell["source"] for cell in cells]

@@ -111,8 +111,8 @@ class _Part:
             offset = own.find(mark, offset + 1)
 
     def marks(self) -> Iterator[str]:
-        """The marks that occur in the part, in the order of the others. Those of tokens are looked
-        for where a word is long enough for one."""
+        """Yield the marks that occur in the part, in the order of the others. Those of tokens are
+        looked for where a word is long enough for one."""
         around = slice(max(0, self._start - _LEAST_WORD), self._start + self._length + _REACH)
         words = "\n".join(_LONG_WORD.findall(self.text[around]))
         for mark in _MARKS:

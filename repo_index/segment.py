@@ -105,7 +105,7 @@ class Segment:
         object.__setattr__(self, "known_parts", np.zeros(ids, np.int64))
 
     def as_type(self, dtype: type[np.unsignedinteger]) -> Segment:
-        """The same with tokens of a wider type; itself where they are of that."""
+        """Return the same with tokens of a wider type; itself where they are of that."""
         if self.tokens.dtype == dtype:
             return self
         assert self.file is None, "a store has one type of tokens"
@@ -134,7 +134,7 @@ class Segment:
         return ends - 1 - self.starts.astype(np.int64) if len(self.paths) else ends[:0]
 
     def file_tokens(self, index: int) -> Tokens:
-        """Token ids of one file."""
+        """Return token ids of one file."""
         start = int(self.starts[index])
         return self.tokens[start : start + int(self.lengths[index])]
 

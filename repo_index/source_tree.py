@@ -21,7 +21,7 @@ class SourceTree(Protocol):
         ...
 
     def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
-        """Files that count by name, below a folder."""
+        """Yield files that count by name, below a folder."""
         ...
 
     def excluded(self, path: str) -> str:

@@ -34,7 +34,8 @@ def _moved(order: Order, start: int, stop: int, shift: int) -> Order:
 
 @compiled()
 def _end_of_reach(tokens: Tokens, separator: int, stop: int) -> int:
-    """First position at or after ``stop`` whose context holds nothing from before ``stop``."""
+    """Return first position at or after ``stop`` whose context holds nothing from before
+    ``stop``."""
     p = stop
     while p < len(tokens) and p < stop + DEPTH and tokens[p] != separator:
         p += 1

@@ -49,7 +49,7 @@ def data_folder() -> Path:
 
 
 def workspace_store(workspace: Path, tokenizer_hash: str) -> Path:
-    """The store of a workspace for one tokenizer."""
+    """Return the store of a workspace for one tokenizer."""
     path = str(workspace.resolve())
     name = re.sub(r"[^A-Za-z0-9._-]", "_", workspace.resolve().name)[:40] or "root"
     digest = hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
@@ -57,7 +57,7 @@ def workspace_store(workspace: Path, tokenizer_hash: str) -> Path:
 
 
 def common_store(tokenizer_hash: str) -> Path:
-    """The store of common code for one tokenizer, shared by all workspaces."""
+    """Return the store of common code for one tokenizer, shared by all workspaces."""
     return data_folder() / "common" / tokenizer_hash[:16]
 
 
@@ -80,7 +80,7 @@ def usable_folder(usual: Path, layer: FileLayer) -> tuple[Path, str]:
 def load_segments(
     folder: Path, tokenizer_hash: str, loaded: Mapping[str, StoredSegment]
 ) -> tuple[Manifest, list[StoredSegment], list[str]]:
-    """The state of a store: its manifest, its sound segments, and what was found damaged.
+    """Return the state of a store: its manifest, its sound segments, and what was found damaged.
     ``loaded`` segments, by name, are not compared with their checksum again. Raises DamagedStore
     without a usable manifest."""
     manifest = Manifest.read(folder, tokenizer_hash)
@@ -137,7 +137,7 @@ def state_of(folder: Path) -> tuple[int, int, int]:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Bytes of all files in a store."""
+    """Return bytes of all files in a store."""
     try:
         with os.scandir(folder) as entries:
             return sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
@@ -177,7 +177,7 @@ def remove_stores_of(workspace: Path, layer: FileLayer) -> bool:
 
 
 def _remove(store: Path, layer: FileLayer) -> None:
-    """Raises OSError, StoreLocked."""
+    """Raise OSError, StoreLocked."""
     lock = lock_store(store)
     try:
         # First what makes a store of it.

@@ -142,7 +142,8 @@ class StoreWriter:
         return True
 
     def _worth_merging(self) -> list[StoredSegment]:
-        """The small segments, up to one that is far larger than all of them, if there are many."""
+        """Return the small segments, up to one that is far larger than all of them, if there are
+        many."""
         for stored in self.segments:
             positions = int(stored.segment.lengths.sum())
             if stored.living_tokens < positions // 2:
@@ -177,7 +178,8 @@ class StoreWriter:
         return StoreUnwritable(f"the index in {self.folder} cannot be written ({error}); {remedy}")
 
     def _buried(self, paths: set[str]) -> list[StoredSegment]:
-        """The segments with the files of these paths dead; whole dead segments are left out."""
+        """Return the segments with the files of these paths dead; whole dead segments are left
+        out."""
         dead: dict[str, list[int]] = {}
         for path in paths:
             entry = self.entries.get(path)

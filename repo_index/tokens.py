@@ -33,18 +33,19 @@ class TextTokenizer:
         """Whether texts are cut into pieces that are encoded each for itself."""
 
     def encode(self, texts: list[str]) -> list[NDArray[np.int32]]:
-        """Token ids of every text. The library uses all cores, and other threads run meanwhile."""
+        """Return token ids of every text. The library uses all cores, and other threads run
+        meanwhile."""
         encodings = self._tokenizer.encode_batch_fast(
             [well_formed(text) for text in texts], add_special_tokens=False
         )
         return [np.array(encoding.ids, np.int32) for encoding in encodings]
 
     def decode(self, tokens: NDArray[np.int32]) -> str:
-        """The text of token ids, int32 [n]."""
+        """Return the text of token ids, int32 [n]."""
         return str(self._tokenizer.decode(tokens.tolist(), skip_special_tokens=False))
 
     def encode_with_starts(self, text: str) -> Encoding:
-        """Token ids of one text and where they lie in it."""
+        """Return token ids of one text and where they lie in it."""
         encoding = self._tokenizer.encode(well_formed(text), add_special_tokens=False)
         count = len(encoding.ids)
         words = np.array([-1 if word is None else word for word in encoding.word_ids], np.int32)

@@ -46,7 +46,7 @@ def _warm_up_part(module: str, tokenizer: TextTokenizer) -> None:
 
 
 def parts_of(vocabulary_size: int) -> dict[str, Any]:
-    """A compiled function of each part, see ``SECONDS``: of lookups for a vocabulary of this
+    """Return a compiled function of each part, see ``SECONDS``: of lookups for a vocabulary of this
     size."""
     look_up = lookup.look_up_of(stream_type(vocabulary_size))
     return {"lookups": look_up, "buffers": ordering.sort_buckets}

@@ -14,8 +14,8 @@ from accel.drafting.sdsat import SdsatDrafter
 def drafter_of(
     engine: Engine, *, calibration: Calibration | None = None, history: History | None = None
 ) -> Drafter:
-    """The drafter for completions of an engine: ``default_drafter``, and the adaptive tokens of its
-    model beside it or in its place, as ``engine.adaptive_tokens`` says."""
+    """Return the drafter for completions of an engine: ``default_drafter``, and the adaptive tokens
+    of its model beside it or in its place, as ``engine.adaptive_tokens`` says."""
     tokens, use = engine.model.adaptive_tokens, engine.adaptive_tokens
     if tokens and use == "two-step":
         return SdsatDrafter(engine)

@@ -75,7 +75,7 @@ class DraftModelDrafter:
         )
 
     def _chain(self, count: int) -> Forwards[tuple[list[int], list[float]]]:
-        """The likeliest tokens after the context, and how likely the text is up to each."""
+        """Return the likeliest tokens after the context, and how likely the text is up to each."""
         reused = self._engine.prepare(self._session, self._context)
         if len(self._context) - reused > 1:
             yield from self._engine.extend_steps(self._session, self._context[:-1], lambda: False)

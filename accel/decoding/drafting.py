@@ -67,8 +67,9 @@ class Drafting:
     def tree(
         self, pending: int, context: int, max_nodes: int, required: bytes
     ) -> Forwards[DraftTree]:
-        """The draft that pays after ``pending`` rows and ``context`` tokens, of ``max_nodes``
-        nodes at most, empty where none does. ``required``: bytes that the text goes on with."""
+        """Return the draft that pays after ``pending`` rows and ``context`` tokens, of
+        ``max_nodes`` nodes at most, empty where none does. ``required``: bytes that the text goes
+        on with."""
         plain_s = self._costs.share_seconds(pending, context, self._company)
         batch_size, most = self._costs.batch_size, max_nodes
         if batch_size:
@@ -99,7 +100,8 @@ class Drafting:
     def _grown(
         self, drafter: PlanningDrafter, pending: int, context: int, max_nodes: int
     ) -> tuple[DraftTree, float]:
-        """A tree that its drafter stops where more does not pay, and the seconds it saves."""
+        """Return a tree that its drafter stops where more does not pay, and the seconds it
+        saves."""
         scale = self._acceptance.scale
         costs = self._costs.verify_costs(pending, context, scale, self._step_s, self._company)
         tree = drafter.draft_within(min(max_nodes, len(costs.marginal) - 1), costs)
@@ -113,7 +115,7 @@ class Drafting:
         return tree
 
     def _made(self, drafter: Drafter, max_nodes: int, required: bytes) -> Forwards[DraftTree]:
-        """A tree as its drafter makes it, cut to what the model takes."""
+        """Return a tree as its drafter makes it, cut to what the model takes."""
         if required:
             tree = self._healing(drafter, max_nodes, required)
         elif isinstance(drafter, ComputingDrafter):
@@ -127,14 +129,15 @@ class Drafting:
         return tree
 
     def _fitted(self, tree: DraftTree, pending: int, context: int) -> tuple[DraftTree, float]:
-        """A tree cut to what pays, and the seconds it saves."""
+        """Return a tree cut to what pays, and the seconds it saves."""
         scale = self._acceptance.scale
         if self._plans:
             tree = self._costs.fit(tree, pending, context, scale, STEP_S, self._company)
         return tree, self._costs.saved_s(tree, pending, context, scale, STEP_S, self._company)
 
     def _healing(self, drafter: Drafter, max_nodes: int, required: bytes) -> DraftTree:
-        """Branches that agree with what is typed, and the plain spelling of what is typed."""
+        """Return branches that agree with what is typed, and the plain spelling of what is
+        typed."""
         tree = prune(drafter.draft(4 * max_nodes), required, self._tokenizer.byte_index).prefix(
             max_nodes
         )

@@ -87,7 +87,8 @@ class Generation:
         return self
 
     def steps(self) -> Steps[Chunk, None]:
-        """The generation as work that asks for its forwards, in place of iterating over it."""
+        """Return the generation as work that asks for its forwards, in place of iterating over
+        it."""
         with self._session.used_by(self):
             pending = yield from self._prefill()
             if pending is not None:
@@ -131,7 +132,7 @@ class Generation:
         )
 
     def _max_nodes(self, pending: int) -> int:
-        """Nodes that may be drafted, by the request, the tokens left to generate and the
+        """Return nodes that may be drafted, by the request, the tokens left to generate and the
         context."""
         if self.request.max_tokens - len(self._output.tokens) <= 1:
             return 0

@@ -34,7 +34,7 @@ from accel.verification import choosing, gumbel_sampling
 def parts_of(
     model: str | Path | None = None, device: str = "cpu", *, as_stored: bool = True
 ) -> dict[str, Any]:
-    """A compiled function of each part that a model needs, see ``SECONDS``: one that was not
+    """Return a compiled function of each part that a model needs, see ``SECONDS``: one that was not
     compiled yet, where there is such. None for a model that is not here yet.
 
     Its forward is one of them for GGUF files that are computed ``as_stored``: others are large, or

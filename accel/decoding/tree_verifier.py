@@ -62,7 +62,7 @@ class TreeVerifier:
     def verify(
         self, pending: TokenArray, tree: DraftTree, session: Session, scale: float
     ) -> Forwards[tuple[DraftTree, list[int], TokenArray]]:
-        """The first nodes of ``tree`` that were verified, those that the model accepts after
+        """Return the first nodes of ``tree`` that were verified, those that the model accepts after
         ``pending``, and the tokens that this yields, one more, int32. ``scale``: accepted over
         predicted tokens. Raises Interrupted and OutOfMemory."""
         started, context, count = time.perf_counter(), session.length, len(pending)
@@ -99,7 +99,7 @@ class TreeVerifier:
     def _chosen(
         self, logits: Logits, tree: DraftTree, relaxed: Relaxed | None, *, is_likeliest: bool
     ) -> tuple[list[int], TokenArray]:
-        """The path that is accepted in a tree, and the tokens that it yields."""
+        """Return the path that is accepted in a tree, and the tokens that it yields."""
         if isinstance(logits, VerifiedLogits):
             return logits.path, logits.tokens
         if is_likeliest:
@@ -129,7 +129,7 @@ class TreeVerifier:
             self.confidences = [self._confidences.next(row, token) for row, token in chosen]
 
     def _sampled(self, logits: NDArray[np.float32], above: list[int]) -> int:
-        """The next token of a node whose path from the committed text holds ``above``."""
+        """Return the next token of a node whose path from the committed text holds ``above``."""
         sampling, output = self._request.sampling, self._output
         rest = output.rest_after(above)
         if rest:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def default_drafter(
     tokenizer: Tokenizer, *, calibration: Calibration | None = None, history: History | None = None
 ) -> RetrievalDrafter:
-    """The drafter for completions of a model with ``tokenizer``.
+    """Return the drafter for completions of a model with ``tokenizer``.
 
     ``calibration``: that of earlier drafters of this model; without it learning starts anew.
     ``history`` may be shared by the drafters of one thread. Compiled code is loaded by

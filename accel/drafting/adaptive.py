@@ -19,7 +19,7 @@ from accel.drafting.retrieval.drafter import RetrievalDrafter
 
 Floats = NDArray[np.float32]
 
-# Chosen by `python -m tests.benchmarks adaptive --cases CASES/completion_infilling.jsonl`.
+# Measure with `python -m tests.benchmarks adaptive --cases CASES/completion_infilling.jsonl`.
 MOST_STOPS = 6
 """Nodes, the root among them, after which rows of adaptive tokens follow."""
 LIKELIEST = 8
@@ -76,13 +76,13 @@ class AdaptiveDrafter:
         self._retrieval.begin(request)
 
     def draft(self, max_nodes: int) -> DraftTree:
-        """A tree of at most ``max_nodes`` nodes in decreasing path probability, without rows of
-        adaptive tokens."""
+        """Return a tree of at most ``max_nodes`` nodes in decreasing path probability, without rows
+        of adaptive tokens."""
         tree = self._merged(self._retrieval.draft(max_nodes)).prefix(max_nodes)
         return self._with_rows(tree, np.empty(0, np.int64))
 
     def draft_within(self, max_nodes: int, costs: VerifyCosts) -> DraftTree:
-        """The tree, and rows after it, with the most expected tokens per second."""
+        """Return the tree, and rows after it, with the most expected tokens per second."""
         tree = self._merged(self._retrieval.draft_within(max_nodes, costs)).prefix(max_nodes)
         chances = costs.acceptance_scale * tree.probabilities.astype(np.float64)
         expected = 1 + np.concatenate([[0.0], np.cumsum(chances)])
@@ -171,7 +171,7 @@ class AdaptiveDrafter:
         )
 
     def _with_rows(self, tree: DraftTree, after: NDArray[np.int64]) -> DraftTree:
-        """The tree and, after each of some nodes, a chain of all adaptive tokens."""
+        """Return the tree and, after each of some nodes, a chain of all adaptive tokens."""
         size, nodes = len(self._tokens), len(tree)
         self._nodes = nodes
         count = size * len(after)
@@ -189,8 +189,8 @@ class AdaptiveDrafter:
 def likely_paths(
     rows: list[tuple[TokenArray, Floats]], most: int, least: float = 0.0
 ) -> list[Guess]:
-    """The likeliest paths through rows that do not depend on each other, likeliest first, parents
-    before children. rows: tokens and their chances, for each depth."""
+    """Return the likeliest paths through rows that do not depend on each other, likeliest first,
+    parents before children. rows: tokens and their chances, for each depth."""
     guesses: list[Guess] = []
     waiting = [(-1.0, -1, -1, 0)]
     while waiting and len(guesses) < most:
@@ -207,7 +207,7 @@ def likely_paths(
 
 
 def _likeliest(logits: Floats, temperature: float) -> tuple[TokenArray, Floats]:
-    """The likeliest tokens of a row, and their chances."""
+    """Return the likeliest tokens of a row, and their chances."""
     tokens = np.argpartition(logits, -LIKELIEST)[-LIKELIEST:].astype(np.int32)
     scaled = (logits - logits[tokens].max()) / np.float32(temperature)
     return tokens, np.exp(scaled[tokens]) / np.exp(scaled).sum()

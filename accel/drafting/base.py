@@ -56,7 +56,7 @@ class ContinuationIndex(Protocol):
     def lookup(
         self, context: TokenArray, *, max_match: int = 16, limit: int = 64, depth: int = 16
     ) -> Continuations:
-        """Continuations of the longest suffixes of ``context`` (int32 [m]).
+        """Return continuations of the longest suffixes of ``context`` (int32 [m]).
 
         Rows of every match length from the longest found (at most ``max_match``) down to 1 are
         given, longer matches first, at most ``limit`` rows in each source, ``depth`` tokens each.
@@ -155,8 +155,8 @@ class PlanningDrafter(Protocol):
         ...
 
     def draft_within(self, max_nodes: int, costs: VerifyCosts) -> DraftTree:
-        """The tree with the most expected tokens per second, empty when plain decoding has more.
-        ``costs`` are for ``max_nodes`` or more."""
+        """Return the tree with the most expected tokens per second, empty when plain decoding has
+        more. ``costs`` are for ``max_nodes`` or more."""
         ...
 
 
@@ -192,7 +192,7 @@ class Drafter(Protocol):
         ...
 
     def draft(self, max_nodes: int) -> DraftTree:
-        """A tree of at most ``max_nodes`` nodes that continues the context."""
+        """Return a tree of at most ``max_nodes`` nodes that continues the context."""
         ...
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:

@@ -10,7 +10,7 @@ from accel.draft_tree import Source, TokenArray
 from accel.drafting.base import Continuations
 from accel.drafting.retrieval.prompt_index import PromptIndex
 
-# Chosen by replay: `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
+# Measure with `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
 WORKSPACES = 16
 TOKENS = 16_384
 """Tokens stored for a workspace; at twice as many the older half is dropped."""

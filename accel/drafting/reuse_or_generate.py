@@ -39,7 +39,8 @@ class ReuseOrGenerateDrafter:
         return alone(self.draft_steps(max_nodes))
 
     def draft_steps(self, max_nodes: int) -> Forwards[DraftTree]:
-        """A tree of copies; where none is likely, a chain of the draft model is in it, too."""
+        """Return a tree of copies; where none is likely, a chain of the draft model is in it,
+        too."""
         copies = self._copies.draft(max_nodes)
         if float(copies.probabilities[copies.parents == -1].sum()) >= LEAST_CHANCE:
             return copies
@@ -56,7 +57,8 @@ class ReuseOrGenerateDrafter:
 
 
 def with_chain(tree: DraftTree, chain: DraftTree) -> DraftTree:
-    """Both in one tree, likeliest nodes first. What they have in common stays the tree's own."""
+    """Return both in one tree, likeliest nodes first. What they have in common stays the tree's
+    own."""
     children = {pair: node for node, pair in enumerate(_pairs(tree))}
     tokens, parents = tree.tokens.tolist(), tree.parents.tolist()
     chances, sources = tree.probabilities.tolist(), tree.sources.tolist()

@@ -72,7 +72,7 @@ class SdsatDrafter:
         return alone(self.draft_steps(max_nodes))
 
     def draft_steps(self, max_nodes: int) -> Forwards[DraftTree]:
-        """The next token, and after it the guesses of one forward."""
+        """Return the next token, and after it the guesses of one forward."""
         count = min(self.k, self._runner.max_positions - len(self._context), max_nodes - 1)
         if count < 0 or not len(self._context):
             return DraftTree.empty()
@@ -87,7 +87,8 @@ class SdsatDrafter:
         return _below(first, tree_of_rows(logits[1:], self._sampling, max_nodes - 1))
 
     def _read(self, adaptive: TokenArray) -> Forwards[Floats]:
-        """Logits after the context and after each adaptive token, float32 [1 + k, vocabulary]."""
+        """Return logits after the context and after each adaptive token, float32 [1 + k,
+        vocabulary]."""
         runner, session = self._runner, self._session
         with session.used_by(self):
             reused = runner.prepare(session, self._context)
@@ -110,7 +111,7 @@ class SdsatDrafter:
 
 
 def _below(first: DraftTree, rest: DraftTree) -> DraftTree:
-    """A tree of one node and, below that, the other tree."""
+    """Return a tree of one node and, below that, the other tree."""
     parents = np.concatenate([first.parents, rest.parents + np.int32(1)])
     return DraftTree(
         np.concatenate([first.tokens, rest.tokens]),
@@ -121,7 +122,8 @@ def _below(first: DraftTree, rest: DraftTree) -> DraftTree:
 
 
 def tree_of_rows(logits: Floats, sampling: Sampling, max_nodes: int) -> DraftTree:
-    """The likeliest paths through rows [depth, vocabulary] that do not depend on each other."""
+    """Return the likeliest paths through rows [depth, vocabulary] that do not depend on each
+    other."""
     limited = Sampling(
         temperature=sampling.temperature,
         top_k=sampling.top_k or PUBLISHED_TOP_K,
@@ -137,7 +139,7 @@ def tree_of_rows(logits: Floats, sampling: Sampling, max_nodes: int) -> DraftTre
 
 
 def _chances(logits: Floats, sampling: Sampling) -> tuple[TokenArray, Floats]:
-    """Tokens that stay after top-k and top-p, and their chances."""
+    """Return tokens that stay after top-k and top-p, and their chances."""
     tokens = nucleus(logits, sampling)
     scaled = logits[tokens].astype(np.float64) / sampling.temperature
     chances = np.exp(scaled - scaled.max())
@@ -145,8 +147,8 @@ def _chances(logits: Floats, sampling: Sampling) -> tuple[TokenArray, Floats]:
 
 
 def nucleus(scores: NDArray[np.float32], sampling: Sampling) -> NDArray[np.int64]:
-    """Tokens that stay after top-k and top-p, most probable first when either is set. Ties with the
-    k-th score stay; top-p keeps the fewest most probable tokens whose mass reaches p."""
+    """Return tokens that stay after top-k and top-p, most probable first when either is set. Ties
+    with the k-th score stay; top-p keeps the fewest most probable tokens whose mass reaches p."""
     candidates = np.flatnonzero(scores > -np.inf)
     if 0 < sampling.top_k < len(candidates):
         kth = np.partition(scores[candidates], -sampling.top_k)[-sampling.top_k]

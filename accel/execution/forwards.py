@@ -58,7 +58,7 @@ class Forward:
 
     @classmethod
     def of(cls, model: Model, session: Session, batch: ForwardBatch) -> Forward:
-        """All rows of a batch."""
+        """Return all rows of a batch."""
         return cls(model, session, len(batch), lambda _: batch, len(batch))
 
     @property
@@ -153,7 +153,7 @@ def alone(steps: Steps[Told, Result]) -> Result:
 
 
 def relayed(steps: Steps[Told, Result], relay: Callable[[Told], Relayed]) -> Steps[Relayed, Result]:
-    """The same work, which tells something else for what it told."""
+    """Return the same work, which tells something else for what it told."""
     try:
         step = next(steps)
         while True:

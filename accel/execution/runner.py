@@ -85,7 +85,7 @@ class ModelRunner:
             session.drop()
 
     def session(self) -> Session:
-        """A line of requests that keeps its KV cache."""
+        """Return a line of requests that keeps its KV cache."""
         session = Session(lambda: self.model.new_cache(FIRST_ROWS))
         self._sessions.append(weakref.ref(session))
         return session

@@ -36,8 +36,8 @@ def adaptive_file(model: Path) -> Path:
 
 
 def read_adaptive_tokens(model: Path, width: int) -> Floats | None:
-    """The embeddings beside a model's weights, float32 [tokens, width]; None where there are none,
-    or none that are of these weights: then the log says so."""
+    """Return the embeddings beside a model's weights, float32 [tokens, width]; None where there are
+    none, or none that are of these weights: then the log says so."""
     file = adaptive_file(model)
     if not file.exists():
         return None
@@ -49,8 +49,8 @@ def read_adaptive_tokens(model: Path, width: int) -> Floats | None:
 
 
 def read_embeddings(file: Path, base: str, width: int) -> Floats:
-    """The embeddings of a file, float32 [tokens, width]. Raises BrokenModel for a damaged file,
-    UnsupportedModel for one that belongs to other weights than ``base``."""
+    """Return the embeddings of a file, float32 [tokens, width]. Raises BrokenModel for a damaged
+    file, UnsupportedModel for one that belongs to other weights than ``base``."""
     try:
         with safe_open(file, framework="numpy") as stored:
             metadata = stored.metadata() or {}
@@ -76,7 +76,7 @@ def save_adaptive_tokens(model: Path, embeddings: Floats) -> Path:
 
 
 def base_of(model: Path) -> str:
-    """Names the weights of a folder or a GGUF file by samples of them."""
+    """Return names the weights of a folder or a GGUF file by samples of them."""
     own = adaptive_file(model)
     files = sorted(model.glob("*.safetensors")) if model.is_dir() else [model]
     digest = hashlib.sha256()

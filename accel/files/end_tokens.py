@@ -10,8 +10,8 @@ logger = logging.getLogger(__name__)
 
 
 def named_ends(values: Iterable[Any], vocabulary_size: int, model: object) -> frozenset[int]:
-    """The ids in ``values``, each of which is one, a list of them, or None. Those that are no
-    token's are passed over with a warning that names the ``model``."""
+    """Return the ids in ``values``, each of which is one, a list of them, or None. Those that are
+    no token's are passed over with a warning that names the ``model``."""
     ids: set[int] = set()
     for value in values:
         for token in value if isinstance(value, list) else [] if value is None else [value]:

@@ -15,8 +15,8 @@ _BLOCKS, _BLOCK = 64, 1 << 12
 
 
 def identity_of(path: Path) -> str:
-    """Names a file as it is now, by device, inode, times and samples of what it holds: another
-    file, or this one once it changes, has another name. Raises OSError."""
+    """Return names a file as it is now, by device, inode, times and samples of what it holds:
+    another file, or this one once it changes, has another name. Raises OSError."""
     stat = path.stat()
     state = stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
     return _identity(path, state)
@@ -29,8 +29,8 @@ def _identity(path: Path, state: tuple[int, ...]) -> str:
 
 
 def sample(stream: BinaryIO) -> str:
-    """A hash of a file's size, of its beginning and of blocks of it. Equal files have equal ones;
-    different files may, too."""
+    """Return a hash of a file's size, of its beginning and of blocks of it. Equal files have equal
+    ones; different files may, too."""
     size = os.fstat(stream.fileno()).st_size
     digest = hashlib.sha256(f"{size} ".encode())
     stream.seek(0)

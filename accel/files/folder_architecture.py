@@ -200,7 +200,7 @@ def _by_wavelength(plain: NDArray[np.float32], scaling: dict[str, Any]) -> NDArr
 
 
 def _end_tokens(folder: Path, config: dict[str, Any]) -> frozenset[int]:
-    """Ids that end a text, from the generation config and the config."""
+    """Return ids that end a text, from the generation config and the config."""
     file = folder / "generation_config.json"
     generation = json.loads(file.read_text("utf-8")) if file.exists() else {}
     ids = [source.get("eos_token_id") for source in (generation, config)]

@@ -17,7 +17,7 @@ PASSED_OVER = {
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration of the text part, with what the whole says of the embedding."""
+    """Return the configuration of the text part, with what the whole says of the embedding."""
     inner = config.get("text_config")
     if not isinstance(inner, dict):
         return config

@@ -56,7 +56,7 @@ def turned_frequencies(frequencies: NDArray[np.float32], head_dim: int) -> NDArr
 
 
 def head_rows(heads: int, head_dim: int, rotary_dim: int) -> NDArray[np.int64]:
-    """The order of the rows of keys, head by head."""
+    """Return the order of the rows of keys, head by head."""
     order = turned_order(head_dim, rotary_dim)
     return (np.arange(heads)[:, None] * head_dim + order).reshape(-1)
 
@@ -64,8 +64,8 @@ def head_rows(heads: int, head_dim: int, rotary_dim: int) -> NDArray[np.int64]:
 def gated_query_rows(
     heads: int, head_dim: int, rotary_dim: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of the queries, and of the gate of the output, in a matrix that has both of each head,
-    one after the other."""
+    """Return rows of the queries, and of the gate of the output, in a matrix that has both of each
+    head, one after the other."""
     first = 2 * head_dim * np.arange(heads)[:, None]
     order = turned_order(head_dim, rotary_dim)
     gates = first + head_dim + np.arange(head_dim)

@@ -53,7 +53,7 @@ class Size:
         return f"a model of {most:,.0f} million weights in Q4_0 would fit"
 
     def smaller(self, free: int) -> str:
-        """The name of the largest type that fits, empty where none does."""
+        """Return the name of the largest type that fits, empty where none does."""
         for name, each in _SMALLER.items():
             if each * self.weights < self.nbytes and self._with(each * self.weights) <= free:
                 return name
@@ -61,7 +61,7 @@ class Size:
 
 
 def check_fits(path: Path, size: Size, *, free: int | None = None) -> None:
-    """Raises OutOfMemory, with what would fit, for a model of this size that does not. ``free``:
+    """Raise OutOfMemory, with what would fit, for a model of this size that does not. ``free``:
     bytes; what this machine has where None."""
     free = free_bytes() if free is None else free
     if size.needed <= free:
@@ -79,7 +79,8 @@ def fits_in_memory(nbytes: float, token_bytes: int, free: int | None = None) -> 
 
 
 def token_bytes(layers: int, kv_heads: int, head_dim: int, dtype: str, kv_type: str) -> int:
-    """Bytes of a token's keys and values in a model of these sizes, computed in ``dtype``."""
+    """Return bytes of a token's keys and values in a model of these sizes, computed in
+    ``dtype``."""
     head_bytes = (
         head_dim + SCALE_BYTES if kv_type == "int8" else head_dim * (4 if dtype == "fp32" else 2)
     )

@@ -70,8 +70,8 @@ _UNQUANTISED = "use the same model without quantisation"
 
 
 def check_folder(folder: Path) -> dict[str, Any]:
-    """The parsed ``config.json`` of a folder that can be loaded without running foreign code.
-    Raises ModelNotFound, BrokenModel or UnsupportedModel."""
+    """Return the parsed ``config.json`` of a folder that can be loaded without running foreign
+    code. Raises ModelNotFound, BrokenModel or UnsupportedModel."""
     try:
         names = {entry.name for entry in folder.iterdir()}
     except OSError as error:
@@ -90,7 +90,8 @@ def check_folder(folder: Path) -> dict[str, Any]:
 
 
 def _read_weights(folder: Path) -> dict[str, WeightsEntry]:
-    """Every tensor of the model, from the headers of the files that transformers would read."""
+    """Return every tensor of the model, from the headers of the files that transformers would
+    read."""
     file, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if file.is_symlink() and not file.exists():
         raise BrokenModel(f"{file} is a link to {file.readlink()}, which does not exist", WHOLE)
@@ -325,7 +326,7 @@ def _only_adapter(folder: Path) -> ModelError:
 
 
 def _other_format(folder: Path) -> ModelError | None:
-    """The error for a folder with weights of a format that no folder is loaded from."""
+    """Return the error for a folder with weights of a format that no folder is loaded from."""
     if files := sorted(folder.glob("*.gguf")):
         return ModelNotFound(f"{folder} holds GGUF files", f"give the file itself, as {files[0]}")
     foreign = next((what for pattern, what in _FOREIGN.items() if any(folder.glob(pattern))), "")

@@ -26,9 +26,9 @@ def option(
     own: bool = False,
     secret: bool = False,
 ) -> Any:
-    """A field with its documentation and the values it takes. One of the user's ``own`` options
-    cannot be set by a workspace; the value of a ``secret`` one is never shown. ``default`` may be
-    a function that makes it."""
+    """Return a field with its documentation and the values it takes. One of the user's ``own``
+    options cannot be set by a workspace; the value of a ``secret`` one is never shown. ``default``
+    may be a function that makes it."""
     metadata = {
         "doc": doc,
         "choices": choices,
@@ -103,7 +103,7 @@ class ModelOptions:
     )
 
     def check(self) -> None:
-        """Raises InvalidRequest for a value that is none of an option's."""
+        """Raise InvalidRequest for a value that is none of an option's."""
         for option in fields(self):
             value, choices, low = (
                 getattr(self, option.name),
@@ -118,5 +118,5 @@ class ModelOptions:
 
 
 def part_of(options: ModelOptions, kind: type[Options]) -> Options:
-    """The options of ``kind`` among those of a class that has more."""
+    """Return the options of ``kind`` among those of a class that has more."""
     return kind(**{option.name: getattr(options, option.name) for option in fields(kind)})

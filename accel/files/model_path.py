@@ -56,7 +56,7 @@ def is_hub_id(model: str | Path) -> bool:
 
 
 def state_of(model: str | Path | None) -> tuple[object, ...]:
-    """Changes whenever a file of the model does: names, sizes and times of what is there."""
+    """Return changes whenever a file of the model does: names, sizes and times of what is there."""
     if not model:
         return ("none",)
     path = Path(os.path.expanduser(str(model)))
@@ -71,7 +71,7 @@ def state_of(model: str | Path | None) -> tuple[object, ...]:
 
 
 def weights_files(path: Path) -> list[Path]:
-    """The files of a GGUF model, or those of a folder with weights. Raises BrokenModel."""
+    """Return the files of a GGUF model, or those of a folder with weights. Raises BrokenModel."""
     if not path.is_dir():
         return parts_of(path)
     file = path / "model.safetensors"
@@ -129,7 +129,7 @@ def _check_writing(written: str) -> None:
 
 
 def _from_hub(written: str, path: Path) -> Path:
-    """The folder of a fetched id; nothing is at ``path``."""
+    """Return the folder of a fetched id; nothing is at ``path``."""
     if path.is_symlink():
         raise ModelNotFound(
             f"{path} is a link to {os.readlink(path)}, which does not exist",
@@ -152,8 +152,8 @@ def _from_hub(written: str, path: Path) -> Path:
 
 
 def snapshots_of(model: Path) -> list[Path]:
-    """The snapshots of a model in the hub's cache: the one that ``main`` names, then the others,
-    the newest first."""
+    """Return the snapshots of a model in the hub's cache: the one that ``main`` names, then the
+    others, the newest first."""
     try:
         main = (model / "refs" / "main").read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -226,7 +226,7 @@ def _about_file(path: Path, mode: int) -> ModelError:
 
 
 def _in_hub_folder(path: Path) -> Path:
-    """The snapshot, where a path names the folder of the hub's cache around it."""
+    """Return the snapshot, where a path names the folder of the hub's cache around it."""
     snapshots = path if path.name == "snapshots" else path / "snapshots"
     if not (path / "config.json").exists() and snapshots.is_dir():
         folders = sorted(folder for folder in snapshots.iterdir() if folder.is_dir())

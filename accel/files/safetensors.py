@@ -47,7 +47,7 @@ class WeightsEntry:
 
 
 def check_not_stand_in(file: Path, start: bytes) -> None:
-    """Raises BrokenModel where something else was stored in place of a file of the model."""
+    """Raise BrokenModel where something else was stored in place of a file of the model."""
     if not start:
         raise BrokenModel(f"{file} is empty", AGAIN)
     if start.startswith(b"version https://git-lfs"):
@@ -65,7 +65,7 @@ def check_not_stand_in(file: Path, start: bytes) -> None:
 
 
 def read_header(file: Path) -> dict[str, WeightsEntry]:
-    """The tensors that a safetensors file says it holds, checked against its size. Raises
+    """Return the tensors that a safetensors file says it holds, checked against its size. Raises
     BrokenModel or UnsupportedModel."""
     try:
         with file.open("rb") as stream:
@@ -89,8 +89,8 @@ def read_header(file: Path) -> dict[str, WeightsEntry]:
 
 
 def shards_of(index: Path, listed: object) -> list[str]:
-    """Names of the weights files that an index names in its ``weight_map``, all in its own folder.
-    Raises BrokenModel where one lies elsewhere, as in a folder made to harm."""
+    """Return names of the weights files that an index names in its ``weight_map``, all in its own
+    folder. Raises BrokenModel where one lies elsewhere, as in a folder made to harm."""
     if not isinstance(listed, dict) or not listed:
         raise BrokenModel(f"{index} lists no weights", AGAIN)
     for name in listed.values():

@@ -20,6 +20,6 @@ class ArrayLogits:
         return tokens
 
     def row(self, index: int) -> NDArray[np.float32]:
-        """A view."""
+        """Return a view."""
         row: NDArray[np.float32] = self._numbers[index]
         return row

@@ -58,11 +58,11 @@ class Logits(Protocol):
     """
 
     def argmax(self) -> Sequence[int]:
-        """The likeliest token of every row, which may be computed when it is read."""
+        """Return the likeliest token of every row, which may be computed when it is read."""
         ...
 
     def row(self, index: int) -> NDArray[np.float32]:
-        """The numbers of a row, float32 [vocabulary]. Quick only where the batch
+        """Return the numbers of a row, float32 [vocabulary]. Quick only where the batch
         ``wants_numbers``."""
         ...
 
@@ -102,8 +102,9 @@ class Cache(ABC):
         """Hold ``length`` tokens without meaning, to measure a forward after them."""
 
     def state(self) -> list[NDArray[Any]] | None:
-        """The committed rows as they are, for ``restore`` of a cache of the same model on the same
-        machine; views that hold until the next call. None for a cache that cannot be stored."""
+        """Return the committed rows as they are, for ``restore`` of a cache of the same model on
+        the same machine; views that hold until the next call. None for a cache that cannot be
+        stored."""
         return None
 
     def restore(self, state: list[NDArray[Any]], length: int) -> None:
@@ -161,7 +162,7 @@ class Model(ABC):
 
     @abstractmethod
     def new_cache(self, capacity: int) -> Cache:
-        """An empty cache of ``capacity`` rows, after which it grows."""
+        """Return an empty cache of ``capacity`` rows, after which it grows."""
 
     @abstractmethod
     def forward(self, batch: ForwardBatch, caches: Sequence[Cache]) -> Logits:

@@ -45,7 +45,7 @@ BLOCKED = np.float32(np.finfo(np.float32).min)
 def chain_batch(
     tokens: TokenArray, logits_from: int, *, wants_numbers: bool = False
 ) -> ForwardBatch:
-    """Rows of plain text."""
+    """Return rows of plain text."""
     count = len(tokens)
     # A copy: compiled code would be compiled anew for a read-only array.
     own = np.array(tokens, np.int32)
@@ -55,8 +55,8 @@ def chain_batch(
 def tree_batch(
     pending: TokenArray, tree: DraftTree, padding: int = 0, *, wants_numbers: bool = False
 ) -> ForwardBatch:
-    """Rows of ``pending`` (at least one token) and of ``tree``, in this order, and ``padding`` rows
-    without meaning."""
+    """Return rows of ``pending`` (at least one token) and of ``tree``, in this order, and
+    ``padding`` rows without meaning."""
     root = len(pending) - 1
     if not padding and not len(tree):
         return chain_batch(pending, root, wants_numbers=wants_numbers)

@@ -19,7 +19,7 @@ VERSION = 13
 
 @cache
 def version_of(package: str) -> str:
-    """The version of an installed package, one whose name is a word; empty where it is not
+    """Return the version of an installed package, one whose name is a word; empty where it is not
     installed. ``importlib.metadata`` would read all that a package says of itself."""
     for folder in sys.path:
         for folder_of_info in Path(folder).glob(f"{package}-*.*-info"):
@@ -28,7 +28,8 @@ def version_of(package: str) -> str:
 
 
 def fingerprint(folder: Path, device: str) -> str:
-    """Names a model's folder or file as it is now, on this kind of machine with these libraries."""
+    """Return names a model's folder or file as it is now, on this kind of machine with these
+    libraries."""
     names = [
         str(VERSION),
         *map(version_of, (*torch_extra.PACKAGES, "numba", "llvmlite")),

@@ -66,7 +66,7 @@ class ModelFile(ABC):
 
     @abstractmethod
     def check(self, backend: str = "auto") -> None:
-        """Raises ModelNotFound, BrokenModel or UnsupportedModel for what ``backend`` (see
+        """Raise ModelNotFound, BrokenModel or UnsupportedModel for what ``backend`` (see
         ``ModelOptions``) cannot load, without running foreign code."""
 
     @property
@@ -107,11 +107,11 @@ class ModelFile(ABC):
 
     @abstractmethod
     def token_bytes(self, dtype: str, kv_type: str) -> int:
-        """Bytes of a token's keys and values."""
+        """Return bytes of a token's keys and values."""
 
     def weight_bytes(self, dtype: str) -> float:
-        """Bytes of the weights as they are computed in ``fp32``, ``bf16`` or ``int8``; int8 of a
-        GGUF file means as they are stored."""
+        """Return bytes of the weights as they are computed in ``fp32``, ``bf16`` or ``int8``; int8
+        of a GGUF file means as they are stored."""
         return self.parameters * BYTES_OF[dtype]
 
     def size(self, dtype: str, kv_type: str = "f16") -> Size:
@@ -351,9 +351,9 @@ class FolderModel(ModelFile):
 
 
 def model_file(path: Path) -> ModelFile:
-    """The model at a path, as ``find_model_path`` gives it; those asked for last are at hand as
-    long as their files are the same. Raises ModelNotFound, BrokenModel or UnsupportedModel where a
-    GGUF file has no sound header."""
+    """Return the model at a path, as ``find_model_path`` gives it; those asked for last are at hand
+    as long as their files are the same. Raises ModelNotFound, BrokenModel or UnsupportedModel where
+    a GGUF file has no sound header."""
     state = state_of(path)
     with _lock:
         model = _open.pop((path, state), None)

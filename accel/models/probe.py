@@ -62,7 +62,7 @@ class Probe:
         return tree
 
     def _expect(self, module: nn.Module, tree: DraftTree) -> Tensor:
-        """Logits of the root, of every node, and of one token after the last node."""
+        """Return logits of the root, of every node, and of one token after the last node."""
         rows: dict[int, Tensor] = {}
         final = len(tree) - 1
         leaves = sorted(set(range(len(tree))) - set(tree.parents.tolist())) or [-1]
@@ -80,7 +80,7 @@ class Probe:
 
 
 def ancestors(tree: DraftTree, node: int) -> list[int]:
-    """The nodes from the root's child down to ``node``; none for the root (-1)."""
+    """Return the nodes from the root's child down to ``node``; none for the root (-1)."""
     path: list[int] = []
     while node >= 0:
         path.insert(0, node)

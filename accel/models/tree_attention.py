@@ -37,7 +37,7 @@ def attend(
     s_aux: Tensor | None = None,
     **_ignored: Any,
 ) -> tuple[Tensor, None]:
-    """An attention function for transformers (``AttentionInterface``).
+    """Return an attention function for transformers (``AttentionInterface``).
 
     query [1, heads, T, D], key and value [1, kv_heads, KV, D]; the mask is additive,
     [1, 1, T, KV], and may be left out when there is one row. Returns [1, T, heads, D].

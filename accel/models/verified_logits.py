@@ -29,14 +29,14 @@ class VerifiedLogits:
         self._numbers: NDArray[np.float32] | None = None
 
     def argmax(self) -> Sequence[int]:
-        """A row that verification did not visit is computed when it is read."""
+        """Return a row that verification did not visit is computed when it is read."""
         chosen = [-1] * self._rows
         for node, token in zip([-1, *self.path], self.tokens.tolist(), strict=True):
             chosen[node + 1] = token
         return _ChosenTokens(chosen, self)
 
     def row(self, index: int) -> NDArray[np.float32]:
-        """The first call computes all rows."""
+        """Return the first call computes all rows."""
         if self._numbers is None:
             self._numbers = self._make_numbers()
         row: NDArray[np.float32] = self._numbers[index]

@@ -30,7 +30,7 @@ def empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def copied(array: NDArray[Any]) -> NDArray[Any]:
-    """A contiguous copy, from a line on."""
+    """Return a contiguous copy, from a line on."""
     copy = empty(array.shape, array.dtype)
     copy[...] = array
     return copy

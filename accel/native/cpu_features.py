@@ -34,7 +34,7 @@ FEATURES = _features()
 
 
 def first_level(features: set[str]) -> int:
-    """Bytes of a fast core's first level of caches for data, or fewer: it is part of what is
+    """Return bytes of a fast core's first level of caches for data, or fewer: it is part of what is
     compiled, so it follows from the system and from features alone."""
     if "dotprod" in features:
         return (128 if is_macos_on_arm() else 64) << 10

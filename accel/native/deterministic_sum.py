@@ -41,7 +41,7 @@ def no_sums(_context: Any) -> Any:
 
 @intrinsic
 def add_to(_context: Any, sums: Any, value: Any) -> Any:
-    """Sums with a lane added to each."""
+    """Return sums with a lane added to each."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         before, added = arguments
@@ -52,7 +52,7 @@ def add_to(_context: Any, sums: Any, value: Any) -> Any:
 
 @intrinsic
 def sum_of(_context: Any, sums: Any) -> Any:
-    """All sums together, float64."""
+    """Return all sums together, float64."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return reduce(builder, arguments[0], builder.fadd)

@@ -66,9 +66,9 @@ _OF_MACHINES = {
 
 
 def level_here(described: str = "") -> str | None:
-    """The name of the fastest level that the processor at hand has, None for other processors, and
-    for x86 on other systems than Linux: code is compiled for these as they are. described: another
-    one, as ``processor`` describes it."""
+    """Return the name of the fastest level that the processor at hand has, None for other
+    processors, and for x86 on other systems than Linux: code is compiled for these as they are.
+    described: another one, as ``processor`` describes it."""
     described = described or processor()
     lines = (line.partition(":") for line in described.splitlines())
     features = [rest for name, _, rest in lines if name.strip() in ("flags", "Features")]
@@ -86,6 +86,6 @@ def use_level() -> None:
 
 
 def level_in_use() -> str | None:
-    """The name of the level that was chosen, None where it is none of ``LEVELS``."""
+    """Return the name of the level that was chosen, None where it is none of ``LEVELS``."""
     settings = {name: os.environ.get(name) for name in (CPU_NAME, CPU_FEATURES)}
     return next((name for name, level in LEVELS.items() if level.settings == settings), None)

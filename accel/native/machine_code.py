@@ -33,7 +33,7 @@ differs."""
 
 
 def code_folder() -> Path:
-    """The folder of compiled code."""
+    """Return the folder of compiled code."""
     folder = os.environ.get(CACHE_DIR)
     return Path(folder) if folder else cache_folder() / "machine-code"
 
@@ -49,7 +49,8 @@ def use_cache() -> None:
 
 
 def packed_code(packed: Path = PACKED) -> Path | None:
-    """The archive of compiled code that fits this process, where the installation has one."""
+    """Return the archive of compiled code that fits this process, where the installation has
+    one."""
     level = level_in_use()
     return next(packed.glob(f"{level}.{MADE_FOR}.*.tar.xz"), None) if level else None
 

@@ -189,7 +189,7 @@ def is_cached(function: Any) -> bool:
 
 
 def index_of(function: Any) -> str:
-    """The file that lists the compiled forms of a function of ``compiled_with``."""
+    """Return the file that lists the compiled forms of a function of ``compiled_with``."""
     return str(function._cache._cache_file._index_path)
 
 

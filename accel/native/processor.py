@@ -30,8 +30,8 @@ A Windows older than the second says no."""
 
 @cache
 def processor(file: Path = Path("/proc/cpuinfo")) -> str:
-    """The first processor: its machine, its model and its features, in the words of the system;
-    features of Arm in Linux's, on every system."""
+    """Return the first processor: its machine, its model and its features, in the words of the
+    system; features of Arm in Linux's, on every system."""
     import platform
 
     if is_linux():
@@ -50,8 +50,8 @@ def processor(file: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def _asked_of_macos() -> tuple[str, bool, bool]:
-    """The model, and whether it has dot products and i8mm. Where a name is not known (Intel's have
-    none of them, nor has macOS 11) the others are answered."""
+    """Return the model, and whether it has dot products and i8mm. Where a name is not known
+    (Intel's have none of them, nor has macOS 11) the others are answered."""
     model = "machdep.cpu.brand_string"
     features = [f"hw.optional.arm.FEAT_{name}" for name in ("DotProd", "I8MM")]
     answers = macos.asked(model, *features)

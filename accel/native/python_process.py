@@ -9,7 +9,7 @@ _START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "isolated_star
 
 
 def python_command(module: str, *arguments: str) -> list[str]:
-    """The command line of an isolated process that runs a module as ``python -m`` does."""
+    """Return the command line of an isolated process that runs a module as ``python -m`` does."""
     folders = "\n".join(installation_folders())
     return [sys.executable, "-I", *_options(), _START, folders, module, *arguments]
 
@@ -29,8 +29,9 @@ def become_isolated(module: str, arguments: list[str]) -> None:
 
 
 def installation_folders() -> list[str]:
-    """The folders on the import path that Redraft and the packages that it needs are installed in:
-    those that hold this package or the metadata of installed ones (``*.dist-info``)."""
+    """Return the folders on the import path that Redraft and the packages that it needs are
+    installed in: those that hold this package or the metadata of installed ones
+    (``*.dist-info``)."""
     own = os.path.dirname(os.path.dirname(os.path.dirname(_START)))
     folders = [entry for entry in sys.path if entry == own or _has_packages(entry)]
     return folders if own in folders else [*folders, own]

@@ -49,19 +49,19 @@ def pointer(context: Any, builder: Any, kind: Any, array: Any, index: Any, eleme
 
 
 def emit_splat(builder: Any, value: Any, vector: ir.VectorType) -> Any:
-    """A vector with the same value in all lanes."""
+    """Return a vector with the same value in all lanes."""
     undefined = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(undefined, value, I32(0))
     return builder.shuffle_vector(first, undefined, ir.Constant(WORDS, [0] * LANES))
 
 
 def constant(value: float) -> Any:
-    """A vector of one fp32 constant."""
+    """Return a vector of one fp32 constant."""
     return ir.Constant(FLOATS, [value] * LANES)
 
 
 def words(value: int) -> Any:
-    """A vector of one int32 constant."""
+    """Return a vector of one int32 constant."""
     return ir.Constant(WORDS, [value] * LANES)
 
 
@@ -89,8 +89,8 @@ def load(_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def masked_load(_context: Any, array: Any, index: Any, count: Any) -> Any:
-    """The first ``count`` of sixteen numbers of a float32 array from flat index ``index`` on, and
-    zeros after them, of which nothing is read."""
+    """Return the first ``count`` of sixteen numbers of a float32 array from flat index ``index``
+    on, and zeros after them, of which nothing is read."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         address = pointer(context, builder, signature.args[0], arguments[0], arguments[1], F32)
@@ -184,7 +184,7 @@ def select_greater(_context: Any, a: Any, b: Any, value: Any) -> Any:
 
 @intrinsic
 def rint(_context: Any, value: Any) -> Any:
-    """The nearest whole numbers, ties to even."""
+    """Return the nearest whole numbers, ties to even."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return call(builder, "llvm.rint.v16f32", FLOATS, arguments[0])
@@ -204,7 +204,7 @@ def multiply_add(_context: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def reduce_add(_context: Any, value: Any) -> Any:
-    """The sum of all lanes, in a fixed order."""
+    """Return the sum of all lanes, in a fixed order."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return reduce(builder, arguments[0], builder.fadd)
@@ -214,7 +214,7 @@ def reduce_add(_context: Any, value: Any) -> Any:
 
 @intrinsic
 def reduce_max(_context: Any, value: Any) -> Any:
-    """The largest lane."""
+    """Return the largest lane."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         def maximum_of(a: Any, b: Any) -> Any:
@@ -226,7 +226,7 @@ def reduce_max(_context: Any, value: Any) -> Any:
 
 
 def reduce(builder: Any, lanes: Any, join: Any) -> Any:
-    """All lanes reduced two by two, in a fixed order."""
+    """Return all lanes reduced two by two, in a fixed order."""
     count = LANES
     while count > 1:
         count //= 2

@@ -97,6 +97,6 @@ def _seconds(forwards: Sequence[Forward], costs: CostTable) -> float:
 
 
 def _context(forwards: Sequence[Forward]) -> int:
-    """Tokens before a row, on average."""
+    """Return tokens before a row, on average."""
     rows = sum(forward.rows for forward in forwards)
     return sum(forward.rows * forward.session.length for forward in forwards) // max(rows, 1)

@@ -27,17 +27,17 @@ class ByteIndex:
         self._bytes = list(map(self._of_token.__getitem__, self._tokens.tolist()))
 
     def bytes_of(self, token: int) -> bytes:
-        """Bytes of a token; none for control tokens and ids without a token."""
+        """Return bytes of a token; none for control tokens and ids without a token."""
         return self._of_token[token] if 0 <= token < len(self._of_token) else b""
 
     def starting_with(self, start: bytes) -> NDArray[np.int64]:
-        """Tokens whose bytes begin with ``start``."""
+        """Return tokens whose bytes begin with ``start``."""
         first = bisect_left(self._bytes, start)
         last = bisect_left(self._bytes, _after(start), first) if _after(start) else len(self._bytes)
         return self._tokens[first:last]
 
     def agreeing(self, required: bytes) -> NDArray[np.int64]:
-        """Tokens that begin with ``required``, or with which ``required`` begins."""
+        """Return tokens that begin with ``required``, or with which ``required`` begins."""
         shorter = [self._exactly(required[:end]) for end in range(1, len(required))]
         return np.concatenate([*shorter, self.starting_with(required)])
 
@@ -54,12 +54,13 @@ class ByteIndex:
 
 
 def byte_order(byte_table: Sequence[bytes]) -> NDArray[np.int64]:
-    """Tokens in order of their bytes; those without any are left out."""
+    """Return tokens in order of their bytes; those without any are left out."""
     tokens = (token for token, spelt in enumerate(byte_table) if spelt)
     return np.array(sorted(tokens, key=byte_table.__getitem__), np.int64)
 
 
 def _after(start: bytes) -> bytes:
-    """The least bytes that sort after everything that begins with ``start``; none for 0xFF…"""
+    """Return the least bytes that sort after everything that begins with ``start``; none for
+    0xFF…"""
     stripped = start.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else b""

@@ -9,7 +9,7 @@ _LINE = re.compile(r"^(`{3,})([^`\n]*)(\n?)", re.MULTILINE)
 
 
 def fence_for(*texts: str) -> str:
-    """A fence longer than any in the texts."""
+    """Return a fence longer than any in the texts."""
     runs = (len(run) for text in texts for run in _RUN.findall(text))
     return "`" * max(3, max(runs, default=0) + 1)
 

@@ -28,8 +28,8 @@ class KeptTokenizer:
 
 
 def tokenizer_of(metadata: Metadata) -> KeptTokenizer:
-    """The tokenizer of a GGUF file, made where it is not kept yet; files with one vocabulary share
-    it. Raises BrokenModel or UnsupportedModel."""
+    """Return the tokenizer of a GGUF file, made where it is not kept yet; files with one vocabulary
+    share it. Raises BrokenModel or UnsupportedModel."""
     return kept_tokenizer(metadata) or _make(_files(metadata), metadata)
 
 

@@ -118,7 +118,7 @@ class MarkedText(str):
 
 
 def of_message(text: str, number: int) -> MarkedText:
-    """The text of a message."""
+    """Return the text of a message."""
     return MarkedText(text, chr(ord(_MESSAGE) + 1 + number) * len(text))
 
 
@@ -129,18 +129,18 @@ def is_shown(number: int, text: str) -> bool:
 
 
 def marks_of(text: str) -> str:
-    """The marks of a text of either kind."""
+    """Return the marks of a text of either kind."""
     return text.marks if isinstance(text, MarkedText) else _OWN * len(text)
 
 
 def joined(texts: Iterable[str], between: str = "") -> MarkedText:
-    """Texts one after another, with ``between`` between them."""
+    """Return texts one after another, with ``between`` between them."""
     listed = list(texts)
     return MarkedText(str.join(between, listed), str.join(marks_of(between), map(marks_of, listed)))
 
 
 def pieces_of(text: str) -> list[tuple[str, bool]]:
-    """The stretches of a text, and whether each came with a message."""
+    """Return the stretches of a text, and whether each came with a message."""
     plain, offset, pieces = str.__str__(text), 0, []
     for is_own, group in groupby(marks_of(text), lambda mark: mark == _OWN):
         count = len(list(group))

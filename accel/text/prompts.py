@@ -232,8 +232,8 @@ def _joined(*pieces: int | TokenArray) -> TokenArray:
 
 
 def _suffix_share(prefix: str, available: int) -> int:
-    """Tokens for the suffix: a quarter, and what a short prefix leaves, in steps of an eighth so
-    that it changes rarely while the prefix grows."""
+    """Return tokens for the suffix: a quarter, and what a short prefix leaves, in steps of an
+    eighth so that it changes rarely while the prefix grows."""
     step = max(available // 8, 1)
     expected = -(-(len(prefix) // 2) // step) * step
     return min(max(available - expected, available // 4), 3 * available // 4)
@@ -263,7 +263,7 @@ def _encoded(tokenizer: Tokenizer, text: str, preceding: Preceding) -> TokenArra
 def _last_lines(
     tokenizer: Tokenizer, text: str, budget: int, preceding: Preceding = Preceding.TEXT
 ) -> TokenArray:
-    """Tokens of the last lines that fit, from a start that moves in large steps only."""
+    """Return tokens of the last lines that fit, from a start that moves in large steps only."""
     step = max(budget, 64)
     start = max(-(-(len(text) - 8 * budget) // step), 0) * step
     while True:
@@ -280,7 +280,7 @@ def _last_lines(
 def _first_lines(
     tokenizer: Tokenizer, text: str, budget: int, preceding: Preceding = Preceding.TEXT
 ) -> TokenArray:
-    """Tokens of the first lines that fit."""
+    """Return tokens of the first lines that fit."""
     text = text[: 8 * budget]
     tokens = _encoded(tokenizer, text, preceding)
     if len(tokens) <= budget:
@@ -292,7 +292,7 @@ def _first_lines(
 
 
 def _line_start(text: str, offset: int) -> int:
-    """The first line border at or after ``offset``; ``offset`` itself when there is none."""
+    """Return the first line border at or after ``offset``; ``offset`` itself when there is none."""
     if offset <= 0 or text[offset - 1] == "\n":
         return max(offset, 0)
     line_break = text.find("\n", offset)
@@ -308,7 +308,7 @@ def _head(tokenizer: Tokenizer, text: str, budget: int) -> str:
 
 
 def lines_around(before: str, after: str, count: int) -> tuple[str, str]:
-    """The last lines before a selection and the first after it."""
+    """Return the last lines before a selection and the first after it."""
     above = before.splitlines(keepends=True)
     # The end of the selection's last line is no line of its own.
     below = after.removeprefix("\n").splitlines(keepends=True)
@@ -318,8 +318,8 @@ def lines_around(before: str, after: str, count: int) -> tuple[str, str]:
 def edit_question(
     instruction: str, selection: str, *, before: str, after: str, opening: str, path: str
 ) -> str:
-    """The message to a chat model for an edit; ``opening``: the fence that the code is in, with
-    its language."""
+    """Return the message to a chat model for an edit; ``opening``: the fence that the code is in,
+    with its language."""
     fence = re.match(r"`+", opening)
     assert fence is not None, "a fence begins with backticks"
     close = fence.group()

@@ -28,13 +28,13 @@ _FILE_MARKS = ("<|file_sep|>", "<file_sep>", "<|file_separator|>", "<filename>")
 
 
 def fim_format_of(tokenizer: Tokenizer) -> FimFormat | None:
-    """The fill-in-the-middle tokens of a vocabulary, None when it has none. What the metadata of a
-    model names goes before the names of the table."""
+    """Return the fill-in-the-middle tokens of a vocabulary, None when it has none. What the
+    metadata of a model names goes before the names of the table."""
     return _named_format(tokenizer) or _known_format(tokenizer)
 
 
 def family_of(tokenizer: Tokenizer) -> PromptFamily | None:
-    """The first family of the table whose tokens a vocabulary has."""
+    """Return the first family of the table whose tokens a vocabulary has."""
     for family in FAMILIES:
         has = all(tokenizer.special(name) is not None for name in (*family.hole, *family.needs))
         if has and all(tokenizer.special(name) is None for name in family.lacks):
@@ -57,8 +57,8 @@ def _known_format(tokenizer: Tokenizer) -> FimFormat | None:
 
 
 def _named_format(tokenizer: Tokenizer) -> FimFormat | None:
-    """The tokens that metadata names, where there is one for each part of a hole. Order and files
-    are those of the family whose tokens they are."""
+    """Return the tokens that metadata names, where there is one for each part of a hole. Order and
+    files are those of the family whose tokens they are."""
     named = tokenizer.named_tokens
     prefix, suffix, middle = (named.get(name) for name in ("prefix", "suffix", "middle"))
     if prefix is None or suffix is None or middle is None:

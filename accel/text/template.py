@@ -85,7 +85,8 @@ class _RenderingProcess:
         self._parent = 0
 
     def ask(self, request: str) -> bytes:
-        """The answer to a line; empty or broken where the process died. Raises TemplateFailed."""
+        """Return the answer to a line; empty or broken where the process died. Raises
+        TemplateFailed."""
         with self._lock:
             process = self._started()
             assert process.stdin is not None

@@ -36,7 +36,7 @@ class GenerationTag(Extension):
     tags = {"generation"}  # noqa: RUF012
 
     def parse(self, parser: Parser) -> nodes.Node:
-        """The block between the tags, with variables of its own."""
+        """Return the block between the tags, with variables of its own."""
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
         return nodes.Scope(body).set_lineno(line)
@@ -75,7 +75,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
 
     @staticmethod
     def concat(texts: Iterable[str]) -> str:
-        """All that is written, one after another."""
+        """Return all that is written, one after another."""
         return joined(texts)
 
     @staticmethod
@@ -100,7 +100,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
 
 
 def _marking(name: str, filtered: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter that makes a text out of something of a message makes a message's."""
+    """Return a filter that makes a text out of something of a message makes a message's."""
     if name in _TAKE_OUT:
         return filtered
 

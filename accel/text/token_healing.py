@@ -18,7 +18,8 @@ def rest_after(required: bytes, spelt: bytes) -> bytes | None:
 
 
 def prune(tree: DraftTree, required: bytes, index: ByteIndex) -> DraftTree:
-    """The nodes of ``tree`` that agree with ``required``, likelier for what they have survived."""
+    """Return the nodes of ``tree`` that agree with ``required``, likelier for what they have
+    survived."""
     rests: list[bytes | None] = []
     included: list[int] = []
     position = np.full(len(tree) + 1, -1, np.int32)

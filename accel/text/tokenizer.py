@@ -121,8 +121,8 @@ class Tokenizer:
         return self
 
     def renamed(self, names: Mapping[str, str]) -> Tokenizer:
-        """The same tokens under other names, by their names here. Raises BrokenModel where a token
-        to be renamed is not an added one."""
+        """Return the same tokens under other names, by their names here. Raises BrokenModel where a
+        token to be renamed is not an added one."""
         definition = json.loads(self._definition)
         added = {token["content"]: token for token in definition.get("added_tokens") or []}
         if missing := sorted(names.keys() - added.keys()):
@@ -147,20 +147,20 @@ class Tokenizer:
         return tokenizer
 
     def encode(self, text: str) -> TokenArray:
-        """Token ids of ``text``. int32 [n]."""
+        """Return token ids of ``text``. int32 [n]."""
         return _encoded(self._tokenizer, text)
 
     def encode_beginning(self, text: str, *, is_first: bool = False) -> TokenArray:
-        """Token ids of text that comes after a control token, or ``is_first`` of a prompt: many
-        SentencePiece models read a blank before it. int32 [n]."""
+        """Return token ids of text that comes after a control token, or ``is_first`` of a prompt:
+        many SentencePiece models read a blank before it. int32 [n]."""
         if self._blank == "never" or (self._blank == "first" and not is_first):
             return self.encode(text)
         return _encoded(self._with_blank, text)
 
     def encode_with_controls(self, pieces: Iterable[tuple[str, bool]]) -> TokenArray:
-        """Token ids of a prompt out of pieces of text, each with whether it is of the user. In the
-        others the names of control tokens stand for them; tokens reach across borders of pieces.
-        int32 [n]."""
+        """Return token ids of a prompt out of pieces of text, each with whether it is of the user.
+        In the others the names of control tokens stand for them; tokens reach across borders of
+        pieces. int32 [n]."""
         texts, controls = [""], list[dict[str, Any]]()
         for piece, is_users in pieces:
             names_apart = [piece] if is_users else self._control_names.split(piece)
@@ -186,8 +186,8 @@ class Tokenizer:
         return self._control_names.search(text) is not None
 
     def encode_prompt(self, text: str) -> TokenArray:
-        """Token ids of a prompt as its author wrote it: the names of control tokens stand for
-        them, and first come the tokens that the model expects before any text. int32 [n]."""
+        """Return token ids of a prompt as its author wrote it: the names of control tokens stand
+        for them, and first come the tokens that the model expects before any text. int32 [n]."""
         return self.opened(self.encode_with_controls([(text, False)]))
 
     def opened(self, tokens: TokenArray) -> TokenArray:
@@ -229,17 +229,17 @@ class Tokenizer:
         return [np.array(encoding.ids, np.int32) for encoding in encodings]
 
     def decode(self, tokens: TokenArray | list[int]) -> str:
-        """Text of ``tokens``; bytes that are not UTF-8 become U+FFFD."""
+        """Return text of ``tokens``; bytes that are not UTF-8 become U+FFFD."""
         return self.decode_bytes(tokens).decode("utf-8", errors="replace")
 
     def decode_bytes(self, tokens: TokenArray | list[int]) -> bytes:
-        """Bytes of ``tokens`` one after another."""
+        """Return bytes of ``tokens`` one after another."""
         table = self.byte_table
         size = len(table)
         return b"".join([table[token] for token in tokens if 0 <= token < size])
 
     def bytes_of(self, token: int) -> bytes:
-        """Bytes that one token stands for; special tokens stand for their name."""
+        """Return bytes that one token stands for; special tokens stand for their name."""
         return self.byte_table[token] if 0 <= token < self.vocabulary_size else b""
 
     def special(self, name: str) -> int | None:
@@ -286,8 +286,8 @@ class Tokenizer:
         return frozenset(int(token["id"]) for token in self._controls.values())
 
     def leading_to(self, character: str) -> frozenset[int]:
-        """Ids of the tokens whose first character that is no blank is this one; of a line break,
-        those of either kind."""
+        """Return ids of the tokens whose first character that is no blank is this one; of a line
+        break, those of either kind."""
         if character not in self._leading_to:
             first = (b"\n", b"\r") if character in "\r\n" else (character.encode(),)
             tokens = (
@@ -317,7 +317,7 @@ class Tokenizer:
         return max([*map(len, self.byte_table), 1])
 
     def last_piece(self, text: str) -> str:
-        """The end of ``text`` that its own pre-tokenizer keeps together, such as a word."""
+        """Return the end of ``text`` that its own pre-tokenizer keeps together, such as a word."""
         pre_tokenizer = self._tokenizer.pre_tokenizer
         if pre_tokenizer is None:
             match = _LAST_WORD.search(text)
@@ -354,8 +354,8 @@ _LAST_WORD = re.compile(r"(?: ?\w+|\s+| ?[^\w\s]+)\Z")
 
 
 def plain_head(definition: dict[str, Any]) -> dict[str, Any] | None:
-    """A definition without its tokens, where it reads code as it stands; None where its text has to
-    be changed for that."""
+    """Return a definition without its tokens, where it reads code as it stands; None where its text
+    has to be changed for that."""
     if _without_leading_blank(_with_controls(definition)) != definition:
         return None
     ids = [*definition["model"]["vocab"].values()]
@@ -364,7 +364,7 @@ def plain_head(definition: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def without_tokens(definition: dict[str, Any]) -> dict[str, Any]:
-    """All of a definition but the ordinary tokens and their merges."""
+    """Return all of a definition but the ordinary tokens and their merges."""
     return {name: value for name, value in definition.items() if name != "model"}
 
 
@@ -385,8 +385,8 @@ def _is_control(token: dict[str, Any]) -> bool:
 
 
 def _without_leading_blank(definition: dict[str, Any]) -> dict[str, Any]:
-    """The definition without the blank that SentencePiece models read before a text, which is not
-    in the text."""
+    """Return the definition without the blank that SentencePiece models read before a text, which
+    is not in the text."""
     steps: dict[str, Any] = {
         name: _without_prefix_space(definition[name])
         for name in ("normalizer", "pre_tokenizer")
@@ -413,7 +413,7 @@ def _without_prefix_space(step: Any) -> Any:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """The printable stand-ins for the 256 bytes that byte-level BPE uses (GPT-2)."""
+    """Return the printable stand-ins for the 256 bytes that byte-level BPE uses (GPT-2)."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     alphabet = {chr(byte): byte for byte in printable}

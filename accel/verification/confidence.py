@@ -25,7 +25,7 @@ class Confidence(NamedTuple):
 
 
 def log_total(logits: NDArray[np.float32]) -> float:
-    """The logarithm of the sum of the exponentials of logits, float32 [n], n above 0."""
+    """Return the logarithm of the sum of the exponentials of logits, float32 [n], n above 0."""
     highest = logits.max()
     return float(highest) + math.log(np.exp(logits - highest).sum(dtype=np.float64))
 
@@ -42,7 +42,7 @@ class Confidences:
         self._rest, self._ends = required, ends
 
     def next(self, logits: NDArray[np.float32], token: int) -> Confidence:
-        """Those of the next token, by its row of logits, float32 [vocabulary]."""
+        """Return those of the next token, by its row of logits, float32 [vocabulary]."""
         if self._rest:
             total = log_total(logits[self._index.agreeing(self._rest)])
             self._rest = rest_after(self._rest, self._index.bytes_of(token)) or b""

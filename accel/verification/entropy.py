@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 
 def entropy_tokens(logits: NDArray[np.float32], top_k: int) -> list[int]:
-    """Tokens that are accepted after a node with these logits (float32 [vocabulary]; eq. 9, 10).
+    """Return tokens that are accepted after a node with these logits (float32 [vocabulary]; eq. 9,
+    10).
 
     The entropy of the ``top_k`` likeliest tokens, normalised to [0, 1], times ``top_k`` and rounded
     up, says how many of them are good enough: one at least. ``top_k``: 2 or more.

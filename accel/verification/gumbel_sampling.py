@@ -30,7 +30,7 @@ _ALL = np.float32(-np.inf)
 
 @njit(nogil=True, inline="always")
 def _mix(value: np.uint64) -> np.uint64:
-    """The SplitMix64 finaliser (Steele et al. 2014) of value plus its increment."""
+    """Return the SplitMix64 finaliser (Steele et al. 2014) of value plus its increment."""
     mixed = value + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -99,8 +99,8 @@ def _draw_among(
     temperature: float,
     key: np.uint64,
 ) -> tuple[int, float]:
-    """The token of the first ``count`` with the largest sum of scaled score and noise, and that
-    sum. Of scores larger than ``above``, or as large where they come ``before`` one."""
+    """Return the token of the first ``count`` with the largest sum of scaled score and noise, and
+    that sum. Of scores larger than ``above``, or as large where they come ``before`` one."""
     cooled = np.float32(max(temperature, _COLDEST))
     winner, best = 0, -np.inf
     for start in range(0, count, _LOOKED_AT):
@@ -183,7 +183,8 @@ def _from_nucleus(
 
 @compiled_with()
 def _below(scores: NDArray[np.float32], top_k: int) -> np.float32:
-    """The number that the ``top_k`` largest scores are larger than; of as large ones all are."""
+    """Return the number that the ``top_k`` largest scores are larger than; of as large ones all
+    are."""
     if top_k <= 0 or top_k >= len(np.flatnonzero(scores > _ALL)):
         return _ALL
     index = len(scores) - top_k
@@ -199,9 +200,9 @@ def draw(
     seed: np.uint64,
     position: np.uint64,
 ) -> int:
-    """The token with the largest sum of scaled score and Gumbel noise, of those that stay after
-    top-k and then top-p: a pure function of seed, position and token. scores: float32 [vocabulary],
-    -inf for excluded."""
+    """Return the token with the largest sum of scaled score and Gumbel noise, of those that stay
+    after top-k and then top-p: a pure function of seed, position and token. scores: float32
+    [vocabulary], -inf for excluded."""
     key, above, count = _key_of(seed, position), _below(scores, top_k), len(scores)
     token, _ = _draw_among(scores, count, above, 0, temperature, key)
     return _from_nucleus(scores, count, token, above, temperature, top_p, key)

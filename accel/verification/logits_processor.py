@@ -29,7 +29,7 @@ class LogitsProcessor:
         self._biases = np.array(list(biases.values()), np.float32)
 
     def scores(self, logits: Logits, text: Sequence[int], above: Sequence[int]) -> Logits:
-        """The scores by which the token after ``text`` and ``above`` is chosen.
+        """Return the scores by which the token after ``text`` and ``above`` is chosen.
 
         logits: float32 [vocabulary], as the model gives them, never written to. text: the tokens
         generated so far; above: those on the path to the node.

@@ -50,7 +50,7 @@ def verify_tree(
 def _draft_model_child(
     tree: DraftTree, node: int, relaxed: Callable[[int], Container[int]]
 ) -> int | None:
-    """The first child that a draft model proposed and that is good enough."""
+    """Return the first child that a draft model proposed and that is good enough."""
     children = np.flatnonzero((tree.parents == node) & (tree.sources == Source.DRAFT_MODEL))
     if not len(children):
         return None

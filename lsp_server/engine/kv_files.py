@@ -41,8 +41,8 @@ class KvFile:
 
 
 class KvFiles:
-    """A folder of such files, of which those used longest ago are deleted beyond ``budget`` bytes.
-    Nothing here raises OSError: a disk that is full or gone costs only what is kept on it."""
+    """A folder of such files. Those used longest ago are deleted beyond ``budget`` bytes. No method
+    raises OSError: a disk that is full or gone costs only the cached content."""
 
     def __init__(self, folder: Path, budget: int) -> None:
         self._folder, self.budget = folder, budget

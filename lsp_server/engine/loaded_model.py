@@ -61,13 +61,13 @@ class LoadedModel:
         return model
 
     def drafts_edits(self) -> bool:
-        """Whether what drafts edits is compiled."""
+        """Return whether what drafts edits is compiled."""
         if self.edits_behind.is_over:
             warming.warm_up_edits()
         return self.edits_behind.is_over
 
     def copy_drafter(self) -> Drafter:
-        """What drafts edits: copies of the original, and new text by the draft model."""
+        """The drafter of edits: copies of the original, and new text by the draft model."""
         from accel.drafting.copy.drafter import CopyDrafter
 
         tokenizer = self.engine.tokenizer
@@ -87,7 +87,7 @@ class LoadedModel:
         return any(changed)
 
     def status(self, path: str) -> EngineStatus:
-        """What is known of the model at ``path``."""
+        """Return the status of the model at ``path``."""
         from accel.text.chat import takes_tools
 
         engine = self.engine
@@ -131,8 +131,8 @@ def _next_edits(engine: Engine, path: str) -> dict[str, Any]:
 
 
 def _notice(engine: Engine) -> str:
-    """What is wrong with the model's prompt formats, and what to know of how it is computed;
-    empty where nothing is."""
+    """Return the problems of the model's prompt formats and notes on how it is computed; empty
+    without any."""
     from accel.text.format_check import format_problems
 
     problems = format_problems(engine.tokenizer)

@@ -145,7 +145,7 @@ class EngineLoop:
             self._tell({"kv_bytes": kv_bytes})
 
     def _tell(self, status: dict[str, Any]) -> None:
-        """What of the status is told now: what is left out stays as it was."""
+        """Report changed fields of the status; the others stay as they were."""
         self._write({"event": "status", "status": status})
 
     def _read_frames(self) -> None:
@@ -196,14 +196,14 @@ class EngineLoop:
         self._jobs[job.id] = job
 
     def _interrupt_less_urgent(self, priority: int) -> None:
-        """What a more urgent job came for does not wait for the end of a forward, where nobody as
-        urgent is in it."""
+        """Interrupt the running forward for a more urgent job, unless a job as urgent takes part in
+        it."""
         if self._computed and all(job.priority > priority for job in self._computed):
             self._service.interrupt()
 
     def _cancel(self, job_id: int) -> None:
-        """Stop a job, within its forward where nobody as urgent shares that; one that has not begun
-        ends here."""
+        """Stop a job, within its forward unless a job as urgent shares it; a job that has not begun
+        ends at once."""
         job = self._jobs.get(job_id)
         if job is None:
             return
@@ -234,7 +234,7 @@ class EngineLoop:
         self._compute([job for job in jobs if job.forward is not None])
 
     def _wait_for_work(self) -> bool:
-        """Whether there is work; False when it is time for what is done without any."""
+        """Return whether there is work; False when it is time for what is done without any."""
         with self._changed:
             while not self._has_work():
                 if not self._changed.wait(self._idle[0][0] if self._idle else None):
@@ -242,8 +242,8 @@ class EngineLoop:
         return True
 
     def _when_idle(self) -> list[tuple[float, Callable[[], None]]]:
-        """What is done while nothing comes, and after how long. Memory that can be had again
-        quickly is given back last."""
+        """Do the work of idle times, each after its delay. Memory that is quick to regain is given
+        back last."""
         return [
             (WARM_S, self._warm_up),
             (KEEP_COSTS_S - WARM_S, self._keep_costs),
@@ -301,7 +301,7 @@ class EngineLoop:
         return sorted(jobs, key=lambda job: (*self._rank(job)[:2], *self._turn(job)))
 
     def _ready(self) -> list[Job]:
-        """All jobs but those that wait for others of their batch or are prepared aside."""
+        """Return all jobs but those that wait for others of their batch or are prepared aside."""
         firsts: dict[str, Job] = {}
         under_way: Counter[str] = Counter()
         for job in self._jobs.values():
@@ -451,7 +451,7 @@ def _is_of_same_document(one: Job, other: Job) -> bool:
 
 
 def _interrupted() -> Exception:
-    """What a job is told whose forward is not computed."""
+    """Return the error for a job whose forward is not computed."""
     from accel.errors import Interrupted
 
     return Interrupted("the job was cancelled before its forward")

@@ -1,5 +1,5 @@
-"""What an engine process serves: a model that is loaded at first use, its caches, and the indexes
-of the workspaces that are open. Importing this module loads neither torch nor an index."""
+"""The service of an engine process: a model that is loaded at first use, its caches, and the
+indexes of the open workspaces. Importing this module loads neither torch nor an index."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class EngineService:
 
     @property
     def runner(self) -> TaskRunner:
-        """What runs tasks on the model, loaded, and its caches."""
+        """The runner of tasks on the loaded model and its caches."""
         self.load()
         assert self._runner is not None
         return self._runner
@@ -106,7 +106,7 @@ class EngineService:
 
     @property
     def caches(self) -> Caches:
-        """What the model keeps of documents."""
+        """The model's caches of documents."""
         return self.runner.caches
 
     @property
@@ -118,7 +118,7 @@ class EngineService:
         return warming.parts_to_compile(self._options, self.indexes.compiled_parts)
 
     def status(self) -> EngineStatus:
-        """What is known of the engine now."""
+        """Return the engine's status now."""
         if self._runner is None:
             return EngineStatus(model=self._options.path, dtype=self._options.dtype)
         return replace(
@@ -151,8 +151,8 @@ class EngineService:
     def write(
         self, job: AnyJob, cancelled: Cancelled = never, on_spans: OnSpans | None = None
     ) -> JobResult:
-        """What a job asks for, computed alone. ``on_spans`` gets the new spans of every forward;
-        the text of an edit is what the selection becomes. Raises AccelError or RedraftError."""
+        """Write the text of a job, computed alone. ``on_spans`` gets the new spans of every
+        forward; the text of an edit replaces the selection. Raises AccelError or RedraftError."""
         return finished(self.steps(job, cancelled), on_spans)
 
     def prefill(self, job: AnyJob, cancelled: Cancelled = never) -> int:
@@ -160,7 +160,7 @@ class EngineService:
         return finished(self.prefill_steps(job, cancelled), None).prompt_tokens
 
     def steps(self, job: AnyJob, cancelled: Cancelled) -> JobSteps:
-        """What is written for a job; yields after every forward."""
+        """Write the text of a job; yields after every forward."""
         return self.runner.steps(job, cancelled)
 
     def prefill_steps(self, job: AnyJob, cancelled: Cancelled) -> JobSteps:
@@ -169,7 +169,7 @@ class EngineService:
 
     @property
     def slots(self) -> int:
-        """How many requests share a forward."""
+        """The number of requests that share a forward."""
         return self.engine.model.capability.requests
 
     def planned(self, asked: Sequence[tuple[int, Forward]]) -> list[list[Forward]]:
@@ -227,7 +227,7 @@ class EngineService:
             give_back_memory()
 
     def _parts_to_warm(self) -> list[Callable[[Cancelled], object]]:
-        """What ``warm_up`` does, a second each at most."""
+        """Yield the parts of ``warm_up``, a second each at most."""
         return [
             lambda _: self.engine.preload(),
             lambda _: warming.warm_up_drafting(),

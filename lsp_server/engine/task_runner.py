@@ -59,7 +59,7 @@ class TaskRunner:
         }
 
     def steps(self, job: AnyJob, cancelled: Cancelled) -> JobSteps:
-        """What is written for a job; yields after every forward. Raises AccelError and
+        """Write the texts of a job; yields after every forward. Raises AccelError and
         RedraftError."""
         work = yield from self._work[type(job)](job, cancelled)
         results: list[JobResult] = []
@@ -70,7 +70,7 @@ class TaskRunner:
         return work.result(results)
 
     def run(self, task: Task) -> Steps:
-        """What is written for a task. Raises AccelError."""
+        """Write the text of a task. Raises AccelError."""
         if not task.request.max_tokens:
             result = yield from task.read(self._read_prompt(task))
             yield []
@@ -128,12 +128,12 @@ class TaskRunner:
     # Prompts
 
     def completion_prompt(self, job: CompletionJob) -> Prompt:
-        """The prompt of a completion, with text of other files where it is asked for."""
+        """Return the prompt of a completion, with text of other files where it is asked for."""
         budget = completion_budget(self._engine, job, self.model.prompt_length)
         return completion_prompt(self._engine, job, self._snippets(job, budget), budget)
 
     def _snippets(self, job: CompletionJob, budget: Budget) -> list[ContextSnippet]:
-        """Text of other files for a completion."""
+        """Return text of other files for a completion."""
         if not budget.others:
             return []
         snapshot = self._indexes.snapshot_for(job)
@@ -211,7 +211,7 @@ class TaskRunner:
 
 
 def _read(count: int, reused: int, seconds: float, end: str) -> JobResult:
-    """So many tokens of a prompt are computed, and nothing is written."""
+    """Compute ``tokens`` tokens of a prompt without writing any."""
     return JobResult(
         "", [], 0, 0, 0.0, seconds, {}, end, prompt_tokens=count, prompt_tokens_reused=reused
     )
@@ -226,7 +226,7 @@ def _spans(builder: SpanBuilder, request: GenerationRequest, chunk: Chunk) -> li
 
 
 def _result_of(generation: Generation, builder: SpanBuilder) -> JobResult:
-    """A finished generation as a result."""
+    """Return a finished generation as a result."""
     statistics = generation.statistics
     return JobResult(
         text=generation.text,

@@ -77,7 +77,7 @@ class IndexerClient:
         return None
 
     def find(self, folder: str, model: str) -> WorkspaceState | None:
-        """The progress of the datastore of a workspace is."""
+        """Return the progress of the datastore of a workspace is."""
         return self.workspaces.get((folder, model))
 
     def open_workspace(self, folder: str, model: str, options: dict[str, Any]) -> None:

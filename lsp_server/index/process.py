@@ -56,7 +56,7 @@ class Workspace:
 
 
 def leave_after_s() -> float:
-    """Seconds that the process stays without a change."""
+    """Return seconds that the process stays without a change."""
     return float(os.environ.get("REDRAFT_INDEXER_LEAVES_S", LEAVE_AFTER_S))
 
 
@@ -99,7 +99,7 @@ class IndexerLoop:
             tasks.task_done()
 
     def _next(self, tasks: queue.Queue[Callable[[], None] | None]) -> Callable[[], None] | None:
-        """The next task. The first thread says so where there is nothing to do for long."""
+        """Return the next task. The first thread says so where there is nothing to do for long."""
         if tasks is self._slow_tasks:
             return tasks.get()
         while True:

@@ -17,7 +17,7 @@ NICENESS = 10
 
 
 def tree_of(frame: Frame) -> FolderTree:
-    """The files that count of the workspace that a frame names."""
+    """Return the files that count of the workspace that a frame names."""
     limits = Limits(bytes=frame["max_file_bytes"])
     return FolderTree(Path(frame["folder"]), limits, patterns="\n".join(frame["exclude"]))
 

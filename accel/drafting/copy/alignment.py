@@ -161,7 +161,8 @@ def _same_place(
     anchor: int,
     token: int,
 ) -> int:
-    """A row at the anchor, in any version, that continues with ``token``; -1 when there is none."""
+    """Return a row at the anchor, in any version, that continues with ``token``; -1 when there is
+    none."""
     for span in range(len(spans)):
         if spans[span, 2] > SHIFTED:
             continue
@@ -180,8 +181,8 @@ def _best_return(
     anchor: int,
     classes: NDArray[np.int8],
 ) -> int:
-    """The row to join the original at, -1 if none: long matches first, near ones, forward ones (a
-    token of match outweighs twelve of distance forward, four backward, by replay)."""
+    """Return the row to join the original at, -1 if none: long matches first, near ones, forward
+    ones (a token of match outweighs twelve of distance forward, four backward, by replay)."""
     best = -1
     best_score = 0.0
     for span in range(len(spans)):

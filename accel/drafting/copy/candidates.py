@@ -69,7 +69,7 @@ WORD = 2
 NUMBER = 4
 """Some classes of tokens; ``token_classes`` has them all, words from WORD to NUMBER."""
 
-# Chosen by replay: `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
+# Measure with `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
 REANCHOR_MATCH = 2
 NOWHERE = -9
 LOOK_AHEAD = 6
@@ -162,8 +162,8 @@ def measure_matches(
 
 @compiled_with(borrows=True)
 def bucket_of(value: int, limits: tuple[int, ...]) -> int:
-    """The index of the first of some ascending limits that ``value`` is not above; their number
-    where it is above all."""
+    """Return the index of the first of some ascending limits that ``value`` is not above; their
+    number where it is above all."""
     for index in range(len(limits)):
         if value <= limits[index]:
             return index
@@ -218,7 +218,7 @@ def features_of(
     line_start: int,
     line_end: int,
 ) -> tuple[int, int, int, int, int]:
-    """Indices of the five weights that make up a row's score."""
+    """Return indices of the five weights that make up a row's score."""
     state = bucket_of(off_track, OFF_TRACK_LIMITS)
     at_line = 1 if last_class == BREAK else 0
     first = MATCH_AT + kind * MATCH_BUCKETS + bucket_of(length, MATCH_LIMITS)

@@ -38,7 +38,7 @@ from accel.drafting.copy.rewrites import (
 from accel.drafting.copy.weights import row_weights
 from accel.models.costs.step_overheads import COPIED_STEP_S, DRAFTED_STEP_S
 
-# Chosen by replay: `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
+# Measure with `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
 _LOOKUP_LIMIT = 24
 _BEGUN = 32
 """Tokens that count as copied already where an answer is known to begin as the original."""
@@ -144,14 +144,14 @@ class CopyDrafter:
             self._pool.match[[self._pool.home, first]] = _BEGUN
 
     def draft(self, max_nodes: int) -> DraftTree:
-        """The best tree of at most ``max_nodes`` nodes."""
+        """Return the best tree of at most ``max_nodes`` nodes."""
         self._step_s = 0.0
         if len(self._free.seconds) < max_nodes + 1:
             self._free = VerifyCosts.free(max_nodes)
         return self._grow(max_nodes, self._free, 0.0)
 
     def draft_within(self, max_nodes: int, costs: VerifyCosts) -> DraftTree:
-        """The tree that gains most for its time, empty when plain decoding gains more."""
+        """Return the tree that gains most for its time, empty when plain decoding gains more."""
         hoped_s = HOPED_TOKENS * float(costs.seconds[0]) / HOPED_SPEEDUP
         rate = (HOPED_TOKENS + self._written) / (hoped_s + self._spent_s)
         tree = self._grow(max_nodes, costs, rate)
@@ -296,7 +296,7 @@ class CopyDrafter:
         return rows, np.ascontiguousarray(continuations.sources[:count], np.int8)
 
     def _spell(self, phrases: list[str]) -> TokenArray:
-        """Every phrase at the start of a word and within a line, a -1 before each."""
+        """Return every phrase at the start of a word and within a line, a -1 before each."""
         spelt = [
             np.append(np.int32(-1), self._codec.encode(lead + phrase))
             for phrase in phrases

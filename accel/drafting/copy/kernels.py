@@ -26,7 +26,7 @@ from accel.drafting.copy.tree_search import (
 )
 from accel.native.numba_cache import FieldsType, compiled_with
 
-# Chosen by replay: `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
+# Measure with `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
 ROW_LIMIT = 64
 """Rows that a tree is grown from, the looked-up ones left out."""
 LEAST_PROBABILITY = 1e-5

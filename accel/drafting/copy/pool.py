@@ -12,7 +12,7 @@ from accel.drafting.copy.alignment import ANCHOR, AT, breaks_around
 from accel.drafting.copy.deviation_rate import PRIOR, mark_places
 from accel.drafting.copy.rewrites import Version
 
-# Chosen by replay: `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
+# Measure with `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
 LOOKUP_ROWS = 48
 LOOKUP_DEPTH = 16
 SLOTS = (rows_of.RENAMED, rows_of.INSTRUCTED, rows_of.SHIFTED)
@@ -75,7 +75,8 @@ class CopyPool:
         return min(int(self.cursor[ANCHOR]), len(self.original))
 
     def version_at(self, kind: int) -> tuple[int, int]:
-        """First position of a version and the one after its last; empty where there is none."""
+        """Return first position of a version and the one after its last; empty where there is
+        none."""
         start = self._slots[kind]
         return start, start + self.versions.get(kind, 0)
 

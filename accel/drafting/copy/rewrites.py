@@ -14,7 +14,7 @@ from accel.draft_tree import TokenArray
 
 _WORD = re.compile(r"\w+|[^\w\s]|\s+")
 _NAME = re.compile(r"\w+")
-# Chosen by replay: `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
+# Measure with `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
 _LONGEST_OLD = 5
 _LONGEST_NEW = 8
 _MARKS = "`'\"“”‘’"
@@ -46,7 +46,7 @@ class TextCodec(Protocol):
         ...
 
     def encode(self, text: str) -> TokenArray:
-        """Token ids of ``text``, no special tokens added."""
+        """Return token ids of ``text``, no special tokens added."""
         ...
 
     def bytes_of(self, token: int) -> bytes:
@@ -88,8 +88,9 @@ def still_due(renames: list[tuple[str, str]], original: str) -> list[tuple[str, 
 
 
 def learn_rename(text_before: str, old: str, new: str, right: str) -> tuple[str, str] | None:
-    """The name and its replacement, when ``left + old + right`` became ``left + new + right``. Cut
-    to whole words; None when the change is no replacement of a short piece, or an empty one."""
+    """Return the name and its replacement, when ``left + old + right`` became ``left + new +
+    right``. Cut to whole words; None when the change is no replacement of a short piece, or an
+    empty one."""
     head = _trailing_word(text_before)
     tail = _leading_word(right)
     old_words = _WORD.findall(head + old + tail)
@@ -175,8 +176,8 @@ def _stands_in(name: str, text: str) -> bool:
 def rewrite(
     codec: TextCodec, original: TokenArray, start: int, renames: list[tuple[str, str]], shift: int
 ) -> Version:
-    """The original from token ``start`` on with names replaced and lines indented by ``shift``.
-    ``start`` should be at a line break, so that the first line is a whole one."""
+    """Return the original from token ``start`` on with names replaced and lines indented by
+    ``shift``. ``start`` should be at a line break, so that the first line is a whole one."""
     pieces = [codec.bytes_of(int(token)) for token in original[start:]]
     starts = np.cumsum([0] + [len(piece) for piece in pieces])
     text = b"".join(pieces).decode("utf-8", "surrogateescape")

@@ -258,8 +258,8 @@ def _behind(root: Standing, anchor: int, off_track: int, last_class: int) -> Sta
 
 @compiled_with(forceinline=True, borrows=True)
 def _least_of(worth: Worth) -> float:
-    """The least probability of a path: growth ends before it comes to what is less probable than
-    the cheapest node has to be."""
+    """Return the least probability of a path: growth ends before it comes to what is less probable
+    than the cheapest node has to be."""
     if worth.rate <= 0:
         return worth.least
     marginal_cost = worth.marginal[0]

@@ -13,7 +13,7 @@ from accel.drafting.copy import candidates as copy_rows
 
 @cache
 def row_weights() -> NDArray[np.float64]:
-    """Weights of the rows' features, fitted on public commit histories and made-up edits.
+    """Return weights of the rows' features, fitted on public commit histories and made-up edits.
 
     They say how often text of a kind, at a position, after such a match, is what comes next; see
     ``tests/benchmarks/training/copy_weights.py``.

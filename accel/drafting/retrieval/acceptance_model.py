@@ -72,7 +72,7 @@ class AcceptanceWeights(NamedTuple):
     @classmethod
     @cache
     def load(cls, file: Path = PRIOR) -> AcceptanceWeights:
-        """The weights in ``file``, read once."""
+        """Return the weights in ``file``, read once."""
         with np.load(file) as stored:
             return cls(*(stored[name].astype(np.float32) for name in cls._fields))
 

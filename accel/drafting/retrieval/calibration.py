@@ -23,7 +23,7 @@ MATCH_LENGTHS = 18
 """Longer matches count as this length."""
 DEPTHS = 3
 """Groups of depths: the root's children, the next three levels, all below."""
-# Chosen by replay: `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
+# Measure with `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
 PRIOR_INFORMATION = 30.0
 MOST_INFORMATION = 600.0
 """Information is forgotten above, so that corrections follow a changing task."""
@@ -149,7 +149,7 @@ class Calibration:
 
 
 def file_of(model: str) -> Path:
-    """The file with the calibration of a model, ``model`` being its name or folder."""
+    """Return the file with the calibration of a model, ``model`` being its name or folder."""
     key = hashlib.sha256(model.encode()).hexdigest()[:24]
     return data_folder() / "calibration" / f"{key}.npz"
 

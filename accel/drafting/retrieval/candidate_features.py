@@ -19,7 +19,7 @@ MATCHED_GROUPS = 5
 """Groups whose level is a match length; those of the others is a distance."""
 LEVELS = 9
 
-# Chosen by replay: `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
+# Measure with `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
 MAX_MATCH = 24
 MAX_SHAPE_MATCH = 16
 MAX_MATCHED = 96
@@ -74,7 +74,7 @@ class MatchRows(NamedTuple):
         )
 
     def first(self, count: int) -> MatchRows:
-        """The first ``count``."""
+        """Return the first ``count``."""
         return MatchRows(
             self.tokens[:count],
             self.lengths[:count],
@@ -125,7 +125,7 @@ class Evidence(NamedTuple):
 
     @classmethod
     def allocate(cls, vocabulary: int) -> Evidence:
-        """Room for token ids below ``vocabulary``."""
+        """Return room for token ids below ``vocabulary``."""
         return cls(
             np.full(vocabulary, -1, np.int16),
             np.empty(MAX_CANDIDATES, np.int32),

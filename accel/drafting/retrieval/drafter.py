@@ -31,7 +31,7 @@ from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.drafting.retrieval.tree_search import MAX_DEPTH, Frontier, TreeBuffers
 from accel.models.costs.step_overheads import DRAFTED_STEP_S
 
-# Chosen by replay: `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
+# Measure with `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
 ROWS_PER_SOURCE = 64
 ROW_DEPTH = 32
 FEW_ROWS, FEW_DEPTH = 24, 16
@@ -115,13 +115,14 @@ class RetrievalDrafter:
             self._state_for(USUAL_NODES, self._costs_for)
 
     def draft(self, max_nodes: int) -> DraftTree:
-        """A tree of at most ``max_nodes`` nodes in decreasing path probability."""
+        """Return a tree of at most ``max_nodes`` nodes in decreasing path probability."""
         if len(self._free.seconds) != max_nodes + 1:
             self._free = VerifyCosts.free(max_nodes)
         return self.draft_within(max_nodes, self._free)
 
     def draft_within(self, max_nodes: int, costs: VerifyCosts) -> DraftTree:
-        """The tree with the most expected tokens per second, empty when plain decoding has more."""
+        """Return the tree with the most expected tokens per second, empty when plain decoding has
+        more."""
         if self._undrafted:
             self._catch_up()
         if self._prompt.is_empty or max_nodes <= 0:
@@ -164,7 +165,7 @@ class RetrievalDrafter:
         return (FEW_ROWS, FEW_DEPTH) if self._reads_few else (ROWS_PER_SOURCE, ROW_DEPTH)
 
     def view(self) -> View:
-        """All that the next tree of ``draft`` depends on."""
+        """Return all that the next tree of ``draft`` depends on."""
         self._catch_up()
         count = self._look_up(ROWS_PER_SOURCE, ROW_DEPTH)
         self._evidence_for_text()

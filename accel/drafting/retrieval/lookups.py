@@ -18,8 +18,8 @@ def found_beside(
     limit: int,
     depth: int,
 ) -> list[Continuations]:
-    """Continuations of ``context`` (int32 [m]) from each that is there, ``limit`` rows of ``depth``
-    tokens at most."""
+    """Return continuations of ``context`` (int32 [m]) from each that is there, ``limit`` rows of
+    ``depth`` tokens at most."""
     continuations: list[Continuations] = []
     if history is not None and history.knows(workspace):
         continuations.append(

@@ -17,7 +17,7 @@ from accel.native import simd
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import prefetch_all
 
-# Chosen by replay: `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
+# Measure with `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
 NEAR = 1024
 NEAR_TOKENS = 80
 NEAR_WORDS = 32
@@ -55,8 +55,8 @@ def note_surroundings(text: TextView, shapes: TokenShapes, evidence: Evidence) -
 
 @compiled_with(evidence_of, forceinline=True, borrows=True)
 def _slot_of(token: int, evidence: Evidence, count: int, limit: int) -> int:
-    """The slot of a token: that after the first ``count`` where it has none yet, -1 where these are
-    ``limit``."""
+    """Return the slot of a token: that after the first ``count`` where it has none yet, -1 where
+    these are ``limit``."""
     slot = evidence.slots[token]
     if slot >= 0 or count >= limit:
         return slot

@@ -51,7 +51,7 @@ def _lookup(
     limit: int,
     depth: int,
 ) -> tuple[TokenArray, TokenArray, TokenArray]:
-    """Rows, match lengths and start positions of continuations of ``context`` in
+    """Return rows, match lengths and start positions of continuations of ``context`` in
     ``tokens[:stop]``; ``position`` is the newest of its last token, -1 without one."""
     visited = np.empty(MAX_VISITED, np.int32)
     lengths = np.empty(MAX_VISITED, np.int32)
@@ -164,14 +164,15 @@ class PromptIndex:
         return self._tokens[self._prompt_stop : self.stop]
 
     def tokens_with(self, spare: int) -> TokenArray:
-        """The text's tokens, with ``spare`` places after the end; another array once it has
+        """Return the text's tokens, with ``spare`` places after the end; another array once it has
         grown."""
         if self.stop + spare > len(self._tokens):
             self._reserve(self.stop + spare)
         return self._tokens
 
     def text(self, *, spare: int) -> TextView:
-        """The index for compiled code, with ``spare`` tokens after the end that it may write."""
+        """Return the index for compiled code, with ``spare`` tokens after the end that it may
+        write."""
         self._reserve(self.stop + spare)
         return TextView(
             self._tokens, self.previous, self.newest, self.start, self.stop, self._spelt

@@ -35,7 +35,7 @@ from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.native import simd
 from accel.native.numba_cache import compiled_with
 
-# Chosen by replay: `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
+# Measure with `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
 MAX_DEPTH = 48
 LEAST_PROBABILITY = 0.001
 """Less likely paths are dropped: they would have no place in a tree of a hundred nodes."""
@@ -83,7 +83,7 @@ class TreeBuffers(NamedTuple):
 
     @classmethod
     def allocate(cls, nodes: int) -> TreeBuffers:
-        """Room for ``nodes``."""
+        """Return room for ``nodes``."""
         return cls(
             np.empty(nodes, np.int32),
             np.empty(nodes, np.int32),

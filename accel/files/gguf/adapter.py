@@ -65,7 +65,7 @@ class Adapter:
     """An adapter's file, read whole."""
 
     def __init__(self, path: Path) -> None:
-        """Raises BrokenModel for a file that is no adapter."""
+        """Raise BrokenModel for a file that is no adapter."""
         self.path = path
         try:
             with safe_open(path, "numpy") as file:
@@ -225,7 +225,8 @@ def _with_delta(
 
 
 def _with_fim_rows(file: GgufFile, adapter: Adapter, tensor: str, kind: str) -> NDArray[np.uint8]:
-    """The embedding: three rows change, the others stay as they are stored where they can."""
+    """Return the embedding: three rows change, the others stay as they are stored where they
+    can."""
     assert adapter.fim_embeddings is not None
     stored, was = file.read(tensor), file.tensors[tensor].type
     rows = stored if was.name == kind else q8_0(dequantise(stored, was))
@@ -242,7 +243,7 @@ def _finite(values: NDArray[np.float32], file: GgufFile, tensor: str) -> NDArray
 
 
 def _entries(file: GgufFile, adapter: Adapter) -> list[bytes]:
-    """The header: that of the base, and what the adapter changes of it."""
+    """Return the header: that of the base, and what the adapter changes of it."""
     changed: dict[str, bytes] = {
         "general.file_type": entry("general.file_type", _FILE_TYPE_Q8_0),
         EDIT_LINES_KEY: entry(EDIT_LINES_KEY, adapter.edit_lines),

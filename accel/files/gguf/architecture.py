@@ -60,7 +60,7 @@ class _Keys:
         return self._found(key, default if value is None else value)
 
     def flags(self, key: str) -> list[bool] | None:
-        """A list of truth values; None where it has none."""
+        """Return a list of truth values; None where it has none."""
         values = self._metadata.numbers(f"{self._name}.{key}")
         return None if values is None else list(map(bool, values.tolist()))
 
@@ -78,7 +78,7 @@ class _Keys:
 
 
 def read_architecture(file: GgufFile) -> Architecture:
-    """Raises BrokenModel, or UnsupportedModel where a model has parts that our forward has not."""
+    """Raise BrokenModel, or UnsupportedModel where a model has parts that our forward has not."""
     path = file.path
     name = file.metadata.text("general.architecture")
     if name is None:

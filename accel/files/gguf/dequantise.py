@@ -36,7 +36,7 @@ def can_be_read(kind: GgmlType) -> bool:
 
 
 def dequantise(data: NDArray[np.uint8], kind: GgmlType) -> Values:
-    """Values float32 [rows, columns] of rows of bytes uint8 [rows, row_bytes]. Raises
+    """Return values float32 [rows, columns] of rows of bytes uint8 [rows, row_bytes]. Raises
     UnsupportedModel for a type that is not known."""
     if not can_be_read(kind):
         raise UnsupportedModel(f"weights of type {kind.name} are not known", OTHER_TYPE)
@@ -160,17 +160,17 @@ def _scale(blocks: Blocks, offset: int) -> Values:
 
 
 def _nibbles(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The lower halves of all bytes of a row, then the upper ones."""
+    """Return the lower halves of all bytes of a row, then the upper ones."""
     return np.concatenate([data & 15, data >> 4], 1)
 
 
 def _bits(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The bits of each row, the lowest of the first byte first."""
+    """Return the bits of each row, the lowest of the first byte first."""
     return np.unpackbits(data, axis=1, bitorder="little")
 
 
 def _crumbs(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The quarters of each 32 bytes of a row, the lowest of all 32 first. [blocks, 256]"""
+    """Return the quarters of each 32 bytes of a row, the lowest of all 32 first. [blocks, 256]"""
     shifts = np.array([0, 2, 4, 6], np.uint8)[:, None]
     quarters = data.reshape(-1, 2, 1, 32) >> shifts & 3
     return quarters.reshape(len(data), -1).astype(np.uint8)

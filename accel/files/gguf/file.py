@@ -76,16 +76,16 @@ class GgufFile:
         return sum(tensor.nbytes for tensor in self.tensors.values())
 
     def read(self, name: str) -> NDArray[np.uint8]:
-        """A copy of a tensor's bytes [rows, row_bytes]. KeyError without one of this name. Raises
-        BrokenModel when the file has become shorter."""
+        """Return a copy of a tensor's bytes [rows, row_bytes]. KeyError without one of this name.
+        Raises BrokenModel when the file has become shorter."""
         tensor = self.tensors[name]
         data = np.empty((tensor.rows, tensor.row_bytes), np.uint8)
         self._read_into(data, tensor.part, tensor.place)
         return data
 
     def entry(self, key: str) -> bytes:
-        """A key of the header with its kind and value, as the file has it. KeyError without. Raises
-        BrokenModel when the file has become shorter."""
+        """Return a key of the header with its kind and value, as the file has it. KeyError without.
+        Raises BrokenModel when the file has become shorter."""
         span = self.metadata.places[key]
         data = np.empty(span.stop - span.start, np.uint8)
         self._read_into(data, 0, span.start)
@@ -149,8 +149,8 @@ _headers_lock = Lock()
 
 
 def _header_of(stream: FileIO, path: Path) -> tuple[Metadata, list[Tensor]]:
-    """The header of an open file; those opened last are at hand until the file changes. Raises
-    OSError, BrokenModel or UnsupportedModel."""
+    """Return the header of an open file; those opened last are at hand until the file changes.
+    Raises OSError, BrokenModel or UnsupportedModel."""
     stat = os.fstat(stream.fileno())
     state = stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
     with _headers_lock:
@@ -170,7 +170,7 @@ def _header_of(stream: FileIO, path: Path) -> tuple[Metadata, list[Tensor]]:
 
 
 def parts_of(path: Path) -> list[Path]:
-    """All files of a model, in order, by the name of one; they need not be there. Raises
+    """Return all files of a model, in order, by the name of one; they need not be there. Raises
     BrokenModel for a number that cannot be."""
     match = _PART.fullmatch(path.name)
     if match is None:

@@ -266,5 +266,5 @@ def _pass_over(data: bytearray, position: int, most: int) -> tuple[int, int]:
 
 
 def shown(text: str) -> str:
-    """A string out of a file as a message may show it: short and on one line."""
+    """Return a string out of a file as a message may show it: short and on one line."""
     return ascii(text if len(text) <= 60 else f"{text[:60]}…")

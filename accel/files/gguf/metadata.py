@@ -33,11 +33,11 @@ class StringArray:
     """Each string after its length."""
 
     def decoded(self) -> list[str]:
-        """The strings. What is not UTF-8 becomes U+FFFD."""
+        """Return the strings. What is not UTF-8 becomes U+FFFD."""
         return [text.decode("utf-8", "replace") for text in self.encoded()]
 
     def encoded(self) -> list[bytes]:
-        """The bytes of each string."""
+        """Return the bytes of each string."""
         texts, data, position = [], self.data, 0
         for _ in range(self.count):
             start = position + 8
@@ -68,20 +68,20 @@ class Metadata:
         return self._values.get(key)
 
     def text(self, key: str) -> str | None:
-        """A string, None without."""
+        """Return a string, None without."""
         value = self._values.get(key)
         return value if value is None or isinstance(value, str) else self._refuse(key, "a string")
 
     def flag(self, key: str) -> bool | None:
-        """A truth value, None without."""
+        """Return a truth value, None without."""
         value = self._values.get(key)
         if value is None or isinstance(value, bool):
             return value
         return self._refuse(key, "true or false")
 
     def integer(self, key: str, least: int, most: int) -> int | None:
-        """A whole number of a range, both ends included, None without. A list of one number again
-        and again, as some files have it for each layer, is that number."""
+        """Return a whole number of a range, both ends included, None without. A list of one number
+        again and again, as some files have it for each layer, is that number."""
         value = self._values.get(key)
         if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and len(value):
             value = int(value[0]) if (value == value[0]).all() else None
@@ -94,7 +94,7 @@ class Metadata:
         return self._refuse(key, f"a whole number from {least} to {most}")
 
     def number(self, key: str) -> float | None:
-        """A finite number, None without."""
+        """Return a finite number, None without."""
         value = self._values.get(key)
         if value is None:
             return None
@@ -103,25 +103,26 @@ class Metadata:
         return self._refuse(key, "a number")
 
     def strings(self, key: str) -> StringArray:
-        """A list of strings as it is stored, empty without. An empty list may be of any kind."""
+        """Return a list of strings as it is stored, empty without. An empty list may be of any
+        kind."""
         value = self._values.get(key)
         if value is None or (isinstance(value, np.ndarray) and not len(value)):
             return StringArray(0, b"")
         return value if isinstance(value, StringArray) else self._refuse(key, "a list of strings")
 
     def texts(self, key: str) -> list[str]:
-        """A list of strings, empty without."""
+        """Return a list of strings, empty without."""
         return self.strings(key).decoded()
 
     def numbers(self, key: str) -> NDArray[Any] | None:
-        """A list of numbers, None without."""
+        """Return a list of numbers, None without."""
         value = self._values.get(key)
         if value is None or isinstance(value, np.ndarray):
             return value
         return self._refuse(key, "a list of numbers")
 
     def fingerprint(self, prefix: str) -> str:
-        """A hash of everything whose key begins so."""
+        """Return a hash of everything whose key begins so."""
         digest = hashlib.sha256()
         for key in sorted(key for key in self._values if key.startswith(prefix)):
             value = self._values[key]

@@ -13,9 +13,9 @@ _MOST = 127
 
 
 def q8_0(values: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Rows of Q8_0 blocks uint8 [rows, row_bytes] of float32 [rows, columns]; 32 divides columns.
-    Each block has d = max|x| / 127, as f16, and q = x / d with the float32 d, halves rounded away
-    from zero."""
+    """Return rows of Q8_0 blocks uint8 [rows, row_bytes] of float32 [rows, columns]; 32 divides
+    columns. Each block has d = max|x| / 127, as f16, and q = x / d with the float32 d, halves
+    rounded away from zero."""
     rows, columns = values.shape
     assert columns % _VALUES == 0, columns
     blocks = values.reshape(-1, _VALUES)

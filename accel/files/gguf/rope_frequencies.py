@@ -77,8 +77,9 @@ def read_rope_frequencies(file: GgufFile, architecture: Architecture) -> RopeFre
 def _yarn_ramp(
     head_dim: int, base: float, original: int, betas: list[float]
 ) -> NDArray[np.float64]:
-    """The share of its own frequency that each pair has: all of it where it turns more often than
-    ``betas[0]`` times in the original context, none below ``betas[1]`` times, a ramp in between."""
+    """Return the share of its own frequency that each pair has: all of it where it turns more often
+    than ``betas[0]`` times in the original context, none below ``betas[1]`` times, a ramp in
+    between."""
     if min(betas) <= 0:
         return np.zeros(head_dim // 2)
     first, last = (

@@ -26,8 +26,8 @@ _TAKE_NO_BLANKS = ("<unk>", "<s>", "<|endoftext|>")
 
 
 def tokenizer_json(vocabulary: Vocabulary, path: Path) -> str:
-    """The definition of a tokenizer. ``path`` is the file that messages name. Raises BrokenModel or
-    UnsupportedModel."""
+    """Return the definition of a tokenizer. ``path`` is the file that messages name. Raises
+    BrokenModel or UnsupportedModel."""
     tokenizer = (
         _sentencepiece(vocabulary) if vocabulary.kind == "llama" else _byte_level(vocabulary)
     )
@@ -137,8 +137,8 @@ def _bpe(vocabulary: Vocabulary) -> dict[str, Any]:
 
 
 def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
-    """Tokens that stand for their whole name. Which of them a user's text may hold is decided by
-    who reads the definition: white space and single letters."""
+    """Return tokens that stand for their whole name. Which of them a user's text may hold is
+    decided by who reads the definition: white space and single letters."""
     controls = {*vocabulary.end_tokens, *vocabulary.fim_tokens.values(), vocabulary.beginning}
     return [
         {

@@ -117,12 +117,12 @@ class Vocabulary:
     """The parts that were passed over, in words."""
 
     def text_of(self, token: int | None) -> str:
-        """The text of a token, nothing for None."""
+        """Return the text of a token, nothing for None."""
         return "" if token is None else self.tokens[token]
 
 
 def read_vocabulary(metadata: Metadata) -> Vocabulary:
-    """The vocabulary of a file. Raises BrokenModel or UnsupportedModel."""
+    """Return the vocabulary of a file. Raises BrokenModel or UnsupportedModel."""
     kind = metadata.text(f"{_PREFIX}model")
     if kind not in ("gpt2", "llama"):
         what = "no vocabulary" if kind in (None, "none", "no_vocab") else f"a {shown(kind)} one"

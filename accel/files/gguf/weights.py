@@ -57,15 +57,15 @@ class GgufWeights:
         return name in self.parts
 
     def stored_as(self, name: str) -> tuple[GgmlType, int]:
-        """The type of a part's blocks, and the bytes of all."""
+        """Return the type of a part's blocks, and the bytes of all."""
         source = self.parts[name]
         tensor = self._file.tensors[source.tensor]
         share = source.shape[0] / source.whole[0] if source.whole else 1
         return tensor.type, int(tensor.nbytes * share)
 
     def rows(self, name: str) -> tuple[NDArray[np.uint8], GgmlType]:
-        """Rows of bytes [rows, row_bytes] in our order, as they are stored; the part's ``scale`` is
-        not in them. Raises BrokenModel when the file has become shorter."""
+        """Return rows of bytes [rows, row_bytes] in our order, as they are stored; the part's
+        ``scale`` is not in them. Raises BrokenModel when the file has become shorter."""
         source, kind = self.parts[name], self._file.tensors[self.parts[name].tensor].type
         data = self._file.read(source.tensor)
         if source.order is not None:
@@ -83,7 +83,8 @@ class GgufWeights:
         return np.ascontiguousarray(by_pairs.swapaxes(1, 2)).reshape(data.shape), kind
 
     def values(self, name: str) -> NDArray[np.float32]:
-        """Values, scaled, in their shape. Raises BrokenModel for such that are not finite, too."""
+        """Return values, scaled, in their shape. Raises BrokenModel for such that are not finite,
+        too."""
         source = self.parts[name]
         data, kind = self.rows(name)
         values = dequantise(data, kind)

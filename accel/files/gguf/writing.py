@@ -40,7 +40,7 @@ class NewTensor:
 
 
 def entry(key: str, value: str | int | Sequence[bytes]) -> bytes:
-    """A key of the header with its value: a string, a uint32 or a list of strings."""
+    """Return a key of the header with its value: a string, a uint32 or a list of strings."""
     if isinstance(value, str):
         content = struct.pack("<I", _TEXT) + _text(value.encode())
     elif isinstance(value, int):

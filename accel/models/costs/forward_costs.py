@@ -22,7 +22,7 @@ class ForwardCosts:
     version: int = 0
 
     def __str__(self) -> str:
-        """Milliseconds by rows, few of them, after the first context."""
+        """Return milliseconds by rows, few of them, after the first context."""
         return ", ".join(
             f"{rows}: {1e3 * seconds:.1f} ms"
             for rows, seconds in zip(self.rows, self.seconds[0].tolist(), strict=True)
@@ -30,8 +30,8 @@ class ForwardCosts:
         )
 
     def by_rows(self, context: int, limit: int) -> NDArray[np.float64]:
-        """Seconds for 0 to ``limit`` rows after ``context`` tokens; index 0 is not used. Between
-        grid points, and beyond the last, costs are linear."""
+        """Return seconds for 0 to ``limit`` rows after ``context`` tokens; index 0 is not used.
+        Between grid points, and beyond the last, costs are linear."""
         at_grid = self._after(context)
         counts = np.arange(limit + 1)
         grid = np.array(self.rows, np.float64)
@@ -43,7 +43,7 @@ class ForwardCosts:
         return costs
 
     def _after(self, context: int) -> NDArray[np.float64]:
-        """Seconds at the grid's numbers of rows after ``context`` tokens."""
+        """Return seconds at the grid's numbers of rows after ``context`` tokens."""
         grid = np.array(self.contexts, np.float64)
         seconds = np.array([np.interp(float(context), grid, column) for column in self.seconds.T])
         if context > grid[-1] and len(grid) > 1:

@@ -27,7 +27,7 @@ class ProfileStore:
         return self._data.get(name)
 
     def values(self) -> list[Any]:
-        """All values."""
+        """Return all values."""
         return list(self._data.values())
 
     def put(self, name: str, value: Any) -> None:

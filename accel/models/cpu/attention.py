@@ -44,7 +44,7 @@ Stored = NDArray[Any]
 
 LOG2_E = float(np.log2(np.e))
 
-# Chosen by `python -m tests.benchmarks forward --model FILE`.
+# Measure with `python -m tests.benchmarks forward --model FILE`.
 QUERIES = 12
 """Queries whose scores are computed at once: they fill tiles (``matmul.TILE_ROWS``), and the first
 level of caches holds their scores behind some hundred tokens."""
@@ -85,8 +85,8 @@ class AttentionBuffers(NamedTuple):
 
     @classmethod
     def of(cls, columns: int, shape: Shape) -> AttentionBuffers:
-        """Buffers for ``columns`` columns of keys, and a block after them. Rows do not begin a
-        page apart: a processor's cache has few places for such."""
+        """Return buffers for ``columns`` columns of keys, and a block after them. Rows do not begin
+        a page apart: a processor's cache has few places for such."""
         return cls(
             empty((QUERIES, columns + BLOCK + LANES), np.float32),
             empty((QUERIES,), np.float32),

@@ -161,7 +161,7 @@ def join(barrier: Barrier, last: int) -> int:
 
 @compiled_with(simd, borrows=True)
 def take(barrier: Barrier, thread: int, items: int) -> int:
-    """The next of a step's items for a thread, ``items`` where none is left."""
+    """Return the next of a step's items for a thread, ``items`` where none is left."""
     spans = barrier[_SPANS]
     for away in range(spans):
         span = (thread + away) % spans

@@ -47,7 +47,7 @@ class CompiledCache(RowCache):
             scales[:, :, : kv.shape[2]] = kv
 
     def state(self) -> list[NDArray[Any]]:
-        """The blocks in use, in the order of ``_committed``."""
+        """Return the blocks in use, in the order of ``_committed``."""
         return self._committed(self.length)
 
     def restore(self, state: list[NDArray[Any]], length: int) -> None:

@@ -83,8 +83,8 @@ def decoder_for(
 
 
 def with_adaptive_tokens(decoder: Decoder, embeddings: Floats) -> Decoder:
-    """A decoder that reads adaptive tokens, too. embeddings: float32 [tokens, hidden_size]; where
-    its own are quantised they are a second table, in eight bits."""
+    """Return a decoder that reads adaptive tokens, too. embeddings: float32 [tokens, hidden_size];
+    where its own are quantised they are a second table, in eight bits."""
     embedding, matrices = decoder.weights.embedding, decoder.matrices
     if is_quantised(embedding):
         matrix = QuantisedMatrix.from_numbers(
@@ -109,5 +109,5 @@ def descriptors_of(layers: Sequence[Sequence[QuantisedMatrix]]) -> NDArray[np.in
 
 
 def weight_of(layer: int, name: str) -> str:
-    """The name of a weight of a layer."""
+    """Return the name of a weight of a layer."""
     return f"model.layers.{layer}.{name}.weight"

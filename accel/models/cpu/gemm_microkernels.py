@@ -45,14 +45,14 @@ _HALVES = ir.VectorType(I16, LANES)
 _I8 = ir.IntType(8)
 _BYTES = ir.VectorType(_I8, LANES)
 
-# Chosen by `python -m tests.benchmarks forward --model FILE`.
+# Measure with `python -m tests.benchmarks forward --model FILE`.
 FAST_ROWS = 2
 """Rows up to which a product waits for memory: lines are prefetched into the first level of caches,
 since they are read soon. With more rows they would displace data that is read meanwhile."""
 
 
 def _as_floats(builder: Any, weights: Any) -> Any:
-    """Weights [16], those of fp16 and of int8 widened."""
+    """Return weights [16], those of fp16 and of int8 widened."""
     if weights.type == _BYTES:
         return builder.sitofp(weights, FLOATS)
     if weights.type != _HALVES:
@@ -61,7 +61,7 @@ def _as_floats(builder: Any, weights: Any) -> Any:
 
 
 def _tile(rows: int, blocks: int, columns: int = BLOCK) -> Any:
-    """A kernel for ``rows`` rows and the first ``columns`` of each of ``blocks`` blocks.
+    """Return a kernel for ``rows`` rows and the first ``columns`` of each of ``blocks`` blocks.
 
     ``tile(x, x_at, x_stride, w, w_at, w_stride, out, out_at, out_stride, in_features, ahead,
     step)`` writes ``out[out_at + r * out_stride + 32 * b :][:columns]``, the sums over ``k`` below

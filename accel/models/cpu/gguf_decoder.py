@@ -53,8 +53,8 @@ IN_FP32 = "in_proj_a.weight", "in_proj_b.weight", "conv1d.weight"
 
 
 def read_decoder(model: GgufModel, dtype: str = "int8") -> Decoder:
-    """The decoder of a file that is known. ``dtype``: ``int8`` takes weights as they are stored,
-    ``fp32`` dequantised. Raises BrokenModel or UnsupportedModel."""
+    """Return the decoder of a file that is known. ``dtype``: ``int8`` takes weights as they are
+    stored, ``fp32`` dequantised. Raises BrokenModel or UnsupportedModel."""
     with GgufFile(model.path) as file:
         reader = _Reader(model, GgufWeights(file, model.architecture))
         rope = read_rope_frequencies(file, model.architecture)
@@ -86,7 +86,7 @@ class _Reader:
         """Types whose weights were rounded to eight bits."""
 
     def as_stored(self, rope: RopeFrequencies) -> Decoder:
-        """All of it, matrices packed as they are."""
+        """Return all of it, matrices packed as they are."""
         hybrid, layers = self.hybrid, range(self._architecture.layers)
         attention = layers_with(hybrid, len(layers))
         gate = OUTPUT_GATE if hybrid else ()
@@ -126,7 +126,7 @@ class _Reader:
             return _Reader(self._model, GgufWeights(file, self._architecture))._matrix(name)
 
     def dequantised(self, rope: RopeFrequencies) -> Decoder:
-        """All of it, in fp32."""
+        """Return all of it, in fp32."""
         return self._decoder(packed_weights(self), "fp32", rope)
 
     @property
@@ -164,7 +164,7 @@ class _Reader:
         )
 
     def _commonest_type(self) -> str:
-        """The type that most bytes are of."""
+        """Return the type that most bytes are of."""
         count: Counter[str] = Counter()
         for name in self._weights.parts:
             kind, nbytes = self._weights.stored_as(name)

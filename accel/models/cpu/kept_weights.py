@@ -87,8 +87,8 @@ class KeptWeights:
     def read(
         self, names: Iterable[str], pack: Callable[[str], QuantisedMatrix]
     ) -> dict[str, QuantisedMatrix] | None:
-        """The matrices of these names; None where they are not there, or not in whole. Those that
-        are not as they were, as is seen later, are made what ``pack`` makes of their names."""
+        """Return the matrices of these names; None where they are not there, or not in whole. Those
+        that are not as they were, as is seen later, are made what ``pack`` makes of their names."""
         names = list(names)
         for file in self._files():
             try:
@@ -158,7 +158,7 @@ class KeptWeights:
 
 
 def _read(file: Path, names: Sequence[str]) -> tuple[dict[str, _Place], dict[str, QuantisedMatrix]]:
-    """The matrices of a file, and where they are. Raises ``_DAMAGED``."""
+    """Return the matrices of a file, and where they are. Raises ``_DAMAGED``."""
     with file.open("rb") as stream:
         records, begin = _header(stream)
         if list(records) != names:
@@ -168,8 +168,8 @@ def _read(file: Path, names: Sequence[str]) -> tuple[dict[str, _Place], dict[str
 
 
 def _header(stream: BinaryIO) -> tuple[dict[str, _Place], int]:
-    """The places of a file's matrices, and where the first of them begins. Raises ``_DAMAGED``
-    where it is not as it was written, or not as long."""
+    """Return the places of a file's matrices, and where the first of them begins. Raises
+    ``_DAMAGED`` where it is not as it was written, or not as long."""
     digest, _, line = stream.readline(_LONGEST_LINE).partition(b" ")
     if hashlib.sha256(line).hexdigest().encode() != digest:
         raise ValueError("another header than was written")

@@ -41,7 +41,7 @@ from accel.native.numba_cache import compiled_with
 LAYER_STEPS = 7
 ATTENTION_NORM, QKV_HEADS, ATTENTION, OUTPUT, MLP_NORM, SWIGLU, DOWN = range(LAYER_STEPS)
 
-# Chosen by `python -m tests.benchmarks forward --model FILE`.
+# Measure with `python -m tests.benchmarks forward --model FILE`.
 NORM_ROWS = 4
 """Rows of a norm in one work item."""
 
@@ -67,7 +67,7 @@ def num_tiles(blocks: int, products: int, threads: int) -> int:
 
 @compiled_with(borrows=True)
 def tile_range(blocks: int, tiles: int, tile: int) -> tuple[int, int]:
-    """The first block of a tile, and the one after its last."""
+    """Return the first block of a tile, and the one after its last."""
     return blocks * tile // tiles, blocks * (tile + 1) // tiles
 
 

@@ -135,7 +135,7 @@ class CompiledLlama(Model):
         return self._logits[:rows]
 
     def _logits_of(self, first: int, count: int) -> NDArray[np.float32]:
-        """The numbers of rows of the last forward, after it."""
+        """Return the numbers of rows of the last forward, after it."""
         logits = np.empty((count, self._columns), np.float32)
         states, q8 = self._scratch.normed, self._scratch.q8
         all_logits(states, q8, first, count, self._weights.head, logits)
@@ -164,7 +164,7 @@ class CompiledLlama(Model):
         outputs: int,
         most_nodes: int,
     ) -> tuple[Any, ...]:
-        """Those of a compiled forward that all models have."""
+        """Return those of a compiled forward that all models have."""
         return (
             joined([batch.tokens for batch in batches]),
             joined([batch.offsets for batch in batches]),

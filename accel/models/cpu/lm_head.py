@@ -23,7 +23,7 @@ from accel.native.aligned_memory import empty, zeros
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import LANES, load, maximum, reduce_max
 
-# Chosen by `python -m tests.benchmarks forward --model FILE`.
+# Measure with `python -m tests.benchmarks forward --model FILE`.
 FIRST_ROWS, HEAD_ROWS = 16, 32
 """Rows of the first block and of later ones at most, where the head is in fp32."""
 

@@ -34,7 +34,7 @@ from accel.native.simd import F32, call
 Packed = NDArray[Any]
 """Array [blocks, in, 32] of float32, int8 or the bits of fp16 as uint16."""
 
-# Chosen by `python -m tests.benchmarks forward --model FILE`.
+# Measure with `python -m tests.benchmarks forward --model FILE`.
 _AHEAD = 4096
 """Words between what a few rows read and what is fetched meanwhile: weights arrive from
 memory in the time that eight rows take to be computed."""
@@ -112,8 +112,8 @@ def multiply(
 
 @intrinsic
 def narrow(_context: Any, value: Any, like: Any) -> Any:
-    """A float32 as the array ``like`` holds it: itself, a whole number as int8, or the bits of fp16
-    as uint16, rounded to the nearest, ties to even."""
+    """Return a float32 as the array ``like`` holds it: itself, a whole number as int8, or the bits
+    of fp16 as uint16, rounded to the nearest, ties to even."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         if like.dtype == types.float32:
@@ -128,7 +128,7 @@ def narrow(_context: Any, value: Any, like: Any) -> Any:
 
 @intrinsic
 def wide(_context: Any, value: Any) -> Any:
-    """The float32 of a number that an array holds, see ``narrow``."""
+    """Return the float32 of a number that an array holds, see ``narrow``."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         if value == types.float32:
@@ -139,7 +139,8 @@ def wide(_context: Any, value: Any) -> Any:
 
 
 def packed(weight: NDArray[Any]) -> Packed:
-    """A matrix [out, in] of float32, or of fp16's bits as uint16, with zeros up to whole blocks."""
+    """Return a matrix [out, in] of float32, or of fp16's bits as uint16, with zeros up to whole
+    blocks."""
     rows, in_features = weight.shape
     blocks = -(-rows // BLOCK)
     padded = np.zeros((blocks * BLOCK, in_features), weight.dtype)

@@ -38,7 +38,7 @@ class NamedVectors(Protocol):
     def __contains__(self, name: str, /) -> bool: ...
 
     def values(self, name: str) -> Floats:
-        """A copy as float32."""
+        """Return a copy as float32."""
 
 
 class NamedTensors(NamedVectors, Protocol):
@@ -57,11 +57,11 @@ class NamedTensors(NamedVectors, Protocol):
         """Return whether the head is the embedding."""
 
     def numbers(self, name: str) -> NDArray[Any]:
-        """float32 or float16, or the bits of bf16 as int16."""
+        """Return float32 or float16, or the bits of bf16 as int16."""
 
 
 def widened(numbers: NDArray[Any]) -> Floats:
-    """float32 copies of float32 or float16, or of bits of bf16."""
+    """Return float32 copies of float32 or float16, or of bits of bf16."""
     if numbers.dtype != np.int16:
         return numbers.astype(np.float32)
     return (numbers.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
@@ -72,12 +72,12 @@ Stacked = Callable[[Sequence[str], Sequence[int]], Matrices]
 
 
 def layers_with(hybrid: Hybrid | None, layers: int) -> Sequence[int]:
-    """Those with attention."""
+    """Return those with attention."""
     return [layer for layer in range(layers) if hybrid is None or layer not in hybrid.layers]
 
 
 def _of_layers(vectors: NamedVectors, layers: Sequence[int], suffix: str) -> Floats:
-    """float32 [layers, ..], [layers, 0] where the model has none."""
+    """Return float32 [layers, ..], [layers, 0] where the model has none."""
     names = [f"model.layers.{layer}.{suffix}" for layer in layers]
     if names[0] not in vectors:
         return np.empty((len(layers), 0), np.float32)
@@ -93,8 +93,8 @@ def forward_weights(
     head: Matrices,
     hybrid: Hybrid | None = None,
 ) -> tuple[Weights, DeltaWeights | None]:
-    """Weights with the vectors and matrices of all layers; of a hybrid those of its layers of gated
-    DeltaNet beside them."""
+    """Return weights with the vectors and matrices of all layers; of a hybrid those of its layers
+    of gated DeltaNet beside them."""
     every, attention = range(layers), layers_with(hybrid, layers)
 
     def of_attention(name: str) -> Floats:
@@ -149,7 +149,7 @@ def _delta_weights(
 
 
 def packed_weights(tensors: NamedTensors) -> tuple[Weights, DeltaWeights | None]:
-    """Weights as float32, packed."""
+    """Return weights as float32, packed."""
 
     def stacked(parts_of_layer: Sequence[str], layers: Sequence[int]) -> Matrices:
         """Layer by layer, so that little is in memory twice."""
@@ -174,8 +174,8 @@ def packed_weights(tensors: NamedTensors) -> tuple[Weights, DeltaWeights | None]
 def quantised_weights(
     tensors: NamedTensors, refuse: Callable[[str], NoReturn]
 ) -> tuple[tuple[Weights, DeltaWeights | None], tuple[QuantisedMatrix, ...]]:
-    """Weights rounded to eight bits, and the matrices that hold them. ``refuse`` is called with
-    the name of a matrix that has values that are no numbers."""
+    """Return weights rounded to eight bits, and the matrices that hold them. ``refuse`` is called
+    with the name of a matrix that has values that are no numbers."""
     matrices: list[QuantisedMatrix] = []
 
     def matrix_of(name: str) -> QuantisedMatrix:

@@ -23,8 +23,8 @@ stored."""
 
 
 def decoder_of(model: ModelFile, dtype: str) -> Decoder:
-    """The decoder of a model that has a compiled forward, with the adaptive tokens beside it.
-    Raises BrokenModel or UnsupportedModel."""
+    """Return the decoder of a model that has a compiled forward, with the adaptive tokens beside
+    it. Raises BrokenModel or UnsupportedModel."""
     if isinstance(model, GgufModel):
         decoder = gguf_decoder.read_decoder(model, dtype)
     else:
@@ -37,7 +37,7 @@ def decoder_of(model: ModelFile, dtype: str) -> Decoder:
 
 
 def compiled_model(decoder: Decoder, kv_type: KvType = "f16") -> CompiledLlama:
-    """A decoder as a model."""
+    """Return a decoder as a model."""
     if decoder.delta is None:
         return CompiledLlama(decoder, kv_type)
     from accel.models.cpu.delta_net.model import CompiledHybrid

@@ -30,9 +30,9 @@ _MASK, _KEYS, _VALUES, _KEY_SCALES, _VALUE_SCALES, _CAPACITY = range(6, 12)
 
 
 def line_of(batch: ForwardBatch, cache: CompiledCache, first: int, numbers: int) -> list[int]:
-    """A request's line: its first row in the forward, how many it has, the tokens before them, the
-    first row whose logits are asked for, whether its tree is verified, and the row of the logits
-    from which on its numbers are written; then its mask and its cache."""
+    """Return a request's line: its first row in the forward, how many it has, the tokens before
+    them, the first row whose logits are asked for, whether its tree is verified, and the row of the
+    logits from which on its numbers are written; then its mask and its cache."""
     first_wanted = first + batch.logits_from
     verifies = not batch.wants_numbers and batch.logits_from < len(batch)
     mask = batch.mask.__array_interface__["data"][0]
@@ -42,7 +42,7 @@ def line_of(batch: ForwardBatch, cache: CompiledCache, first: int, numbers: int)
 
 @intrinsic
 def _array_at(_context: Any, address: Any, shape: Any, like: Any) -> Any:
-    """The array of a shape at an address, of the type of one that is ``like`` it."""
+    """Return the array of a shape at an address, of the type of one that is ``like`` it."""
     # Takes long to import, and is for compiling alone.
     from numba.np.arrayobj import populate_array
 
@@ -68,20 +68,21 @@ def _item(context: Any, like: Any) -> Any:
 
 @compiled_with(borrows=True, forceinline=True)
 def rows_wanted(requests: RequestTable, request: int) -> tuple[int, int]:
-    """The first row whose logits are asked for, and the one after the last."""
+    """Return the first row whose logits are asked for, and the one after the last."""
     return requests[request, WANTED], requests[request, FIRST] + requests[request, ROWS]
 
 
 @njit(nogil=True, inline="always")
 def mask_of(requests: RequestTable, request: int, like: Floats) -> Floats:
-    """Its mask, float32 [rows, rows]. like: any such array."""
+    """Return its mask, float32 [rows, rows]. like: any such array."""
     rows = requests[request, ROWS]
     return _array_at(requests[request, _MASK], (rows, rows), like)
 
 
 @njit(nogil=True, inline="always")
 def keys_of(requests: RequestTable, request: int, like: Packed) -> Packed:
-    """The keys of its cache, of as many layers and heads as another's, and of the same dtype."""
+    """Return the keys of its cache, of as many layers and heads as another's, and of the same
+    dtype."""
     layers, heads, _, rows, columns = like.shape
     blocks = requests[request, _CAPACITY] // BLOCK
     shape = layers, heads, blocks, rows, columns
@@ -90,7 +91,7 @@ def keys_of(requests: RequestTable, request: int, like: Packed) -> Packed:
 
 @njit(nogil=True, inline="always")
 def values_of(requests: RequestTable, request: int, like: Packed) -> Packed:
-    """The values of its cache. like: those of a cache of one block of positions."""
+    """Return the values of its cache. like: those of a cache of one block of positions."""
     layers, heads, blocks, rows, columns = like.shape
     shape = layers, heads, blocks, requests[request, _CAPACITY] // BLOCK * rows, columns
     return _array_at(requests[request, _VALUES], shape, like)
@@ -98,7 +99,7 @@ def values_of(requests: RequestTable, request: int, like: Packed) -> Packed:
 
 @njit(nogil=True, inline="always")
 def key_scales_of(requests: RequestTable, request: int, like: Floats) -> Floats:
-    """The scales of its cache's keys. like: those of a cache of one block of positions."""
+    """Return the scales of its cache's keys. like: those of a cache of one block of positions."""
     layers, heads, columns = like.shape
     shape = layers, heads, requests[request, _CAPACITY] // BLOCK * columns
     return _array_at(requests[request, _KEY_SCALES], shape, like)
@@ -106,7 +107,7 @@ def key_scales_of(requests: RequestTable, request: int, like: Floats) -> Floats:
 
 @njit(nogil=True, inline="always")
 def value_scales_of(requests: RequestTable, request: int, like: Floats) -> Floats:
-    """The scales of its cache's values. like: those of a cache of one block of positions."""
+    """Return the scales of its cache's values. like: those of a cache of one block of positions."""
     layers, heads, columns = like.shape
     shape = layers, heads, requests[request, _CAPACITY] // BLOCK * columns
     return _array_at(requests[request, _VALUE_SCALES], shape, like)

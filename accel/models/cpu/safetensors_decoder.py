@@ -27,7 +27,7 @@ _TYPES: dict[str, np.dtype[Any]] = {
 
 
 def read_decoder(model: FolderModel, dtype: str) -> Decoder:
-    """The decoder of a folder that has a compiled forward, in ``fp32`` or ``int8``. Raises
+    """Return the decoder of a folder that has a compiled forward, in ``fp32`` or ``int8``. Raises
     BrokenModel for weights that are no numbers."""
     architecture = model.architecture
     assert architecture is not None, "its caller asks first"
@@ -79,6 +79,6 @@ class _FolderTensors:
         return values + np.float32(1) if self.hybrid and is_centred else values
 
     def refuse(self, name: str) -> NoReturn:
-        """Raises BrokenModel for a tensor that has values that are no numbers."""
+        """Raise BrokenModel for a tensor that has values that are no numbers."""
         file, _ = self._found.tensors[name]
         raise BrokenModel(f"{file}: {name} has values that are no numbers", AGAIN)

@@ -16,7 +16,7 @@ from accel.native.aligned_memory import empty
 from accel.native.numba_cache import compiled_with
 from accel.native.simd import LANES
 
-# Chosen by `python -m tests.benchmarks forward --model FILE`.
+# Measure with `python -m tests.benchmarks forward --model FILE`.
 TILE_BLOCKS = 8
 """Blocks of columns that are projected at once at most."""
 
@@ -43,7 +43,7 @@ class TileBuffers(NamedTuple):
 
     @classmethod
     def allocate(cls, rows: int, shape: Shape) -> TileBuffers:
-        """Buffers for ``rows`` rows, and for a head's columns."""
+        """Return buffers for ``rows`` rows, and for a head's columns."""
         columns = max(TILE_BLOCKS * BLOCK, shape.head_dim) + LANES
         return cls(
             empty((rows, 2 * columns + LANES), np.float32), empty((rows, columns), np.float32)
@@ -64,7 +64,7 @@ class Scratch(NamedTuple):
 
     @classmethod
     def allocate(cls, rows: int, weights: Weights, shape: Shape) -> Scratch:
-        """Buffers for ``rows`` rows."""
+        """Return buffers for ``rows`` rows."""
         hidden_size = len(weights.norm)
         attended = shape.heads * shape.head_dim
         intermediate_size = blocks_of(weights.gate_up) * BLOCK // 2

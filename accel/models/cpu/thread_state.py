@@ -55,7 +55,7 @@ def thread_state_of(
     tile_buffers: TileBuffers,
     logits: Floats,
 ) -> ThreadState:
-    """The state of one of ``threads`` threads.
+    """Return the state of one of ``threads`` threads.
 
     cos_sin: float32 [positions, 2, head_dim / 2]; kv: the arrays of a cache of one block: those
     that a forward computes for have the same form; scratch, verification: shared by all threads;

@@ -35,8 +35,8 @@ class Weights(NamedTuple):
 
 
 def kv_dtype(weights: Weights, kv_type: KvType) -> np.dtype[Any]:
-    """The dtype of keys and values: int8 for that ``kv_type``, otherwise float32, or the bits of
-    fp16 as uint16 for quantised weights."""
+    """Return the dtype of keys and values: int8 for that ``kv_type``, otherwise float32, or the
+    bits of fp16 as uint16 for quantised weights."""
     if kv_type == "int8":
         return np.dtype(np.int8)
     return np.dtype(np.uint16 if is_quantised(weights.embedding) else np.float32)

@@ -42,7 +42,7 @@ class Context(ABC):
     """How many states before the last one are stored, of those that run over the text."""
 
     def __init__(self, library: Library, model: int, capacity: int, options: ModelOptions) -> None:
-        """Raises MemoryError where ``capacity`` tokens do not fit."""
+        """Raise MemoryError where ``capacity`` tokens do not fit."""
         self._library, self._model, self._options = library, model, options
         self._vocabulary: int = library.llama_vocab_n_tokens(library.llama_model_get_vocab(model))
         self.length = 0
@@ -180,12 +180,12 @@ class Context(ABC):
         return code
 
     def row(self, index: int) -> bytes:
-        """The numbers of a row of the last forward, float32 [vocabulary]."""
+        """Return the numbers of a row of the last forward, float32 [vocabulary]."""
         data: bytes = self._logits()[index].tobytes()
         return data
 
     def _logits(self) -> NDArray[np.float32]:
-        """float32 [outputs, vocabulary], valid until the next forward."""
+        """Return float32 [outputs, vocabulary], valid until the next forward."""
         start = self._library.llama_get_logits(self._context)
         return np.ctypeslib.as_array(start, (self._outputs, self._vocabulary))
 

@@ -37,7 +37,7 @@ class Device:
 
 
 def used_gpus(devices: list[Device]) -> list[Device]:
-    """Those that layers go to: integrated ones where there are no others."""
+    """Return those that layers go to: integrated ones where there are no others."""
     gpus = [device for device in devices if device.is_gpu]
     return [gpu for gpu in gpus if not gpu.is_integrated] or gpus
 

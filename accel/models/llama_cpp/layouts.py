@@ -174,7 +174,7 @@ MODEL_LAYOUTS = _layouts(
 
 
 def fitting(layouts: list[Layout], defaults: Callable[[Any], Any]) -> Layout | None:
-    """The one layout that fits what ``defaults`` gives when it is called with its structure; None
-    where none does, or several."""
+    """Return the one layout that fits what ``defaults`` gives when it is called with its structure;
+    None where none does, or several."""
     found = [layout for layout in layouts if layout.fits(defaults(layout.structure))]
     return found[0] if len(found) == 1 else None

@@ -172,7 +172,7 @@ class Library:
 
 
 def load_library() -> Library:
-    """The library of this machine, checked. Raises LibraryRefused."""
+    """Return the library of this machine, checked. Raises LibraryRefused."""
     try:
         place = find_library()
     except FileNotFoundError as error:

@@ -75,7 +75,7 @@ class LineContext(Context):
         return True
 
     def _forget_forward(self) -> None:
-        """Raises StateLost: there is no copy of the state before a forward."""
+        """Raise StateLost: there is no copy of the state before a forward."""
         self._forget_all()
         self._behind = 0
         raise StateLost("llama.cpp cannot take back what it computed; the text is computed anew")

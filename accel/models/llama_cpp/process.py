@@ -77,7 +77,7 @@ class WorkerProcess:
         return facts
 
     def call(self, name: str, *arguments: object) -> Any:
-        """The answer. Raises BackendDied, OutOfMemory or UnsupportedModel."""
+        """Return the answer. Raises BackendDied, OutOfMemory or UnsupportedModel."""
         if self._process is None:
             self.start()
         return self._exchange((name, *arguments))

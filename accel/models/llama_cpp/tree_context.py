@@ -109,7 +109,8 @@ class TreeContext(Context):
 
 
 def _leaves(parents: NDArray[np.int32]) -> list[list[int]]:
-    """The leaves below every row, ascending. The first leaf has the numbers that are left."""
+    """Return the leaves below every row, ascending. The first leaf has the numbers that are
+    left."""
     count = len(parents)
     leaves: list[list[int]] = [[] for _ in range(count)]
     inner = set(parents.tolist())

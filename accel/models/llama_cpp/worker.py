@@ -36,7 +36,7 @@ def frame_of(value: object) -> bytes:
 
 
 def read_frame(stream: IO[bytes]) -> Any:
-    """The next value. Raises EOFError when the other end is gone."""
+    """Return the next value. Raises EOFError when the other end is gone."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         raise EOFError

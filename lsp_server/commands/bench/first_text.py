@@ -27,7 +27,7 @@ MOST_TOKENS = 48
 
 
 def first_texts(service: EngineService, rounds: list[CompletionJob]) -> dict[str, list[float]]:
-    """Seconds of every job where nothing is known, then of a letter and of a line more."""
+    """Return seconds of every job where nothing is known, then of a letter and of a line more."""
     times: dict[str, list[float]] = {"cold": [], "warm": [], "line": []}
     for one in rounds:
         for kind, typed in zip(times, ("", "x", "xs = []\n"), strict=True):
@@ -37,7 +37,8 @@ def first_texts(service: EngineService, rounds: list[CompletionJob]) -> dict[str
 
 
 async def ready_s(args: argparse.Namespace) -> float:
-    """Seconds until an engine process, started as the daemon starts it, has its model ready."""
+    """Return seconds until an engine process, started as the daemon starts it, has its model
+    ready."""
     from lsp_server.engine.client import EngineClient
 
     over = asyncio.Event()
@@ -56,7 +57,7 @@ async def ready_s(args: argparse.Namespace) -> float:
 
 
 def first_text_s(service: EngineService, job: CompletionJob) -> float:
-    """Seconds from the request to the first text."""
+    """Return seconds from the request to the first text."""
     began = time.perf_counter()
     from accel.execution.forwards import told
     from lsp_server.tasks.steps import in_place
@@ -70,8 +71,8 @@ def first_text_s(service: EngineService, job: CompletionJob) -> float:
 
 
 def job_in(service: EngineService, text: str, tokens: int, seconds: float) -> CompletionJob:
-    """A completion within so many tokens of a text, beside another open file. ``seconds``: for as
-    long as is computed in so many."""
+    """Return a completion within a text of ``tokens`` tokens, beside another open file. ``seconds``
+    limits it to what is computed in that time."""
     from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet
 
     encode, lines, text = service.engine.tokenizer.encode, text.splitlines(keepends=True), ""

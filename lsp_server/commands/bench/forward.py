@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def forward_table(figures: dict[str, dict[str, Any]], context: int) -> Table:
-    """The figures of ``forward_ms`` by engine, as a table."""
+    """Return the figures of ``forward_ms`` by engine, as a table."""
     from lsp_server.commands.bench.report import table
 
     counts = dict.fromkeys(name for row in figures.values() for name in row if name.isdigit())
@@ -65,8 +65,9 @@ def forward_table(figures: dict[str, dict[str, Any]], context: int) -> Table:
 
 
 def forward_ms(engine: Engine, context: int, seconds: float) -> dict[str, Any]:
-    """Number of rows (as text) to milliseconds of a forward, ``threads``, and the ``type`` of the
-    weights. A figure is the least of several turns' medians: what else a machine does only adds."""
+    """Return number of rows (as text) to milliseconds of a forward, ``threads``, and the ``type``
+    of the weights. A figure is the least of several turns' medians: what else a machine does only
+    adds."""
     model = engine.model
     rows = [count for count in ROWS if count + context < model.max_positions]
     if model.capability.widths is not None:
@@ -86,7 +87,7 @@ def forward_ms(engine: Engine, context: int, seconds: float) -> dict[str, Any]:
 
 
 def behind(model: Model, context: int) -> Cache:
-    """A cache that holds so many tokens, whatever they are."""
+    """Return a cache that holds ``tokens`` arbitrary tokens."""
     import numpy as np
 
     from accel.models.batch import chain_batch
@@ -98,7 +99,7 @@ def behind(model: Model, context: int) -> Cache:
 
 
 def forward_s(model: Model, cache: Cache, rows: int, times: int) -> list[float]:
-    """Seconds of forwards of a chain of ``rows`` after a cache, on the wall's clock. As in
+    """Return seconds of forwards of a chain of ``rows`` after a cache, on the wall's clock. As in
     decoding, logits are made for the rows that a walk from the first may come to."""
     import numpy as np
 

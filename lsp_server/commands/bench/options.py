@@ -1,4 +1,4 @@
-"""What the benches of ``redraft bench`` take: a model, how it is computed, a text to measure on."""
+"""Options of ``redraft bench``: a model, how it is computed, a text to measure on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIELDS = [one for one in fields(ModelOptions) if one.name not in ("path", "back
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which model, and how it is computed."""
+    """Add the options that choose a model and how it is computed."""
     parser.add_argument("--model", metavar="PATH", help="folder or GGUF file; else the chosen one")
     add_field_arguments(parser, ModelOptions, _FIELDS)
     add_json_argument(parser)
@@ -34,14 +34,14 @@ def add_text_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def source_file(file: Path | None) -> Path:
-    """The file to measure on, by default one of ours."""
+    """Return the file to measure on, by default one of ours."""
     from accel.decoding import engine
 
     return file or Path(engine.__file__)
 
 
 def source_text(file: Path | None) -> str:
-    """The text of that file. Raises BenchError."""
+    """Return the text of that file. Raises BenchError."""
     chosen = source_file(file)
     try:
         return chosen.read_text("utf-8")
@@ -50,7 +50,7 @@ def source_text(file: Path | None) -> str:
 
 
 def options_of(args: argparse.Namespace, backend: Any = "auto") -> EngineOptions:
-    """The options of an engine as the server has it."""
+    """Return the options of an engine as the server has it."""
     from lsp_server.shared.contract.options import EngineOptions
 
     given = {one.name: getattr(args, one.name) for one in _FIELDS}
@@ -62,8 +62,8 @@ def options_of(args: argparse.Namespace, backend: Any = "auto") -> EngineOptions
 def started(
     args: argparse.Namespace, backend: str = "auto", cache_folder: Path | None = None
 ) -> EngineService:
-    """An engine with its model loaded. ``cache_folder``: where its KV caches are kept for the next
-    start. Raises AccelError."""
+    """Return an engine with its model loaded. ``cache_folder``: where its KV caches are kept for
+    the next start. Raises AccelError."""
     from lsp_server.engine.service import EngineService
 
     options = options_of(args, backend)
@@ -76,7 +76,7 @@ def started(
 
 
 def why_no_peer(model: str | None) -> str:
-    """Why llama.cpp cannot be measured beside us; empty if it can."""
+    """Return why llama.cpp cannot be measured beside us; empty if it can."""
     from accel.files.gguf.file import is_gguf
     from accel.models.hub import find_model_path
     from accel.models.llama_cpp.library_files import is_installed

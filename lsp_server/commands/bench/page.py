@@ -100,7 +100,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def writing(service: EngineService, text: str, *, plain: bool) -> dict[str, float]:
-    """Tokens per second and per forward after positions of a text. Prompts are not counted."""
+    """Return tokens per second and per forward after positions of a text. Prompts are not
+    counted."""
     results = [service.write(replace(job, plain=plain)) for job in _places(text)]
     tokens = sum(one.tokens for one in results)
     return {

@@ -1,4 +1,4 @@
-"""What benches print and write: one JSON document and tables for people."""
+"""Output of benches: one JSON document and tables for people."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "numba")
 
 
 def machine() -> dict[str, Any]:
-    """The machine in words and numbers."""
+    """Return the machine in words and numbers."""
     memory = total_bytes()
     return {
         "system": platform.platform(),

@@ -1,4 +1,4 @@
-"""What the demo asks of the server: a completion and an edit, with drafts and without."""
+"""The demo's requests to the server: a completion and an edit, with drafts and without."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class ShownAnswer:
 
 
 def answer_at(session: EditorSession, place: TypingPlace | EditPlace) -> ShownAnswer:
-    """A completion or an edit, whichever a place is for. Raises ServerFailed."""
+    """Return the completion or the edit of ``place``. Raises ServerFailed."""
     return edit(session, place) if isinstance(place, EditPlace) else complete(session, place)
 
 
 def complete(session: EditorSession, place: TypingPlace) -> ShownAnswer:
-    """Type key by key as a person does, ask as an editor does, then where it is from."""
+    """Return type key by key as a person does, ask as an editor does, then where it is from."""
     document = session.open(place.path, place.before + "\n" + place.after)
     cursor = len(place.before)
     for character in place.typed:

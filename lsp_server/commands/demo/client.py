@@ -58,7 +58,8 @@ class DemoClient:
         return self._process.pid
 
     def request(self, method: str, params: Any, timeout_s: float = 120.0) -> Any:
-        """The result of a request. Raises ServerFailed on an error, a timeout or a dead server."""
+        """Return the result of a request. Raises ServerFailed on an error, a timeout or a dead
+        server."""
         _, future = self.start(method, params)
         try:
             return future.result(timeout_s)
@@ -97,7 +98,7 @@ class DemoClient:
         self._log.close()
 
     def _hint(self) -> str:
-        """The end of the log, which may be gone by the time that somebody looks."""
+        """Return the end of the log, which may be deleted later."""
         written = self._log_path.read_text("utf-8", errors="replace").splitlines()
         return "; its log ends with: " + " | ".join(written[-3:]) if written else ""
 
@@ -147,13 +148,13 @@ def _read_message(stream: IO[bytes]) -> Message | None:
 
 
 def serve_command() -> list[str]:
-    """The command line of the server of this installation."""
+    """Return the command line of the server of this installation."""
     return python_command("lsp_server", "serve")
 
 
 def private_environment(folder: Path) -> dict[str, str]:
-    """An environment in which the server keeps everything it writes below ``folder``. A demo must
-    neither meet the user's own daemon nor leave stores behind."""
+    """Return an environment in which the server keeps everything it writes below ``folder``. A demo
+    must neither meet the user's own daemon nor leave stores behind."""
     environment = dict(os.environ)
     for name in ("CACHE_HOME", "CONFIG_HOME", "DATA_HOME", "STATE_HOME", "RUNTIME_DIR"):
         variable = f"XDG_{name}"

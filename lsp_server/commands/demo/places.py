@@ -65,13 +65,13 @@ _EDITED = (
 
 
 def bakery_copy(target: Path) -> Path:
-    """The bakery as a package of a workspace of its own."""
+    """Return the bakery as a package of a workspace of its own."""
     shutil.copytree(BAKERY, target / "bakery", ignore=shutil.ignore_patterns("__pycache__"))
     return target
 
 
 def bakery_places(root: Path) -> tuple[list[TypingPlace], list[EditPlace]]:
-    """Where a copy of the bakery is completed and edited."""
+    """Return where a copy of the bakery is completed and edited."""
     files = {path.name: path for path in (root / "bakery").glob("*.py")}
     typing, edits = [], []
     for name, function, typed in _TYPED:
@@ -88,7 +88,7 @@ def bakery_places(root: Path) -> tuple[list[TypingPlace], list[EditPlace]]:
 
 
 def places_in(root: Path, typing: int, edits: int) -> tuple[list[TypingPlace], list[EditPlace]]:
-    """So many places of both kinds, spread over the Python files below a folder."""
+    """Return ``count`` places of both kinds, spread over the Python files below a folder."""
     texts = {path: path.read_text("utf-8", errors="replace") for path in _python_files(root)}
     functions = [
         (path, text, node)
@@ -148,7 +148,7 @@ def _edit_place(path: Path, text: str, node: ast.FunctionDef, instruction: str) 
 
 
 def _places_to_type(path: Path, text: str, node: ast.FunctionDef) -> Iterator[TypingPlace]:
-    """The last statement of a function that is one line, after its first third."""
+    """Yield the last statement of a function that is one line, after its first third."""
     last = node.body[-1]
     if len(node.body) > 2 and _line_count(last) == 1:
         line = text.splitlines()[last.lineno - 1]

@@ -25,7 +25,7 @@ CAPABILITIES = {
 
 
 class Readiness:
-    """What the server has told of its model and its index."""
+    """The server's reports of its model and its index."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -142,7 +142,7 @@ class OpenDocument:
         return self._client.start("redraft/nextEdit", self._at(offset))[1]
 
     def explain(self, offset: int, *, plain: bool = False) -> dict[str, Any]:
-        """A completion by the model alone, and where its text came from."""
+        """Return a completion by the model alone, and where its text came from."""
         params = {**self._at(offset), "plain": plain}
         explained: dict[str, Any] = self._client.request("redraft/explain", params)
         return explained
@@ -155,8 +155,8 @@ class OpenDocument:
         plain: bool = False,
         limit_s: float = 120.0,
     ) -> dict[str, Any]:
-        """What becomes of lines by an instruction: ``text``, ``diff`` and ``statistics``. Lines
-        count from 0, the second one excluded. Raises ServerFailed where the server refuses."""
+        """Edit lines by an instruction and return ``text``, ``diff`` and ``statistics``. Lines
+        count from 0, the second one excluded. Raises ServerFailed if the server refuses."""
         start, end = ({"line": line, "character": 0} for line in lines)
         params = {
             "textDocument": {**self._document, "version": self._version},

@@ -28,7 +28,7 @@ SOURCE_STYLES = {
 
 
 def legend() -> Text:
-    """The colours and their names."""
+    """Return the colours and their names."""
     text = Text("text is coloured by where each token was drafted: ")
     for source, style in SOURCE_STYLES.items():
         text.append(source.replace("_", " "), style)
@@ -37,7 +37,7 @@ def legend() -> Text:
 
 
 def spans(answer: dict[str, Any]) -> Text:
-    """The generated text of an answer, coloured, without the fence after code."""
+    """Return the generated text of an answer, coloured, without the fence after code."""
     text = Text()
     for span in answer["spans"]:
         text.append(span["text"], SOURCE_STYLES[span["source"]])
@@ -61,12 +61,12 @@ def answer(console: Console, shown: ShownAnswer) -> None:
 
 
 def hunks_of(diff: str) -> str:
-    """A unified diff without the names of its files."""
+    """Return a unified diff without the names of its files."""
     return "\n".join(line for line in diff.splitlines() if not line.startswith(("--- ", "+++ ")))
 
 
 def times(shown: ShownAnswer) -> str:
-    """What an answer took, and what it takes without drafts."""
+    """Return the time of an answer, and its time without drafts."""
     drafted, plain = shown.drafted, shown.plain
     if not drafted["tokens"]:
         return "known from the syntax tree, no model was asked"
@@ -77,7 +77,7 @@ def times(shown: ShownAnswer) -> str:
 
 
 def summary(name: str, answers: list[ShownAnswer]) -> Table:
-    """Both times of each answer side by side, and of all together."""
+    """Return both times of each answer side by side, and of all together."""
     table = Table(title=name, title_justify="left")
     for column in ("", "tokens", "a forward", "drafted", "plain", "times faster"):
         table.add_column(column, justify="right" if column else "left")

@@ -70,13 +70,13 @@ class AgentFiles:
         """What a client narrows them to; None: to nothing."""
 
     def narrowed(self, roots: Sequence[Path] | None) -> AgentFiles:
-        """The same folders, as far as they lie in one of a client's roots."""
+        """Return the same folders, as far as they lie in one of a client's roots."""
         narrowed = copy(self)
         narrowed._roots = None if roots is None else [root.resolve() for root in roots]
         return narrowed
 
     def read(self, name: str) -> AgentFile:
-        """A file by its path: absolute, or in one of the folders. Raises FileRefused."""
+        """Return a file by its path: absolute, or in one of the folders. Raises FileRefused."""
         folder, path = self._found(name)
         if reason := self._reason(folder, path):
             raise FileRefused(f"{path} is not for agents ({reason}); edit it yourself")

@@ -35,8 +35,8 @@ class DaemonSession:
         self._begun: asyncio.Future[None] | None = None
 
     async def request(self, method: str, params: Any) -> Any:
-        """The daemon's answer. Raises EditRefused with its words, DaemonUnavailable. A request that
-        is given up is cancelled there."""
+        """Return the daemon's answer. Raises EditRefused with its words, DaemonUnavailable. A
+        request that is given up is cancelled there."""
         await self.join()
         return await self._ask(method, params)
 

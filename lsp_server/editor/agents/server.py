@@ -209,7 +209,7 @@ def _folders(listed: Any) -> Sequence[Path] | None:
 
 
 def _shown(answer: dict[str, Any]) -> str:
-    """An answer in words, for clients that read no structured content."""
+    """Return an answer in words, for clients that read no structured content."""
     if "diff" not in answer:
         return json.dumps(answer, ensure_ascii=False)
     outcome = "written" if answer["written"] else "a preview; nothing was written"

@@ -34,8 +34,8 @@ class SimilarPlaces:
         self._lock = threading.Lock()
 
     def find(self, folder: Path, text: str) -> tuple[list[SimilarPlace], str]:
-        """The places of a folder that are most like a text, the best first, and what is to be said
-        of the index. Takes a moment, so not for the event loop. Raises RedraftError."""
+        """Return the places of a folder that are most like a text, the best first, and what is to
+        be said of the index. Takes a moment, so not for the event loop. Raises RedraftError."""
         status = ask_daemon("status") or {"workspaces": []}
         states = [state for state in status["workspaces"] if state["folder"] == str(folder)]
         stored = [state for state in states if state["store"]]

@@ -161,7 +161,7 @@ class AgentTools:
         return await self._edited(call, [call.path], files, plan)
 
     async def find_similar(self, call: FindSimilar, files: AgentFiles) -> dict[str, Any]:
-        """The places that are most like a text. Raises RedraftError."""
+        """Return the places that are most like a text. Raises RedraftError."""
         # The daemon indexes what a client has open.
         await self._daemon.join()
         excerpts, notes = [], []
@@ -233,7 +233,7 @@ class AgentTools:
             )
 
     async def _merged(self, file: AgentFile, update: FileUpdate, call: ApplyEdit) -> Merge:
-        """A file with its update. Raises AmbiguousSnippet."""
+        """Return a file with its update. Raises AmbiguousSnippet."""
         language = language_of_path(file.path)
         try:
             return await asyncio.to_thread(apply_update, file.text, update, language)
@@ -285,7 +285,8 @@ class AgentTools:
 
 
 def _line_of(excerpt: str, text: str) -> int:
-    """The number of the line where a part of a text begins, from 1; 0 where there is none."""
+    """Return the number of the line where a part of a text begins, from 1; 0 where there is
+    none."""
     offset = text.find(excerpt)
     return text.count("\n", 0, offset) + 1 if excerpt and offset >= 0 else 0
 

@@ -27,7 +27,7 @@ MAX_UNREAD_BYTES = 64 << 20
 
 @lru_cache(maxsize=1)
 def converter() -> Converter:
-    """The converter of all connections: its functions are compiled once."""
+    """Return the converter of all connections: its functions are compiled once."""
     return make_converter()
 
 

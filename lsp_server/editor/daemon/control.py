@@ -16,8 +16,8 @@ STOP_S = 30.0
 
 
 def ask_daemon(command: str, path: Path | None = None) -> dict[str, Any] | None:
-    """The daemon's answer to ``status``, ``stop`` or ``models``, which tells it that others were
-    chosen; None when no daemon runs at ``path``, by default that of this build."""
+    """Return the daemon's answer to ``status``, ``stop`` or ``models``, which tells it that others
+    were chosen; None when no daemon runs at ``path``, by default that of this build."""
     connection = connect(path or socket_path(make=False), {"command": command}, start=False)
     if connection is None:
         return None
@@ -28,8 +28,8 @@ def ask_daemon(command: str, path: Path | None = None) -> dict[str, Any] | None:
 
 
 def running_daemons() -> dict[Path, dict[str, Any]]:
-    """The status of every daemon of this user, those of other builds too, by its address; empty of
-    one that does not answer."""
+    """Return the status of every daemon of this user, those of other builds too, by its address;
+    empty of one that does not answer."""
     locks = [path for folder in runtime_folders() for path in sorted(folder.glob("*.lock"))]
     sockets = [path.with_suffix(".sock") for path in locks if _is_held(path, 0.0)]
     return {path: ask_daemon("status", path) or {} for path in sockets}

@@ -199,8 +199,8 @@ def _wait_for_editor(seconds: float) -> None:
 
 
 def connect(path: Path, hello: dict[str, Any], start: bool) -> socket.socket | None:
-    """A greeted connection to the daemon, which is started when ``start``; else None without one.
-    Raises DaemonUnavailable when it cannot be started."""
+    """Return a greeted connection to the daemon, which is started when ``start``; else None without
+    one. Raises DaemonUnavailable when it cannot be started."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
         connection = _greeted(path, hello)
@@ -219,7 +219,7 @@ def connect(path: Path, hello: dict[str, Any], start: bool) -> socket.socket | N
 
 
 def _greeted(path: Path, hello: dict[str, Any]) -> socket.socket | None:
-    """A connection that the daemon has greeted, so that it is known to be served."""
+    """Return a connection that the daemon has greeted, so that it is known to be served."""
     dialled = dial(path)
     if dialled is None:
         return None

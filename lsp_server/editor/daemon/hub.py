@@ -83,7 +83,8 @@ class Hub:
         self.similar = SimilarText(self._store_of)
 
     def engine(self, settings: Settings, purpose: Purpose = "completion") -> EngineInterface:
-        """The engine that these settings ask for; its process starts with the first request."""
+        """Return the engine that these settings ask for; its process starts with the first
+        request."""
         key = EngineKey.of(settings, purpose)
         for candidate in (key, key.local):
             if candidate is not None:
@@ -92,8 +93,8 @@ class Hub:
         return self._engine(key)
 
     def next_edit_engine(self, settings: Settings) -> EngineClient | None:
-        """The engine of next edits; None without a model, and where a server answers and no model
-        was chosen for next edits alone."""
+        """Return the engine of next edits; None without a model, and where a server answers and no
+        model was chosen for next edits alone."""
         model = settings.next_edit_model
         if not model or (settings.server.url and model == settings.completion_model):
             return None

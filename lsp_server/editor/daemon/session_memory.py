@@ -114,7 +114,7 @@ class SessionMemory:
                 self._note_document("didChange", {"textDocument": content["document"], **changes})
 
     def note_received(self, body: bytes) -> bool:
-        """The daemon sent a message; whether it is for the editor."""
+        """Return the daemon sent a message; whether it is for the editor."""
         message = json.loads(body)
         msg_id = message.get("id")
         if "method" not in message and msg_id is not None:
@@ -155,7 +155,7 @@ class SessionMemory:
         return answers
 
     def replay(self) -> list[Message]:
-        """The messages that bring a new daemon to where the old one was."""
+        """Return the messages that bring a new daemon to where the old one was."""
         if self._initialize is None:
             return []
         if "initialize" in self._unanswered.values():

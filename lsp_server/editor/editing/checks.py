@@ -66,7 +66,7 @@ def doubt_about(old: str, new: str, language: str, instruction: str, around: str
 
 
 def _as_parsed(text: str) -> str:
-    """Lines that end in ``\\n``, without a byte order mark: parsers take no other."""
+    """Return lines that end in ``\\n``, without a byte order mark: parsers take no other."""
     return with_line_feeds(text).removeprefix("\ufeff")
 
 

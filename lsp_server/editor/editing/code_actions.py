@@ -122,7 +122,8 @@ def _edits(
 
 
 def _as_command(action: types.CodeAction) -> types.CodeAction:
-    """The action for a client that never asks for its edit: a command that has it applied."""
+    """Return the action for a client that never asks for its edit: a command that has it
+    applied."""
     if action.data is not None:
         action.command = types.Command(action.title, RUN_EDIT, arguments=[action.data])
         action.data = None

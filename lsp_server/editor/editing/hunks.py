@@ -65,7 +65,7 @@ def apply_hunks(old: str, hunks: list[TextEdit[int]]) -> str:
 
 
 def unified_diff(old: str, new: str, path: str) -> str:
-    """A unified diff of two versions of a file."""
+    """Return a unified diff of two versions of a file."""
     before, after = _lines(old), _lines(new)
     marked: list[str] = []
     for group in _grouped(opcodes(before, after)):
@@ -83,8 +83,8 @@ def unified_diff(old: str, new: str, path: str) -> str:
 
 
 def _grouped(changes: list[Opcode]) -> Iterator[list[Opcode]]:
-    """The stretches that a hunk of a diff shows together: changes, and the lines around each. More
-    equal lines between two changes part them."""
+    """Yield the stretches that a hunk of a diff shows together: changes, and the lines around each.
+    More equal lines between two changes part them."""
     group: list[Opcode] = []
     for number, (kind, start, end, new_start, new_end) in enumerate(changes):
         if kind != "equal":

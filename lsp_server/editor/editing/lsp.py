@@ -22,7 +22,8 @@ PLAIN = "redraft"
 
 
 def edit_request(server: RedraftServer, params: Any) -> EditRequest:
-    """An edit request from JSON: ``{uri | textDocument, version?, range, instruction, plain?}``.
+    """Return an edit request from JSON: ``{uri | textDocument, version?, range, instruction,
+    plain?}``.
 
     Raises UnknownDocument, EditRefused for what cannot be read, StaleDocument for another version.
     """
@@ -81,7 +82,7 @@ def workspace_edit(server: RedraftServer, document: Document, edit: EditResult) 
 
 
 def edit_answer(server: RedraftServer, document: Document, edit: EditResult) -> dict[str, Any]:
-    """The result of ``redraft/edit``."""
+    """Return the result of ``redraft/edit``."""
     return {
         "edit": workspace_edit(server, document, edit),
         "hunks": [
@@ -102,7 +103,7 @@ def edit_answer(server: RedraftServer, document: Document, edit: EditResult) -> 
 
 
 def refuse_nothing(edit: EditResult) -> None:
-    """Raises EditRefused where nothing changes: an empty edit is not applied."""
+    """Raise EditRefused where nothing changes: an empty edit is not applied."""
     if not edit.changes:
         raise EditRefused(edit.warning or "the edit changes nothing; rephrase the instruction")
 

@@ -159,8 +159,8 @@ class EditProvider:
             regions.remove(pending.region)
 
     async def finish(self, pending: PendingEdit, on_text: OnText | None = None) -> EditResult:
-        """The edit, for the document as it is when the model has finished. Cancelling the coroutine
-        stops the decode loop. Raises EditRefused or StaleDocument."""
+        """Return the edit, for the document as it is when the model has finished. Cancelling the
+        coroutine stops the decode loop. Raises EditRefused or StaleDocument."""
         try:
             edit = await self._finished(pending, on_text)
         except RedraftError as error:

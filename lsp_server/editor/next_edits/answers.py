@@ -95,7 +95,7 @@ def _one_text(
 def _without_marks(
     answer: str, start: int, end: int, ahead: str, marks: Iterable[str]
 ) -> AnsweredWindow:
-    """Text ``ahead``, and after it that of the answer without marks; these are patterns."""
+    """Return text ``ahead``, and after it that of the answer without marks; these are patterns."""
     text, pieces = ahead, []
     gaps = [(start, start)]
     joined = "|".join(marks)
@@ -130,7 +130,7 @@ def _between_markers(
 
 
 def _check(text: str, window: Window) -> None:
-    """Raises NoWindow for a text that has little of the window."""
+    """Raise NoWindow for a text that has little of the window."""
     if _is_alike(text, window.lines):
         return
     if window.original != window.lines and _is_alike(text, window.original):

@@ -202,7 +202,7 @@ class _Meanings:
 
 
 def _candidates(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[Node]:
-    """Nodes of the pattern's kind that hold its rarest word, or its sign."""
+    """Yield nodes of the pattern's kind that hold its rarest word, or its sign."""
     if rule.siblings is not None:
         yield from _siblings(rule, now, start, by)
         return

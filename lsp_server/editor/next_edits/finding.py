@@ -159,14 +159,14 @@ def edits_to_look_at(history: Iterable[RecordedEdit]) -> list[RecordedEdit]:
 
 
 def size_of(edits: list[RecordedEdit]) -> int:
-    """Characters of the documents of edits."""
+    """Return characters of the documents of edits."""
     return sum(
         len(text) for text in {edit.document.uri: edit.document.text for edit in edits}.values()
     )
 
 
 def refuse_large(document: Document) -> None:
-    """Raises WorkTakesTooLong for a document that is not looked at."""
+    """Raise WorkTakesTooLong for a document that is not looked at."""
     if (size := len(document.text)) > LARGEST_TEXT:
         raise WorkTakesTooLong(
             f"the file has {size:,} characters; next edits look at up to {LARGEST_TEXT:,}"

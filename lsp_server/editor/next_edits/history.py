@@ -91,7 +91,7 @@ class RecordedEdit:
         return SyntaxTree.of(self.document.text, self.document.language, self.document.uri)
 
     def start_offset(self) -> int:
-        """Code points of the document before the edit; with it and without it."""
+        """Return code points of the document before the edit; with it and without it."""
         return sum(map(len, self.document.lines[: self.line]))
 
 
@@ -185,7 +185,7 @@ class EditHistory:
         return self._edits[-1] if self._edits else None
 
     def quiet_s(self) -> float:
-        """Seconds since the latest edit changed; infinite without one."""
+        """Return seconds since the latest edit changed; infinite without one."""
         return self._clock() - self._edits[-1].changed_s if self._edits else float("inf")
 
     def lines_before(self, document: Document) -> list[str] | None:

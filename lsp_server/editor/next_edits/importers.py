@@ -68,8 +68,8 @@ def importing_files(
     *,
     is_argument: bool = False,
 ) -> Iterator[ImportingFile]:
-    """Files below ``folder`` that use ``name`` of the file ``module``, a path in the folder; with
-    ``owner`` a member of that class, which is given by its name where the class is called if
+    """Yield files below ``folder`` that use ``name`` of the file ``module``, a path in the folder;
+    with ``owner`` a member of that class, which is given by its name where the class is called if
     ``is_argument``.
 
     ``opened``: the text of open documents by their paths in the folder; empty where it is not to be
@@ -123,8 +123,8 @@ def looks_into_others(module: str) -> bool:
 def readable_texts(
     folder: Path, opened: Mapping[str, str], endings: tuple[str, ...]
 ) -> Iterator[tuple[str, str]]:
-    """Paths and texts of the files of a folder that end so; ``opened`` as in ``importing_files``,
-    and first. Reads the disk."""
+    """Yield paths and texts of the files of a folder that end so; ``opened`` as in
+    ``importing_files``, and first. Reads the disk."""
     from repo_index.source_tree import FolderTree
 
     yield from opened.items()

@@ -625,7 +625,7 @@ def _is_near(edit: TextEdit[Position], region: TrackedRegion) -> bool:
 
 
 def _with(lines: list[str], accepted: list[Suggestion]) -> list[str]:
-    """Lines of a document with the text of proposals, none of which overlap."""
+    """Return lines of a document with the text of proposals, none of which overlap."""
     proposed = list(lines)
     for suggestion in sorted(
         accepted, key=lambda suggestion: suggestion.region.start, reverse=True

@@ -74,7 +74,7 @@ def rename_by(edit: RecordedEdit) -> Rename | None:
 
 
 def refuse_many_uses(edit: RecordedEdit) -> None:
-    """Raises WorkTakesTooLong where an edit changes a name that occurs in too many places."""
+    """Raise WorkTakesTooLong where an edit changes a name that occurs in too many places."""
     change = _changed_name(edit)
     if change is not None:
         refuse_many(edit.document.text, change.old, change.new)

@@ -107,7 +107,7 @@ def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
 
 
 def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
-    """Both with a hole instead of each operand with holes that the change leaves alone."""
+    """Return both with a hole instead of each operand with holes that the change leaves alone."""
     common = set(map(_key, _operands(pattern))) & set(map(_key, _operands(template)))
     numbers: dict[tuple[object, ...], int] = {}
 

@@ -52,7 +52,7 @@ def whole(word: str) -> re.Pattern[str]:
 
 
 def refuse_many(text: str, *words: str) -> None:
-    """Raises WorkTakesTooLong where a word, or another piece of a text, comes too often in it."""
+    """Raise WorkTakesTooLong where a word, or another piece of a text, comes too often in it."""
     for word in words:
         if (count := sum(1 for _ in whole(word).finditer(text))) > MOST_PLACES:
             named = " ".join(word.split())[:40]

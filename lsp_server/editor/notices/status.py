@@ -88,7 +88,7 @@ class Condition:
 
 
 def status_message(condition: Condition) -> dict[str, Any]:
-    """The JSON of ``redraft/status``."""
+    """Return the JSON of ``redraft/status``."""
     state, message = _state(condition)
     performance = condition.performance
     rounded = performance.tokens_per_forward

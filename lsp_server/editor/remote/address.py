@@ -25,7 +25,7 @@ class ServerAddress:
 
     @classmethod
     def of(cls, url: str) -> ServerAddress:
-        """The address that a user wrote, with or without ``/v1`` at its end. Raises
+        """Return the address that a user wrote, with or without ``/v1`` at its end. Raises
         ModelUnavailable for one that cannot or may not be used."""
         try:
             address = urlsplit(url.strip())

@@ -46,7 +46,7 @@ class ServerConnection:
     redirect is followed."""
 
     def __init__(self, address: ServerAddress, key: str) -> None:
-        """Raises ServerUnavailable for a proxy or certificates that cannot be used."""
+        """Raise ServerUnavailable for a proxy or certificates that cannot be used."""
         # Imported here: a daemon without a server does without it.
         import httpx2
 
@@ -70,7 +70,7 @@ class ServerConnection:
             raise self.lost(error) from None
 
     async def get(self, path: str) -> Any:
-        """The JSON of an answer; None where the server knows no such path. Raises
+        """Return the JSON of an answer; None where the server knows no such path. Raises
         ServerUnavailable."""
         response = await self._answer("GET", path)
         if response.status_code in (400, 404, 405, 501):
@@ -97,7 +97,7 @@ class ServerConnection:
         await self._check(await self._answer("POST", path, json=body, timeout=self._patience))
 
     async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
-        """The status and the JSON object of an answer to a compressed body. Raises
+        """Return the status and the JSON object of an answer to a compressed body. Raises
         ServerUnavailable where the answer is not about what was asked."""
         packed, headers = None, {}
         if body is not None:
@@ -139,8 +139,8 @@ class ServerConnection:
             raise EngineFailed("the server sent an event that is too long") from None
 
     async def _opened(self, path: str, body: dict[str, Any]) -> httpx2.Response:
-        """The head of a streamed answer. A connection that was kept may have been closed there
-        meanwhile, and a replica may have died: then it is asked once more."""
+        """Return the head of a streamed answer. A connection that was kept may have been closed
+        there meanwhile, and a replica may have died: then it is asked once more."""
         import httpx2
 
         headers = {"Accept": "text/event-stream"}
@@ -223,7 +223,8 @@ def error_details(error: Any) -> str:
 
 
 def _retry_after_s(response: httpx2.Response) -> float:
-    """Seconds that a server asks to be left alone (RFC 9110, 10.2.3); 0 where it says nothing."""
+    """Return seconds that a server asks to be left alone (RFC 9110, 10.2.3); 0 where it says
+    nothing."""
     value = response.headers.get("Retry-After", "").strip()
     if not value:
         return 0.0

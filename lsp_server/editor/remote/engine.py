@@ -234,7 +234,7 @@ class RemoteEngine:
         resumed: ResumedSpans,
         is_prefill: bool,
     ) -> JobResult | None:
-        """The server's answer. Raises ServerUnavailable and EngineFailed."""
+        """Return the server's answer. Raises ServerUnavailable and EngineFailed."""
         sent = self._sent(job, served)
         return await served.ask(sent, call.priority, resumed.add, is_prefill)
 
@@ -247,8 +247,8 @@ class RemoteEngine:
         reason: str,
         is_prefill: bool,
     ) -> JobResult | None:
-        """The answer of this machine's engine. Raises EngineUnavailable with ``reason`` where there
-        is none."""
+        """Return the answer of this machine's engine. Raises EngineUnavailable with ``reason``
+        where there is none."""
         local = self._local
         if local is None:
             raise EngineUnavailable(reason)
@@ -365,6 +365,6 @@ class RemoteEngine:
 
 
 def _relative(path: str) -> str:
-    """A path that tells nothing of this machine: one below its workspace stays as it is."""
+    """Return a path that tells nothing of this machine: one below its workspace stays as it is."""
     outside = path.startswith(("/", "~", "..")) or "\\" in path or ":" in path
     return posixpath.basename(path.replace("\\", "/")) if outside else path

@@ -58,7 +58,8 @@ class EventStream:
             yield StreamEvent("".join(self._document))
 
     def _opened(self, text: str) -> str:
-        """The text without a byte order mark; it says whether a document comes or a stream."""
+        """Return the text without a byte order mark; it says whether a document comes or a
+        stream."""
         text = (self._rest + text).removeprefix("\ufeff")
         start = text.lstrip()
         if not start:
@@ -100,7 +101,7 @@ class EventStream:
 
 
 async def events_of(received: AsyncIterable[bytes]) -> AsyncIterator[StreamEvent]:
-    """The events of a stream. Raises EventTooLong."""
+    """Yield the events of a stream. Raises EventTooLong."""
     stream = EventStream()
     async for piece in received:
         for event in stream.read(piece):

@@ -16,14 +16,14 @@ Named = Callable[[str], "str | None"]
 
 
 def family_of(names: Iterable[str], template: str = "") -> PromptFamily | None:
-    """The family of a model by its template for prompts with a suffix, else by what it is called,
-    the surest name first; None where no family is known."""
+    """Return the family of a model by its template for prompts with a suffix, else by what it is
+    called, the surest name first; None where no family is known."""
     named = (family_named(name) for name in names)
     return family_in(template) or next((family for family in named if family is not None), None)
 
 
 def fim_text(family: PromptFamily, prefix: str, suffix: str) -> str:
-    """The prompt that asks a model of a family for what is between."""
+    """Return the prompt that asks a model of a family for what is between."""
     if family.name == "CodeLlama":
         # With the blanks that SentencePiece makes of the marks in its tokens.
         return f"<PRE> {prefix} <SUF>{suffix} <MID>"
@@ -35,7 +35,7 @@ def fim_text(family: PromptFamily, prefix: str, suffix: str) -> str:
 
 
 def family_named(name: str) -> PromptFamily | None:
-    """The family of a model by its name, as servers and stores give it."""
+    """Return the family of a model by its name, as servers and stores give it."""
     written = _SEPARATORS.sub("-", name.lower())
     for pattern, family in _NAMES:
         if re.search(pattern, written):
@@ -77,7 +77,7 @@ def _deepseek(name: str) -> str | None:
 
 
 def _code_llama(name: str) -> str | None:
-    """Those of 34B and for Python alone were not taught to fill in."""
+    """Return those of 34B and for Python alone were not taught to fill in."""
     return None if re.search(r"python|34b|70b|phind|wizard", name) else "CodeLlama"
 
 

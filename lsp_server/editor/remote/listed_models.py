@@ -86,7 +86,8 @@ class ListedModel:
 
 
 def listed_models(facts: Any) -> list[ListedModel]:
-    """The models of an answer of ``/v1/models``, in its order; the list alone is taken, too."""
+    """Return the models of an answer of ``/v1/models``, in its order; the list alone is taken,
+    too."""
     listed = facts
     if isinstance(facts, dict):
         listed = facts.get("data") or facts.get("models")
@@ -122,7 +123,7 @@ def _texts(facts: dict[str, Any], names: tuple[str, ...]) -> list[str]:
 
 
 def _walked(facts: Any, depth: int = 4) -> Iterator[tuple[str, Any]]:
-    """Names and values of an object and of the objects in it, the outer ones first."""
+    """Yield names and values of an object and of the objects in it, the outer ones first."""
     if not isinstance(facts, dict) or not depth:
         return
     yield from facts.items()

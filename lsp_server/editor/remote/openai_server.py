@@ -235,9 +235,9 @@ class OpenAiModel:
     async def _written(
         self, path: str, body: dict[str, Any], rule: stopping.StopRule, on_spans: OnSpans
     ) -> JobResult:
-        """The text up to where it ends by itself, by the rule or by its length; of a text that did
-        not end the whole lines. Raises EngineFailed where there is none of a text that broke
-        off."""
+        """Return the text up to where it ends by itself, by the rule or by its length; of a text
+        that did not end the whole lines. Raises EngineFailed where there is none of a text that
+        broke off."""
         started, text, count, ended = time.monotonic(), "", 0, ""
         async with aclosing(self._pieces(path, body)) as pieces:
             async for piece in pieces:
@@ -272,9 +272,9 @@ class OpenAiModel:
                     raise
 
     def _question(self, job: EditJob, legible: ShownText) -> tuple[EditJob, str, int]:
-        """The edit, its question, and how many tokens the answer may have. As much text around
-        the selection is in it as fits into the server's context. Raises EditRefused where the
-        selection alone does not fit."""
+        """Return the edit, its question, and how many tokens the answer may have. As much text
+        around the selection is in it as fits into the server's context. Raises EditRefused where
+        the selection alone does not fit."""
         from accel.text.fences import fence_for
         from accel.text.prompts import edit_question
 
@@ -363,7 +363,8 @@ class OpenAiModel:
     # The stream
 
     async def _pieces(self, path: str, body: dict[str, Any]) -> AsyncGenerator[TextEvent, None]:
-        """The texts that come. An error after the first text ends it, one before it is raised."""
+        """Yield the texts that come. An error after the first text ends it, one before it is
+        raised."""
         has_text, has_ended = False, False
         async with self._connection.events(path, self._taken(body)) as events:
             async for event in events:
@@ -390,7 +391,7 @@ class OpenAiModel:
                 yield read
 
     def _taken(self, body: dict[str, Any]) -> dict[str, Any]:
-        """A body as the server takes it."""
+        """Return a body as the server takes it."""
         sent = {name: value for name, value in body.items() if name not in self._not_taken}
         if "max_tokens" in self._not_taken and "max_tokens" in body:
             sent["max_completion_tokens"] = body["max_tokens"]
@@ -414,13 +415,13 @@ def _sampling(job: CompletionJob | EditJob) -> dict[str, Any]:
 
 
 def _result(text: str, tokens: int, seconds: float, stopped_by: str) -> JobResult:
-    """A text that was not drafted: as many forwards as events came."""
+    """Return a text that was not drafted: as many forwards as events came."""
     spans = [Span(text, "model")] if text else []
     return JobResult(text, spans, tokens, tokens, seconds, 0.0, {"model": tokens}, stopped_by)
 
 
 def _others(job: CompletionJob, most: int) -> list[ContextSnippet]:
-    """Text of other files, as much as is asked for."""
+    """Return text of other files, as much as is asked for."""
     if not job.context_tokens:
         return []
     fitting: list[ContextSnippet] = []

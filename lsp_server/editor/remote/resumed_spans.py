@@ -32,7 +32,7 @@ class ResumedSpans:
 
 
 def _last(spans: list[Span], length: int) -> list[Span]:
-    """The spans of the last ``length`` characters."""
+    """Return the spans of the last ``length`` characters."""
     last: list[Span] = []
     for span in reversed(spans):
         text = span.text[-length:] if length else ""

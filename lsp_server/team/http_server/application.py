@@ -47,8 +47,9 @@ def app(
     watch: Callable[[], Coroutine[Any, Any, None]] | None = None,
     metrics: Metrics | None = None,
 ) -> ASGIApp:
-    """The server around an engine, whose process it starts and ends. ``host_names``: by which names
-    it may be called, besides numbers; None: by any. ``watch``: what runs beside the requests."""
+    """Return the server around an engine, whose process it starts and ends. ``host_names``: by
+    which names it may be called, besides numbers; None: by any. ``watch``: what runs beside the
+    requests."""
     limits = limits or RequestLimits()
 
     async def health(_request: Request) -> Response:

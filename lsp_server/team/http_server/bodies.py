@@ -31,7 +31,7 @@ async def read_body(request: Request, most_bytes: int) -> bytes:
 
 
 async def read_json(request: Request, most_bytes: int) -> dict[str, Any]:
-    """The JSON object in the body. Raises RequestRefused, ClientDisconnect."""
+    """Return the JSON object in the body. Raises RequestRefused, ClientDisconnect."""
     body = await read_body(request, most_bytes)
     try:
         value = json.loads(body, parse_constant=_no_constant)
@@ -43,7 +43,7 @@ async def read_json(request: Request, most_bytes: int) -> dict[str, Any]:
 
 
 def unpacked(body: bytes, most_bytes: int) -> bytes:
-    """A gzip body, of which no more is unpacked than may be. Raises RequestRefused."""
+    """Return a gzip body, of which no more is unpacked than may be. Raises RequestRefused."""
     unpacker = zlib.decompressobj(wbits=31)
     try:
         plain = unpacker.decompress(body, most_bytes + 1)

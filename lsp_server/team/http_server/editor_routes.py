@@ -89,7 +89,7 @@ class EditorRoutes:
         return JSONResponse({})
 
     async def accepted(self, request: Request) -> Response:
-        """A user took a suggestion: later drafts of the same key may come from it."""
+        """Return a user took a suggestion: later drafts of the same key may come from it."""
         fields = await self._body(request)
         text = self._owned(accepted_text(fields), request)
         self._engine.tell(text)

@@ -45,7 +45,7 @@ class GenerationEvents(Events):
 
     @abstractmethod
     def piece(self, index: int, piece: AnswerPiece) -> bytes:
-        """A piece of the answer of this number."""
+        """Return a piece of the answer of this number."""
 
     @abstractmethod
     def end(self, index: int, result: JobResult) -> bytes:
@@ -57,7 +57,7 @@ class GenerationEvents(Events):
 
     @abstractmethod
     def whole(self, choices: Sequence[dict[str, Any]], results: Sequence[JobResult]) -> Any:
-        """All answers in one, as JSON."""
+        """Return all answers in one, as JSON."""
 
     def spans(self, index: int, spans: list[Span]) -> bytes:
         """New text, as far as it is certain."""
@@ -65,13 +65,13 @@ class GenerationEvents(Events):
         return self.piece(index, piece) if piece else b""
 
     def result(self, index: int, result: JobResult) -> bytes:
-        """The last piece, and the end."""
+        """Return the last piece, and the end."""
         piece = self._texts[index].end(result)
         last = self.piece(index, piece) if piece else b""
         return last + self.end(index, result)
 
     def error(self, refused: RequestRefused) -> bytes:
-        """The end of a request that failed on its way."""
+        """Return the end of a request that failed on its way."""
         return data(refused.body)
 
 
@@ -82,8 +82,8 @@ def generation_response(
     stream: bool,
     prompts: int = 1,
 ) -> ASGIApp:
-    """The response to generations, computed together, streaming or in one piece. Several prompts
-    wait for their turns as long as it takes: they are no keystroke."""
+    """Return the response to generations, computed together, streaming or in one piece. Several
+    prompts wait for their turns as long as it takes: they are no keystroke."""
     if prompts == 1:
         jobs = [replace(jobs[0], patience_s=PATIENCE_S), *jobs[1:]]
     if stream:
@@ -116,10 +116,10 @@ def _piece(job: GenerateJob, spans: list[Span], result: JobResult) -> AnswerPiec
 
 
 def owned(job: WritingJob, request: Request) -> WritingJob:
-    """The job with its owner and the connection that it came by."""
+    """Return the job with its owner and the connection that it came by."""
     return replace(job, owner=str(request.scope["holder"]), connection=request.scope["connection"])
 
 
 def data(value: Any) -> bytes:
-    """A server-sent event without a name. Lone surrogates travel as escapes."""
+    """Return a server-sent event without a name. Lone surrogates travel as escapes."""
     return f"data: {json.dumps(value, separators=(',', ':'))}\n\n".encode("ascii")

@@ -40,7 +40,8 @@ class HashedKey:
 
     @classmethod
     def of(cls, key: str, holder: str) -> HashedKey:
-        """The hash of ``key`` with a salt of its own. Raises ValueError for a name that is none."""
+        """Return the hash of ``key`` with a salt of its own. Raises ValueError for a name that is
+        none."""
         if not _NAME.fullmatch(holder):
             raise ValueError("a name may have letters, digits and . _ @ + - only")
         salt = secrets.token_bytes(_SALT_BYTES)
@@ -48,7 +49,7 @@ class HashedKey:
 
     @classmethod
     def of_line(cls, line: str) -> HashedKey:
-        """A line of the file. Raises ValueError."""
+        """Return a line of the file. Raises ValueError."""
         holder, secret, *rest = line.split()
         if rest:
             raise ValueError("a line must be NAME KEY")
@@ -73,7 +74,7 @@ class Keys:
     """The keys of a file, read again whenever it changes."""
 
     def __init__(self, file: Path) -> None:
-        """Raises BadKeysFile."""
+        """Raise BadKeysFile."""
         self._file = file
         self._state = file_state(file)
         self._keys = read_keys(file)
@@ -103,7 +104,7 @@ class Keys:
 
 
 def read_keys(file: Path) -> list[HashedKey]:
-    """The keys of a file. Raises BadKeysFile."""
+    """Return the keys of a file. Raises BadKeysFile."""
     try:
         text = file.read_text("utf-8")
     except (OSError, ValueError) as error:

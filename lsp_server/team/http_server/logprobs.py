@@ -32,7 +32,7 @@ class CompletionLogprobs:
 
 
 def chat_logprobs(tokens: Sequence[Span]) -> dict[str, Any]:
-    """The form of ``/v1/chat/completions``."""
+    """Return the form of ``/v1/chat/completions``."""
     return {
         "content": [
             {

@@ -61,7 +61,7 @@ class Metrics:
         self.prompt_tokens_reused += result.prompt_tokens_reused
 
     def text(self, engine: EngineInterface) -> str:
-        """All of it, and the state of the engine."""
+        """Return all of it, and the state of the engine."""
         return "".join(f"{line}\n" for line in self._lines(engine))
 
     def _lines(self, engine: EngineInterface) -> Iterator[str]:
@@ -137,7 +137,7 @@ def note_result(scope: Scope, result: Any) -> None:
 
 
 def _route(path: str) -> str:
-    """A path as a label. What clients make up is one label; ids of repositories are none."""
+    """Return a path as a label. What clients make up is one label; ids of repositories are none."""
     names = path.split("/")[1:4]
     if not path.startswith(_ROUTES) or len(path) > 100:
         return "other"

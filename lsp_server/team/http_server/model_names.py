@@ -42,7 +42,7 @@ def _plain(name: str) -> str:
 
 
 def model_routes(engine: EngineInterface) -> list[BaseRoute]:
-    """The list of models, which has one, and that one."""
+    """Return the list of models, which has one, and that one."""
     started = int(time.time())
 
     def described() -> dict[str, Any]:

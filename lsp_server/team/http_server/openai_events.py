@@ -96,7 +96,7 @@ class OpenAiEvents(GenerationEvents):
         return {**named, "choices": choices, "usage": usage(results, self._choices)}
 
     def at_once(self, result: JobResult, stream: bool) -> Response:
-        """The response to a request of which the one answer is known."""
+        """Return the response to a request of which the one answer is known."""
         piece = AnswerPiece(result.text)
         if not stream:
             return JSONResponse(self.whole([self.choice(0, piece, result)], [result]))

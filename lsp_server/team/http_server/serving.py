@@ -33,7 +33,7 @@ class Listening:
     private_key: str | None = None
 
     def open(self) -> socket.socket:
-        """A listening socket. Raises OSError."""
+        """Return a listening socket. Raises OSError."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         return socket.create_server((self.host, self.port), family=family, backlog=MOST_CONNECTIONS)
 

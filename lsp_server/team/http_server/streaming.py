@@ -51,11 +51,11 @@ class Events:
         return event("spans", to_json(spans)) if spans else b""
 
     def result(self, index: int, result: Any) -> bytes:
-        """Its end."""
+        """Return its end."""
         return event("result", to_json(result))
 
     def error(self, refused: RequestRefused) -> bytes:
-        """The end of a request that failed."""
+        """Return the end of a request that failed."""
         return event("error", {"kind": refused.code, "message": refused.message})
 
 
@@ -162,5 +162,5 @@ async def _left(receive: Receive) -> None:
 
 
 def event(name: str, data: Any) -> bytes:
-    """A server-sent event. Lone surrogates travel as escapes."""
+    """Return a server-sent event. Lone surrogates travel as escapes."""
     return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode("ascii")

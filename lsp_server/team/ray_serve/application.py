@@ -59,7 +59,7 @@ class Ingress:
 
 
 def engines(options: DeployOptions) -> Application:
-    """The replicas of the engine. Sessions keep to a replica by consistent hashing."""
+    """Return the replicas of the engine. Sessions keep to a replica by consistent hashing."""
     deployment = serve.deployment(
         EngineReplica,
         name="Engine",
@@ -77,7 +77,7 @@ def engines(options: DeployOptions) -> Application:
 
 
 def application(options: DeployOptions) -> Application:
-    """The whole server."""
+    """Return the whole server."""
     deployment = serve.deployment(
         serve.ingress()(Ingress),
         name="Ingress",
@@ -97,5 +97,5 @@ def application(options: DeployOptions) -> Application:
 
 
 def build(args: Mapping[str, Any]) -> Application:
-    """The server by the ``args`` of a Serve config file. Raises DeployError."""
+    """Return the server by the ``args`` of a Serve config file. Raises DeployError."""
     return application(DeployOptions.of(args))

@@ -41,7 +41,7 @@ class DeployOptions(ModelOptions):
 
     @classmethod
     def of(cls, args: Mapping[str, Any]) -> DeployOptions:
-        """Raises DeployError for an unknown option, or one of the wrong type or size."""
+        """Raise DeployError for an unknown option, or one of the wrong type or size."""
         try:
             options = read(cls, {"path" if one == "model" else one: args[one] for one in args})
         except Unreadable as error:

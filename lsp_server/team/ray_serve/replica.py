@@ -24,7 +24,7 @@ class EngineReplica:
 
     # Serve awaits it: until then the replica gets no request.
     async def __init__(self, options: EngineOptions) -> None:  # type: ignore[misc]
-        """Raises EngineUnavailable where the model cannot be loaded; Serve tells it."""
+        """Raise EngineUnavailable where the model cannot be loaded; Serve tells it."""
         self._settled = asyncio.Event()
         self._engine = EngineClient(options, self._changed)
         await self._engine.start()
@@ -47,7 +47,7 @@ class EngineReplica:
             raise EngineUnavailable("the engine ended; the replica is replaced")
 
     async def describe(self) -> Frame:
-        """The status frame of the engine, and how many requests it has."""
+        """Return the status frame of the engine, and how many requests it has."""
         told = replace(self._engine.status, state="ready", message="")
         queue = self._engine.calls.queue_length
         return {"event": "status", "status": to_json(told), "queue_length": queue}

@@ -70,8 +70,8 @@ class SyntaxTree:
         return cls(text, grammar, tree, Offsets(text))
 
     def edited(self, changes: Sequence[TextEdit[int]]) -> SyntaxTree:
-        """The tree of the text with changes that are in order and apart. What they do not reach is
-        not parsed again."""
+        """Return the tree of the text with changes that are in order and apart. What they do not
+        reach is not parsed again."""
         from tree_sitter import Parser
 
         text, tree = self.text, self._tree.copy()
@@ -94,7 +94,7 @@ class SyntaxTree:
 
     @property
     def has_errors(self) -> bool:
-        """Whether a part of the text does not fit the grammar. Some grammars lag behind."""
+        """True if a part of the text does not fit the grammar. Some grammars lag behind."""
         return self._tree.root_node.has_error
 
     def first_error(self) -> int | None:
@@ -109,36 +109,37 @@ class SyntaxTree:
         return node.start_point[0]
 
     def pieces(self, start: int = 0, end: int | None = None) -> list[RolePiece]:
-        """Comments, strings and prose between two offsets, in order, cut at both; between them is
-        code. Code inside of strings is no part of them."""
+        """Return comments, strings and prose between two offsets, in order, cut at both; between
+        them is code. Code inside of strings is no part of them."""
         end = len(self.text) if end is None else end
         base = Role.TEXT if self.grammar in PROSE else Role.CODE
         marks = [(0, len(self.text), base), *self._marks(start, end)]
         return _flattened(marks, start, end)
 
     def role_at(self, offset: int) -> Role:
-        """The role of the character at ``offset``; code for blanks between. Never IDENTIFIER."""
+        """Return the role of the character at ``offset``; code for blanks between. Never
+        IDENTIFIER."""
         for piece in self.pieces(offset, offset + 1):
             return piece.role
         return Role.CODE
 
     def comments(self) -> list[tuple[int, int]]:
-        """Where comments are, with their signs."""
+        """Return where comments are, with their signs."""
         return [(at.start, at.end) for at in self.pieces() if at.role is Role.COMMENT]
 
     def strings(self) -> list[tuple[int, int]]:
-        """Where strings are, with their quotes and without code inside of them."""
+        """Return where strings are, with their quotes and without code inside of them."""
         return [(at.start, at.end) for at in self.pieces() if at.role is Role.STRING]
 
     def injections(self, start: int = 0, end: int | None = None) -> list[Injection]:
-        """Where texts of other languages are that touch a range of offsets."""
+        """Return where texts of other languages are that touch a range of offsets."""
         return injections(self._tree.root_node, self.grammar, self._offsets, start, end)
 
     def identifiers(
         self, name: str, start: int = 0, end: int | None = None
     ) -> list[tuple[int, int]]:
-        """Where ``name`` occurs as an identifier between two offsets: in code, whole, without a
-        sigil, and not a keyword. Where the grammar leaves code unread, words count."""
+        """Return where ``name`` occurs as an identifier between two offsets: in code, whole,
+        without a sigil, and not a keyword. Where the grammar leaves code unread, words count."""
         key = (name, start, len(self.text) if end is None else end)
         if key not in self._known:
             self._known[key] = self._identifiers(*key)
@@ -168,7 +169,7 @@ class SyntaxTree:
         return sorted(named)
 
     def has_identifiers(self, start: int, end: int) -> bool:
-        """Whether any word between two offsets is an identifier."""
+        """Return whether any word between two offsets is an identifier."""
         pieces = self.pieces(start, end)
         inner = self.injections(start, end)
         for word in _WORD.finditer(self.text, start, end):
@@ -179,16 +180,16 @@ class SyntaxTree:
         return False
 
     def node(self, start: int, end: int) -> Node | None:
-        """The smallest node that holds ``text[start:end]``."""
+        """Return the smallest node that holds ``text[start:end]``."""
         root, offsets = self._tree.root_node, self._offsets
         return root.descendant_for_byte_range(offsets.byte(start), offsets.byte(end))
 
     def index(self, byte: int) -> int:
-        """The offset of a byte of a node."""
+        """Return the offset of a byte of a node."""
         return self._offsets.index(byte)
 
     def _names(self, name: str, start: int, end: int) -> bool:
-        """Whether the word there is a leaf of its own that may be a name."""
+        """Return whether the word there is a leaf of its own that may be a name."""
         offsets = self._offsets
         node = self.node(start, end)
         if node is not None and not node.is_named and node.parent is not None:
@@ -210,7 +211,7 @@ class SyntaxTree:
         return text == name or bool(_OPAQUE.search(text)) or _bare(text) == _bare(name)
 
     def _marks(self, start: int, end: int) -> list[tuple[int, int, Role]]:
-        """Nodes with a role that touch the range; outer ones before inner ones."""
+        """Return nodes with a role that touch the range; outer ones before inner ones."""
         from tree_sitter import QueryCursor
 
         offsets = self._offsets
@@ -293,12 +294,12 @@ def _any_overlaps(pieces: list[RolePiece], span: tuple[int, int]) -> bool:
 
 
 def _has_leaf_at(node: Node, byte: int) -> bool:
-    """Whether a child of ``node`` that the grammar understood holds the byte."""
+    """Return whether a child of ``node`` that the grammar understood holds the byte."""
     return any(
         child.start_byte <= byte < child.end_byte and not child.is_error for child in node.children
     )
 
 
 def _bare(name: str) -> str:
-    """A name without the sigil before it."""
+    """Return a name without the sigil before it."""
     return _SIGIL.sub("", name)

@@ -39,7 +39,7 @@ class KeptRows(NamedTuple):
 
     @classmethod
     def empty(cls, layers: int, shape: DeltaShape, dtype: Any) -> KeptRows:
-        """Those of no text."""
+        """Return those of no text."""
         return cls(
             empty_state(layers, shape),
             zeros((layers, CHUNK, shape.key_size), np.float32),
@@ -50,7 +50,7 @@ class KeptRows(NamedTuple):
 
 
 def empty_state(layers: int, shape: DeltaShape) -> Floats:
-    """The state of no text."""
+    """Return the state of no text."""
     blocks = shape.value_dim // BLOCK
     return zeros((layers, shape.value_heads, blocks, shape.key_dim, BLOCK), np.float32)
 
@@ -77,7 +77,7 @@ class StoredRows(NamedTuple):
 
 @njit(nogil=True, inline="always")
 def kept_of(requests: RequestTable, request: int, like: KeptRows) -> KeptRows:
-    """The kept rows of a request's cache. like: those of another."""
+    """Return the kept rows of a request's cache. like: those of another."""
     line = requests[request]
     return KeptRows(
         _array_at(line[STATE_AT], like.state.shape, like.state),

@@ -46,8 +46,8 @@ def hybrid_state_of(
     scratch: DeltaScratch,
     buffers: DeltaBuffers,
 ) -> HybridState:
-    """The state of one thread. kept: the arrays of any cache; scratch: shared by all threads;
-    buffers: the thread's own."""
+    """Return the state of one thread. kept: the arrays of any cache; scratch: shared by all
+    threads; buffers: the thread's own."""
     return HybridState(plain, weights, shape, kept, scratch, buffers)
 
 

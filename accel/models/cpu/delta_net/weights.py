@@ -52,7 +52,7 @@ class DeltaScratch(NamedTuple):
     def allocate(
         cls, rows: int, weights: DeltaWeights, shape: DeltaShape, attention: Shape
     ) -> DeltaScratch:
-        """Buffers for ``rows`` rows."""
+        """Return buffers for ``rows`` rows."""
         inputs = shape.value_size if is_quantised(weights.out) else 0
         return cls(
             mixed=empty((rows, blocks_of(weights.mixed) * BLOCK), np.float32),

@@ -35,7 +35,7 @@ _BYTES = ir.VectorType(ir.IntType(8), LANES)
 
 
 def empty_q8(rows: int, in_features: int) -> Q8Blocks:
-    """An array for rows of ``in_features`` numbers."""
+    """Return an array for rows of ``in_features`` numbers."""
     assert in_features % BLOCK == 0, "whole blocks"
     return empty((rows, in_features // BLOCK, Q8_BYTES), np.int8)
 

@@ -26,13 +26,13 @@ INSTRUCTION_SETS: dict[str, InstructionSet] = {
 
 
 def here() -> list[str]:
-    """Names of those that this processor has, the fastest first."""
+    """Return names of those that this processor has, the fastest first."""
     return [name for name, each in INSTRUCTION_SETS.items() if each.features <= FEATURES]
 
 
 def chosen() -> str:
-    """The name of the one to use. Raises InvalidRequest where ``REDRAFT_INSTRUCTIONS`` names one
-    that is not here."""
+    """Return the name of the one to use. Raises InvalidRequest where ``REDRAFT_INSTRUCTIONS`` names
+    one that is not here."""
     names, named = here(), os.environ.get(INSTRUCTIONS, "")
     if named and named not in names:
         raise InvalidRequest(f"{INSTRUCTIONS}={named}: this processor has {', '.join(names)}")
@@ -40,8 +40,8 @@ def chosen() -> str:
 
 
 def layout_of(form: PackedLayout, instructions: str | None = None) -> PackedLayout:
-    """The layout that has weights of one of ``LAYOUTS`` for an instruction set, None for the chosen
-    one."""
+    """Return the layout that has weights of one of ``LAYOUTS`` for an instruction set, None for the
+    chosen one."""
     return INSTRUCTION_SETS[instructions or chosen()].layouts[form.number]
 
 

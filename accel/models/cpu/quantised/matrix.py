@@ -97,7 +97,7 @@ class QuantisedMatrix:
         factor: float = 1.0,
         instructions: str | None = None,
     ) -> QuantisedMatrix:
-        """A matrix as a GGUF file has it: rows of blocks, uint8 [out, ..], of a type in
+        """Return a matrix as a GGUF file has it: rows of blocks, uint8 [out, ..], of a type in
         ``file_blocks.BLOCK_TYPES``, ``in_features`` weights each, times a factor. instructions: the
         name of an instruction set, None for the chosen one."""
         block_type = BLOCK_TYPES[kind]
@@ -118,7 +118,7 @@ class QuantisedMatrix:
     def from_numbers(
         cls, rows: Callable[[int, int], Floats], out: int, in_features: int
     ) -> QuantisedMatrix:
-        """A matrix [out, in] rounded to eight bits, as ``Q8_0`` of llama.cpp has them. rows:
+        """Return a matrix [out, in] rounded to eight bits, as ``Q8_0`` of llama.cpp has them. rows:
         those from one to before another, float32."""
         matrix = cls(EIGHT, out, in_features, None)
         for first in range(0, out, _AT_ONCE):
@@ -142,7 +142,7 @@ class QuantisedMatrix:
         return np.array([address, first, blocks, groups, self.layout.number], np.int64)
 
     def products(self, x: Floats) -> Floats:
-        """float32 [rows, out] of rows, float32 [rows, in]."""
+        """Return float32 [rows, out] of rows, float32 [rows, in]."""
         rows, descriptor = len(x), self.descriptor()
         q8 = empty_q8(rows, self.in_features)
         out = np.empty((rows, len(self.packed) * COLUMNS), np.float32)

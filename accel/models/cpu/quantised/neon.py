@@ -29,9 +29,9 @@ class _Sum:
 
 
 def _bias(layout: PackedLayout) -> Any:
-    """A float to whose bits a whole number is added as to itself, or a sixteenth of it where codes
-    of four bits are in the upper bits of bytes: where sums begin with it, a subtraction leaves
-    floats. On Neoverse, a conversion takes as long as two of these."""
+    """Return a float to whose bits a whole number is added as to itself, or a sixteenth of it where
+    codes of four bits are in the upper bits of bytes: where sums begin with it, a subtraction
+    leaves floats. On Neoverse, a conversion takes as long as two of these."""
     return same(_FLOATS, 1.5 * 2 ** (19 if layout.is_signed and layout.bits == 4 else 23))
 
 

@@ -63,7 +63,7 @@ class PackedLayout:
         return 1 + self.is_paired
 
     def words(self, offset: int) -> tuple[int, ...]:
-        """The words that lie at a place in the order of their codes."""
+        """Return the words that lie at a place in the order of their codes."""
         if not self.is_paired:
             return (offset,)
         if self.bits == 8:

@@ -41,12 +41,12 @@ _GROUP_OUT = 4 * COLUMNS
 
 
 def _layout_and_set(layout: Any, instructions: Any) -> tuple[PackedLayout, InstructionSet]:
-    """Those that types of constants stand for."""
+    """Return those that types of constants stand for."""
     return PACKED_LAYOUTS[layout.literal_value], _SETS[instructions.literal_value]
 
 
 def _constant(value_of: Any) -> Any:
-    """A number that follows from a layout and an instruction set, known when compiling."""
+    """Return a number that follows from a layout and an instruction set, known when compiling."""
 
     @intrinsic(prefer_literal=True)
     def constant(_context: Any, layout: Any, instructions: Any) -> Any:
@@ -71,7 +71,7 @@ _has_super_blocks = _constant(lambda layout, _instructions: int(layout.has_super
 
 @intrinsic(prefer_literal=True)
 def _room(_context: Any, layout: Any, instructions: Any) -> Any:
-    """The address of memory for the scales of two groups, 0 where a layout needs none."""
+    """Return the address of memory for the scales of two groups, 0 where a layout needs none."""
 
     def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
         of_layout, _ = _layout_and_set(layout, instructions)
@@ -264,7 +264,7 @@ def multiply_packed(  # type: ignore[no-untyped-def]
 
 @cache
 def address_of_product(layout: PackedLayout, instructions: str) -> int:
-    """The address of the compiled product with weights of a layout, for ``call_product``."""
+    """Return the address of the compiled product with weights of a layout, for ``call_product``."""
     chosen = list(INSTRUCTION_SETS).index(instructions)
     kinds = types.literal(layout.number), types.literal(chosen), *[types.int64] * 8
     dispatcher: Any = multiply_packed

@@ -17,7 +17,7 @@ class Total(Protocol):
     """A dot product for each lane of a register, in whole numbers."""
 
     def total(self) -> Any:
-        """The sums, int32 a lane, with the correction for weights that are stored without a
+        """Return the sums, int32 a lane, with the correction for weights that are stored without a
         sign."""
 
 
@@ -47,17 +47,17 @@ class InstructionSet(Protocol):
     shifts_bytes: bool = False
 
     def prepared(self, builder: Any, weights: Any, bits: int) -> Any:
-        """A register of weights as ``Sum.add`` takes it, made once for all rows."""
+        """Return a register of weights as ``Sum.add`` takes it, made once for all rows."""
 
     def sums_of(
         self, builder: Any, layout: PackedLayout, corrections: Iterable[Any], registers: int
     ) -> Sequence[Sequence[Sum]]:
-        """A sum for each of some rows, or two rows where planes are paired, and each register of
-        weights. corrections: what a row's sums take off because weights are stored without a sign,
-        int32, None where they have one, or a minimum does that."""
+        """Return a sum for each of some rows, or two rows where planes are paired, and each
+        register of weights. corrections: what a row's sums take off because weights are stored
+        without a sign, int32, None where they have one, or a minimum does that."""
 
     def in_floats(self, builder: Any, layout: PackedLayout, total: Any) -> Any:
-        """The whole numbers of a sum's total."""
+        """Return the whole numbers of a sum's total."""
         return builder.sitofp(total, ir.VectorType(F32, self.lanes))
 
 
@@ -77,17 +77,17 @@ class RowByRow(InstructionSet, Protocol):
 
 
 def words_of(lanes: int) -> ir.VectorType:
-    """A register as words."""
+    """Return a register as words."""
     return ir.VectorType(I32, lanes)
 
 
 def bytes_of(lanes: int) -> ir.VectorType:
-    """A register as bytes."""
+    """Return a register as bytes."""
     return ir.VectorType(_I8, 4 * lanes)
 
 
 def pairs_of(lanes: int) -> ir.VectorType:
-    """A register as numbers of two bytes."""
+    """Return a register as numbers of two bytes."""
     return ir.VectorType(_I16, 2 * lanes)
 
 
@@ -99,7 +99,7 @@ def splat(builder: Any, value: Any, lanes: int) -> Any:
 
 
 def in_order(builder: Any, value: Any) -> Any:
-    """The value of a register, computed before what comes later in the program.
+    """Return the value of a register, computed before what comes later in the program.
 
     Without that LLVM takes all words of a row together, where weights no longer fit in registers
     for the next row: they are written to memory and read again, which takes as long as their
@@ -111,5 +111,5 @@ def in_order(builder: Any, value: Any) -> Any:
 
 
 def same(kind: ir.VectorType, value: float) -> Any:
-    """A vector of one constant."""
+    """Return a vector of one constant."""
     return ir.Constant(kind, [value] * kind.count)

@@ -52,7 +52,7 @@ _half = _loaded(ir.HalfType(), types.float32, lambda builder, value: builder.fpe
 
 @intrinsic
 def _rounded(_context: Any, value: Any) -> Any:
-    """A float32, rounded to fp16."""
+    """Return a float32, rounded to fp16."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.fpext(builder.fptrunc(arguments[0], ir.HalfType()), F32)
@@ -62,8 +62,8 @@ def _rounded(_context: Any, value: Any) -> Any:
 
 @compiled_with(packed_layouts, borrows=True)
 def _scale(layout: int, scales: int, block: int, part_number: int, column: int) -> np.float32:
-    """A scale of a block of a group whose scales begin at an address, or, after all parts of it,
-    its minimum."""
+    """Return a scale of a block of a group whose scales begin at an address, or, after all parts of
+    it, its minimum."""
     count, size = _PARTS[layout] + _MINIMUMS[layout], _SUPER_BYTES[layout]
     if size == 0:
         return _half(scales + SCALES * (block * count + part_number) + 2 * column)

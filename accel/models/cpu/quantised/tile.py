@@ -22,7 +22,7 @@ from accel.models.cpu.quantised.registers import (
 from accel.native.aligned_memory import LINE
 from accel.native.simd import F32, I32, I64, call, prefetch
 
-# Chosen by `python -m tests.benchmarks forward --model FILE`.
+# Measure with `python -m tests.benchmarks forward --model FILE`.
 _AHEAD, _FAR_AHEAD = 4096, 16384
 """Bytes between what is read and what is fetched meanwhile, into the first cache and into the
 second: more lines may be on their way to that at a time."""
@@ -39,7 +39,7 @@ class _Place:
         return self._builder.load(self.at(offset, kind), align=2)
 
     def at(self, offset: int, kind: Any) -> Any:
-        """A pointer."""
+        """Return a pointer."""
         pointer = self._builder.gep(self._first, [I64(offset)])
         return self._builder.bitcast(pointer, kind.as_pointer())
 
@@ -47,7 +47,8 @@ class _Place:
 def _weights(
     builder: Any, layout: PackedLayout, codes: _Place, register: int, machine: InstructionSet
 ) -> Any:
-    """A function that gives a word of a block, for the columns of a register, with all bits."""
+    """Return a function that gives a word of a block, for the columns of a register, with all
+    bits."""
     lanes = machine.lanes
     kind, first = words_of(lanes), 4 * lanes * register
     size = layout.width * PLANE
@@ -86,7 +87,7 @@ def _weights(
         return builder.or_(low, bits_at(high, more * (number % in_plane), 4, more))
 
     def sixteenfold(register: Any, half: int) -> Any:
-        """Numbers of four bits with their signs, in the upper bits of bytes."""
+        """Return numbers of four bits with their signs, in the upper bits of bytes."""
         if half:
             return builder.and_(register, ir.Constant(kind, [-0x0F0F0F10] * lanes))
         in_bytes = builder.bitcast(register, bytes_of(lanes))
@@ -139,7 +140,7 @@ class _Block:
                 prefetch(self._builder, self._codes[0].at(offset, ir.IntType(8)), level)
 
     def added_to(self, sums: Any) -> Any:
-        """Sums [rows][registers] and the products with this block."""
+        """Return sums [rows][registers] and the products with this block."""
         for part_number in range(self._layout.parts):
             sums = self._with_part(part_number, sums)
         return self._with_minimum(sums) if self._layout.has_minimum else sums
@@ -163,7 +164,7 @@ class _Block:
         return rows
 
     def _dots(self, part_number: int) -> Sequence[Sequence[Total]]:
-        """Sums of products of whole numbers, by rows and registers."""
+        """Return sums of products of whole numbers, by rows and registers."""
         builder, bits, machine = self._builder, self._layout.bits, self._machine
         correction = CORRECTIONS[bits][part_number] if self._layout.offset else None
         corrections = (
@@ -215,8 +216,8 @@ class _Block:
         return rows
 
     def _at(self, groups: list[_Place], register: int, width: int = 1) -> tuple[_Place, int]:
-        """The place of a register's group among ``groups``, and its number there. width: registers
-        of weights for one of columns."""
+        """Return the place of a register's group among ``groups``, and its number there. width:
+        registers of weights for one of columns."""
         in_group = width * self._in_group
         return groups[register // in_group], register % in_group
 
