@@ -105,29 +105,6 @@ def test_the_daemon_of_the_editor_answers_with_its_model(
         assert said["how"] == "model"
 
 
-def test_the_model_chooses_a_place_or_the_snippet_is_refused(
-    environment: dict[str, str], first: Driver, folder: Path
-) -> None:
-    text = "a = 1\nb = 2\nd = 4\na = 1\nb = 2\n"
-    readings = [text.replace("b = 2\nd", "c = 3\nb = 2\nd"), text[:-6] + "c = 3\nb = 2\n"]
-    (folder / "twice.py").write_text(text)
-    snippet = "# ...\na = 1\nc = 3\nb = 2\n# ...\n"
-
-    async def work(client: Client) -> Any:
-        arguments = {"path": "twice.py", "snippet": snippet, "instruction": "the second one"}
-        never = await client.call_tool("apply_edit", {**arguments, "model": False})
-        assert never.is_error
-        return await client.call_tool("apply_edit", arguments)
-
-    answer = with_agent(environment, folder, work)
-    if answer.is_error:
-        assert "several places" in answer.content[0].text
-        assert (folder / "twice.py").read_text() == text
-    else:
-        assert answer.structured_content["how"] == "model"
-        assert (folder / "twice.py").read_text() in readings
-
-
 def test_a_buffer_that_is_unsaved_in_an_editor_is_not_written_over(
     environment: dict[str, str], connect: Connect, folder: Path
 ) -> None:

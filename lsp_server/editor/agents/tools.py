@@ -20,10 +20,7 @@ from lsp_server.editor.agents.renaming import renamed
 from lsp_server.editor.agents.similar import SimilarPlaces
 from lsp_server.editor.editing.hunks import unified_diff
 from lsp_server.shared.errors import EditRefused, RedraftError
-from lsp_server.tasks.apply.by_model import ModelMerge
 from lsp_server.tasks.apply.edit_text import apply_update, updates_of
-from lsp_server.tasks.apply.file_text import lines_of
-from lsp_server.tasks.apply.refusals import AmbiguousSnippet, Merge
 from lsp_server.tasks.apply.replacements import FileUpdate
 from lsp_server.text.documents.document import line_end, split_lines, with_line_feeds
 from lsp_server.text.documents.line_ranges import offsets_of_lines
@@ -49,8 +46,8 @@ class _Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyEdit(_Edit):
-    """A snippet that is put into its file, and others into theirs: all of them, or none. ``model``:
-    one may be asked where a snippet is refused."""
+    """A snippet that is put into its file, and others into theirs: all of them, or none.
+    ``instruction`` and ``model`` are taken and change nothing: no chat model is asked."""
 
     path: str
     snippet: str
@@ -87,8 +84,8 @@ class FindSimilar:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEdit:
-    """The new texts of files. ``how``: ``exact``, or ``model`` where a model wrote them; ``note``:
-    a warning."""
+    """Files as they become. ``how``: ``exact``, ``unchanged`` where the files have the edit
+    already, or ``model`` where one wrote it; ``note``: a warning to the agent."""
 
     changes: tuple[Change, ...]
     how: str = "exact"
@@ -130,12 +127,14 @@ class AgentTools:
 
         async def plan(read_files: Sequence[AgentFile]) -> PlannedEdit:
             merges = [
-                await self._merged(file, update, call)
+                await asyncio.to_thread(
+                    apply_update, file.text, update, language_of_path(file.path)
+                )
                 for file, update in zip(read_files, updates.values(), strict=True)
             ]
             changes = zip(read_files, (merge.text for merge in merges), strict=True)
-            by_model = any(merge.how == "model" for merge in merges)
-            return PlannedEdit(tuple(changes), "model" if by_model else "exact")
+            is_same = all(merge.how == "unchanged" for merge in merges)
+            return PlannedEdit(tuple(changes), "unchanged" if is_same else "exact")
 
         return await self._edited(call, list(updates), files, plan)
 
@@ -231,28 +230,6 @@ class AgentTools:
             raise EditRefused(
                 f"{file.path} has unsaved changes in an editor; have it saved there, then try again"
             )
-
-    async def _merged(self, file: AgentFile, update: FileUpdate, call: ApplyEdit) -> Merge:
-        """Return a file with its update. Raises AmbiguousSnippet."""
-        language = language_of_path(file.path)
-        try:
-            return await asyncio.to_thread(apply_update, file.text, update, language)
-        except AmbiguousSnippet as error:
-            merge = ModelMerge(file.text, update.snippet, error, call.instruction, language)
-            if not call.model or not update.snippet or merge.region is None:
-                raise
-            first, last = merge.region[0] + 1, merge.region[1]
-            lines = f"{first}:{last}"
-            edit = EditFile(path=file.path, instruction=merge.edit_instruction, lines=lines)
-            try:
-                written = await self._rewritten(file, edit)
-            except RedraftError:
-                raise error from None
-            ((_, text),) = written.changes
-            accepted = merge.accepted(lines_of(text))
-            if accepted is None:
-                raise
-            return Merge(accepted, "model")
 
     async def _rewritten(self, file: AgentFile, call: EditFile) -> PlannedEdit:
         text = file.text

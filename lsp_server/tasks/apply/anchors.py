@@ -22,7 +22,9 @@ Anchors = Mapping[int, int]
 NOWHERE = -1
 MOVED = 0.5
 """The share of a definition's lines that the file has where its name alone may be new."""
-BRACKETS = ("()", "[]", "{}")
+BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
+_LEAVES = re.compile(r"\s*(?:return|raise|pass)\b")
+"""The last line of a function in Python."""
 _WORD = re.compile(r"\w")
 
 
@@ -52,7 +54,11 @@ def anchors_of(snippet: SnippetHunks, file: Lines) -> dict[int, int]:
             continue
         is_closed = closes_block(text[last]) and depth(text[last]) == depth(text[shown.start])
         is_file_closed = closes_block(file[file_last])
-        if is_closed == is_file_closed and (is_closed or _is_whole(shown, snippet, text)):
+        is_same = text[last].strip() == file[file_last].strip() or (
+            _LEAVES.match(text[last]) is not None and _LEAVES.match(file[file_last]) is not None
+        )
+        is_end = is_closed or _is_whole(shown, snippet, text, is_same)
+        if is_closed == is_file_closed and is_end:
             anchors[last] = file_last
     return anchors
 
@@ -90,15 +96,17 @@ def _same(
     return scoped[0] if len(scoped) == 1 == len(twins) else None
 
 
-def _is_whole(shown: Definition, snippet: SnippetHunks, text: Sequence[str]) -> bool:
-    """Return whether a definition without a closing bracket is shown to its end: what stands below
-    it, code or a place holder, is no deeper."""
+def _is_whole(shown: Definition, snippet: SnippetHunks, text: Sequence[str], is_same: bool) -> bool:
+    """Return whether a definition without a closing bracket is shown to its end: code below it is
+    no deeper, or its last line ``is_same`` as in the file, with a place holder below."""
     below = next(
         (n for n in range(shown.end, len(text)) if text[n].strip() or n in snippet.holders), None
     )
     is_cut = any(shown.start < holder < shown.end for holder in snippet.holders)
     code = "\n".join(text[shown.start : shown.end])
     if below is None or any(code.count(opens) != code.count(closes) for opens, closes in BRACKETS):
+        return False
+    if below in snippet.holders and not is_same:
         return False
     return not is_cut and depth(snippet.lines[below]) <= depth(text[shown.start])
 

@@ -1,9 +1,8 @@
-"""Has a model put a snippet into its file where the merge is refused. It chooses one of the
-readings; where there is none, its text counts if it has all lines of the snippet and no line of its
-own.
+"""Has a model that was made to merge put a snippet into its file where the merge is refused. It
+chooses one of the readings; where there is none, its text counts if it has all lines of the snippet
+and no line of its own.
 
-A model that was made to merge writes the whole file. Any other rewrites a region, if that is small,
-as an edit by instruction: drafts come from the region and, since the prompt has it, the snippet.
+Other models are not asked: what the default model made of refused snippets was never right.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from lsp_server.shared.contract.jobs import EditJob, GenerateJob, JobResult
+from lsp_server.shared.contract.jobs import GenerateJob, JobResult
 from lsp_server.tasks.apply.file_text import FileText, common, lines_of
 from lsp_server.tasks.apply.formats import apply_format, apply_job, file_of_answer
 from lsp_server.tasks.apply.parsed_file import ParsedFile
@@ -22,12 +21,6 @@ from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 from lsp_server.tasks.apply.snippet import read_snippet
 from lsp_server.tasks.task import CUT
 from lsp_server.text.line_diff import opcodes
-
-MOST_LINES = 40
-"""Of a region that a model rewrites which was not made to merge."""
-CONTEXT = 3
-"""So many lines around what the readings change belong to it."""
-AROUND_CHARACTERS = 8_000
 
 
 @dataclass(frozen=True)
@@ -40,56 +33,18 @@ class ModelMerge:
     instruction: str = ""
     language: str | None = None
 
-    def job(self, model: str, path: str = "") -> EditJob | GenerateJob | None:
-        """What a model of a name is asked; None where it is not."""
-        if made_for_it := apply_format(model):
-            return apply_job(made_for_it, self.code, self.snippet, self.instruction)
-        if self.region is None:
-            return None
-        (start, end), lines = self.region, self._file.lines
-        before, region, after = (
-            "".join(f"{line}\n" for line in part)
-            for part in (lines[:start], lines[start:end], lines[end:])
-        )
-        return EditJob(
-            workspace="",
-            path=path,
-            instruction=self.edit_instruction,
-            selection=region,
-            before=before[-AROUND_CHARACTERS:],
-            after=after[:AROUND_CHARACTERS],
-            language=self.language or "",
-        )
-
-    @property
-    def edit_instruction(self) -> str:
-        """What a model is told to do with the region."""
-        words = f" ({self.instruction.strip()})" if self.instruction.strip() else ""
-        return f"Put this update into the code{words}; all else stays as it is.\n\n{self.snippet}"
-
-    @cached_property
-    def region(self) -> Span | None:
-        """The lines that the readings change and some around them; all where there is none. None
-        where these are too many."""
-        lines = self._file.lines
-        start, end = 0, len(lines)
-        if self.refused.choices:
-            kept = [common(lines, one) for one in self.refused.choices]
-            ends = [common(lines[::-1], one[::-1]) for one in self.refused.choices]
-            start = max(0, min(kept) - CONTEXT)
-            end = min(end, max(len(lines) - min(ends), min(kept)) + CONTEXT)
-        return (start, end) if 0 < end - start <= MOST_LINES else None
+    def job(self, model: str) -> GenerateJob | None:
+        """Return what a model of a name is asked; None where it was not made to merge."""
+        form = apply_format(model)
+        return apply_job(form, self.code, self.snippet, self.instruction) if form else None
 
     def merged(self, model: str, result: JobResult) -> str | None:
         """The file by an answer to ``job``; None where that does not count."""
         if result.stopped_by in CUT:
             return None
-        if made_for_it := apply_format(model):
-            text = file_of_answer(made_for_it, result.text, self.code)
-            return None if text is None else self.accepted(lines_of(text))
-        assert self.region is not None
-        (start, end), lines = self.region, self._file.lines
-        return self.accepted([*lines[:start], *lines_of(result.text), *lines[end:]])
+        form = apply_format(model)
+        text = file_of_answer(form, result.text, self.code) if form else None
+        return None if text is None else self.accepted(lines_of(text))
 
     def accepted(self, lines: Sequence[str]) -> str | None:
         """The file with the lines that a model has it be; None where these are no reading."""

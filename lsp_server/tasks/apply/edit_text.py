@@ -11,7 +11,7 @@ from lsp_server.tasks.apply import search_replace, unified_diff, v4a_patch
 from lsp_server.tasks.apply.file_text import lines_of
 from lsp_server.tasks.apply.merge import apply_snippet
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet, Merge
-from lsp_server.tasks.apply.replacements import FileUpdate, Replacement, apply_replacements
+from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement, apply_replacements
 from lsp_server.tasks.apply.wrapping import sections, without_numbers
 from lsp_server.text.documents.document import with_line_feeds
 from lsp_server.text.syntax.languages import language_of_path
@@ -70,12 +70,12 @@ def parse_update(
     return tuple(updates.values())
 
 
-def _without_numbers(replacement: Replacement, file: Sequence[str]) -> Replacement:
+def _without_numbers(replacement: LineReplacement, file: Sequence[str]) -> LineReplacement:
     old = without_numbers(replacement.old, file)
     if old is replacement.old:
         return replacement
     new = without_numbers(replacement.new, file)
-    return Replacement(tuple(old), tuple(new), replacement.line, replacement.scopes)
+    return LineReplacement(tuple(old), tuple(new), replacement.line, replacement.scopes)
 
 
 def apply_text(original: str, text: str, language: str | None = None, path: str = "") -> Merge:

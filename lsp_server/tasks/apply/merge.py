@@ -62,8 +62,8 @@ def apply_snippet(original: str, snippet: str, language: str | None = None) -> M
         raise AmbiguousSnippet("the snippet holds no lines of code; send the lines that change")
     if (long := next((n for n, line in enumerate(file.lines) if len(line) > LONGEST), -1)) >= 0:
         raise AmbiguousSnippet(
-            f"line {long + 1} of the file is too long for a snippet; replace a text in it by SEARCH "
-            "and REPLACE"
+            f"line {long + 1} of the file is too long for a snippet; replace a text in it by "
+            "SEARCH and REPLACE"
         )
     if (text := _as_whole_file(file, parts)) is not None:
         refuse_broken(original, text, language)

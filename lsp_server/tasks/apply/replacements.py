@@ -24,6 +24,7 @@ from lsp_server.tasks.apply.refusals import (
     lines_range,
     shown,
 )
+from lsp_server.text.documents.document import with_line_feeds
 from lsp_server.text.line_diff import opcodes
 
 NEARLY = 0.7
@@ -46,7 +47,7 @@ _PROSE = ("here is", "here's", "below is", "sure", "the following", "i ", "i'll"
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
+class LineReplacement:
     """Lines that stand in a file, and the lines in their place. ``line``: where they are said to
     stand, from 1; with no old lines, the line to put the new ones below. ``scopes``: lines that
     stand above, the outermost first. ``is_within``: a text that may begin and end within lines."""
@@ -65,13 +66,21 @@ class Replacement:
         return self.old != self.new
 
 
+def text_replacement(old: str, new: str, replaces_all: bool = False) -> LineReplacement:
+    """Return the replacement of a text that may begin and end within lines."""
+    olds, news = (tuple(with_line_feeds(text).split("\n")) for text in (old, new))
+    if olds[-1] == "" and news[-1] == "":
+        olds, news = olds[:-1], news[:-1]
+    return LineReplacement(olds, news if new else (), replaces_all=replaces_all, is_within=True)
+
+
 @dataclass(frozen=True, slots=True)
 class FileUpdate:
     """A change of one file: a snippet, or replacements. ``path``: as the text names it; empty where
     it names none."""
 
     path: str
-    replacements: tuple[Replacement, ...] = ()
+    replacements: tuple[LineReplacement, ...] = ()
     snippet: str = ""
     kind: str = "update"
     """``update``, ``add``, ``delete`` or ``move``."""
@@ -86,7 +95,7 @@ class _Progress:
 
 
 def apply_replacements(
-    original: str, replacements: Sequence[Replacement], language: str | None = None
+    original: str, replacements: Sequence[LineReplacement], language: str | None = None
 ) -> Merge:
     """Return the file with each replacement made, one after the other.
 
@@ -107,7 +116,7 @@ def apply_replacements(
     return Merge(text)
 
 
-def _replaced(text: str, replacement: Replacement, number: int, progress: _Progress) -> str:
+def _replaced(text: str, replacement: LineReplacement, number: int, progress: _Progress) -> str:
     file = FileText.of(text)
     if not any(line.strip() for line in replacement.old):
         return _put_in(file, replacement, number, progress)
@@ -126,7 +135,7 @@ def _replaced(text: str, replacement: Replacement, number: int, progress: _Progr
     return file.replaced(spans, news)
 
 
-def _put_in(file: FileText, replacement: Replacement, number: int, progress: _Progress) -> str:
+def _put_in(file: FileText, replacement: LineReplacement, number: int, progress: _Progress) -> str:
     """Return the file with new lines below the line that they name, or at its end."""
     if replacement.line is not None:
         line = replacement.line + progress.shift
@@ -196,7 +205,7 @@ def _alike(words: list[str], others: list[str]) -> bool:
 
 
 def _chosen(
-    lines: Lines, spans: list[Span], replacement: Replacement, progress: _Progress
+    lines: Lines, spans: list[Span], replacement: LineReplacement, progress: _Progress
 ) -> list[Span]:
     """Return the span that is meant by its line, its scopes or the order of changes; all of them
     where none of these tells."""
@@ -228,7 +237,7 @@ def _scope(lines: Lines, scopes: Lines) -> Span | None:
     return (start, end) if scopes else None
 
 
-def _within(text: str, file: FileText, replacement: Replacement, number: int) -> str | None:
+def _within(text: str, file: FileText, replacement: LineReplacement, number: int) -> str | None:
     """Return the text with a replacement within a line; None where that is not what is meant."""
     old, new = (file.end.join(lines) for lines in (replacement.old, replacement.new))
     if not replacement.is_within and len(replacement.old) + len(replacement.new) > 2:
@@ -269,7 +278,7 @@ def _stands_there(lines: Lines, span: Span, new: Lines) -> bool:
 
 
 def _refusal(
-    file: FileText, spans: Sequence[Span], replacement: Replacement, number: int
+    file: FileText, spans: Sequence[Span], replacement: LineReplacement, number: int
 ) -> AmbiguousSnippet:
     text = "".join(f"{line}\n" for line in replacement.new)
     readings = tuple(Reading(start + 1, end, text) for start, end in spans)
@@ -283,7 +292,7 @@ def _refusal(
     return AmbiguousSnippet(f"the old text of change {number} ({lines}) {cause}; {remedy}")
 
 
-def _cause(lines: Lines, replacement: Replacement) -> tuple[str, str]:
+def _cause(lines: Lines, replacement: LineReplacement) -> tuple[str, str]:
     """Return why an old text stands nowhere, and what to do."""
     if replacement.new and len(spans := _exactly(lines, replacement.new)) == 1:
         return (

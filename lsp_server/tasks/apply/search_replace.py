@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from lsp_server.tasks.apply.place_holders import is_bare, place_holder
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet, shown
-from lsp_server.tasks.apply.replacements import FileUpdate, Replacement
+from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement
 from lsp_server.tasks.apply.wrapping import FENCE, heading_path
 
 _FLAGS = re.MULTILINE | re.IGNORECASE
@@ -64,7 +64,7 @@ def _block_end(lines: Sequence[str], start: int, block: int) -> tuple[int, int]:
     )
 
 
-def _replacements(old: list[str], new: list[str], block: int) -> Iterator[Replacement]:
+def _replacements(old: list[str], new: list[str], block: int) -> Iterator[LineReplacement]:
     line = None
     while old and (given := _START_LINE.match(old[0])):
         line = int(given["line"]) if given["key"] == "start_line" else line
@@ -87,7 +87,7 @@ def _replacements(old: list[str], new: list[str], block: int) -> Iterator[Replac
             )
     for before, after in zip(olds, news, strict=True):
         if len(olds) == 1 or before != after:
-            yield Replacement(tuple(before), tuple(after), line)
+            yield LineReplacement(tuple(before), tuple(after), line)
 
 
 def _divided(lines: list[str], others: list[str]) -> list[list[str]]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet
-from lsp_server.tasks.apply.replacements import FileUpdate, Replacement
+from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement
 
 MARKS = re.compile(
     r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|^--- .*\n\+\+\+ |^diff --git |"
@@ -67,7 +67,7 @@ def _update(lines: list[str]) -> FileUpdate:
     return FileUpdate(path, tuple(hunks), kind="move" if moved_to else kind)
 
 
-def diff_hunks(text: str) -> list[Replacement]:
+def diff_hunks(text: str) -> list[LineReplacement]:
     """Return what the hunks of one file change, in their order."""
     hunks: list[tuple[re.Match[str] | None, list[str]]] = []
     for line in text.split("\n"):
@@ -84,18 +84,18 @@ def diff_hunks(text: str) -> list[Replacement]:
     return [replacement for header, lines in hunks if (replacement := _replacement(header, lines))]
 
 
-def _replacement(header: re.Match[str] | None, lines: list[str]) -> Replacement | None:
+def _replacement(header: re.Match[str] | None, lines: list[str]) -> LineReplacement | None:
     line = header["line"] if header else None
     scope = header["scope"].strip() if header else ""
     hunk = hunk_of(lines, int(line) if line else None, (scope,) if scope else ())
     return hunk if lines and (hunk.old or hunk.new) else None
 
 
-def hunk_of(lines: list[str], line: int | None, scopes: tuple[str, ...]) -> Replacement:
+def hunk_of(lines: list[str], line: int | None, scopes: tuple[str, ...]) -> LineReplacement:
     """Return the hunk of ``lines`` with their signs. A line of context may lack its blank."""
     while lines and not lines[-1].strip():
         # A difference ends with its last line, and what is empty after it is none of its lines.
         lines = lines[:-1]
     old = [text[text[:1] in (" ", "-") :] for text in lines if not text.startswith("+")]
     new = [text[text[:1] in (" ", "+") :] for text in lines if not text.startswith("-")]
-    return Replacement(tuple(old), tuple(new), line, scopes)
+    return LineReplacement(tuple(old), tuple(new), line, scopes)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet
-from lsp_server.tasks.apply.replacements import FileUpdate, Replacement
+from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement
 from lsp_server.tasks.apply.unified_diff import hunk_of
 
 MARKS = re.compile(r"^\s*\*\*\* (?:Begin Patch|(?:Update|Add|Delete) File:)", re.MULTILINE)
@@ -36,7 +36,7 @@ def _update(lines: Sequence[str]) -> FileUpdate:
     end = next((n for n, line in enumerate(body) if _is_mark(line, "End Patch")), len(body))
     body = body[:end]
     if kind == "add":
-        return FileUpdate(head["path"], (Replacement((), _added(body), 0),), kind=kind)
+        return FileUpdate(head["path"], (LineReplacement((), _added(body), 0),), kind=kind)
     if body and _MOVE.match(body[0]):
         kind = "move"
         body = body[1:]
@@ -52,7 +52,7 @@ def _added(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(line[1:] for line in lines if line.startswith("+"))
 
 
-def _hunks(lines: Sequence[str]) -> Iterator[Replacement]:
+def _hunks(lines: Sequence[str]) -> Iterator[LineReplacement]:
     scopes: tuple[str, ...] = ()
     body: list[str] = []
     for line in [*lines, "@@"]:
@@ -66,7 +66,7 @@ def _hunks(lines: Sequence[str]) -> Iterator[Replacement]:
             body.append(line)
 
 
-def _hunk(lines: list[str], scopes: tuple[str, ...]) -> Replacement:
+def _hunk(lines: list[str], scopes: tuple[str, ...]) -> LineReplacement:
     is_at_end = any(_is_mark(line, "End of File") for line in lines)
     hunk = hunk_of([line for line in lines if not _MARK.match(line)], None, scopes)
-    return Replacement(hunk.old, hunk.new, None, scopes, is_at_end=is_at_end or not hunk.old)
+    return LineReplacement(hunk.old, hunk.new, None, scopes, is_at_end=is_at_end or not hunk.old)

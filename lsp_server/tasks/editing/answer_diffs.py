@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.apply.edit_text import format_of
-from lsp_server.tasks.apply.replacements import FileUpdate, Replacement
+from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement
 from lsp_server.tasks.apply.unified_diff import SKIPPED, diff_hunks
 
 _LANGUAGES = ("diff", "patch", "udiff")
@@ -70,7 +70,9 @@ def _lines(text: str) -> list[str]:
     return text.split("\n") if text else []
 
 
-def _place_of(hunk: Replacement, lines: list[str], first_line: int, first: int, last: int) -> int:
+def _place_of(
+    hunk: LineReplacement, lines: list[str], first_line: int, first: int, last: int
+) -> int:
     """Return the line at which the old lines of a hunk stand. Raises EditRefused unless there is
     exactly one."""
     old, size = hunk.old, len(hunk.old)
@@ -98,7 +100,7 @@ def _same(line: str, diff_line: str) -> bool:
     return line.rstrip() == diff_line.rstrip()
 
 
-def _changed(hunk: Replacement) -> tuple[int, int]:
+def _changed(hunk: LineReplacement) -> tuple[int, int]:
     most = min(len(hunk.old), len(hunk.new))
     head = next((n for n in range(most) if hunk.old[n] != hunk.new[n]), most)
     tail = next(
@@ -107,7 +109,7 @@ def _changed(hunk: Replacement) -> tuple[int, int]:
     return head, len(hunk.old) - tail
 
 
-def _with_unchanged(lines: Sequence[str], hunk: Replacement) -> list[str]:
+def _with_unchanged(lines: Sequence[str], hunk: LineReplacement) -> list[str]:
     """Return the new lines, with those at both ends as they are in the text."""
     start, end = _changed(hunk)
     tail = len(hunk.old) - end

@@ -24,7 +24,12 @@ from lsp_server.shared.contract.jobs import EDIT, JobResult
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.apply.by_model import ModelMerge
 from lsp_server.tasks.apply.edit_text import apply_text
-from lsp_server.tasks.apply.refusals import AmbiguousSnippet
+from lsp_server.tasks.apply.refusals import AmbiguousSnippet, Merge
+from lsp_server.tasks.apply.replacements import (
+    LineReplacement,
+    apply_replacements,
+    text_replacement,
+)
 from lsp_server.team.http_server.bodies import read_json
 from lsp_server.team.http_server.errors import RequestRefused, invalid
 from lsp_server.team.http_server.fields import Flag, read_fields
@@ -53,6 +58,13 @@ class ApplyRequest:
     instruction: str = ""
     language: str | None = None
     asks_model: bool = True
+    replacement: LineReplacement | None = None
+
+    def merged(self) -> Merge:
+        """Return the file as it becomes. Raises AmbiguousSnippet."""
+        if self.replacement is not None:
+            return apply_replacements(self.code, [self.replacement], self.language)
+        return apply_text(self.code, self.snippet, self.language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +83,32 @@ class ApplyFields(msgspec.Struct, forbid_unknown_fields=True):
     editSnippet: str | None = None
     instruction: str | None = None
     instructions: str | None = None
+    old_string: str | None = None
+    new_string: str | None = None
+    replace_all: bool = False
     language: str = ""
     stream: Flag = False
+    temperature: float | None = None
+    relace_metadata: dict[str, Any] | None = None
+    """These two are taken and change nothing."""
     model: bool | str = True
     """Its name, or false if none is to be asked."""
 
     @property
     def asked(self) -> ApplyRequest:
         """The request of a client. Raises RequestRefused."""
+        replacement = None
+        if self.old_string is not None and self.new_string is not None:
+            replacement = text_replacement(self.old_string, self.new_string, self.replace_all)
+        elif self.old_string is not None or self.new_string is not None:
+            raise invalid("old_string and new_string go together; send both")
         return ApplyRequest(
             self._spelt("initial_code", "initialCode"),
-            self._spelt("edit_snippet", "editSnippet"),
+            self._spelt("edit_snippet", "editSnippet", "" if replacement else None),
             self._spelt("instruction", "instructions", ""),
             self.language or None,
             self.model is not False,
+            replacement,
         )
 
     def _spelt(self, name: str, other: str, default: str | None = None) -> str:
@@ -141,7 +165,7 @@ def message_of(messages: Sequence[Any]) -> ApplyRequest | None:
 async def apply_for(engine: EngineInterface, snippet: ApplyRequest, request: Request) -> Applied:
     """Put a snippet into its file. Raises SnippetRefused, or as every request to the engine."""
     try:
-        merge = await asyncio.to_thread(apply_text, snippet.code, snippet.snippet, snippet.language)
+        merge = await asyncio.to_thread(snippet.merged)
     except AmbiguousSnippet as error:
         merge_by_model = ModelMerge(
             snippet.code, snippet.snippet, error, snippet.instruction, snippet.language

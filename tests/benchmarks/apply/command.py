@@ -30,7 +30,7 @@ from lsp_server.tasks.apply import readings
 from lsp_server.tasks.apply.file_text import lines_of
 from lsp_server.tasks.apply.merge import apply_snippet
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet
-from lsp_server.tasks.apply.replacements import Replacement, apply_replacements
+from lsp_server.tasks.apply.replacements import LineReplacement, apply_replacements
 from lsp_server.text.syntax.languages import language_of_path
 from tests.benchmarks.apply.snippets import (
     MUTATIONS,
@@ -271,7 +271,7 @@ def _peers(edits: Sequence[CommitEdit]) -> Table:
 
 def _ours(text: str, pairs: Sequence[tuple[str, str]]) -> str:
     lines = [(tuple(lines_of(old)), tuple(lines_of(new))) for old, new in pairs]
-    return apply_replacements(text, [Replacement(old, new) for old, new in lines]).text
+    return apply_replacements(text, [LineReplacement(old, new) for old, new in lines]).text
 
 
 def _slipped(text: str, seed: int) -> str:

@@ -201,35 +201,13 @@ TWICE = "a = 1\nb = 2\nd = 4\na = 1\nb = 2\n"
 FITS_TWICE = "# ...\na = 1\nc = 3\nb = 2\n# ...\n"
 
 
-@pytest.mark.parametrize("line", [1, 4])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_the_model_chooses_where_a_snippet_fits_two_places(
-    agent: Agent, workspace: Path, line: int, end: str
+def test_a_snippet_that_fits_two_places_is_refused_and_no_model_is_asked(
+    agent: Agent, workspace: Path
 ) -> None:
-    lines = TWICE.splitlines(keepends=True)
-    chosen = "".join([*lines[:line], "c = 3\n", *lines[line:]]).replace("\n", end)
-    (workspace / "shapes.py").write_text(TWICE.replace("\n", end), newline="")
-    agent.daemon.rewrite = lambda _: chosen.removesuffix(end)
-    given = {"snippet": FITS_TWICE, "instruction": "the one that matters"}
-    (preview,) = agent.run(agent.apply(**given, preview=True))
-    (answer,) = agent.run(agent.apply(**given, hash=preview["hash"]))
-    assert (answer["how"], answer["written"]) == ("model", True)
-    assert (workspace / "shapes.py").read_bytes().decode() == chosen
-    (asked,) = [params for method, params in agent.daemon.asked if method == "redraft/edit"]
-    assert "the one that matters" in asked["instruction"]
-    assert [asked["range"][one]["line"] for one in ("start", "end")] == [0, 4]
-
-
-def test_what_the_model_makes_up_is_refused(agent: Agent, workspace: Path) -> None:
     (workspace / "shapes.py").write_text(TWICE)
-    for wrong in (TWICE, TWICE.upper(), "", "a = 1\nc = 3\nb = 2\n"):
-        agent.daemon.rewrite = lambda _, wrong=wrong: wrong
-        with pytest.raises(RedraftError, match="several places"):
-            agent.run(agent.apply(snippet=FITS_TWICE))
-    asked = len(agent.daemon.asked)
     with pytest.raises(RedraftError, match="several places"):
-        agent.run(agent.apply(snippet=FITS_TWICE, model=False))
-    assert {method for method, _ in agent.daemon.asked[asked:]} == {"redraft/unsaved"}
+        agent.run(agent.apply(snippet=FITS_TWICE))
+    assert {method for method, _ in agent.daemon.asked} == {"redraft/unsaved"}
     assert (workspace / "shapes.py").read_text() == TWICE
 
 

@@ -10,7 +10,7 @@ from text_cases import cases_of
 from lsp_server.tasks.apply.edit_text import apply_text, apply_update, parse_update, updates_of
 from lsp_server.tasks.apply.file_text import lines_of
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet
-from lsp_server.tasks.apply.replacements import FileUpdate, Replacement, apply_replacements
+from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement, apply_replacements
 
 FILE = "a = 1\nb = 2\nc = 3\n\n\ndef total(prices):\n    return sum(prices)\n"
 NEW = FILE.replace("b = 2\n", "b = 7\n").replace("sum(prices)", "sum(prices, 0)")
@@ -84,7 +84,7 @@ def test_what_is_no_difference_is_a_snippet() -> None:
 
 
 def replaced(file: str, old: str, new: str) -> str:
-    lines = Replacement(tuple(lines_of(old)), tuple(lines_of(new)))
+    lines = LineReplacement(tuple(lines_of(old)), tuple(lines_of(new)))
     return apply_replacements(file, [lines]).text
 
 
@@ -151,9 +151,9 @@ def test_a_diff_of_several_files_is_read_file_by_file(end: str) -> None:
     plain = re.sub("^(diff|index|old|new) .*\n", "", SEVERAL, flags=re.MULTILINE)
     for text in (SEVERAL, plain):
         first, second = parse_update(text.replace("\n", end))
-        hunk = Replacement(("a = 1", "b = 1"), ("a = 2", "b = 1"), 1)
+        hunk = LineReplacement(("a = 1", "b = 1"), ("a = 2", "b = 1"), 1)
         assert first == FileUpdate("src/a.py", (hunk,))
-        assert second == FileUpdate("src/b.py", (Replacement(("c = 1",), ("c = 2",), 1),))
+        assert second == FileUpdate("src/b.py", (LineReplacement(("c = 1",), ("c = 2",), 1),))
     assert list(updates_of(SEVERAL, "/repository/src/b.py")) == ["/repository/src/b.py", "src/a.py"]
     for path in ("b/a.py", "c.py", "src"):
         with pytest.raises(AmbiguousSnippet, match="the diff is of"):

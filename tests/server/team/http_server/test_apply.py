@@ -14,7 +14,7 @@ from engine_stand_in import EngineStandIn
 from openai import OpenAI, UnprocessableEntityError
 from served import CLIENT, KEY, Served
 
-from lsp_server.shared.contract.jobs import EditJob, GenerateJob
+from lsp_server.shared.contract.jobs import GenerateJob
 from lsp_server.team.http_server.application import app
 from lsp_server.team.http_server.keys import Keys
 
@@ -84,7 +84,7 @@ def test_a_refusal_has_the_places(server: Served, asked_model: Any) -> None:
         ({"language": 3}, "language is a text"),
         ({"model": 1}, "model is true or false or a text"),
         ({"stream": "yes"}, "stream is true or false"),
-        ({"temperature": 0.5}, "temperature is not known here"),
+        ({"top_k": 5}, "top_k is not known here"),
         ({"wanted": True}, "wanted is not known here"),
     ],
 )
@@ -200,17 +200,35 @@ def test_no_model_is_asked_where_it_is_clear(tmp_path: Path) -> None:
     assert jobs == []
 
 
-def test_another_model_rewrites_the_lines(tmp_path: Path) -> None:
-    given: Any = {"loaded": "/models/any-1.5b.gguf", "instruction": "the first"}
-    answer, (job,) = asked_of(ONE_READING, tmp_path, **given)
-    assert answer.status_code == 200, answer.text
-    assert (answer.json()["merged_code"], answer.json()["how"]) == (ONE_READING, "model")
-    assert isinstance(job, EditJob)
-    assert job.selection == TWICE
-    assert "the first" in job.instruction
-    code = TWICE + "".join(f"x{n} = 1\n" for n in range(40)) + TWICE
-    answer, jobs = asked_of("never", tmp_path, **given, initial_code=code)
+def test_another_model_is_not_asked(tmp_path: Path) -> None:
+    answer, jobs = asked_of("never", tmp_path, loaded="/models/any-1.5b.gguf")
     assert (answer.status_code, jobs) == (422, [])
+
+
+REPLACED = (
+    (
+        {"old_string": "b = 2\nd = 4", "new_string": "b = 3\nd = 4"},
+        TWICE.replace("b = 2", "b = 3", 1),
+    ),
+    (
+        {"old_string": "a = 1", "new_string": "a = 9", "replace_all": True},
+        TWICE.replace("a = 1", "a = 9"),
+    ),
+    ({"old_string": "a = 1", "new_string": "a = 9"}, None),
+    ({"old_string": "b = 7", "new_string": "b = 8"}, None),
+)
+
+
+@pytest.mark.parametrize(("fields", "merged"), REPLACED)
+def test_an_old_text_and_a_new_one_are_fields(
+    tmp_path: Path, fields: dict[str, Any], merged: str | None
+) -> None:
+    given = {"edit_snippet": "", "temperature": 0.0, "relace_metadata": {"id": "1"}, **fields}
+    answer, _ = asked_of("never", tmp_path, **given, model=False)
+    assert (answer.status_code, answer.json().get("merged_code")) == (
+        200 if merged else 422,
+        merged,
+    )
 
 
 def test_the_instruction_reaches_a_model_that_was_made_for_it(tmp_path: Path) -> None:
