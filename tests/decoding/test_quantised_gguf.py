@@ -210,8 +210,8 @@ def test_the_forward_of_every_file_is_compiled_without_one(tmp_path: Path) -> No
     [
         ({"head_dim": 16}, "parts of size 16, no multiple of 32"),
         ({"intermediate_size": 80}, "parts of size 80"),
-        ({"attention_bias": True}, "adds a bias in self_attn.o_proj"),
-        ({"mlp_bias": True}, "adds a bias in mlp"),
+        ({"attention_bias": True}, "weights such as 'blk.0.attn_output.bias'"),
+        ({"mlp_bias": True}, "weights such as 'blk.0.ffn_down.bias'"),
     ],
     ids=str,
 )

@@ -57,7 +57,6 @@ def test_adaptive_tokens_draft_and_change_no_text(
 ) -> None:
     texts: dict[str, list[str]] = {}
     drafted: dict[str, int] = {}
-    forwards: dict[str, int] = {}
     uri = (workspace / "stack.py").as_uri()
     for use in ("off", "auto", "two-step"):
         options = {"settings": {"model": {**settings, "adaptiveTokens": use}}}
@@ -79,9 +78,7 @@ def test_adaptive_tokens_draft_and_change_no_text(
             texts[f"{use} {plain}"] = [answer["text"] for answer in answers]
             if not plain:
                 drafted[use] = sum(answer["sources"].get("adaptive", 0) for answer in answers)
-                forwards[use] = sum(answer["forwards"] for answer in answers)
     assert any(texts["off True"])
     assert set(map(tuple, texts.values())) == {tuple(texts["off True"])}
     assert drafted["off"] == 0
     assert drafted["two-step"] > 0
-    assert forwards["auto"] <= forwards["off"]

@@ -40,9 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--instruction",
         default="",
         metavar="TEXT",
-        help="what the edit does; the model reads it that is asked where several places fit",
+        help="what the edit does; read by a model that was made to merge (FastApply)",
     )
-    parser.add_argument("--no-model", action="store_true", help="never ask a model")
+    parser.add_argument(
+        "--no-model",
+        action="store_true",
+        help="never ask a model, not even one that was made to merge",
+    )
     parser.add_argument("--model", help=WRITTEN_MODEL)
     add_model_arguments(parser)
     add_json_argument(parser)

@@ -52,15 +52,35 @@ def anchors_of(snippet: SnippetHunks, file: Lines) -> dict[int, int]:
         last, file_last = _last(text, shown), _last(file, same)
         if last <= shown.start or file_last <= same.start:
             continue
+        if is_cut and not _is_closed_by_its_last(shown, snippet, text):
+            continue
         is_closed = closes_block(text[last]) and depth(text[last]) == depth(text[shown.start])
         is_file_closed = closes_block(file[file_last])
         is_same = text[last].strip() == file[file_last].strip() or (
             _LEAVES.match(text[last]) is not None and _LEAVES.match(file[file_last]) is not None
         )
-        is_end = is_closed or _is_whole(shown, snippet, text, is_same)
+        is_own = is_closed and (is_same or not is_cut)
+        is_end = is_own or _is_whole(shown, snippet, text, is_same)
         if is_closed == is_file_closed and is_end:
             anchors[last] = file_last
     return anchors
+
+
+def _is_closed_by_its_last(shown: Definition, snippet: SnippetHunks, text: Sequence[str]) -> bool:
+    """Return True if the last line of a definition with place holders can only be its own end: its
+    brackets are balanced, and no place holder hides the header of a block that ends below it."""
+    code = "\n".join(text[shown.start : shown.end])
+    if any(code.count(opens) != code.count(closes) for opens, closes in BRACKETS):
+        return False
+    for holder in snippet.holders:
+        if shown.start < holder < shown.end:
+            below = next((n for n in range(holder + 1, shown.end) if text[n].strip()), None)
+            if below is None:
+                continue
+            deeper = depth(text[below]) - depth(snippet.lines[holder])
+            if deeper > 0 or (deeper == 0 and closes_block(text[below])):
+                return False
+    return True
 
 
 def _is_new(shown: Definition, text: Sequence[str], known: set[str]) -> bool:

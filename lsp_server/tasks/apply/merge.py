@@ -28,6 +28,7 @@ from lsp_server.tasks.apply.refusals import (
 )
 from lsp_server.tasks.apply.snippet import Hunk, SnippetHunks, read_snippet
 from lsp_server.tasks.indentation import with_indents_of
+from lsp_server.text.line_diff import opcodes
 
 if TYPE_CHECKING:
     from lsp_server.tasks.apply.readings import WholeReading
@@ -37,6 +38,8 @@ MOST_CELLS, HUNK_LINES, MOST_HUNKS = 5_000_000, 4, 200
 """Pairs of lines of file and snippet that are compared; a hunk counts as some more lines."""
 LONGEST = 100_000
 """Characters of a line that snippets are compared with."""
+MOST_UNSEEN = 6
+"""Lines in a row that a snippet with place holders does not delete without showing them."""
 WHOLE_ENDS, WHOLE_SHARE = 3, 0.9
 """A snippet of a whole file has so many lines of both its ends, and that share of its lines."""
 
@@ -86,7 +89,22 @@ def apply_snippet(original: str, snippet: str, language: str | None = None) -> M
             "the imports of the snippet stand in what it changes; send them there"
         )
     text = file.replaced(*zip(*changes, strict=True))
+    if parts.holders and not parts.gone:
+        _refuse_unseen(file.lines, lines_of(text))
     return Merge(text, "unchanged" if text == original else "exact")
+
+
+def _refuse_unseen(old: Sequence[str], new: Sequence[str]) -> None:
+    """Raise AmbiguousSnippet if a merge deletes ``MOST_UNSEEN`` lines in a row and puts nothing
+    like as many in their place: a place holder may stand for them."""
+    for kind, start, end, new_start, new_end in opcodes(old, new):
+        gone = sum(map(bool, map(str.strip, old[start:end])))
+        came = sum(map(bool, map(str.strip, new[new_start:new_end])))
+        if kind != "equal" and gone - 2 * came >= MOST_UNSEEN:
+            raise AmbiguousSnippet(
+                f"lines {start + 1} to {end} of the file ({shown(old[start:end])}) would go, and "
+                f"the snippet does not show them; {MORE_CONTEXT}"
+            )
 
 
 def _as_whole_file(file: FileText, parts: SnippetHunks) -> str | None:

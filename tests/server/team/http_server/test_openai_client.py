@@ -183,27 +183,3 @@ def test_client_that_leaves_a_stream_is_no_error(client: OpenAI, server: Served)
         next(iter(stream))
     assert client.completions.create(model="any", prompt=PROMPT, max_tokens=1).choices
     assert "Traceback" not in server.log.read_text()
-
-
-WINDOW = "def area(width, height):\n    return width * height\n"
-NEXT_EDIT = f"""\
-<|file_sep|>a.py.diff
-original:
-def area(w, height):
-updated:
-def area(width, height):
-<|file_sep|>original/a.py
-{WINDOW}<|file_sep|>current/a.py
-{WINDOW}<|file_sep|>updated/a.py
-"""
-
-
-def test_a_prompt_for_a_next_edit_is_drafted_from_its_window(client: OpenAI) -> None:
-    def predicted(prompt: str) -> int:
-        answer = client.completions.create(model="any", prompt=prompt, max_tokens=24)
-        assert answer.usage is not None
-        told = answer.usage.completion_tokens_details
-        return (told.accepted_prediction_tokens or 0) + (told.rejected_prediction_tokens or 0)
-
-    assert predicted(NEXT_EDIT) > 0
-    assert predicted(NEXT_EDIT.removesuffix("<|file_sep|>updated/a.py\n")) == 0
