@@ -17,6 +17,8 @@ from lsp_server.text.fitting import fitting_snippets
 logger = logging.getLogger(__name__)
 
 DOCUMENTS = 64
+COMPILED_S = 300.0
+"""Seconds that a lookup may take: the first one compiles its code, and no request waits for it."""
 STAY_LINES = 40
 """Places stay the same until the cursor has moved this far: the server has read them."""
 
@@ -38,7 +40,7 @@ class SimilarText:
     def __init__(self, find_store: Callable[[str], tuple[str, str] | None]) -> None:
         """``find_store``: the datastore of a workspace and the model that it is for."""
         self._find_store = find_store
-        self._lookups = FunctionProcess()
+        self._lookups = FunctionProcess(COMPILED_S)
         self._chosen: OrderedDict[tuple[str, str], _Chosen] = OrderedDict()
         self._choosing: set[tuple[str, str]] = set()
 

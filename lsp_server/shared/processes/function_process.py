@@ -35,7 +35,9 @@ class _ProcessEnded(WorkTakesTooLong):
 class FunctionProcess:
     """One process, started with the first call and again when it died or ended for want of work."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest_s: float | None = None) -> None:
+        """``longest_s``: seconds after which a call is given up, ``LONGEST_S`` by default."""
+        self._longest_s = LONGEST_S if longest_s is None else longest_s
         self._child = Child(__name__, [], self._receive, self._died)
         self._calls: dict[int, asyncio.Future[bytes]] = {}
         self._numbers = itertools.count()
@@ -80,10 +82,10 @@ class FunctionProcess:
         if not self._child.send({"number": number, "data": data}):
             self._died()
         try:
-            return await asyncio.wait_for(future, LONGEST_S)
+            return await asyncio.wait_for(future, self._longest_s)
         except asyncio.TimeoutError:
             await self._child.close()
-            raise WorkTakesTooLong(f"more than {LONGEST_S:g} s and was given up") from None
+            raise WorkTakesTooLong(f"more than {self._longest_s:g} s and was given up") from None
         finally:
             self._calls.pop(number, None)
             self._stop_waiting()

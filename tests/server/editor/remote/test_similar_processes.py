@@ -45,7 +45,7 @@ def test_what_the_own_index_knows_goes_along_once_the_user_shares_it(
                 assert time.monotonic() < until, "the workspace was not indexed"
                 await asyncio.sleep(0.1)
             sent: list[Any] = []
-            for _ in range(400 if sharing else 5):
+            for _ in range(1500 if sharing else 5):
                 await engine.ask(job, "c").future
                 sent = server.bodies("/redraft/v1/complete")[-1]["job"].get("similar", [])
                 if sent:
@@ -56,4 +56,4 @@ def test_what_the_own_index_knows_goes_along_once_the_user_shares_it(
         assert {snippet["path"] for snippet in sent} == ({"", "like.py"} if sharing else set())
         assert all("def ignored" not in snippet["text"] for snippet in sent)
 
-    asyncio.run(asyncio.wait_for(scene(), 400))
+    asyncio.run(asyncio.wait_for(scene(), 580))
