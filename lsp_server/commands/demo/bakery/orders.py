@@ -28,7 +28,7 @@ class Order:
         return sum(line.total() for line in self.lines)
 
     def grams(self) -> int:
-        """Return the weight of all lines."""
+        """The weight of all lines."""
         return sum(line.grams() for line in self.lines)
 
     def pay(self) -> int:
@@ -52,14 +52,14 @@ class OrderBook:
         self.last_number = 0
 
     def open(self, customer: str) -> Order:
-        """Return a new order without lines."""
+        """A new order without lines."""
         self.last_number += 1
         order = Order(self.last_number, customer)
         self.orders[order.number] = order
         return order
 
     def find(self, number: int) -> Order:
-        """Return the order of that number. Raises KeyError."""
+        """The order of that number. Raises KeyError."""
         if number not in self.orders:
             raise KeyError(f"no order {number}")
         return self.orders[number]
@@ -89,7 +89,7 @@ class OrderBook:
         return total
 
     def sold(self) -> Counter[str]:
-        """Return how many of each product were ordered, by name."""
+        """How many of each product were ordered, by name."""
         counts: Counter[str] = Counter()
         for order in self.orders.values():
             for line in order.lines:

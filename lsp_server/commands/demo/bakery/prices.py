@@ -34,17 +34,17 @@ class Line:
         return cents
 
     def grams(self) -> int:
-        """Return the weight of the whole line."""
+        """The weight of the whole line."""
         return self.product.grams * self.count
 
 
 def discount(cents: int, percent: int = 10) -> int:
-    """Return the part of an amount that is not paid."""
+    """The part of an amount that is not paid."""
     return cents * percent // 100
 
 
 def with_vat(cents: int) -> int:
-    """Return an amount with the tax added."""
+    """An amount with the tax added."""
     return cents + cents * VAT_PERCENT // 100
 
 
@@ -54,6 +54,6 @@ def format_cents(cents: int) -> str:
 
 
 def parse_cents(text: str) -> int:
-    """Return the amount of a text such as ``3.50``."""
+    """The amount of a text such as ``3.50``."""
     whole, _, rest = text.partition(".")
     return int(whole) * 100 + int(rest)

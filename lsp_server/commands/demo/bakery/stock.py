@@ -28,7 +28,7 @@ class Stock:
         return left
 
     def can_serve(self, order: Order) -> bool:
-        """Return whether there is enough for an order."""
+        """Whether there is enough for an order."""
         for line in order.lines:
             if self.counts.get(line.product.name, 0) < line.count:
                 return False
@@ -42,12 +42,12 @@ class Stock:
             self.take(line.product.name, line.count)
 
     def to_bake(self) -> list[str]:
-        """Return names of products of which too few are left."""
+        """Names of products of which too few are left."""
         return sorted(name for name, count in self.counts.items() if count < self.least)
 
 
 def average(values: list[int]) -> float:
-    """Return the mean of some numbers."""
+    """The mean of some numbers."""
     total = 0
     for value in values:
         total += value
@@ -55,7 +55,7 @@ def average(values: list[int]) -> float:
 
 
 def report(stock: Stock, width: int = 20) -> str:
-    """Return the shelves as text, one product a line."""
+    """The shelves as text, one product a line."""
     # Long names are cut, so that the columns stay straight.
     lines = []
     for name, count in sorted(stock.counts.items()):
