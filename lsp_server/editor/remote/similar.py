@@ -43,6 +43,8 @@ class SimilarText:
         self._lookups = FunctionProcess(COMPILED_S)
         self._chosen: OrderedDict[tuple[str, str], _Chosen] = OrderedDict()
         self._choosing: set[tuple[str, str]] = set()
+        self._forgotten = 0
+        """Counts ``forget``: a lookup that began before is out of date."""
 
     def for_job(self, job: CompletionJob | EditJob, most_bytes: int) -> list[ContextSnippet]:
         """Return what goes along with ``job``, at most ``most_bytes`` of UTF-8."""
@@ -58,6 +60,7 @@ class SimilarText:
 
     async def _choose(self, document: tuple[str, str], before: str, after: str, line: int) -> None:
         folder, path = document
+        forgotten = self._forgotten
         try:
             store = self._find_store(folder)
             if store is None:
@@ -70,6 +73,8 @@ class SimilarText:
             return
         finally:
             self._choosing.discard(document)
+        if forgotten != self._forgotten:
+            return
         earlier, places_line = self._chosen.pop(document, None), line
         if earlier is not None and abs(line - earlier.places_line) <= STAY_LINES:
             places_line, similar = earlier.places_line, earlier.places
@@ -79,6 +84,7 @@ class SimilarText:
 
     def forget(self, folder: str) -> None:
         """Choose anew for the documents of ``folder``: it is closed, or its files changed."""
+        self._forgotten += 1
         for document in [document for document in self._chosen if document[0] == folder]:
             del self._chosen[document]
 

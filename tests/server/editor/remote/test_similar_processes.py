@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ SMALL_MODEL = str(Path(__file__).parents[3] / "data" / "small_model")
 LIKE = "".join(f"    total_{n} = measured_width(shape, side={n})\n" for n in range(9))
 
 
-@pytest.mark.parametrize("sharing", [True, False])
+# Minutes where lookups were not compiled yet.
+@pytest.mark.parametrize("sharing", [pytest.param(True, marks=pytest.mark.long), False])
 def test_what_the_own_index_knows_goes_along_once_the_user_shares_it(
     sharing: bool, bare_home: Path, tmp_path: Path
 ) -> None:
@@ -45,8 +47,10 @@ def test_what_the_own_index_knows_goes_along_once_the_user_shares_it(
                 assert time.monotonic() < until, "the workspace was not indexed"
                 await asyncio.sleep(0.1)
             sent: list[Any] = []
-            for _ in range(1500 if sharing else 5):
-                await engine.ask(job, "c").future
+            for number in range(1500 if sharing else 5):
+                # The cursor goes to another line and back, for which text is chosen anew.
+                asked = replace(job, prefix="\n" * (number % 2) + prefix)
+                await engine.ask(asked, "c").future
                 sent = server.bodies("/redraft/v1/complete")[-1]["job"].get("similar", [])
                 if sent:
                     break
