@@ -11,7 +11,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from accel.models.costs.learnt_costs import LearntCosts
+from accel.models.costs.forward_costs import ForwardCosts
+from accel.models.costs.learnt_costs import read_costs
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint
 from lsp_server.models.card import ModelCard, Speed
@@ -57,10 +58,11 @@ def _measured(path: Path) -> tuple[float, float] | None:
     except OSError:  # the file has just gone
         return None
     for costs in profiles:
-        if (learnt := LearntCosts.stored(costs, optimism=0.0)) is None:
+        if (read := read_costs(costs)) is None:
             continue
-        rows = learnt.costs.by_rows(PROMPT_TOKENS, _ROWS_AT_ONCE)
-        return float(rows[1]), float(rows[_ROWS_AT_ONCE])
+        _, contexts, rows, seconds = read
+        by_rows = ForwardCosts(contexts, rows, seconds.min(0)).by_rows(PROMPT_TOKENS, _ROWS_AT_ONCE)
+        return float(by_rows[1]), float(by_rows[_ROWS_AT_ONCE])
     return None
 
 

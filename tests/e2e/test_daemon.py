@@ -236,10 +236,9 @@ def test_a_killed_daemon_is_replaced_and_the_editor_goes_on(
 ) -> None:
     driver = switched_off(environment, tmp_path)
     lose_the_daemon(environment, driver, "file:///typed.py", 2)
-    told = [one["params"]["message"] for one in driver.notifications
-            if one["method"] == "window/logMessage"]  # fmt: skip
-    assert len(told) == 2
-    assert "the daemon ended" in told[0]
+    logged = [message["params"]["message"] for message in driver.notifications
+              if message["method"] == "window/logMessage"]  # fmt: skip
+    assert sum("the daemon ended" in message for message in logged) == 2
     assert driver.close() == 0
 
 

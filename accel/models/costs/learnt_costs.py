@@ -152,18 +152,9 @@ class LearntCosts:
     ) -> LearntCosts | None:
         """Return costs that begin with what ``to_json`` gave; None for ``data`` that it did not
         give, or of other ``threads``."""
-        try:
-            contexts, rows, counts = (
-                [int(count) for count in data[name]] for name in ("contexts", "rows", "threads")
-            )
-            seconds = np.array(data["seconds"], np.float64)
-        except (KeyError, TypeError, ValueError):
+        if (read := read_costs(data)) is None or (threads is not None and read[0] != list(threads)):
             return None
-        is_sound = seconds.shape == (len(counts), len(contexts), len(rows)) and seconds.size
-        if not is_sound or not (np.isfinite(seconds) & (seconds > 0)).all():
-            return None
-        if threads is not None and counts != list(threads):
-            return None
+        counts, contexts, rows, seconds = read
         learnt = cls(ForwardCosts(contexts, rows, seconds[0]), counts, optimism=optimism)
         learnt._first = np.log(seconds)
         learnt._evidence[:] = STORED_EVIDENCE
@@ -243,6 +234,22 @@ class LearntCosts:
         )
         corrections: NDArray[np.float64] = weighted / (weight + NO_EVIDENCE)
         return np.exp(self._first + corrections)
+
+
+def read_costs(data: Any) -> tuple[list[int], list[int], list[int], NDArray[np.float64]] | None:
+    """Return the threads, contexts, rows and seconds of ``data``, which ``to_json`` gave; None for
+    ``data`` that it did not give."""
+    try:
+        counts, contexts, rows = (
+            [int(count) for count in data[name]] for name in ("threads", "contexts", "rows")
+        )
+        seconds = np.array(data["seconds"], np.float64)
+    except (KeyError, TypeError, ValueError):
+        return None
+    is_sound = seconds.shape == (len(counts), len(contexts), len(rows)) and seconds.size
+    if not is_sound or not (np.isfinite(seconds) & (seconds > 0)).all():
+        return None
+    return counts, contexts, rows, seconds
 
 
 def _trial_length(expected_s: float) -> int:

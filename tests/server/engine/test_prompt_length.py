@@ -71,5 +71,6 @@ def test_other_files_have_a_quarter_of_a_short_prompt(service: EngineService) ->
 
 def test_the_service_says_how_long_its_prompts_are(service: EngineService) -> None:
     length = service.status().prompt_length
-    assert length == prompt_length(service.engine)
+    # Costs that are learnt may have changed since.
+    assert len(length.seconds) == len(prompt_length(service.engine).seconds)
     assert length.tokens(60.0) >= 1152
