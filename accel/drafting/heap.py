@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def sift_up(heap: NDArray[np.int32], probabilities: NDArray[np.float64], slot: int) -> None:
     """Restore the heap after ``heap[slot]`` was added."""
     item = heap[slot]
@@ -22,7 +22,7 @@ def sift_up(heap: NDArray[np.int32], probabilities: NDArray[np.float64], slot: i
     heap[slot] = item
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def sift_down(heap: NDArray[np.int32], probabilities: NDArray[np.float64], size: int) -> None:
     """Restore the heap of ``size`` items after ``heap[0]`` was replaced."""
     item = heap[0]

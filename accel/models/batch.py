@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ def _chain(count: int) -> tuple[TokenArray, TokenArray, NDArray[np.float32]]:
     return rows - 1, rows, mask
 
 
-@compiled_with()
+@compiled()
 def _tree_layout(  # type: ignore[no-untyped-def]  # pragma: no cover (compiled)
     pending_tokens, node_tokens, node_parents, padding, blocked
 ):

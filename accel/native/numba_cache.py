@@ -6,6 +6,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import pickle
+import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -20,6 +22,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 from numba.core.typing.typeof import typeof_impl
+from numba.experimental import structref
 from numba.np.numpy_support import from_dtype, map_layout
 
 from accel.errors import InvalidEnvironment
@@ -34,6 +37,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 LONGEST_S = 60.0
 """Longest time of reading or writing an index, in seconds."""
 
+_IMPORT = re.compile(rb"^from ((?:accel|tests)[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
+
 if config.DISABLE_JIT:
     raise InvalidEnvironment(
         "NUMBA_DISABLE_JIT is set, and Redraft computes by compiled code; unset it"
@@ -42,12 +47,17 @@ check_features()
 optimise_at_link_time()
 
 
-class FieldsType(types.StructRef):
-    """Compiled form of a ``structref``: many arrays that are handed over as one argument."""
+@structref.register
+class _StateType(types.StructRef):
+    """Compiled form of ``State``."""
 
-    def preprocess_fields(self, fields: Any) -> Any:
-        """Types of values, where a constant would have its own."""
-        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+class State(structref.StructRefProxy):
+    """Tuples of many arrays that are handed over to compiled code as one argument: its ``fields``,
+    a named tuple."""
+
+
+structref.define_proxy(State, _StateType, ["fields"])
 
 
 _typeof_array = typeof_impl.dispatch(np.ndarray)
@@ -122,14 +132,14 @@ FunctionCache.load_overload = _load_overload
 
 
 class _Cache(FunctionCache):
-    """Of a function, and of the code of modules that is part of it."""
+    """Of a function, and of the code of the modules that its own imports."""
 
-    def __init__(self, function: Callable[..., Any], modules: tuple[ModuleType, ...]) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         with _in_user_folder():
             super().__init__(function)
         digest = hashlib.sha256()
-        for module in _with_those_they_use(modules):
-            digest.update(_digest_of(module))
+        for source in _sources_of(function.__module__):
+            digest.update(source)
         self._cache_file = _Index(
             cache_path=self._cache_path,
             filename_base=self._impl.filename_base,
@@ -140,8 +150,8 @@ class _Cache(FunctionCache):
 class _LateCache:
     """A cache that is made when it is first asked: most functions are parts of others alone."""
 
-    def __init__(self, function: Callable[..., Any], modules: tuple[ModuleType, ...]) -> None:
-        self._made = cache(partial(_Cache, function, modules))
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._made = cache(partial(_Cache, function))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._made(), name)
@@ -158,24 +168,29 @@ def _in_user_folder() -> Iterator[None]:
         config.CACHE_DIR = before
 
 
-def _with_those_they_use(modules: tuple[ModuleType, ...]) -> list[ModuleType]:
-    """These, and the modules of ours that they hold to give them to ``compiled_with``, and so on:
-    code of all of them may be part of what is compiled."""
-    found_modules: dict[str, ModuleType] = {}
-    modules_left = list(modules)
-    while modules_left:
-        module = modules_left.pop()
-        if module.__name__ not in found_modules:
-            found_modules[module.__name__] = module
-            used = (value for value in vars(module).values() if isinstance(value, ModuleType))
-            modules_left += [each for each in used if each.__name__.startswith("accel.")]
-    return [found_modules[name] for name in sorted(found_modules)]
+def _sources_of(name: str) -> list[bytes]:
+    """Return the digests of a module's file and of those of ours that it imports, and so on: code
+    of all of them may be part of what is compiled."""
+    digests: dict[str, bytes] = {}
+    names_left = [name]
+    while names_left:
+        if (name := names_left.pop()) not in digests:
+            digests[name], imported = _read_module(sys.modules[name])
+            names_left += imported
+    return [digests[name] for name in sorted(digests)]
 
 
 @cache
-def _digest_of(module: ModuleType) -> bytes:
+def _read_module(module: ModuleType) -> tuple[bytes, list[str]]:
+    """Return the digest of a module's file, and the names of those of ours that it imports."""
     assert module.__file__ is not None
-    return hashlib.sha256(Path(module.__file__).read_bytes()).digest()
+    source = Path(module.__file__).read_bytes()
+    names = [
+        f"{package.decode()}{name.decode()}"
+        for package, listed in _IMPORT.findall(source)
+        for name in (b"", *(b"." + word for word in re.findall(rb"\w+", listed)))
+    ]
+    return hashlib.sha256(source).digest(), [name for name in names if name in sys.modules]
 
 
 class _Inner(CPUDispatcher):
@@ -184,12 +199,12 @@ class _Inner(CPUDispatcher):
 
 
 def is_cached(function: Any) -> bool:
-    """Return whether a function of ``compiled_with`` was compiled before, for any arguments."""
+    """Return whether a function of ``compiled`` was compiled before, for any arguments."""
     return bool(function._cache._cache_file._load_index())
 
 
 def index_of(function: Any) -> str:
-    """Return the file that lists the compiled forms of a function of ``compiled_with``."""
+    """Return the file that lists the compiled forms of a function of ``compiled``."""
     return str(function._cache._cache_file._index_path)
 
 
@@ -206,8 +221,8 @@ def _have_callers_inline(dispatcher: Any, make_inlined: Callable[[], Any]) -> No
     dispatcher.get_overload = lambda signature: inlined().get_overload(signature)
 
 
-def compiled_with(
-    *modules: ModuleType,
+def compiled(
+    *,
     fastmath: bool = False,
     error_model: str = "python",
     forceinline: bool = False,
@@ -215,8 +230,8 @@ def compiled_with(
     inner: bool = False,
     callable_from_c: bool = False,
 ) -> Callable[[Function], Function]:
-    """``njit(nogil=True, cache=True)`` whose cache also ends when one of ``modules`` changes, or of
-    those that they use.
+    """``njit(nogil=True, cache=True)`` whose cache also ends when a module changes that the
+    function's own imports.
 
     ``forceinline``: for functions of many arrays that are called at one place. One that ``borrows``
     makes no array and returns none, so it need not count who refers to them. An ``inner`` one
@@ -234,11 +249,11 @@ def compiled_with(
         }
         inlined = njit(nogil=True, no_cpython_wrapper=True, **options)
         dispatcher = njit(nogil=True, no_cpython_wrapper=inner, **options)(function)
-        dispatcher._cache = _LateCache(function, modules)
+        dispatcher._cache = _LateCache(function)
         _have_callers_inline(dispatcher, partial(inlined, function))
         if inner:
             dispatcher.__class__ = _Inner
-        compiled: Function = dispatcher
-        return compiled
+        result: Function = dispatcher
+        return result
 
     return compile_function

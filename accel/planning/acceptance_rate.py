@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
 from accel.models.costs.step_overheads import AROUND_DRAFTS, USUAL_DRAFT_S
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 _DECAY = 0.97
 _PRIOR = 3.0
@@ -91,7 +91,7 @@ def expected_hits(tree: DraftTree, path: list[int]) -> float:
     return float(_expected_hits(parents, probabilities, np.array(path, np.int32)))
 
 
-@compiled_with()
+@compiled()
 def _expected_hits(
     parents: TokenArray, probabilities: NDArray[np.float32], path: TokenArray
 ) -> float:

@@ -12,7 +12,7 @@ from accel.draft_tree import DraftTree
 from accel.drafting.base import VerifyCosts
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.step_overheads import NODE_S
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 _MOST_KNOWN = 4096
 """Costs that are remembered."""
@@ -178,7 +178,7 @@ class CostTable:
             self._verify_costs.clear()
 
 
-@compiled_with()
+@compiled()
 def _least_marginal(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the least marginal cost of a node beyond each count, and at least zero."""
     marginal = np.zeros(len(seconds))

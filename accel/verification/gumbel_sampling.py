@@ -7,9 +7,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from accel.native import deterministic_sum, simd
 from accel.native.deterministic_sum import add_to, no_sums, sum_of
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import LANES, exp, load, maximum, reduce_max, select_greater, splat
 
 _MOST_NOISE = 37.5
@@ -52,7 +51,7 @@ def _noisy(score: np.float32, temperature: np.float32, key: np.uint64, token: in
     return scaled - np.log(-np.log(uniform))
 
 
-@compiled_with(error_model="numpy", borrows=True)
+@compiled(error_model="numpy", borrows=True)
 def _may_win(
     scores: NDArray[np.float32],
     first: int,
@@ -84,13 +83,13 @@ def _may_win(
     return hits > 0
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def _key_of(seed: int | np.uint64, position: int | np.uint64) -> np.uint64:
     """Return the part of the noise's key that is the same for all tokens."""
     return _mix(_mix(np.uint64(seed)) ^ np.uint64(position))
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def _draw_among(
     scores: NDArray[np.float32],
     count: int,
@@ -116,13 +115,13 @@ def _draw_among(
     return winner, best
 
 
-@compiled_with(simd, deterministic_sum, borrows=True)
+@compiled(borrows=True)
 def _power(score: np.float32, scale: np.float32) -> float:
     """exp of the product, to the last bit as sixteen at once."""
     return np.float64(reduce_max(exp(splat(score) * splat(scale))))
 
 
-@compiled_with(simd, deterministic_sum, borrows=True)
+@compiled(borrows=True)
 def _is_in_nucleus(
     scores: NDArray[np.float32],
     count: int,
@@ -159,7 +158,7 @@ def _is_in_nucleus(
     return more < top_p * all_mass
 
 
-@compiled_with(simd, deterministic_sum, borrows=True)
+@compiled(borrows=True)
 def _from_nucleus(
     scores: NDArray[np.float32],
     count: int,
@@ -181,7 +180,7 @@ def _from_nucleus(
     return token
 
 
-@compiled_with()
+@compiled()
 def _below(scores: NDArray[np.float32], top_k: int) -> np.float32:
     """Return the number that the ``top_k`` largest scores are larger than; of as large ones all
     are."""
@@ -191,7 +190,7 @@ def _below(scores: NDArray[np.float32], top_k: int) -> np.float32:
     return np.nextafter(np.partition(scores, index)[index], _ALL)
 
 
-@compiled_with(simd, deterministic_sum)
+@compiled()
 def draw(
     scores: NDArray[np.float32],
     temperature: float,

@@ -80,14 +80,15 @@ def test_there_are_such_functions() -> None:
 
 def test_their_users_are_known() -> None:
     """Those that count, those that do not, and Python."""
-    assert "accel.models.cpu.forward.forward_at" in USERS["accel.models.cpu.layers.num_items"]
-    assert "accel.models.cpu.forward.forward" in USERS["accel.models.cpu.forward.forward_at"]
+    layers = "accel.models.cpu.delta_net.layers"
+    assert f"{layers}.num_hybrid_items" in USERS["accel.models.cpu.layers.num_items"]
+    assert "accel.models.cpu.forward.forward" in USERS["accel.models.cpu.forward.run_steps"]
     assert "accel.models.cpu.llama._compute" in USERS["accel.models.cpu.forward.num_steps"]
 
 
 def test_who_takes_types_of_ours_survives_their_end() -> None:
     """Numba's own index of compiled forms cannot be read once a module that it names is gone, as
-    after an upgrade: only that of ``compiled_with`` counts as empty then."""
+    after an upgrade: only that of ``compiled`` counts as empty then."""
     actual = []
     for module in modules():
         for value in vars(module).values():

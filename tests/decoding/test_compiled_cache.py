@@ -19,14 +19,13 @@ import pytest
 from numba import njit
 from numba.core import event
 
-from accel.native import simd
 from operating_system.files import write_checked
 
 SOURCE = """
 from accel.native import simd
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
-@compiled_with(simd)
+@compiled()
 def double(number):
     return 2 * number
 """
@@ -36,9 +35,9 @@ class _Gone:
     """Stands for the type of an older version."""
 
 
-def _module(folder: Path, name: str) -> ModuleType:
+def _module(folder: Path, name: str, source: str = SOURCE) -> ModuleType:
     path = folder / "doubling.py"
-    path.write_text(SOURCE, encoding="utf-8")
+    path.write_text(source, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -52,15 +51,17 @@ def test_a_change_two_modules_away_ends_it(tmp_path: Path, monkeypatch: pytest.M
     """The functions that a function calls may call changed code, and be part of the same code."""
 
     def double_with(text: str) -> Any:
-        modules = [ModuleType("accel.far_away"), ModuleType("accel.nearby")]
-        for module in modules:
-            path = tmp_path / f"{module.__name__}.py"
+        for name, source in {
+            "accel.far_away": text,
+            "accel.nearby": "from accel.far_away import (\n    far,\n)\n",
+        }.items():
+            module = ModuleType(name)
+            path = tmp_path / f"{name}.py"
             module.__file__ = str(path)
-            path.write_text(text if module is modules[0] else "same", encoding="utf-8")
-            monkeypatch.setitem(sys.modules, module.__name__, module)
-        modules[1].__dict__["far_away"] = modules[0]
-        monkeypatch.setattr(simd, "nearby", modules[1], raising=False)
-        double = _module(tmp_path, "doubling").double
+            path.write_text(source, encoding="utf-8")
+            monkeypatch.setitem(sys.modules, name, module)
+        module.__dict__["near"] = 1
+        double = _module(tmp_path, "doubling", f"from accel.nearby import near\n{SOURCE}").double
         double(4)
         return double
 
@@ -168,9 +169,9 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 from accel.native import simd
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
-@compiled_with(simd)
+@compiled()
 def running(numbers, step):
     if len(numbers) > 99:
         raise ValueError("too many")
@@ -178,7 +179,7 @@ def running(numbers, step):
     sums[0], sums[1] = np.cumsum(numbers), numbers * step
     return sums, len(numbers)
 
-@compiled_with(simd)
+@compiled()
 def twice(numbers):
     return 2.0 * running(numbers, 3.0)[0]
 

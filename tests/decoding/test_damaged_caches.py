@@ -30,7 +30,7 @@ _WRITES = """
     from numba import njit
     from accel.native.isolated_start import *
     from accel.models.costs.profile_store import ProfileStore
-    from accel.native.numba_cache import compiled_with
+    from accel.native.numba_cache import compiled
     from accel.text.vocabulary_files import VocabularyFiles
     import made_here, numpy as np
     made = []
@@ -47,9 +47,9 @@ _WRITES = """
     print(order.sum(), ProfileStore("m").get("costs"), *answers, ";", hits, *made)
 """
 _COMPILED = """
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
-@compiled_with()
+@compiled()
 def add(a, b):
     return a + b
 """

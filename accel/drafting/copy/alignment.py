@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.drafting.copy import candidates as copy_rows
 from accel.drafting.copy.candidates import (
     BREAK,
     INSTRUCTED,
@@ -20,7 +19,7 @@ from accel.drafting.copy.candidates import (
     catch_up,
 )
 from accel.drafting.copy.deviation_rate import FOLLOWING
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 AT, ANCHOR, OFF_TRACK, LOST_AT = 0, 1, 2, 3
 EVENT_REJOINED = 0
@@ -31,7 +30,7 @@ EVENT_LEFT_VERSION = 1
 another version has there."""
 
 
-@compiled_with(copy_rows)
+@compiled()
 def follow(
     pool: NDArray[np.int32],
     match: NDArray[np.int32],
@@ -101,7 +100,7 @@ def follow(
     return events[:count]
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def _is_change_due(
     pool: NDArray[np.int32], spans: NDArray[np.int32], cursor: NDArray[np.int32]
 ) -> bool:
@@ -117,7 +116,7 @@ def _is_change_due(
     return in_version and not is_same
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def _go_as_instructed(
     match: NDArray[np.int32],
     offsets: NDArray[np.int32],
@@ -136,7 +135,7 @@ def _go_as_instructed(
                 cursor[AT] = row
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def _catch_up(
     pool: NDArray[np.int32],
     match: NDArray[np.int32],
@@ -153,7 +152,7 @@ def _catch_up(
     catch_up(pool, match, spans[own, 0], context_stop, context_stop, count)
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def _same_place(
     pool: NDArray[np.int32],
     offsets: NDArray[np.int32],
@@ -172,7 +171,7 @@ def _same_place(
     return -1
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def _best_return(
     pool: NDArray[np.int32],
     match: NDArray[np.int32],
@@ -201,7 +200,7 @@ def _best_return(
     return best
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def _says_something(
     pool: NDArray[np.int32], classes: NDArray[np.int8], row: int, length: int
 ) -> bool:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def token_classes(spelling: list[bytes]) -> NDArray[np.int8]:
     return classes
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def catch_up(
     pool: NDArray[np.int32],
     match: NDArray[np.int32],
@@ -139,7 +139,7 @@ def catch_up(
         match[row] = length + match[row - count] if length == count else length
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def measure_matches(
     pool: NDArray[np.int32],
     match: NDArray[np.int32],
@@ -160,7 +160,7 @@ def measure_matches(
         match[row] = length
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def bucket_of(value: int, limits: tuple[int, ...]) -> int:
     """Return the index of the first of some ascending limits that ``value`` is not above; their
     number where it is above all."""
@@ -170,7 +170,7 @@ def bucket_of(value: int, limits: tuple[int, ...]) -> int:
     return len(limits)
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def relation_of(
     offset: int, length: int, anchor: int, off_track: int, line_start: int, line_end: int
 ) -> int:
@@ -204,7 +204,7 @@ def relation_of(
     return BEHIND + 2 if distance_back <= 63 else BEHIND + 3
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def features_of(
     kind: int,
     length: int,
@@ -243,7 +243,7 @@ def features_of(
     return first, NOTHING_AT, NOTHING_AT, syntax, NOTHING_AT
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def may_begin(
     kind: int,
     length: int,

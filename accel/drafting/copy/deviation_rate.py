@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 ELSEWHERE, UNIQUE, REPEATED, FOLLOWING = 0, 1, 2, 3
 """Classes of positions: outside of the original and its versions; where the last tokens occur once;
@@ -20,7 +20,7 @@ PRIOR = np.array([[0.0, 1.0], [0.3, 100.0], [0.5, 25.0], [0.1, 2.0]])
 _MIX = 1_000_003
 
 
-@compiled_with()
+@compiled()
 def mark_places(pool: NDArray[np.int32], marks: NDArray[np.int8], start: int, stop: int) -> None:
     """Set the class of every position of the text ``pool[start:stop]``, and of the one after it."""
     marks[start : stop + 1] = UNIQUE

@@ -19,6 +19,7 @@ from accel.drafting.base import DraftRequest, VerifyCosts
 from accel.drafting.copy import candidates as rows_of
 from accel.drafting.copy.alignment import AT, EVENT_REJOINED
 from accel.drafting.copy.kernels import (
+    ROW_LIMIT,
     CopyState,
     copy_state_of,
     draft_in,
@@ -35,8 +36,10 @@ from accel.drafting.copy.rewrites import (
     spoken_renames,
     still_due,
 )
+from accel.drafting.copy.tree_search import CopyTree
 from accel.drafting.copy.weights import row_weights
 from accel.models.costs.step_overheads import COPIED_STEP_S, DRAFTED_STEP_S
+from accel.native.numba_cache import State
 
 # Measure with `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
 _LOOKUP_LIMIT = 24
@@ -113,7 +116,7 @@ class CopyDrafter:
         phrases = self._spell(quoted)
         self._pool = CopyPool(self._original, ending, phrases, prompt, span, self._classes)
         self._classes = self._pool.classes
-        self._state: CopyState | None = None
+        self._state: State | None = None
         self._laid, self._nodes = self._pool.spans, 0
         self._write_expected((request.workspace, instruction), text, request.rewrites)
 
@@ -172,31 +175,24 @@ class CopyDrafter:
             state, pool.home, pool.context_start, pool.stop, max_nodes,
             looked_up, sources, costs.seconds, costs.marginal, costs.acceptance_scale, rate,
         )  # fmt: skip
-        tokens, parents, probabilities, origins = self._tree
-        return DraftTree(
-            tokens[:count].copy(),
-            parents[:count].copy(),
-            probabilities[:count].copy(),
-            origins[:count].copy(),
-        )
+        return DraftTree(*(array[:count].copy() for array in self._tree))
 
-    def _state_for(self, nodes: int) -> CopyState:
+    def _state_for(self, nodes: int) -> State:
         """Return the state that lasts from step to step, with room for trees of ``nodes`` nodes."""
         pool = self._pool
         if self._state is None or nodes > self._nodes or self._laid is not pool.spans:
             self._nodes = max(nodes, self._nodes)
             self._laid = pool.spans
-            self._tree = (
-                np.empty(self._nodes, np.int32),
-                np.empty(self._nodes, np.int32),
-                np.empty(self._nodes, np.float32),
-                np.empty(self._nodes, np.int8),
-            )
+            self._tree = CopyTree.allocate(self._nodes)
+            count = ROW_LIMIT + LOOKUP_ROWS
             self._state = copy_state_of(
-                pool.tokens, pool.match, pool.offsets, pool.places, pool.cursor, pool.slips,
-                pool.classes, self.weights, pool.line_starts, pool.line_ends, pool.spans,
-                pool.gather_spans, LOOKUP_ROWS, *self._tree,
-            )  # fmt: skip
+                CopyState(
+                    *(pool.tokens, pool.match, pool.offsets, pool.places, pool.cursor, pool.slips),
+                    *(pool.classes, self.weights, pool.line_starts, pool.line_ends, pool.spans),
+                    *(pool.gather_spans, np.empty(count, np.int32), np.empty(count, np.int8)),
+                    *(np.empty(ROW_LIMIT), self._tree),
+                )
+            )
         return self._state
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:

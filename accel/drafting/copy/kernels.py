@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba.experimental import structref
 from numpy.typing import NDArray
 
 from accel.draft_tree import Source, TokenArray
-from accel.drafting.copy import alignment as cursor_of
-from accel.drafting.copy import candidates as copy_rows
-from accel.drafting.copy import deviation_rate as slips
-from accel.drafting.copy import tree_search as copy_tree
 from accel.drafting.copy.alignment import ANCHOR, AT, OFF_TRACK, follow
 from accel.drafting.copy.candidates import COMMON, INSTRUCTED, REPOSITORY, features_of, may_begin
 from accel.drafting.copy.deviation_rate import FOLLOWING, odds
@@ -24,7 +19,7 @@ from accel.drafting.copy.tree_search import (
     Worth,
     expand_rows,
 )
-from accel.native.numba_cache import FieldsType, compiled_with
+from accel.native.numba_cache import State, compiled
 
 # Measure with `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
 ROW_LIMIT = 64
@@ -38,68 +33,35 @@ _SOURCES = np.array(
 _COMMON = np.int8(Source.COMMON)
 
 
-@structref.register
-class _CopyStateType(FieldsType):
-    """Compiled form of ``CopyState``."""
+class CopyState(NamedTuple):
+    """The arrays of a ``CopyPool``, the weights of ``candidates``, and what a draft writes: rows,
+    kinds, scores: [``ROW_LIMIT`` and looked up ones], and the nodes of a tree."""
+
+    pool: TokenArray
+    match: TokenArray
+    offsets: TokenArray
+    places: NDArray[np.int8]
+    cursor: TokenArray
+    slips: NDArray[np.float64]
+    classes: NDArray[np.int8]
+    weights: NDArray[np.float64]
+    line_starts: TokenArray
+    line_ends: TokenArray
+    spans: TokenArray
+    gather_spans: TokenArray
+    rows: TokenArray
+    kinds: NDArray[np.int8]
+    scores: NDArray[np.float64]
+    tree: CopyTree
 
 
-class CopyState(structref.StructRefProxy):
-    """The arrays of a ``CopyPool``, and what a draft writes, as one argument."""
+@compiled()
+def copy_state_of(fields: CopyState) -> State:
+    """Return a state as one argument."""
+    return State(fields)
 
 
-_FIELDS = (
-    *("pool", "match", "offsets", "places", "cursor", "slips", "classes", "weights"),
-    *("line_starts", "line_ends", "spans", "gather_spans"),
-    *("rows", "kinds", "scores", "tokens", "parents", "probabilities", "sources"),
-)
-structref.define_proxy(CopyState, _CopyStateType, list(_FIELDS))
-
-
-@compiled_with()
-def copy_state_of(
-    pool: TokenArray,
-    match: TokenArray,
-    offsets: TokenArray,
-    marks: NDArray[np.int8],
-    cursor: TokenArray,
-    slips: NDArray[np.float64],
-    classes: NDArray[np.int8],
-    weights: NDArray[np.float64],
-    line_starts: TokenArray,
-    line_ends: TokenArray,
-    spans: TokenArray,
-    gather_spans: TokenArray,
-    looked_up: int,
-    tokens: TokenArray,
-    parents: TokenArray,
-    probabilities: NDArray[np.float32],
-    sources: NDArray[np.int8],
-) -> CopyState:
-    """Return a state for the rows of a pool and ``looked_up`` rows of an index."""
-    return CopyState(
-        pool,
-        match,
-        offsets,
-        marks,
-        cursor,
-        slips,
-        classes,
-        weights,
-        line_starts,
-        line_ends,
-        spans,
-        gather_spans,
-        np.empty(ROW_LIMIT + looked_up, np.int32),
-        np.empty(ROW_LIMIT + looked_up, np.int8),
-        np.empty(ROW_LIMIT, np.float64),
-        tokens,
-        parents,
-        probabilities,
-        sources,
-    )
-
-
-@compiled_with(copy_rows, forceinline=True)
+@compiled(forceinline=True)
 def best_rows(
     pool: TokenArray,
     match: TokenArray,
@@ -155,14 +117,14 @@ def best_rows(
     return count
 
 
-@compiled_with()
+@compiled()
 def class_of(classes: NDArray[np.int8], tokens: TokenArray, row: int, first: int) -> int:
     """Class of one token; 0 where there is none from ``first`` on, or none of the vocabulary."""
     token = tokens[row] if row >= first else -1
     return classes[token] if 0 <= token < len(classes) else 0
 
 
-@compiled_with(copy_rows, cursor_of, slips)
+@compiled()
 def goes_as_instructed(spans: TokenArray, cursor: TokenArray, slips: NDArray[np.float64]) -> bool:
     """Return whether the text follows the instruction: its changes teach nothing new, and the row
     of the cursor leads. spans: int32 [n, 3], as in ``alignment.follow``."""
@@ -172,9 +134,9 @@ def goes_as_instructed(spans: TokenArray, cursor: TokenArray, slips: NDArray[np.
     return False
 
 
-@compiled_with(copy_rows, copy_tree, cursor_of, slips)
+@compiled()
 def draft_in(
-    state: Any,
+    arrays: Any,
     home: int,
     context_start: int,
     stop: int,
@@ -192,6 +154,7 @@ def draft_in(
     home: where the original begins in the pool; looked_up, sources: int32 and int8 [rows], rows of
     an index and where it has them from.
     """
+    state = arrays.fields
     pool, classes, cursor = state.pool, state.classes, state.cursor
     anchor = min(np.int64(cursor[ANCHOR]), len(state.line_starts) - 1)
     off_track = np.int64(cursor[OFF_TRACK])
@@ -218,19 +181,20 @@ def draft_in(
         Standing(anchor, off_track, last_class, lost_class, line_start, line_end),
         Fitted(state.weights, state.slips),
         Worth(max_nodes, LEAST_PROBABILITY, seconds, marginal, acceptance_scale, rate),
-        CopyTree(state.tokens, state.parents, state.probabilities, state.sources),
+        state.tree,
     )
     expected = 0.0
     for node in range(nodes):
-        expected += state.probabilities[node]
-        state.sources[node] = _SOURCES[state.sources[node]]
+        expected += state.tree.chances[node]
+        state.tree.kinds[node] = _SOURCES[state.tree.kinds[node]]
     return nodes, acceptance_scale * expected * seconds[0] - (seconds[nodes] - seconds[0])
 
 
-@compiled_with(copy_rows, cursor_of, slips)
-def follow_in(state: Any, tokens: TokenArray, stop: int) -> tuple[bool, TokenArray]:
+@compiled()
+def follow_in(arrays: Any, tokens: TokenArray, stop: int) -> tuple[bool, TokenArray]:
     """``alignment.follow`` over ``tokens`` from ``stop`` on, and its events; false without doing so
     where the arrays are too short for them."""
+    state = arrays.fields
     if stop + len(tokens) + 2 > len(state.pool):
         return False, np.empty((0, 5), np.int32)
     for token in tokens:

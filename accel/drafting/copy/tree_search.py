@@ -14,9 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.drafting import heap as heaps
-from accel.drafting.copy import candidates as copy_rows
-from accel.drafting.copy import deviation_rate as slips_of
 from accel.drafting.copy.candidates import (
     CLASSES,
     ESCAPE_AT,
@@ -32,7 +29,7 @@ from accel.drafting.copy.candidates import (
 )
 from accel.drafting.copy.deviation_rate import FOLLOWING, copy_rate, odds
 from accel.drafting.heap import sift_down, sift_up
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 NO_ROW = -1
 
@@ -101,6 +98,11 @@ class CopyTree(NamedTuple):
     chances: NDArray[np.float32]
     kinds: NDArray[np.int8]
 
+    @classmethod
+    def allocate(cls, nodes: int) -> CopyTree:
+        """Return room for ``nodes``."""
+        return cls(*(np.empty(nodes, dtype) for dtype in (np.int32, np.int32, np.float32, np.int8)))
+
 
 class _Votes(NamedTuple):
     """Votes of rows for the token after a path, by distinct token.
@@ -135,7 +137,7 @@ class _Candidates(NamedTuple):
     heap: TokenArray
 
 
-@compiled_with(forceinline=True)
+@compiled(forceinline=True)
 def _votes_of(rows: int) -> _Votes:
     return _Votes(
         np.empty(rows, np.int32),
@@ -148,7 +150,7 @@ def _votes_of(rows: int) -> _Votes:
     )
 
 
-@compiled_with(forceinline=True)
+@compiled(forceinline=True)
 def _allocate(count: int) -> _Candidates:
     return _Candidates(
         np.empty(count, np.int32),
@@ -163,7 +165,7 @@ def _allocate(count: int) -> _Candidates:
     )
 
 
-@compiled_with(copy_rows, forceinline=True, borrows=True, inner=True)
+@compiled(forceinline=True, borrows=True, inner=True)
 def _vote(
     sources: CandidateRows,
     weights: NDArray[np.float64],
@@ -216,7 +218,7 @@ def _vote(
     return distinct, total
 
 
-@compiled_with(copy_rows, forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def _keep(
     sources: CandidateRows,
     votes: _Votes,
@@ -241,7 +243,7 @@ def _keep(
     candidates.off_tracks[item] = 0 if has_joined else here.off_track + 1
 
 
-@compiled_with(copy_rows, forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def _behind(root: Standing, anchor: int, off_track: int, last_class: int) -> Standing:
     """Return the state of the text after a path: only the root knows the classes between two
     lines."""
@@ -256,7 +258,7 @@ def _behind(root: Standing, anchor: int, off_track: int, last_class: int) -> Sta
     )
 
 
-@compiled_with(forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def _least_of(worth: Worth) -> float:
     """Return the least probability of a path: growth ends before it comes to what is less probable
     than the cheapest node has to be."""
@@ -268,7 +270,7 @@ def _least_of(worth: Worth) -> float:
     return max(worth.least, worth.rate * marginal_cost / worth.acceptance_scale)
 
 
-@compiled_with(copy_rows, slips_of, heaps, forceinline=True)
+@compiled(forceinline=True)
 def expand_rows(
     sources: CandidateRows, root: Standing, fitted: Fitted, worth: Worth, tree: CopyTree
 ) -> int:

@@ -15,7 +15,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from accel.drafting.retrieval import candidate_features as evidence_of
 from accel.drafting.retrieval.candidate_features import (
     GROUPS,
     LEVELS,
@@ -26,8 +25,7 @@ from accel.drafting.retrieval.candidate_features import (
     Evidence,
 )
 from accel.drafting.retrieval.token_classes import SHAPES
-from accel.native import simd
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import (
     LANES,
     exp,
@@ -131,7 +129,7 @@ def logarithm(count: float) -> float:
     return _LOGARITHMS[min(int(count + 0.5), len(_LOGARITHMS) - 1)]
 
 
-@compiled_with(evidence_of, forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def node_inputs(evidence: Evidence, state: Floats, inputs: Floats) -> None:
     """Write what the node itself is: how much evidence there is in all, and ``state``. state:
     float32 [STATE_INPUTS], see ``tree_search.describe``; inputs: float32 [NODE_INPUTS]."""
@@ -143,7 +141,7 @@ def node_inputs(evidence: Evidence, state: Floats, inputs: Floats) -> None:
         inputs[MATCHED_GROUPS * LEVELS + index] = state[index]
 
 
-@compiled_with(evidence_of, simd, forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def hidden_of_near(
     weights: AcceptanceWeights, evidence: Evidence, near: int, scratch: AcceptanceBuffers
 ) -> None:
@@ -162,7 +160,7 @@ def hidden_of_near(
         store(near_hidden, item * HIDDEN, hidden)
 
 
-@compiled_with(evidence_of, simd, forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def hidden_of_node(
     weights: AcceptanceWeights, inputs: Floats, last_shape: int, hidden: Floats
 ) -> None:
@@ -175,7 +173,7 @@ def hidden_of_node(
     store(hidden, 0, summed)
 
 
-@compiled_with(evidence_of, simd, forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def score_of_none(
     weights: AcceptanceWeights, inputs: Floats, last_shape: int, hidden: Floats
 ) -> float:
@@ -190,7 +188,7 @@ def score_of_none(
     return weights.escape_shape[last_shape] + score
 
 
-@compiled_with(evidence_of, simd, forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def fetch_weights(weights: AcceptanceWeights) -> None:
     """Have what scoring reads come from memory."""
     prefetch_all(weights.candidate, CANDIDATE_INPUTS * HIDDEN)
@@ -200,7 +198,7 @@ def fetch_weights(weights: AcceptanceWeights) -> None:
     prefetch_all(weights.pair, SHAPES * SHAPES)
 
 
-@compiled_with(evidence_of, simd, error_model="numpy", forceinline=True, borrows=True)
+@compiled(error_model="numpy", forceinline=True, borrows=True)
 def _scores_of(
     weights: AcceptanceWeights,
     corrections: Floats,
@@ -243,7 +241,7 @@ def _scores_of(
     return highest
 
 
-@compiled_with(evidence_of, simd, error_model="numpy", forceinline=True, borrows=True)
+@compiled(error_model="numpy", forceinline=True, borrows=True)
 def probabilities_of(
     weights: AcceptanceWeights,
     corrections: Floats,

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from operating_system.files import replace_file
 from operating_system.folders import data_folder
 
@@ -41,7 +41,7 @@ def depth_group(depth: int) -> int:
     return 0 if depth <= 1 else (1 if depth <= 4 else 2)
 
 
-@compiled_with(forceinline=True)
+@compiled(forceinline=True)
 def learn_from(
     parents: TokenArray,
     probabilities: NDArray[np.float32],

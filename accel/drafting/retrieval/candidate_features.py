@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import Source, TokenArray
 from accel.drafting.retrieval.token_classes import TokenShapes
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 PROMPT, SUFFIX, REPOSITORY, COMMON, SHAPE, BEFORE, AFTER, VARIANT = range(8)
 GROUPS = 8
@@ -155,7 +155,7 @@ def _begin_candidate(evidence: Evidence, token: int, slot: int) -> None:
     evidence.near_items[slot] = -1
 
 
-@compiled_with(forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def gather(
     text: TextView,
     depth: int,
@@ -183,7 +183,7 @@ def gather(
 # hundreds of times take the arrays out first.
 
 
-@compiled_with(forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def _count_rows(rows: MatchRows, first_row: int, depth: int, evidence: Evidence) -> int:
     """Count what the rows of a list say at ``depth`` and hand them to their candidates."""
     tokens, lengths, row_counts, row_sources, next_row = rows
@@ -218,7 +218,7 @@ def _count_rows(rows: MatchRows, first_row: int, depth: int, evidence: Evidence)
     return count
 
 
-@compiled_with(forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def _count_occurrences(
     text: TextView, stop: int, count: int, least: int, evidence: Evidence
 ) -> int:
@@ -265,7 +265,7 @@ def _count_occurrences(
     return count
 
 
-@compiled_with(forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def _add_near(evidence: Evidence, count: int, near: int) -> int:
     """Let the first ``near`` tokens near the cursor be candidates; returns how many there are."""
     tokens, near_items, near_tokens = evidence.tokens, evidence.near_items, evidence.near
@@ -290,7 +290,7 @@ def _add_near(evidence: Evidence, count: int, near: int) -> int:
     return count
 
 
-@compiled_with(forceinline=True, borrows=True, inner=True)
+@compiled(forceinline=True, borrows=True, inner=True)
 def _match_shapes(
     text: TextView, depth: int, shapes: TokenShapes, near: int, evidence: Evidence
 ) -> None:
@@ -325,7 +325,7 @@ def _match_shapes(
         reach[slot, SHAPE] = max(reach[slot, SHAPE], level + 1)
 
 
-@compiled_with(forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def _accumulate(evidence: Evidence, count: int) -> None:
     """From occurrences of exactly a match length to those of at least it."""
     counts, totals, reach, best = evidence.counts, evidence.totals, evidence.reach, evidence.best
@@ -338,7 +338,7 @@ def _accumulate(evidence: Evidence, count: int) -> None:
                 counts[slot, group, level] += counts[slot, group, level + 1]
 
 
-@compiled_with(forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def forget(evidence: Evidence, count: int) -> None:
     """Clear what ``count`` candidates wrote, for the next node."""
     slots, tokens, counts = evidence.slots, evidence.tokens, evidence.counts

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from accel.draft_tree import DraftTree, TokenArray
@@ -30,6 +28,7 @@ from accel.drafting.retrieval.prompt_index import PromptIndex
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.drafting.retrieval.tree_search import MAX_DEPTH, Frontier, TreeBuffers
 from accel.models.costs.step_overheads import DRAFTED_STEP_S
+from accel.native.numba_cache import State
 
 # Measure with `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
 ROWS_PER_SOURCE = 64
@@ -84,7 +83,7 @@ class RetrievalDrafter:
         self._tree = TreeBuffers.allocate(0)
         self._costs_for = self._free = VerifyCosts.free(0)
         self._seconds, self._marginal = np.empty(USUAL_COSTS), np.empty(USUAL_COSTS)
-        self._state: DraftingState | None = None
+        self._state: State | None = None
         self._state_text = np.empty(0, np.int32)
         self._read_for = self._free.seconds
         self._reads_few = False
@@ -183,7 +182,7 @@ class RetrievalDrafter:
             self._evidence = Evidence.allocate(self._prompt.vocabulary)
             self._state = None
 
-    def _state_for(self, nodes: int, costs: VerifyCosts) -> DraftingState:
+    def _state_for(self, nodes: int, costs: VerifyCosts) -> State:
         """Return the state that lasts from tree to tree, with room for ``nodes`` nodes."""
         if len(self._tree.tokens) < nodes:
             self._settle()  # what is learnt is read from the tree that is
@@ -203,14 +202,15 @@ class RetrievalDrafter:
         ):
             self._evidence_for_text()
             self._state_text = text
-            arguments: tuple[Any, ...] = (
-                *(self._shapes, self._evidence, self.weights, self._calibration.corrections),
-                *(self.scratch, self.frontier, self._tree, self._calibration.information),
-                *(self._prompt.text(spare=MAX_DEPTH + 1 + coming), self._rows),
-                *(self._seconds, self._marginal, self._saved, self._arena),
-                *(self._entry, self._places),
+            self._state = drafting_state_of(
+                DraftingState(
+                    *(self._shapes, self._evidence, self.weights, self._calibration.corrections),
+                    *(self.scratch, self.frontier, self._tree, self._calibration.information),
+                    *(self._prompt.text(spare=MAX_DEPTH + 1 + coming), self._rows),
+                    *(self._seconds, self._marginal, self._saved, self._arena),
+                    *(self._entry, self._places),
+                )
             )
-            self._state = drafting_state_of(*arguments)
         return self._state
 
     def _take_costs(self, costs: VerifyCosts) -> None:

@@ -5,18 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.experimental import structref
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
-from accel.drafting import heap
-from accel.drafting.retrieval import acceptance_model as acceptance
-from accel.drafting.retrieval import calibration
-from accel.drafting.retrieval import candidate_features as evidence_of
-from accel.drafting.retrieval import native_call as entry
-from accel.drafting.retrieval import nearby_tokens as surroundings_of
-from accel.drafting.retrieval import prompt_index as prompt_of
-from accel.drafting.retrieval import tree_search as best_first
 from accel.drafting.retrieval.acceptance_model import (
     AcceptanceBuffers,
     AcceptanceWeights,
@@ -30,8 +21,7 @@ from accel.drafting.retrieval.nearby_tokens import fetch_surroundings
 from accel.drafting.retrieval.prompt_index import link
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.drafting.retrieval.tree_search import Frontier, Ground, TreeBuffers, grow
-from accel.native import simd
-from accel.native.numba_cache import FieldsType, compiled_with
+from accel.native.numba_cache import State, compiled
 
 ARENA_NODES = 4096
 """Nodes of the trees in one arena."""
@@ -80,72 +70,45 @@ class TreeArena(NamedTuple):
         )
 
 
-@structref.register
-class _StateType(FieldsType):
-    """Compiled form of ``DraftingState``."""
+class DraftingState(NamedTuple):
+    """Arrays that growing reads and writes and that last from tree to tree: handing fifty arrays
+    over takes longer than growing a small tree. saved: float64 [1], see ``draft_in``; entry: int64
+    [2], see ``base.DirectIndex``, zeros for none; places: ``candidate_features.places_of`` the
+    rows."""
+
+    shapes: TokenShapes
+    evidence: Evidence
+    weights: AcceptanceWeights
+    corrections: Floats
+    scratch: AcceptanceBuffers
+    frontier: Frontier
+    tree: TreeBuffers
+    information: Floats
+    text: TextView
+    rows: MatchRows
+    seconds: NDArray[np.float64]
+    marginal: NDArray[np.float64]
+    saved: NDArray[np.float64]
+    arena: TreeArena
+    entry: NDArray[np.int64]
+    places: NDArray[np.int64]
 
 
-class DraftingState(structref.StructRefProxy):
-    """Arrays that growing reads and writes and that last from tree to tree, as one argument:
-    handing fifty arrays over takes longer than growing a small tree."""
+@compiled()
+def drafting_state_of(fields: DraftingState) -> State:
+    """Return a state as one argument."""
+    return State(fields)
 
 
-_FIELDS = (
-    *("shapes", "evidence", "weights", "corrections", "scratch", "frontier", "tree"),
-    *("information", "text", "rows", "seconds", "marginal", "saved", "arena", "entry", "places"),
-)
-structref.define_proxy(DraftingState, _StateType, list(_FIELDS))
-
-
-@compiled_with()
-def drafting_state_of(
-    shapes: TokenShapes,
-    evidence: Evidence,
-    weights: AcceptanceWeights,
-    corrections: Floats,
-    scratch: AcceptanceBuffers,
-    frontier: Frontier,
-    tree: TreeBuffers,
-    information: Floats,
-    text: TextView,
-    rows: MatchRows,
-    seconds: NDArray[np.float64],
-    marginal: NDArray[np.float64],
-    saved: NDArray[np.float64],
-    arena: TreeArena,
-    entry: NDArray[np.int64],
-    positions: NDArray[np.int64],
-) -> DraftingState:
-    """Make a state. saved: float64 [1], see ``draft_in``; entry: int64 [2], see
-    ``base.DirectIndex``, zeros for none; places: ``candidate_features.places_of`` the rows."""
-    return DraftingState(
-        shapes,
-        evidence,
-        weights,
-        corrections,
-        scratch,
-        frontier,
-        tree,
-        information,
-        text,
-        rows,
-        seconds,
-        marginal,
-        saved,
-        arena,
-        entry,
-        positions,
-    )
-
-
-@compiled_with(calibration, prompt_of)
-def commit_in(state: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
+@compiled()
+def commit_in(arrays: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
     """Of the state's tree of ``nodes`` the path to ``leaf`` was right (-1: none), and after it
     came ``own``, -1 where nothing did: the path broke off, and says nothing of what follows.
 
     The path is added to the text, which ended at ``stop``, and the calibration learns from it.
     Returns where the text ends now, ``NOT_COMMITTED`` where its array is too short.
     """
+    state = arrays.fields
     tokens, previous, newest, _, _, spelt = state.text
     tree = state.tree
     length = 0
@@ -180,8 +143,10 @@ def commit_in(state: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
     return stop + count
 
 
-@compiled_with(entry, evidence_of)
-def _look_up(state: Any, start: int, stop: int, first: int, limit: int, depth: int) -> int:
+@compiled()
+def _look_up(
+    state: DraftingState, start: int, stop: int, first: int, limit: int, depth: int
+) -> int:
     """Have the index write its rows after the ``first``; returns how many there are then."""
     if state.entry[0] == 0:
         return first
@@ -207,11 +172,9 @@ def _look_up(state: Any, start: int, stop: int, first: int, limit: int, depth: i
     )
 
 
-@compiled_with(
-    acceptance, best_first, calibration, entry, evidence_of, heap, simd, prompt_of, surroundings_of
-)
+@compiled()
 def draft_in(
-    state: Any,
+    arrays: Any,
     nodes: int,
     leaf: int,
     own: int,
@@ -231,9 +194,10 @@ def draft_in(
     ``NOT_COMMITTED`` where that failed. ``state.saved`` has the seconds it is expected to save.
     """
     if leaf >= 0 or own >= 0:
-        stop = commit_in(state, nodes, leaf, own, stop)
+        stop = commit_in(arrays, nodes, leaf, own, stop)
         if stop < 0:
             return NOT_COMMITTED
+    state = arrays.fields
     tokens, previous, newest, _, _, spelt = state.text
     text, tree = TextView(tokens, previous, newest, start, stop, spelt), state.tree
     # After a forward all this is out of the caches: it comes while the index is looked up.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from accel.draft_tree import TokenArray
-from accel.drafting.retrieval import candidate_features as evidence_of
 from accel.drafting.retrieval.candidate_features import (
     AFTER,
     BEFORE,
@@ -13,8 +12,7 @@ from accel.drafting.retrieval.candidate_features import (
     TextView,
 )
 from accel.drafting.retrieval.token_classes import TokenShapes
-from accel.native import simd
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import prefetch_all
 
 # Measure with `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
@@ -30,7 +28,7 @@ FIRST_REACH = 4
 """Tokens up to so far away are on level 0; each level reaches twice as far as the one before."""
 
 
-@compiled_with(evidence_of, simd, forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def fetch_surroundings(text: TextView, evidence: Evidence) -> None:
     """Have what ``note_surroundings`` reads and writes come from memory."""
     first = max(text.start, text.stop - NEAR)
@@ -40,7 +38,7 @@ def fetch_surroundings(text: TextView, evidence: Evidence) -> None:
     prefetch_all(evidence.items, min(len(evidence.items), MOST_FETCHED))
 
 
-@compiled_with(evidence_of, borrows=True)
+@compiled(borrows=True)
 def note_surroundings(text: TextView, shapes: TokenShapes, evidence: Evidence) -> int:
     """Fill ``evidence.near`` for the cursor; returns how many different tokens are near."""
     tokens, stop = text.tokens, text.stop
@@ -53,7 +51,7 @@ def note_surroundings(text: TextView, shapes: TokenShapes, evidence: Evidence) -
     return count
 
 
-@compiled_with(evidence_of, forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def _slot_of(token: int, evidence: Evidence, count: int, limit: int) -> int:
     """Return the slot of a token: that after the first ``count`` where it has none yet, -1 where
     these are ``limit``."""
@@ -67,7 +65,7 @@ def _slot_of(token: int, evidence: Evidence, count: int, limit: int) -> int:
     return count
 
 
-@compiled_with(evidence_of, forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def _note_run(
     kind: int,
     tokens: TokenArray,
@@ -91,7 +89,7 @@ def _note_run(
     return count
 
 
-@compiled_with(evidence_of, forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def _note_variants(shapes: TokenShapes, evidence: Evidence, count: int) -> int:
     """Count what is the same word as a token that is before the cursor, of the first words
     among these; returns how many tokens there are then."""
@@ -120,7 +118,7 @@ def _note_variants(shapes: TokenShapes, evidence: Evidence, count: int) -> int:
     return count
 
 
-@compiled_with(evidence_of, forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def _leave_items(evidence: Evidence, count: int) -> None:
     for item in range(evidence.noted[0]):
         evidence.items[evidence.last[item]] = -1

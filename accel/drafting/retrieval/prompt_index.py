@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from accel.draft_tree import Source, TokenArray
 from accel.drafting.base import Continuations
 from accel.drafting.retrieval.candidate_features import TextView
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 SEPARATOR = -1
 """Separates texts that do not belong together: no match crosses it."""
@@ -18,7 +18,7 @@ MAX_VISITED = 4096
 """Occurrences looked at in one lookup, newest first: bounds the time in very long contexts."""
 
 
-@compiled_with(forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def link(
     tokens: TokenArray,
     previous: TokenArray,
@@ -40,7 +40,7 @@ def link(
             newest[token] = position
 
 
-@compiled_with()
+@compiled()
 def _lookup(
     tokens: TokenArray,
     previous: TokenArray,

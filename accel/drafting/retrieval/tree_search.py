@@ -9,12 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.drafting import heap
 from accel.drafting.heap import sift_down, sift_up
-from accel.drafting.retrieval import acceptance_model as acceptance
-from accel.drafting.retrieval import calibration
-from accel.drafting.retrieval import candidate_features as evidence_of
-from accel.drafting.retrieval import nearby_tokens as surroundings_of
 from accel.drafting.retrieval.acceptance_model import (
     AcceptanceBuffers,
     AcceptanceWeights,
@@ -32,8 +27,7 @@ from accel.drafting.retrieval.candidate_features import (
 )
 from accel.drafting.retrieval.nearby_tokens import note_surroundings
 from accel.drafting.retrieval.token_classes import TokenShapes
-from accel.native import simd
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 # Measure with `python -m tests.benchmarks completion --cases CASES/completion_repoeval.jsonl`.
 MAX_DEPTH = 48
@@ -136,7 +130,7 @@ def describe(
     state[5] = min(accepted, 16) / 8
 
 
-@compiled_with(evidence_of, forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def write_path(
     text: TextView, tokens: TokenArray, parents: TokenArray, node: int, depth: int
 ) -> None:
@@ -148,10 +142,7 @@ def write_path(
         node = parents[node]
 
 
-_GROWING = acceptance, calibration, evidence_of, heap, simd, surroundings_of
-
-
-@compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
+@compiled(forceinline=True, borrows=True, inner=True)
 def begin(ground: Ground, row_count: int) -> int:
     """Look at what is near the text's end, and make one list of the first ``row_count`` rows;
     returns how many tokens are near."""
@@ -163,7 +154,7 @@ def begin(ground: Ground, row_count: int) -> int:
     return near
 
 
-@compiled_with(forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def least_of(marginal: NDArray[np.float64], nodes: int, worth_s: float) -> float:
     """Return the least probability of a node's path, with an expected token worth ``worth_s``
     seconds: growth ends before paths less probable than the cheapest of ``nodes`` more nodes
@@ -174,7 +165,7 @@ def least_of(marginal: NDArray[np.float64], nodes: int, worth_s: float) -> float
     return max(least / worth_s, LEAST_PROBABILITY)
 
 
-@compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
+@compiled(forceinline=True, borrows=True, inner=True)
 def find_at(ground: Ground, context: NodeContext, near: int) -> int:
     """Find what may follow a node, and write its probabilities to ``scratch.probabilities``;
     returns how many tokens that are, which stay in the ground's evidence until it forgets them."""
@@ -203,7 +194,7 @@ def find_at(ground: Ground, context: NodeContext, near: int) -> int:
     return count
 
 
-@compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
+@compiled(forceinline=True, borrows=True, inner=True)
 def _offer(
     ground: Ground, context: NodeContext, count: int, least: float, waiting: int, stored: int
 ) -> int:
@@ -226,7 +217,7 @@ def _offer(
     return added
 
 
-@compiled_with(heap, forceinline=True, borrows=True)
+@compiled(forceinline=True, borrows=True)
 def take(frontier: Frontier, remaining: int) -> int:
     """Take the most probable candidate off the frontier; ``remaining`` remain."""
     best = frontier.heap[0]
@@ -236,7 +227,7 @@ def take(frontier: Frontier, remaining: int) -> int:
     return best
 
 
-@compiled_with(*_GROWING, forceinline=True, borrows=True, inner=True)
+@compiled(forceinline=True, borrows=True, inner=True)
 def grow(
     ground: Ground,
     row_count: int,

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.models.batch import BLOCKED
-from accel.models.cpu import kv_quantisation, matmul
 from accel.models.cpu.kv_quantisation import scale_probs, scale_scores
 from accel.models.cpu.matmul import (
     BLOCK,
@@ -22,10 +21,9 @@ from accel.models.cpu.matmul import (
     multiply,
     narrow,
 )
-from accel.native import deterministic_sum, simd
 from accel.native.aligned_memory import empty
 from accel.native.deterministic_sum import add_to, no_sums, sum_of
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import (
     LANES,
     exp2,
@@ -94,7 +92,7 @@ class AttentionBuffers(NamedTuple):
         )
 
 
-@compiled_with(simd, matmul, borrows=True)
+@compiled(borrows=True)
 def apply_rope(
     vectors: Floats, start: int, cos_sin: Floats, position: int, turned: Floats, to: int
 ) -> None:
@@ -108,7 +106,7 @@ def apply_rope(
         store(turned, to + half + i, right * cos + first * sin)
 
 
-@compiled_with(matmul, borrows=True)
+@compiled(borrows=True)
 def store_key(keys: Stored, position: int, vector: Floats) -> None:
     """Write a head's key for a position. keys: of one layer and head."""
     block, column = position // BLOCK, position % BLOCK
@@ -116,7 +114,7 @@ def store_key(keys: Stored, position: int, vector: Floats) -> None:
         keys[block, i, column] = narrow(vector[i], keys)
 
 
-@compiled_with(matmul, borrows=True)
+@compiled(borrows=True)
 def store_value(values: Stored, position: int, vector: Floats) -> None:
     """Write a head's value for a position. values: of one layer and head."""
     for block in range(len(vector) // BLOCK):
@@ -124,7 +122,7 @@ def store_value(values: Stored, position: int, vector: Floats) -> None:
             values[block, position, i] = narrow(vector[block * BLOCK + i], values)
 
 
-@compiled_with(matmul, borrows=True)
+@compiled(borrows=True)
 def move(kv: KVCache, sources: NDArray[np.int64], first: int) -> None:
     """Copy keys and values of positions, in ascending order, to those from ``first`` on."""
     keys, values = kv.keys, kv.values
@@ -145,7 +143,7 @@ def move(kv: KVCache, sources: NDArray[np.int64], first: int) -> None:
                         moved[target, i] = moved[source, i]
 
 
-@compiled_with(simd, matmul, deterministic_sum, borrows=True)
+@compiled(borrows=True)
 def softmax_row(
     scores: Floats,
     row: int,
@@ -184,7 +182,7 @@ def softmax_row(
     return np.float32(sum_of(added))
 
 
-@compiled_with(simd, matmul, deterministic_sum, kv_quantisation, borrows=True)
+@compiled(borrows=True)
 def attend(
     queries: Floats,
     keys: Packed,

@@ -19,8 +19,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from accel.native import simd
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import I32, I64, call, pointer
 from operating_system.threads import yielding_function
 
@@ -112,7 +111,7 @@ _system_call = types.ExternalFunction("syscall", types.int64(*[types.int64] * 7)
 _give_away: Any = types.ExternalFunction(yielding_function(), types.int32())
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def _sleep(barrier: Barrier, word: int) -> None:
     """Sleep until another word is there, or for some time."""
     if _FUTEX == 0:
@@ -124,7 +123,7 @@ def _sleep(barrier: Barrier, word: int) -> None:
     _added(barrier, _ASLEEP, -1)
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def _wake(barrier: Barrier) -> None:
     """Wake all who sleep."""
     if _FUTEX != 0 and _load(barrier, _ASLEEP) > 0:
@@ -146,7 +145,7 @@ def begin(barrier: Barrier, step: int, threads: int) -> None:
     barrier[_WORD] = step << _STEP | 1 << _MEMBER
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def join(barrier: Barrier, last: int) -> int:
     """Take part in a forward that ends before step ``last``, from the step that is returned on: not
     at all from ``last`` on."""
@@ -159,7 +158,7 @@ def join(barrier: Barrier, last: int) -> int:
             return await_after(barrier, step)
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def take(barrier: Barrier, thread: int, items: int) -> int:
     """Return the next of a step's items for a thread, ``items`` where none is left."""
     spans = barrier[_SPANS]
@@ -177,14 +176,14 @@ def take(barrier: Barrier, thread: int, items: int) -> int:
     return items
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def is_last_to_arrive(barrier: Barrier) -> bool:
     """Say that nothing is left to take; whether all others have said so."""
     word = _added(barrier, _WORD, 1) + 1
     return bool(word & _MOST == word >> _MEMBER & _MOST)
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def open_step(barrier: Barrier, step: int) -> None:
     """Let all go on to a step, those who come among them; by the last to arrive."""
     for span in range(barrier[_SPANS]):
@@ -197,7 +196,7 @@ def open_step(barrier: Barrier, step: int) -> None:
     _wake(barrier)
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def await_after(barrier: Barrier, step: int) -> int:
     """Wait for the step after one; returns it."""
     looks = 0
@@ -217,7 +216,7 @@ def request_end(barrier: Barrier) -> None:
     barrier[_END_REQUESTED] = 1
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def is_end_requested(barrier: Barrier) -> bool:
     """Return whether the end is requested, and note it; by the last to arrive."""
     if _load(barrier, _END_REQUESTED) == 0:
@@ -234,7 +233,7 @@ def ended_early(barrier: Barrier) -> bool:
     return True
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def linger(thread: int) -> None:
     """Let thread 0 leave first: all need the interpreter's lock next, and the second at it
     sleeps."""

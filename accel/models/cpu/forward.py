@@ -8,14 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.models.cpu import barrier as barriers
-from accel.models.cpu import forward_arguments, layer_matrices, request_table, thread_state
-from accel.models.cpu import layers as compiled_layers
-from accel.models.cpu import lm_head as compiled_head
-from accel.models.cpu import rms_norm as compiled_norm
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.barrier import (
     Barrier,
@@ -42,16 +38,11 @@ from accel.models.cpu.lm_head import advance, begin_verification, head_argmax, i
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.request_table import NUMBERS, VERIFIES, WANTED, RequestTable, rows_wanted
 from accel.models.cpu.rms_norm import rms_norm
-from accel.models.cpu.thread_state import OpenThreadState, opened
-from accel.native.numba_cache import compiled_with
-
-_PARTS = (
-    *(compiled_head, compiled_layers, compiled_norm, thread_state),
-    *(barriers, forward_arguments, layer_matrices, request_table),
-)
+from accel.models.cpu.thread_state import ThreadState
+from accel.native.numba_cache import compiled
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def num_steps(layers: int, outputs: int, most_nodes: int) -> int:
     """Return the largest number of steps of a forward, by ``ForwardOutput``.
 
@@ -65,7 +56,7 @@ def num_steps(layers: int, outputs: int, most_nodes: int) -> int:
     return layers * LAYER_STEPS + 2 if outputs > 0 else (layers - 1) * LAYER_STEPS + QKV_HEADS + 1
 
 
-@compiled_with(*_PARTS)
+@compiled()
 def forward(
     tokens: NDArray[np.int32],
     offsets: NDArray[np.int32],
@@ -74,64 +65,87 @@ def forward(
     parents: TokenArray,
     outputs: int,
     most_nodes: int,
+    steps: int,
     state: Any,
     barrier: Barrier,
     thread: int,
     first: int,
 ) -> None:
-    """Compute a forward together with other threads. state: a ``ThreadState``; first: the number
-    of the first step.
+    """Compute a forward together with other threads. state: of ``thread_state_of``; steps:
+    ``num_steps``; first: the number of the first step.
 
     The arguments are the fields of ``ForwardInput`` and ``ForwardOutput``: Python would take longer
     to hand over the tuples. A verification's tokens and path are in the thread's
     ``verification``. Keys and values are written after those of the committed rows.
     """
-    forward_at(
-        ForwardInput(tokens, offsets, requests),
-        ForwardOutput(logits, parents, outputs, most_nodes),
-        opened(state),
-        barrier,
-        thread,
-        first,
-    )
+    rows, fields = ForwardInput(tokens, offsets, requests), state.fields
+    output = ForwardOutput(logits, parents, outputs, most_nodes)
+    share = barrier, thread, first, first + steps
+    run_steps(rows, fields, rows, output, fields, share)
 
 
-@compiled_with(*_PARTS, borrows=True, inner=True)
-def forward_at(
-    batch: ForwardInput,
+STEPS: dict[type, tuple[Any, Any]] = {ForwardInput: (num_items, compute)}
+"""Functions that return the number of work items of a layer's step and that compute one, by the
+kind of batch."""
+
+
+def _by_batch(index: int) -> Any:
+    def step(*_arguments: Any) -> Any:
+        raise AssertionError("for compiled functions alone")
+
+    @overload(step)
+    def choose(*arguments: Any) -> Any:
+        chosen = STEPS[arguments[-2].instance_class][index]
+
+        def call(*arguments: Any) -> Any:
+            return chosen(*arguments)
+
+        return call
+
+    return step
+
+
+_count_items, _compute_item = _by_batch(0), _by_batch(1)
+
+
+@compiled(borrows=True, inner=True)
+def run_steps(
+    batch: Any,
+    state: Any,
+    rows: ForwardInput,
     output: ForwardOutput,
-    state: OpenThreadState,
-    barrier: Barrier,
-    thread: int,
-    first: int,
+    plain: ThreadState,
+    share: tuple[Barrier, int, int, int],
 ) -> None:
-    """``forward``. Thread 0 begins with the first step, others where they find it."""
-    layers = len(state.weights.qkv)
-    last = first + num_steps(layers, output.wanted, output.most_nodes)
+    """Compute a forward's steps. batch, state: for those of layers, see ``STEPS``; rows, output,
+    plain: for those after the layers; share: the barrier, the number of the thread, the first step
+    and the one after the last. Thread 0 begins with the first step, others where they find it."""
+    barrier, thread, first, last = share
+    layers = len(plain.weights.attention_norm)
     number = first if thread == 0 else join(barrier, last)
     while number < last:
         layer, kind = (number - first) // LAYER_STEPS, (number - first) % LAYER_STEPS
         after = number - first - layers * LAYER_STEPS
         if after < 0:
-            items = num_items(kind, batch, state)
+            items = _count_items(layer, kind, batch, state)
         else:
-            items = _num_output_items(after, batch, output, state)
+            items = _num_output_items(after, rows, output, plain)
         item = take(barrier, thread, items)
         while item < items:
             if after < 0:
-                compute(layer, kind, item, items, batch, state)
+                _compute_item(layer, kind, item, items, batch, state)
             else:
-                _compute_output(after, item, items, batch, output, state)
+                _compute_output(after, item, items, rows, output, plain)
             item = take(barrier, thread, items)
         if is_last_to_arrive(barrier):
-            ends = output.most_nodes >= 0 and after > 1 and is_finished(state.verification)
+            ends = output.most_nodes >= 0 and after > 1 and is_finished(plain.verification)
             ends = ends or (number + 1 < last and is_end_requested(barrier))
             open_step(barrier, last if ends else number + 1)
         number = await_after(barrier, number)
     linger(thread)
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+@compiled(borrows=True, forceinline=True, inner=True)
 def _first_wanted(requests: RequestTable) -> int:
     first = requests[0, WANTED]
     for request in range(1, len(requests)):
@@ -139,9 +153,9 @@ def _first_wanted(requests: RequestTable) -> int:
     return first
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+@compiled(borrows=True, forceinline=True, inner=True)
 def _num_output_items(
-    after: int, batch: ForwardInput, output: ForwardOutput, state: OpenThreadState
+    after: int, batch: ForwardInput, output: ForwardOutput, state: ThreadState
 ) -> int:
     """Return the number of work items of a step after the layers."""
     if after == 0:
@@ -152,8 +166,8 @@ def _num_output_items(
     return _num_head_tiles(output.wanted, state)
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _num_head_tiles(rows: int, state: OpenThreadState) -> int:
+@compiled(borrows=True, forceinline=True, inner=True)
+def _num_head_tiles(rows: int, state: ThreadState) -> int:
     """Return the number of tiles of the lm head for ``rows`` rows."""
     rows = min(rows, state.verification.scores.shape[1])
     products = rows * state.scratch.x.shape[1] * BLOCK
@@ -163,14 +177,14 @@ def _num_head_tiles(rows: int, state: OpenThreadState) -> int:
     )
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+@compiled(borrows=True, forceinline=True, inner=True)
 def _compute_output(
     after: int,
     item: int,
     items: int,
     batch: ForwardInput,
     output: ForwardOutput,
-    state: OpenThreadState,
+    state: ThreadState,
 ) -> None:
     """Compute one work item of a step after the layers."""
     weights, scratch, verification = state.weights, state.scratch, state.verification
@@ -207,9 +221,9 @@ def _compute_output(
         head_argmax(verification, item, begin, end, weights.head, state.vocabulary, state.logits)
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+@compiled(borrows=True, forceinline=True, inner=True)
 def _write_logits(
-    span: tuple[int, int], requests: RequestTable, logits: Floats, state: OpenThreadState
+    span: tuple[int, int], requests: RequestTable, logits: Floats, state: ThreadState
 ) -> None:
     """Some columns of the logits of all requests that ask for numbers."""
     scratch, head, column = state.scratch, state.weights.head, span[0] * BLOCK

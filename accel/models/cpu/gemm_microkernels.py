@@ -10,9 +10,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from accel.native import simd
 from accel.native.cpu_features import FEATURES
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import (
     F32,
     FLOATS,
@@ -166,7 +165,7 @@ _tile9, _tile10, _tile11, _tile12 = _tile(9, 1), _tile(10, 1), _tile(11, 1), _ti
 _half3, _half4, _half5, _half6 = (_tile(rows, 1, HALF) for rows in range(3, 7))
 
 
-@compiled_with(simd, borrows=True, inner=True)
+@compiled(borrows=True, inner=True)
 def tile_of(  # type: ignore[no-untyped-def]
     rows, x, x_at, x_stride, w, w_at, out, out_at, out_stride, in_features, ahead, step
 ):
@@ -196,7 +195,7 @@ def tile_of(  # type: ignore[no-untyped-def]
         _tile12(x, x_at, x_stride, w, w_at, 0, out, out_at, out_stride, in_features, ahead, step)
 
 
-@compiled_with(simd, borrows=True, inner=True)
+@compiled(borrows=True, inner=True)
 def half_of(  # type: ignore[no-untyped-def]
     rows, x, x_at, x_stride, w, w_at, out, out_at, out_stride, in_features, ahead, step
 ):

@@ -6,8 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.native import simd
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import LANES, load, maximum, reduce_max, splat, store
 
 MOST = np.float32(127)
@@ -20,7 +19,7 @@ processors a hundred times as long."""
 Floats = NDArray[np.float32]
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def absmax_quantise(vectors: Floats, start: int, count: int) -> float:
     """Scale ``count`` numbers from flat index ``start`` on so that the largest is 127; returns the
     scale."""
@@ -37,7 +36,7 @@ def absmax_quantise(vectors: Floats, start: int, count: int) -> float:
     return np.float32(largest / MOST)
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def scale_scores(scores: Floats, row: int, columns: int, scales: Floats) -> None:
     """Multiply the first columns of a row of scores by the scales of the keys."""
     start = row * scores.shape[1]
@@ -45,7 +44,7 @@ def scale_scores(scores: Floats, row: int, columns: int, scales: Floats) -> None
         store(scores, start + column, load(scores, start + column) * load(scales, column))
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def scale_probs(probs: Floats, row: int, columns: int, scales: Floats) -> None:
     """Multiply the first columns of a row of probabilities by the scales of the values."""
     start, least = row * probs.shape[1], splat(_LEAST_PROB)

@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from accel.models.cpu import matmul
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.matmul import BLOCK
-from accel.models.cpu.quantised import activations, matrix, packed_layouts, stored_rows
 from accel.models.cpu.quantised.activations import Q8Blocks, quantise_blocks, quantise_from
 from accel.models.cpu.quantised.matrix import multiply as multiply_quantised
 from accel.models.cpu.quantised.packed_layouts import COLUMNS
 from accel.models.cpu.quantised.stored_rows import write_row
-from accel.native import simd
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import LANES, load, store
 
 Matrices = NDArray[Any]
@@ -59,7 +57,7 @@ def blocks_of(matrices: Matrices) -> int:
     return int(matrices.shape[1])
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def _blocks_of_parts(matrices: Matrices) -> int:
     groups = 0
     for column_part in range(matrices.shape[1]):
@@ -67,7 +65,7 @@ def _blocks_of_parts(matrices: Matrices) -> int:
     return groups // _GROUPS
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def _blocks_of_packed(matrices: Matrices) -> int:
     count: int = matrices.shape[1]
     return count
@@ -84,7 +82,7 @@ def quantise_row(
     raise AssertionError("for compiled functions alone")
 
 
-@compiled_with(activations, simd, borrows=True)
+@compiled(borrows=True)
 def _quantise(
     inputs: Floats,
     row: int,
@@ -95,7 +93,7 @@ def _quantise(
     quantise_blocks(inputs, row, blocks[0], blocks[1], q8)
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def _nothing(
     _inputs: Floats,
     _row: int,
@@ -122,7 +120,7 @@ def hand_over(
     raise AssertionError("for compiled functions alone")
 
 
-@compiled_with(activations, simd, borrows=True)
+@compiled(borrows=True)
 def _hand_over_quantised(
     product: Floats,
     row: int,
@@ -136,7 +134,7 @@ def _hand_over_quantised(
     quantise_from(product, row * product.shape[1], q8, to, last - first)
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def _hand_over(
     product: Floats,
     row: int,
@@ -170,7 +168,7 @@ def project(
     raise AssertionError("for compiled functions alone")
 
 
-@compiled_with(simd, matmul, borrows=True)
+@compiled(borrows=True)
 def _project_packed(
     inputs: Floats,
     first_row: int,
@@ -188,7 +186,7 @@ def _project_packed(
     matmul.multiply(inputs, first_row, rows, chosen, last - first, in_features, output, column)
 
 
-@compiled_with(packed_layouts, simd, matrix, borrows=True)
+@compiled(borrows=True)
 def _project_quantised(
     _inputs: Floats,
     first_row: int,
@@ -223,7 +221,7 @@ def embed(tokens: NDArray[np.int32], embedding: Matrices, x: Floats) -> None:
     raise AssertionError("for compiled functions alone")
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def _embed_stored(tokens: NDArray[np.int32], embedding: Matrices, x: Floats) -> None:
     hidden_size = embedding.shape[1]
     for row in range(len(tokens)):
@@ -231,7 +229,7 @@ def _embed_stored(tokens: NDArray[np.int32], embedding: Matrices, x: Floats) -> 
             store(x, row * hidden_size + i, load(embedding, tokens[row] * hidden_size + i))
 
 
-@compiled_with(stored_rows, borrows=True)
+@compiled(borrows=True)
 def _embed_quantised(tokens: NDArray[np.int32], embedding: Matrices, x: Floats) -> None:
     columns = embedding[0, 0, 3] * COLUMNS
     for row in range(len(tokens)):

@@ -3,11 +3,6 @@ computed columns also does what follows for them alone (the epilogue)."""
 
 from __future__ import annotations
 
-from accel.models.cpu import attention as compiled_attention
-from accel.models.cpu import forward_arguments, layer_matrices, request_table, scratch, thread_state
-from accel.models.cpu import qkv_epilogue as compiled_epilogue
-from accel.models.cpu import rms_norm as compiled_norm
-from accel.models.cpu import silu_and_mul as compiled_activation
 from accel.models.cpu.attention import QUERIES, Floats, attend
 from accel.models.cpu.forward_arguments import ForwardInput
 from accel.models.cpu.layer_matrices import (
@@ -35,8 +30,8 @@ from accel.models.cpu.request_table import (
 from accel.models.cpu.rms_norm import add_residual, rms_norm
 from accel.models.cpu.scratch import blocks_at_once
 from accel.models.cpu.silu_and_mul import sigmoid_and_mul, silu_and_mul
-from accel.models.cpu.thread_state import OpenThreadState
-from accel.native.numba_cache import compiled_with
+from accel.models.cpu.thread_state import ThreadState
+from accel.native.numba_cache import compiled
 
 LAYER_STEPS = 7
 ATTENTION_NORM, QKV_HEADS, ATTENTION, OUTPUT, MLP_NORM, SWIGLU, DOWN = range(LAYER_STEPS)
@@ -51,13 +46,8 @@ _SHARE = 4
 _MOST_PRODUCTS = 1 << 21
 """Multiplications in a tile, about: ten microseconds, which a thread waits for another at most."""
 
-_PARTS = (
-    *(compiled_activation, compiled_attention, compiled_epilogue, compiled_norm),
-    *(forward_arguments, layer_matrices, request_table, scratch, thread_state),
-)
 
-
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def num_tiles(blocks: int, products: int, threads: int) -> int:
     """Return the number of tiles that ``blocks`` blocks of columns are cut into. products:
     multiplications of a block."""
@@ -65,13 +55,13 @@ def num_tiles(blocks: int, products: int, threads: int) -> int:
     return min(blocks, of_thread * threads)
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def tile_range(blocks: int, tiles: int, tile: int) -> tuple[int, int]:
     """Return the first block of a tile, and the one after its last."""
     return blocks * tile // tiles, blocks * (tile + 1) // tiles
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def num_query_tiles(queries: int, kv_heads: int, threads: int) -> int:
     """Return the number of tiles that the queries of one KV head are cut into; all of them read the
     same keys."""
@@ -79,15 +69,15 @@ def num_query_tiles(queries: int, kv_heads: int, threads: int) -> int:
     return max(least, (queries + QUERIES - 1) // QUERIES)
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _num_query_tiles_of(requests: RequestTable, request: int, state: OpenThreadState) -> int:
+@compiled(borrows=True, forceinline=True, inner=True)
+def _num_query_tiles_of(requests: RequestTable, request: int, state: ThreadState) -> int:
     shape = state.shape
     queries = requests[request, ROWS] * (shape.heads // shape.kv_heads)
     return num_query_tiles(queries, shape.kv_heads, state.threads)
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def num_items(kind: int, batch: ForwardInput, state: OpenThreadState) -> int:
+@compiled(borrows=True, forceinline=True, inner=True)
+def num_items(_layer: int, kind: int, batch: ForwardInput, state: ThreadState) -> int:
     """Return the number of work items of a step of a layer."""
     shape, weights, threads = state.shape, state.weights, state.threads
     rows = len(batch.tokens)
@@ -110,9 +100,9 @@ def num_items(kind: int, batch: ForwardInput, state: OpenThreadState) -> int:
     return (rows + NORM_ROWS - 1) // NORM_ROWS
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+@compiled(borrows=True, forceinline=True, inner=True)
 def compute(
-    layer: int, kind: int, item: int, items: int, batch: ForwardInput, state: OpenThreadState
+    layer: int, kind: int, item: int, items: int, batch: ForwardInput, state: ThreadState
 ) -> None:
     """Compute one work item of a step of a layer."""
     scratch, weights = state.scratch, state.weights
@@ -137,14 +127,14 @@ def compute(
         _project_and_add(layer, item, items, len(batch.tokens), inputs, matrices, q8, state)
 
 
-@compiled_with(layer_matrices, borrows=True)
+@compiled(borrows=True)
 def _quantise_rows(inputs: Floats, first: int, last: int, matrices: Matrices, q8: Q8Blocks) -> None:
     for row in range(first, last):
         quantise_row(inputs, row, (0, inputs.shape[1] // BLOCK), matrices, q8)
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _attention_norm(layer: int, item: int, batch: ForwardInput, state: OpenThreadState) -> None:
+@compiled(borrows=True, forceinline=True, inner=True)
+def _attention_norm(layer: int, item: int, batch: ForwardInput, state: ThreadState) -> None:
     scratch, weights = state.scratch, state.weights
     first, last = NORM_ROWS * item, min(NORM_ROWS * (item + 1), len(batch.tokens))
     if layer == 0:
@@ -153,8 +143,8 @@ def _attention_norm(layer: int, item: int, batch: ForwardInput, state: OpenThrea
     _quantise_rows(scratch.normed, first, last, weights.qkv, scratch.q8)
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _project_head(layer: int, head: int, batch: ForwardInput, state: OpenThreadState) -> None:
+@compiled(borrows=True, forceinline=True, inner=True)
+def _project_head(layer: int, head: int, batch: ForwardInput, state: ThreadState) -> None:
     """Project one head of queries, keys or values, and finish it."""
     scratch, weights, shape, rows = state.scratch, state.weights, state.shape, len(batch.tokens)
     blocks = shape.head_dim // BLOCK
@@ -188,9 +178,9 @@ def _project_head(layer: int, head: int, batch: ForwardInput, state: OpenThreadS
         )
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+@compiled(borrows=True, forceinline=True, inner=True)
 def attend_to_past(
-    layer: int, item: int, items: int, batch: ForwardInput, state: OpenThreadState, gate: Floats
+    layer: int, item: int, items: int, batch: ForwardInput, state: ThreadState, gate: Floats
 ) -> None:
     """By some queries of a request, of a head of keys. gate: float32 [rows, heads * head_dim],
     whose sigmoid the output is multiplied by, or no rows."""
@@ -232,7 +222,7 @@ def attend_to_past(
         quantise_row(scratch.attended, row, span, state.weights.output, scratch.q8)
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+@compiled(borrows=True, forceinline=True, inner=True)
 def _project_and_add(
     layer: int,
     item: int,
@@ -241,7 +231,7 @@ def _project_and_add(
     inputs: Floats,
     matrices: Matrices,
     q8: Q8Blocks,
-    state: OpenThreadState,
+    state: ThreadState,
 ) -> None:
     """Add a projection to the residual stream: the attention output, or the down projection."""
     products, at_once = state.tile_buffers.products, blocks_at_once(rows)
@@ -252,8 +242,8 @@ def _project_and_add(
         add_residual(state.scratch.x, products, rows, first * BLOCK, last * BLOCK)
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _swiglu(layer: int, item: int, items: int, rows: int, state: OpenThreadState) -> None:
+@compiled(borrows=True, forceinline=True, inner=True)
+def _swiglu(layer: int, item: int, items: int, rows: int, state: ThreadState) -> None:
     scratch, gate_up = state.scratch, state.weights.gate_up
     (products, gated), at_once = state.tile_buffers, blocks_at_once(rows)
     blocks, inputs, q8 = blocks_of(gate_up) // 2, scratch.gated, scratch.gated_q8

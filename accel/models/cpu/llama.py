@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from accel.models.cpu.thread_state import ThreadState, thread_state_of
 from accel.models.cpu.weights import kv_dtype
 from accel.models.verified_logits import VerifiedLogits
 from accel.native.aligned_memory import empty
+from accel.native.numba_cache import State
 from operating_system.machine import cores
 
 _LOGIT_ROWS = 16
@@ -54,6 +55,18 @@ MOST_REQUESTS = 32
 
 _Buffers = tuple[AttentionBuffers, TileBuffers, NDArray[np.float32]]
 """Of a thread."""
+
+
+class ForwardCall(NamedTuple):
+    """The arguments of a forward: its requests, for each of them a line of a ``RequestTable``, a
+    buffer for the numbers that are asked for, and the rest of ``ForwardOutput``."""
+
+    batches: Sequence[ForwardBatch]
+    caches: Sequence[Cache]
+    lines: list[list[int]]
+    logits: NDArray[np.float32]
+    outputs: int
+    most_nodes: int
 
 
 class CompiledLlama(Model):
@@ -78,7 +91,8 @@ class CompiledLlama(Model):
         self._allocate(BLOCK, 1)
         self._one_block = self.new_cache(BLOCK)
         """A cache with the form of all caches."""
-        self._states: tuple[ThreadState, ...] = ()
+        self._fields = list[ThreadState]()
+        self._states: tuple[State, ...] = ()
         self._states_made_for: tuple[Any, ...] = (None, None, None)
         self._pool = ThreadPool()
         # Compile, or load the compiled form, before the first request waits for it.
@@ -106,7 +120,7 @@ class CompiledLlama(Model):
                 most_nodes = max(most_nodes, count - 1)
         self._reserve(first, max(line[-1] for line in lines))
         logits = self._logits_buffer(numbers)
-        self._compute(batches, caches, lines, logits, outputs, most_nodes)
+        self._compute(ForwardCall(batches, caches, lines, logits, outputs, most_nodes))
         return [self._logits_for(request, line, logits) for request, line in enumerate(lines)]
 
     def _logits_for(self, request: int, line: list[int], logits: NDArray[np.float32]) -> Logits:
@@ -141,39 +155,24 @@ class CompiledLlama(Model):
         all_logits(states, q8, first, count, self._weights.head, logits)
         return logits[:, : self.vocabulary_size]
 
-    def _compute(
-        self,
-        batches: Sequence[ForwardBatch],
-        caches: Sequence[Cache],
-        lines: list[list[int]],
-        logits: NDArray[np.float32],
-        outputs: int,
-        most_nodes: int,
-    ) -> None:
-        """Run ``forward``, by ``threads`` threads. lines: of a ``RequestTable``, for
-        each of the caches. The buffers are large enough."""
-        arguments = self._arguments(batches, lines, logits, outputs, most_nodes)
-        steps = num_steps(len(self._weights.qkv), outputs, most_nodes)
+    def _compute(self, call: ForwardCall) -> None:
+        """Run ``forward``, by ``threads`` threads. The buffers are large enough."""
+        steps = num_steps(len(self._weights.qkv), call.outputs, call.most_nodes)
+        arguments = *self._arguments(call), steps
         self._pool.run(forward, arguments, self._thread_states()[: self.threads], steps)
 
-    def _arguments(
-        self,
-        batches: Sequence[ForwardBatch],
-        lines: list[list[int]],
-        logits: NDArray[np.float32],
-        outputs: int,
-        most_nodes: int,
-    ) -> tuple[Any, ...]:
+    def _arguments(self, call: ForwardCall) -> tuple[Any, ...]:
         """Return those of a compiled forward that all models have."""
+        batches = call.batches
         return (
             joined([batch.tokens for batch in batches]),
             joined([batch.offsets for batch in batches]),
-            *(np.array(lines, np.int64), logits),
+            *(np.array(call.lines, np.int64), call.logits),
             joined([batch.parents - np.int32(batch.logits_from + 1) for batch in batches]),
-            *(outputs, most_nodes),
+            *(call.outputs, call.most_nodes),
         )
 
-    def _thread_states(self) -> tuple[ThreadState, ...]:
+    def _thread_states(self) -> tuple[State, ...]:
         """Return the states of at least ``threads`` threads."""
         while len(self._buffers) < self.threads:
             self._buffers = [*self._buffers, self._thread_buffers()]
@@ -184,8 +183,8 @@ class CompiledLlama(Model):
                 *(self._weights, self._shape, self.vocabulary_size, min(cores(), MOST_THREADS)),
                 *(self._cos_sin, like.kv, self._scratch, self._verification),
             )
-            arguments: list[tuple[Any, ...]] = [(*shared, *own) for own in self._buffers]
-            self._states = tuple(thread_state_of(*each) for each in arguments)
+            self._fields = [ThreadState(*shared, *own) for own in self._buffers]
+            self._states = tuple(map(thread_state_of, self._fields))
             self._states_made_for = made_for
         return self._states
 

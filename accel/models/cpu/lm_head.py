@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.models.cpu import layer_matrices, matmul, request_table
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.layer_matrices import Matrices, blocks_of, project, quantise_row
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised.activations import Q8Blocks
 from accel.models.cpu.request_table import VERIFIES, RequestTable, rows_wanted
-from accel.native import simd
 from accel.native.aligned_memory import empty, zeros
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import LANES, load, maximum, reduce_max
 
 # Measure with `python -m tests.benchmarks forward --model FILE`.
@@ -90,7 +88,7 @@ class GreedyVerification(NamedTuple):
         return int(self.state[request, _CHOSEN])
 
 
-@compiled_with(simd, matmul, borrows=True)
+@compiled(borrows=True)
 def update_argmax(
     logits: Floats, rows: int, count: int, first: int, scores: Floats, tokens: TokenArray
 ) -> None:
@@ -113,7 +111,7 @@ def update_argmax(
             tokens[row] = first + lane
 
 
-@compiled_with(simd, layer_matrices, matmul, borrows=True)
+@compiled(borrows=True)
 def argmax_of_columns(
     states: Floats,
     q8: Q8Blocks,
@@ -139,7 +137,7 @@ def argmax_of_columns(
         update_argmax(logits, rows, count, block * BLOCK, scores, tokens)
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def choose_rows(node: int, parents: TokenArray, rows: TokenArray, most: int) -> int:
     """Choose the rows of the next block: that of ``node`` and those of its first descendants, at
     most ``most``. Writes their indices in the block, -1 for all other rows, and returns how many
@@ -159,7 +157,7 @@ def choose_rows(node: int, parents: TokenArray, rows: TokenArray, most: int) -> 
     return count
 
 
-@compiled_with(simd, layer_matrices, matmul, borrows=True)
+@compiled(borrows=True)
 def all_logits(
     states: Floats, q8: Q8Blocks, first: int, count: int, head: Matrices, logits: Floats
 ) -> None:
@@ -171,7 +169,7 @@ def all_logits(
     project(rows, 0, count, head, 0, blocks, logits, 0, q8)
 
 
-@compiled_with(request_table, borrows=True)
+@compiled(borrows=True)
 def begin_verification(verification: GreedyVerification, requests: RequestTable) -> None:
     """Start at the root of each tree."""
     verification.totals[_ALL_ROWS] = verification.totals[_UNFINISHED] = 0
@@ -185,13 +183,13 @@ def begin_verification(verification: GreedyVerification, requests: RequestTable)
             verification.places[first:last] = -1
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def is_finished(verification: GreedyVerification) -> bool:
     """Return whether the next token after the path is known, for all trees."""
     return verification.totals[_UNFINISHED] == 0
 
 
-@compiled_with(simd, layer_matrices, request_table, borrows=True)
+@compiled(borrows=True)
 def advance(
     verification: GreedyVerification,
     states: Floats,
@@ -244,7 +242,7 @@ def advance(
     verification.totals[_ALL_ROWS] = rows
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def _follow(
     state: NDArray[np.int64],
     likeliest: TokenArray,
@@ -271,7 +269,7 @@ def _follow(
     state[_NODE], state[_CHOSEN] = node, count
 
 
-@compiled_with(simd, layer_matrices, borrows=True)
+@compiled(borrows=True)
 def _put_in_block(
     verification: GreedyVerification, states: Floats, row: int, lane: int, head: Matrices
 ) -> None:
@@ -281,7 +279,7 @@ def _put_in_block(
     quantise_row(verification.block, lane, (0, hidden_size // BLOCK), head, verification.q8)
 
 
-@compiled_with(simd, layer_matrices, matmul, borrows=True)
+@compiled(borrows=True)
 def head_argmax(
     verification: GreedyVerification,
     item: int,

@@ -14,7 +14,6 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from accel.models.cpu import gemm_microkernels as kernels
 from accel.models.cpu.gemm_microkernels import (
     BLOCK,
     FAST_ROWS,
@@ -25,10 +24,9 @@ from accel.models.cpu.gemm_microkernels import (
     half_of,
     tile_of,
 )
-from accel.native import simd
 from accel.native.aligned_memory import copied
 from accel.native.cpu_features import FIRST_LEVEL
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import F32, call
 
 Packed = NDArray[Any]
@@ -43,7 +41,7 @@ _SOON = _AHEAD if FIRST_LEVEL > 32 << 10 else _AHEAD // 2
 """The same into the first level of caches, of which no more than a third may wait to be read."""
 
 
-@compiled_with(kernels, simd, borrows=True)
+@compiled(borrows=True)
 def multiply(
     x: Packed,
     first_row: int,

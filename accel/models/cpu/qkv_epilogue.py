@@ -6,16 +6,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.models.cpu import attention as compiled_attention
-from accel.models.cpu import kv_quantisation, matmul, rms_norm
 from accel.models.cpu.attention import Floats, Shape, Stored, apply_rope, store_key, store_value
 from accel.models.cpu.kv_quantisation import absmax_quantise
 from accel.models.cpu.rms_norm import rms_norm_head
-from accel.native import simd
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 
-@compiled_with(simd, matmul, compiled_attention, kv_quantisation, rms_norm, borrows=True)
+@compiled(borrows=True)
 def qkv_epilogue(
     head: int,
     first: int,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.matmul import BLOCK, Packed
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 if TYPE_CHECKING:
     from accel.models.batch import ForwardBatch
@@ -66,7 +66,7 @@ def _item(context: Any, like: Any) -> Any:
     return context.get_data_type(like.dtype)
 
 
-@compiled_with(borrows=True, forceinline=True)
+@compiled(borrows=True, forceinline=True)
 def rows_wanted(requests: RequestTable, request: int) -> tuple[int, int]:
     """Return the first row whose logits are asked for, and the one after the last."""
     return requests[request, WANTED], requests[request, FIRST] + requests[request, ROWS]

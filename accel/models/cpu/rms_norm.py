@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from accel.models.cpu.attention import Floats
-from accel.native import simd
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import LANES, load, multiply_add, reduce_add, splat, store
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def add_residual(x: Floats, added: Floats, rows: int, first: int, last: int) -> None:
     """Add to the columns from ``first`` to before ``last`` of the residual stream. added: for these
     columns, from its own first on."""
@@ -20,7 +19,7 @@ def add_residual(x: Floats, added: Floats, rows: int, first: int, last: int) -> 
             store(x, to + i, load(x, to + i) + load(added, start + i))
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def _normalise(x: Floats, start: int, weight: Floats, eps: float, normed: Floats) -> None:
     size, zero = len(weight), splat(np.float32(0))
     even, odd = zero, zero
@@ -33,14 +32,14 @@ def _normalise(x: Floats, start: int, weight: Floats, eps: float, normed: Floats
         store(normed, start + i, load(x, start + i) * scale * load(weight, i))
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def rms_norm(x: Floats, first: int, last: int, weight: Floats, eps: float, normed: Floats) -> None:
     """Normalise the rows from ``first`` to before ``last`` of the residual stream."""
     for row in range(first, last):
         _normalise(x, row * x.shape[1], weight, eps, normed)
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def rms_norm_head(vectors: Floats, start: int, weight: Floats, eps: float) -> None:
     """Normalise a head's vector in place, from flat index ``start`` on. An empty weight means that
     the model has no such norm."""

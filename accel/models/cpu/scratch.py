@@ -13,7 +13,7 @@ from accel.models.cpu.quantised.activations import Q8_BYTES, Q8Blocks
 from accel.models.cpu.quantised.packed_layouts import BLOCK as QUANTISED_BLOCK
 from accel.models.cpu.weights import Weights
 from accel.native.aligned_memory import empty
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import LANES
 
 # Measure with `python -m tests.benchmarks forward --model FILE`.
@@ -24,7 +24,7 @@ _IN_CACHE = 64
 """Rows times blocks of columns that the first level of caches has room for, about."""
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def blocks_at_once(rows: int) -> int:
     """Return the number of blocks of columns to project at once for ``rows`` rows."""
     return max(1, min(TILE_BLOCKS, _IN_CACHE // rows))

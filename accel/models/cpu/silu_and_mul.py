@@ -6,12 +6,11 @@ from __future__ import annotations
 import numpy as np
 
 from accel.models.cpu.attention import Floats
-from accel.native import simd
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import LANES, exp, load, minimum, splat, store
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def silu_and_mul(gate_up: Floats, gated: Floats, rows: int, first: int, last: int) -> None:
     """Write silu(gate) * up for the columns from ``first`` to before ``last``.
 
@@ -28,7 +27,7 @@ def silu_and_mul(gate_up: Floats, gated: Floats, rows: int, first: int, last: in
             store(gated, row * intermediate_size + i, silu * up)
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def sigmoid_and_mul(gate: Floats, x: Floats, first: int, last: int) -> None:
     """Multiply numbers of x, by flat index, by the sigmoids of those of the gate at the same
     places."""

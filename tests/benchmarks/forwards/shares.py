@@ -17,7 +17,6 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from accel.models.base import Cache
-from accel.models.cpu import forward as compiled_forward
 from accel.models.cpu import llama
 from accel.models.cpu.barrier import (
     await_after,
@@ -28,7 +27,7 @@ from accel.models.cpu.barrier import (
     open_step,
     take,
 )
-from accel.models.cpu.forward import _compute_output, _num_output_items, num_steps
+from accel.models.cpu.forward import _compute_output, _num_output_items
 from accel.models.cpu.forward_arguments import ForwardInput, ForwardOutput
 from accel.models.cpu.layers import LAYER_STEPS, compute, num_items
 from accel.models.cpu.llama import CompiledLlama
@@ -37,9 +36,8 @@ from accel.models.cpu.quantised import tile
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS, chosen
 from accel.models.cpu.quantised.packed_layouts import PACKED_LAYOUTS
 from accel.models.cpu.quantised.product import multiply_packed
-from accel.models.cpu.thread_state import opened
 from accel.native.aligned_memory import LINE, empty
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import I64, call
 from lsp_server.commands.bench.forward import forward_s
 
@@ -74,7 +72,7 @@ def _now(_context: Any) -> Any:
     return types.int64(), generate
 
 
-@compiled_with(compiled_forward)
+@compiled()
 def _timed_forward(  # type: ignore[no-untyped-def]
     tokens,
     offsets,
@@ -83,6 +81,7 @@ def _timed_forward(  # type: ignore[no-untyped-def]
     parents,
     wanted,
     most_nodes,
+    steps,
     state,
     barrier,
     thread,
@@ -93,16 +92,15 @@ def _timed_forward(  # type: ignore[no-untyped-def]
     [threads, steps, 2]."""
     batch = ForwardInput(tokens, offsets, requests)
     output = ForwardOutput(logits, parents, wanted, most_nodes)
-    own = opened(state)
-    layers = len(own.weights.qkv)
-    last = first + num_steps(layers, wanted, most_nodes)
+    own = state.fields
+    layers, last = len(own.weights.qkv), first + steps
     number = first if thread == 0 else join(barrier, last)
     while number < last:
         started = _now()
         layer, kind = (number - first) // LAYER_STEPS, (number - first) % LAYER_STEPS
         after = number - first - layers * LAYER_STEPS
         if after < 0:
-            items = num_items(kind, batch, own)
+            items = num_items(layer, kind, batch, own)
         else:
             items = _num_output_items(after, batch, output, own)
         item = take(barrier, thread, items)

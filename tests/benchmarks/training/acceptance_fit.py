@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
 from accel.drafting.base import DraftRequest
-from accel.drafting.retrieval import acceptance_model as acceptance
-from accel.drafting.retrieval import candidate_features as evidence_of
-from accel.drafting.retrieval import tree_search as best_first
 from accel.drafting.retrieval.acceptance_model import (
     CANDIDATE_INPUTS,
     ESCAPE_HIDDEN,
@@ -41,8 +38,7 @@ from accel.drafting.retrieval.drafter import RetrievalDrafter
 from accel.drafting.retrieval.nearby_tokens import note_surroundings
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.drafting.retrieval.tree_search import WIDE, describe, write_path
-from accel.native.numba_cache import compiled_with
-from tests.benchmarks.training import acceptance_inputs
+from accel.native.numba_cache import compiled
 from tests.benchmarks.training.acceptance_inputs import matched_inputs, near_inputs, score_of
 
 BATCH = 64
@@ -81,7 +77,7 @@ class Examples(NamedTuple):
         )
 
 
-@compiled_with(acceptance, acceptance_inputs, best_first, evidence_of)
+@compiled()
 def _note_path(
     text: TextView,
     rows: MatchRows,
@@ -184,7 +180,7 @@ def observe(
     return noted
 
 
-@compiled_with(acceptance, acceptance_inputs, fastmath=True)
+@compiled(fastmath=True)
 def _learn_none(
     marginal_cost: float,
     last: int,
@@ -204,7 +200,7 @@ def _learn_none(
                 marginal.escape_node[i, h] += inputs[i] * into
 
 
-@compiled_with(acceptance, acceptance_inputs, fastmath=True)
+@compiled(fastmath=True)
 def _learn_from(
     examples: Examples,
     chosen: NDArray[np.int64],

@@ -6,7 +6,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.drafting.retrieval import candidate_features as evidence_of
 from accel.drafting.retrieval.acceptance_model import (
     COUNT_INPUTS,
     HIDDEN,
@@ -15,10 +14,10 @@ from accel.drafting.retrieval.acceptance_model import (
     logarithm,
 )
 from accel.drafting.retrieval.candidate_features import GROUPS, LEVELS, MATCHED_GROUPS, Evidence
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 
-@compiled_with(evidence_of, borrows=True)
+@compiled(borrows=True)
 def matched_inputs(
     evidence: Evidence, slot: int, indices: NDArray[np.int16], values: Floats
 ) -> int:
@@ -39,7 +38,7 @@ def matched_inputs(
     return count
 
 
-@compiled_with(evidence_of, borrows=True)
+@compiled(borrows=True)
 def near_inputs(evidence: Evidence, item: int, indices: NDArray[np.int16], values: Floats) -> int:
     """Write the inputs, not zero, of a token for where it stands near; returns how many."""
     count = 0
@@ -54,7 +53,7 @@ def near_inputs(evidence: Evidence, item: int, indices: NDArray[np.int16], value
     return count
 
 
-@compiled_with(evidence_of, fastmath=True, borrows=True)
+@compiled(fastmath=True, borrows=True)
 def score_of(
     weights: AcceptanceWeights,
     start: Floats,

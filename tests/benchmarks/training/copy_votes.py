@@ -10,10 +10,10 @@ from accel.drafting.copy import candidates as rows_of
 from accel.drafting.copy.alignment import OFF_TRACK
 from accel.drafting.copy.drafter import CopyDrafter
 from accel.drafting.copy.kernels import class_of
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 
-@compiled_with(rows_of)
+@compiled()
 def gather_rows(
     pool: NDArray[np.int32],
     match: NDArray[np.int32],

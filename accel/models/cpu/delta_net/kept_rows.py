@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from accel.draft_tree import TokenArray
 from accel.models.cpu.attention import Floats, Stored
+from accel.models.cpu.delta_net.row_plan import RowPlan
 from accel.models.cpu.delta_net.shape import CHUNK, TAPS, DeltaShape
+from accel.models.cpu.forward_arguments import ForwardInput
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.request_table import RequestTable, _array_at
 from accel.native.aligned_memory import zeros
@@ -73,6 +76,16 @@ class StoredRows(NamedTuple):
         sizes = shape.key_size, shape.value_size, shape.value_heads
         inputs = zeros((layers, rows, shape.channels), dtype)
         return cls(inputs, *(zeros((layers, rows, size), np.float32) for size in sizes))
+
+
+class HybridInput(NamedTuple):
+    """Rows of a hybrid's forward. plan: of all of them; origins: int32 [rows], see ``plan_rows``, a
+    request's from its first row on; stored: the store for those that may become text."""
+
+    rows: ForwardInput
+    plan: RowPlan
+    origins: TokenArray
+    stored: StoredRows
 
 
 @njit(nogil=True, inline="always")

@@ -7,11 +7,7 @@ import math
 
 import numpy as np
 
-from accel.draft_tree import TokenArray
-from accel.models.cpu import layers as plain_layers
-from accel.models.cpu import matmul
 from accel.models.cpu.attention import Floats
-from accel.models.cpu.delta_net import kept_rows, row_plan, rule, shape, thread_state, weights
 from accel.models.cpu.delta_net.kept_rows import (
     BEFORE_AT,
     HELD,
@@ -19,6 +15,7 @@ from accel.models.cpu.delta_net.kept_rows import (
     MADE,
     STORED_AT,
     STORED_FROM,
+    HybridInput,
     StoredRows,
     kept_of,
     spare_state,
@@ -33,8 +30,7 @@ from accel.models.cpu.delta_net.rule import (
     score_rows,
 )
 from accel.models.cpu.delta_net.shape import TAPS
-from accel.models.cpu.delta_net.thread_state import OpenHybridState
-from accel.models.cpu.forward_arguments import ForwardInput
+from accel.models.cpu.delta_net.thread_state import HybridState
 from accel.models.cpu.layer_matrices import blocks_of, project, quantise_row
 from accel.models.cpu.layers import (
     ATTENTION,
@@ -50,60 +46,49 @@ from accel.models.cpu.layers import (
 )
 from accel.models.cpu.matmul import BLOCK, multiply, narrow
 from accel.models.cpu.request_table import FIRST, ROWS
-from accel.native import simd
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import LANES, load, store
 
-_PARTS = (plain_layers, matmul, simd, kept_rows, row_plan, rule, shape, thread_state, weights)
 
-
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def num_hybrid_items(layer: int, kind: int, batch: ForwardInput, state: OpenHybridState) -> int:
+@compiled(borrows=True, forceinline=True, inner=True)
+def num_hybrid_items(layer: int, kind: int, batch: HybridInput, state: HybridState) -> int:
     """Return the number of work items of a step of a layer."""
     plain, weights, shape = state.plain, state.weights, state.shape
     if weights.kinds[layer] >= 0:
         gates = plain.shape.heads if kind == QKV_HEADS else 0
-        return num_items(kind, batch, plain) + gates
-    rows, hidden_size = len(batch.tokens), plain.scratch.x.shape[1]
+        return num_items(layer, kind, batch.rows, plain) + gates
+    rows, hidden_size = len(batch.rows.tokens), plain.scratch.x.shape[1]
     if kind == QKV_HEADS:
         products = rows * hidden_size * BLOCK
         return num_tiles(blocks_of(weights.mixed), products, plain.threads) + 1
     if kind == ATTENTION:
-        return len(batch.requests) * shape.key_heads
+        return len(batch.rows.requests) * shape.key_heads
     if kind == OUTPUT:
         products = rows * state.scratch.out.shape[1] * BLOCK
         return num_tiles(blocks_of(weights.out), products, plain.threads)
-    return num_items(kind, batch, plain)
+    return num_items(layer, kind, batch.rows, plain)
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+@compiled(borrows=True, forceinline=True, inner=True)
 def compute_hybrid(
-    layer: int,
-    kind: int,
-    item: int,
-    items: int,
-    batch: ForwardInput,
-    plan: RowPlan,
-    origins: TokenArray,
-    stored: StoredRows,
-    state: OpenHybridState,
+    layer: int, kind: int, item: int, items: int, batch: HybridInput, state: HybridState
 ) -> None:
     """Compute one work item of a step of a layer."""
     plain, number = state.plain, state.weights.kinds[layer]
-    rows = len(batch.tokens)
+    rows = len(batch.rows.tokens)
     if kind == QKV_HEADS and number >= 0:
         projected = plain.shape.heads + 2 * plain.shape.kv_heads
         if item < projected:
-            _project_head(number, item, batch, plain)
+            _project_head(number, item, batch.rows, plain)
         else:
             _project_output_gate(number, item - projected, rows, state)
     elif kind == QKV_HEADS:
         _mix(-1 - number, item, items, rows, state)
     elif kind == ATTENTION and number >= 0:
-        attend_to_past(number, item, items, batch, plain, state.scratch.output_gate)
+        attend_to_past(number, item, items, batch.rows, plain, state.scratch.output_gate)
     elif kind == ATTENTION:
         request, head = item // state.shape.key_heads, item % state.shape.key_heads
-        _delta_head(-1 - number, request, head, batch, plan, origins, stored, state)
+        _delta_head(-1 - number, request, head, batch, state)
     elif kind == OUTPUT and number >= 0:
         inputs, matrices, q8 = plain.scratch.attended, plain.weights.output, plain.scratch.q8
         _project_and_add(number, item, items, rows, inputs, matrices, q8, plain)
@@ -111,11 +96,11 @@ def compute_hybrid(
         inputs, matrices, q8 = state.scratch.out, state.weights.out, state.scratch.out_q8
         _project_and_add(-1 - number, item, items, rows, inputs, matrices, q8, plain)
     else:
-        compute(layer, kind, item, items, batch, plain)
+        compute(layer, kind, item, items, batch.rows, plain)
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _project_output_gate(number: int, head: int, rows: int, state: OpenHybridState) -> None:
+@compiled(borrows=True, forceinline=True, inner=True)
+def _project_output_gate(number: int, head: int, rows: int, state: HybridState) -> None:
     scratch, head_dim = state.plain.scratch, state.plain.shape.head_dim
     blocks = head_dim // BLOCK
     span = head * blocks, (head + 1) * blocks
@@ -123,8 +108,8 @@ def _project_output_gate(number: int, head: int, rows: int, state: OpenHybridSta
     project(scratch.normed, 0, rows, matrices, number, span, gate, head * head_dim, scratch.q8)
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
-def _mix(number: int, item: int, items: int, rows: int, state: OpenHybridState) -> None:
+@compiled(borrows=True, forceinline=True, inner=True)
+def _mix(number: int, item: int, items: int, rows: int, state: HybridState) -> None:
     """Project queries, keys, values and z; or, as the last item, betas and gates."""
     scratch, weights = state.plain.scratch, state.weights
     if item == items - 1:
@@ -137,22 +122,16 @@ def _mix(number: int, item: int, items: int, rows: int, state: OpenHybridState) 
     project(scratch.normed, 0, rows, weights.mixed, number, span, vectors, column, scratch.q8)
 
 
-@compiled_with(*_PARTS, borrows=True, forceinline=True, inner=True)
+@compiled(borrows=True, forceinline=True, inner=True)
 def _delta_head(
-    number: int,
-    request: int,
-    head: int,
-    batch: ForwardInput,
-    plan: RowPlan,
-    origins: TokenArray,
-    stored: StoredRows,
-    state: OpenHybridState,
+    number: int, request: int, head: int, batch: HybridInput, state: HybridState
 ) -> None:
     """A head of keys of a request's rows, with the heads of values that it serves."""
     shape, weights, scratch, buffers = state.shape, state.weights, state.scratch, state.buffers
-    line = batch.requests[request]
+    requests, plan, stored = batch.rows.requests, batch.plan, batch.stored
+    line = requests[request]
     first, rows, held, chunks = line[FIRST], line[ROWS], line[HELD], line[MADE]
-    rows_kept = kept_of(batch.requests, request, state.kept)
+    rows_kept = kept_of(requests, request, state.kept)
     key_size, key_dim, value_dim = shape.key_heads * shape.key_dim, shape.key_dim, shape.value_dim
     past, kernel = rows_kept.inputs[number, held : held + TAPS], weights.kernel[number]
     mixed, vectors, key_at = scratch.mixed, buffers.keys_queries, head * key_dim
@@ -203,7 +182,7 @@ def _delta_head(
             first,
             rows,
             plan,
-            origins[first:],
+            batch.origins[first:],
             chunks,
             rows_kept.state[number, value_head],
             window,
@@ -236,7 +215,7 @@ def _delta_head(
             _store_inputs(number, to, first + row, column, value_dim, mixed, stored)
         for back, address_column in ((1, LAST_AT), (2, BEFORE_AT)):
             if line[address_column] != 0:
-                spare = spare_state(batch.requests, request, address_column, state.kept)
+                spare = spare_state(requests, request, address_column, state.kept)
                 _copy(buffers.states[chunks - back], spare[number, value_head])
     for row in range(stored_from, rows):
         to = stored_at + row - stored_from
@@ -246,7 +225,7 @@ def _delta_head(
         _store_inputs(number, to, first + row, key_size + key_at, key_dim, mixed, stored)
 
 
-@compiled_with(*_PARTS, borrows=True, inner=True)
+@compiled(borrows=True, inner=True)
 def _store_inputs(
     number: int, to: int, row: int, column: int, width: int, mixed: Floats, stored: StoredRows
 ) -> None:
@@ -254,13 +233,13 @@ def _store_inputs(
         stored.inputs[number, to, i] = narrow(mixed[row, i], stored.inputs)
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def _copy(source: Floats, target: Floats) -> None:
     for index in range(0, source.size, LANES):
         store(target, index, load(source, index))
 
 
-@compiled_with(*_PARTS, borrows=True, inner=True)
+@compiled(borrows=True, inner=True)
 def _gates(
     number: int,
     value_head: int,
@@ -268,7 +247,7 @@ def _gates(
     rows: int,
     plan: RowPlan,
     window: ChunkRows,
-    state: OpenHybridState,
+    state: HybridState,
 ) -> None:
     """Write a head's betas, and the sums of its gates since its chunk began."""
     weights, buffers, vectors = state.weights, state.buffers, state.scratch.betas_gates

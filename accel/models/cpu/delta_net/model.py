@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accel.files.model_options import KvType
-from accel.models.base import Cache
-from accel.models.batch import ForwardBatch
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.decoder import Decoder
 from accel.models.cpu.delta_net.cache import HybridCache, LastRows
@@ -22,8 +18,9 @@ from accel.models.cpu.delta_net.row_plan import COLUMNS, plan_rows
 from accel.models.cpu.delta_net.shape import CHUNK, TAPS, DeltaBuffers
 from accel.models.cpu.delta_net.thread_state import HybridState, hybrid_state_of
 from accel.models.cpu.delta_net.weights import DeltaScratch
-from accel.models.cpu.llama import CompiledLlama
+from accel.models.cpu.llama import CompiledLlama, ForwardCall
 from accel.models.cpu.weights import kv_dtype
+from accel.native.numba_cache import State
 
 
 class CompiledHybrid(CompiledLlama):
@@ -36,7 +33,7 @@ class CompiledHybrid(CompiledLlama):
         self._delta_layers = int((decoder.delta.kinds < 0).sum())
         self._inputs_dtype = kv_dtype(decoder.weights, "f16")
         self._row_buffers = list[DeltaBuffers]()
-        self._room, self._wrapped = (1, 1), tuple[HybridState, ...]()
+        self._room, self._wrapped = (1, 1), tuple[State, ...]()
         self._wrapped_for: tuple[Any, ...] = ()
         self._closing = DeltaBuffers.of(1, 1, decoder.delta_shape)
         self._stored = self._new_store(1)
@@ -56,20 +53,13 @@ class CompiledHybrid(CompiledLlama):
     def _close(self, rows_since: KeptRows, after: Floats) -> None:
         close_chunk(rows_since, self._delta_shape, self._closing, after)
 
-    def _compute(
-        self,
-        batches: Sequence[ForwardBatch],
-        caches: Sequence[Cache],
-        lines: list[list[int]],
-        logits: NDArray[np.float32],
-        outputs: int,
-        most_nodes: int,
-    ) -> None:
+    def _compute(self, call: ForwardCall) -> None:
+        batches, caches = call.batches, call.caches
         rows = sum(map(len, batches))
         plan, origins = np.empty((rows, COLUMNS), np.int32), np.zeros(rows, np.int32)
         first, stored_at, most_made = 0, 0, 0
         written = list[tuple[HybridCache, int, int, int]]()
-        for batch, cache, line in zip(batches, caches, lines, strict=True):
+        for batch, cache, line in zip(batches, caches, call.lines, strict=True):
             assert isinstance(cache, HybridCache)
             count, is_prompt = len(batch), batch.logits_from == len(batch)
             own = slice(first, first + count)
@@ -85,9 +75,8 @@ class CompiledHybrid(CompiledLlama):
             most_made = max(most_made, ended)
         stored = self._store_for(stored_at, [cache for cache, *_ in written])
         states = self._hybrid_states(max(map(len, batches)), most_made)
-        steps = num_hybrid_steps(self._delta.kinds, outputs, most_nodes)
-        arguments = self._arguments(batches, lines, logits, outputs, most_nodes)
-        arguments = *arguments, steps, plan, origins, *stored
+        steps = num_hybrid_steps(self._delta.kinds, call.outputs, call.most_nodes)
+        arguments = *self._arguments(call), plan, origins, *stored, steps
         self._pool.run(hybrid_forward, arguments, states[: self.threads], steps)
         for cache, first_stored, stored_from, chunks in written:
             cache.last_rows = LastRows(stored, first_stored, stored_from, chunks)
@@ -106,10 +95,11 @@ class CompiledHybrid(CompiledLlama):
             self._stored = self._new_store(max(rows, self._stored.keys.shape[1]))
         return self._stored
 
-    def _hybrid_states(self, rows: int, chunks: int) -> tuple[HybridState, ...]:
+    def _hybrid_states(self, rows: int, chunks: int) -> tuple[State, ...]:
         """Return the states of at least ``threads`` threads, with buffers for a request of ``rows``
         rows, of which ``chunks`` chunks are made."""
-        plain = self._thread_states()
+        self._thread_states()
+        plain = self._fields
         if rows > self._room[0] or chunks > self._room[1]:
             self._room = max(rows, self._room[0]), max(chunks, self._room[1])
             self._row_buffers = []
@@ -127,6 +117,8 @@ class CompiledHybrid(CompiledLlama):
             assert isinstance(like, HybridCache)
             shared = self._delta, self._delta_shape, like.kept, scratch
             both = zip(plain, self._row_buffers, strict=True)
-            self._wrapped = tuple(hybrid_state_of(state, *shared, own) for state, own in both)
+            self._wrapped = tuple(
+                hybrid_state_of(HybridState(fields, *shared, own)) for fields, own in both
+            )
             self._wrapped_for = made_for
         return self._wrapped

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
-from accel.models.cpu.delta_net import shape
 from accel.models.cpu.delta_net.shape import CHUNK, TAPS
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 RowPlan = NDArray[np.int32]
 """int32 [rows, 5 + CHUNK], a line for each row: the rows that stand one, two and three before it,
@@ -21,7 +20,7 @@ STATE, PLACE, ABOVE = TAPS, TAPS + 1, TAPS + 2
 COLUMNS = ABOVE + CHUNK
 
 
-@compiled_with(shape, borrows=True)
+@compiled(borrows=True)
 def plan_rows(
     parents: TokenArray, held: int, ends_chunk: bool, plan: RowPlan, origins: TokenArray
 ) -> int:

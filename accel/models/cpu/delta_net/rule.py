@@ -19,15 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from accel.draft_tree import TokenArray
-from accel.models.cpu import matmul
 from accel.models.cpu.attention import Floats, Stored
-from accel.models.cpu.delta_net import row_plan
-from accel.models.cpu.delta_net import shape as shapes
 from accel.models.cpu.delta_net.row_plan import ABOVE, PLACE, STATE, RowPlan
 from accel.models.cpu.delta_net.shape import CHUNK, RUN, TAPS, DeltaBuffers
 from accel.models.cpu.matmul import BLOCK, multiply, narrow, wide
-from accel.native import simd
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import (
     LANES,
     exp,
@@ -59,14 +55,14 @@ class ChunkRows(NamedTuple):
     held: int
 
 
-@compiled_with(borrows=True)
+@compiled(borrows=True)
 def decay(gate: float) -> float:
     """exp of a sum of gates, zero where that is next to nothing."""
     factor = np.float32(math.exp(gate))
     return factor if factor > LEAST else np.float32(0)
 
 
-@compiled_with(simd, matmul, shapes, row_plan, borrows=True)
+@compiled(borrows=True)
 def convolve(
     mixed: Floats,
     first: int,
@@ -115,7 +111,7 @@ def convolve(
             store(convolved, row * step + start + i, silu)
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def l2_normalise(vectors: Floats, start: int, size: int, factor: float) -> None:
     """Divide a vector by its length, and multiply it by a factor."""
     total = splat(np.float32(0))
@@ -127,7 +123,7 @@ def l2_normalise(vectors: Floats, start: int, size: int, factor: float) -> None:
         store(vectors, start + i, load(vectors, start + i) * scale)
 
 
-@compiled_with(simd, shapes, row_plan, borrows=True)
+@compiled(borrows=True)
 def score_rows(
     first: int, rows: int, plan: RowPlan, window: ChunkRows, key_at: int, buffers: DeltaBuffers
 ) -> None:
@@ -157,7 +153,7 @@ def score_rows(
             buffers.query_scores[row, position] = reduce_add(of_queries)
 
 
-@compiled_with(simd, matmul, shapes, borrows=True)
+@compiled(borrows=True)
 def make_state(
     before: Floats,
     window: ChunkRows,
@@ -203,7 +199,7 @@ def make_state(
                 store(after, start, large + select_greater(zero - value, least, value))
 
 
-@compiled_with(simd, shapes, row_plan, borrows=True)
+@compiled(borrows=True)
 def _update_row(
     line: RowPlan,
     row: int,
@@ -266,7 +262,7 @@ def _update_row(
         store(buffers.outputs, start + other_column, multiply_add(second, own, read_too))
 
 
-@compiled_with(simd, matmul, shapes, row_plan, borrows=True)
+@compiled(borrows=True)
 def delta_rule(
     first: int,
     rows: int,
@@ -308,7 +304,7 @@ def delta_rule(
         ready += 1
 
 
-@compiled_with(simd, matmul, shapes, row_plan, borrows=True)
+@compiled(borrows=True)
 def _make_next(
     ready: int,
     origin: int,
@@ -328,7 +324,7 @@ def _make_next(
     make_state(before, window, head, key_at, update_at, buffers, buffers.states[ready])
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def gated_norm(
     outputs: Floats,
     start: int,

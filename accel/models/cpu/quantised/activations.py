@@ -12,9 +12,8 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from accel.models.cpu.quantised.packed_layouts import BLOCK, EIGHT, FOUR, SIX
-from accel.native import simd
 from accel.native.aligned_memory import empty
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import F32, FLOATS, I32, I64, LANES, WORDS, call, emit_splat, reduce
 
 Q8Blocks = NDArray[np.int8]
@@ -80,7 +79,7 @@ def _quantise(_context: Any, source: Any, target: Any) -> Any:
     return types.void(types.int64, types.int64), generate
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def quantise_blocks(x: NDArray[np.float32], row: int, first: int, last: int, q8: Q8Blocks) -> None:
     """Quantise a row's blocks from ``first`` to before ``last``. x: float32 [.., in],
     both contiguous."""
@@ -88,7 +87,7 @@ def quantise_blocks(x: NDArray[np.float32], row: int, first: int, last: int, q8:
     quantise_from(x, (before + first) * BLOCK, q8, before + first, last - first)
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def quantise_from(
     x: NDArray[np.float32], start: int, q8: Q8Blocks, first: int, blocks: int
 ) -> None:
@@ -99,7 +98,7 @@ def quantise_from(
         _quantise(source + block * 4 * BLOCK, target + block * Q8_BYTES)
 
 
-@compiled_with(simd, borrows=True)
+@compiled(borrows=True)
 def quantise_rows(x: NDArray[np.float32], rows: int, q8: Q8Blocks) -> None:
     """Quantise the first ``rows`` rows of x, float32 [.., in], both contiguous."""
     for row in range(rows):

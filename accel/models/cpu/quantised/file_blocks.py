@@ -23,7 +23,7 @@ from accel.models.cpu.quantised.packed_layouts import (
     SUPER,
     PackedLayout,
 )
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 Bytes = NDArray[np.uint8]
 Halves = NDArray[np.float16]
@@ -59,7 +59,7 @@ class BlockType:
     plain: PackedLayout | None = None
 
 
-@compiled_with(borrows=True, forceinline=True)
+@compiled(borrows=True, forceinline=True)
 def _word(data: Bytes, offset: int) -> np.uint32:
     """Four bytes, the first of them lowest."""
     word = np.uint32(data[offset]) | np.uint32(data[offset + 1]) << np.uint32(8)
@@ -67,7 +67,7 @@ def _word(data: Bytes, offset: int) -> np.uint32:
     return np.uint32(word | np.uint32(data[offset + 3]) << np.uint32(24))
 
 
-@compiled_with(borrows=True, forceinline=True)
+@compiled(borrows=True, forceinline=True)
 def read_codes(
     data: Bytes, codes: int, offset: int, part_number: int, fifth: int, word: int
 ) -> np.uint32:

@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.models.cpu.quantised import activations, product
 from accel.models.cpu.quantised.activations import Q8_BYTES, Q8Blocks, empty_q8, quantise_rows
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES, Scales, in_halves, layout_for
 from accel.models.cpu.quantised.instruction_sets import chosen, layout_of
@@ -22,9 +21,8 @@ from accel.models.cpu.quantised.packing import (
     pack_super_scales,
 )
 from accel.models.cpu.quantised.product import address_of_product, call_product
-from accel.native import simd
 from accel.native.aligned_memory import empty
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 Floats = NDArray[np.float32]
 Halves = NDArray[np.float16]
@@ -151,7 +149,7 @@ class QuantisedMatrix:
         return out[:, : self.out]
 
 
-@compiled_with(activations, simd, product, borrows=True)
+@compiled(borrows=True)
 def multiply(
     descriptor: MatrixDescriptor,
     q8: Q8Blocks,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.models.cpu.quantised import file_blocks, packed_layouts
 from accel.models.cpu.quantised.file_blocks import (
     BYTES,
     NIBBLES,
@@ -23,7 +22,7 @@ from accel.models.cpu.quantised.packed_layouts import (
     WORDS,
     PackedLayout,
 )
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 
 Packed = NDArray[np.uint8]
 """uint8 [groups, ``PackedLayout.group_bytes``]."""
@@ -95,7 +94,7 @@ def pack_blocks(
     )
 
 
-@compiled_with(file_blocks, packed_layouts, borrows=True, error_model="numpy")
+@compiled(borrows=True, error_model="numpy")
 def _pack_blocks(
     rows: NDArray[np.uint8],
     codes: int,
@@ -125,7 +124,7 @@ def _pack_blocks(
             _pack_column(row, SIX_BITS, (size, low, -1), (8, 6), group, lane, words)
 
 
-@compiled_with(file_blocks, packed_layouts, borrows=True, forceinline=True)
+@compiled(borrows=True, forceinline=True)
 def _pack_column(
     row: NDArray[np.uint8],
     codes: int,
@@ -148,7 +147,7 @@ def _pack_column(
             _pack_block(words, 0, bits, group, address)
 
 
-@compiled_with(packed_layouts, borrows=True, error_model="numpy")
+@compiled(borrows=True, error_model="numpy")
 def _pack_codes(
     words: NDArray[np.uint32], bits: int, groups: NDArray[np.uint32], first: int
 ) -> None:
@@ -160,7 +159,7 @@ def _pack_codes(
             _pack_block(words[column], block * WORDS, bits, groups[group], start)
 
 
-@compiled_with(packed_layouts, borrows=True, forceinline=True)
+@compiled(borrows=True, forceinline=True)
 def _pack_block(
     words: NDArray[np.uint32], first: int, bits: int, group: NDArray[np.uint32], start: int
 ) -> None:

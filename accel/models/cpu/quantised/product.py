@@ -11,27 +11,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from accel.models.cpu.quantised import (
-    activations,
-    avx2,
-    dot_instruction,
-    instruction_sets,
-    neon,
-    packed_layouts,
-    portable,
-    registers,
-    super_blocks,
-    tile,
-)
 from accel.models.cpu.quantised.activations import Q8_BYTES
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS
 from accel.models.cpu.quantised.packed_layouts import COLUMNS, PACKED_LAYOUTS, PLANE, PackedLayout
 from accel.models.cpu.quantised.registers import InstructionSet
 from accel.models.cpu.quantised.super_blocks import BLOCKS_AT_ONCE, write_in_halves
 from accel.models.cpu.quantised.tile import Arguments, fetched_bytes, write_tile
-from accel.native import aligned_memory as memory
-from accel.native import simd
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import I64
 
 _SETS = tuple(INSTRUCTION_SETS.values())
@@ -174,13 +160,7 @@ def _pair_tile(
     return types.void(layout, instructions, *[types.int64] * 11), generate
 
 
-_PARTS = (
-    *(activations, avx2, dot_instruction, packed_layouts, instruction_sets),
-    *(simd, memory, neon, portable, registers, super_blocks, tile),
-)
-
-
-@compiled_with(*_PARTS, borrows=True, error_model="numpy", callable_from_c=True)
+@compiled(borrows=True, error_model="numpy", callable_from_c=True)
 def multiply_packed(  # type: ignore[no-untyped-def]
     layout, instructions, x, rows, blocks, weights, first, last, out, out_stride
 ):

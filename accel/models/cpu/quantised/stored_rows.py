@@ -10,7 +10,6 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from accel.models.cpu.quantised import packed_layouts
 from accel.models.cpu.quantised.packed_layouts import (
     BLOCK,
     COLUMNS,
@@ -20,7 +19,7 @@ from accel.models.cpu.quantised.packed_layouts import (
     SUPER,
     WORDS,
 )
-from accel.native.numba_cache import compiled_with
+from accel.native.numba_cache import compiled
 from accel.native.simd import F32, I64
 
 _BITS = tuple(layout.bits for layout in PACKED_LAYOUTS)
@@ -60,7 +59,7 @@ def _rounded(_context: Any, value: Any) -> Any:
     return types.float32(value), generate
 
 
-@compiled_with(packed_layouts, borrows=True)
+@compiled(borrows=True)
 def _scale(layout: int, scales: int, block: int, part_number: int, column: int) -> np.float32:
     """Return a scale of a block of a group whose scales begin at an address, or, after all parts of
     it, its minimum."""
@@ -73,7 +72,7 @@ def _scale(layout: int, scales: int, block: int, part_number: int, column: int) 
     return _rounded(scale * np.float32(times))
 
 
-@compiled_with(packed_layouts, borrows=True)
+@compiled(borrows=True)
 def _code(bits: int, width: int, planes: int, column: int, descriptor: int) -> int:
     """Return the code of a number of a block whose planes, ``width`` side by side, begin at an
     address."""
@@ -92,7 +91,7 @@ def _code(bits: int, width: int, planes: int, column: int, descriptor: int) -> i
     return code
 
 
-@compiled_with(packed_layouts, borrows=True)
+@compiled(borrows=True)
 def write_row(descriptor: NDArray[np.int64], index: int, x: NDArray[np.float32], row: int) -> None:
     """Write the weights of one column of a matrix (see ``packed_layouts``) to a row of x.
     descriptor: see ``matrix.MatrixDescriptor``."""
