@@ -69,27 +69,21 @@ class DraftTree:
         )
 
     @classmethod
-    def merge(cls, branches: list[TokenArray], source: Source) -> DraftTree:
-        """Return branches merged by common prefix, in the order given, without probabilities of
-        use."""
-        tokens: list[int] = []
-        parents: list[int] = []
-        children: dict[tuple[int, int], int] = {}
-        for branch in branches:
-            parent = -1
-            for token in branch:
-                key = (parent, int(token))
-                if key not in children:
-                    children[key] = len(tokens)
-                    tokens.append(int(token))
-                    parents.append(parent)
-                parent = children[key]
-        return cls(
-            np.array(tokens, np.int32),
-            np.array(parents, np.int32),
-            np.ones(len(tokens), np.float32),
-            np.full(len(tokens), source, np.int8),
+    def likeliest_first(
+        cls, tokens: list[int], parents: list[int], chances: list[float], sources: list[int]
+    ) -> tuple[DraftTree, TokenArray]:
+        """Return a tree of nodes in any order in which none is likelier than its parent, and the
+        place of each of them in it, after the last that of the root, -1."""
+        order = np.argsort(-np.array(chances, np.float32), kind="stable")
+        places = np.empty(len(order) + 1, np.int32)
+        places[order], places[-1] = np.arange(len(order)), -1
+        tree = cls(
+            np.array(tokens, np.int32)[order],
+            places[np.array(parents, np.int32)[order]],
+            np.array(chances, np.float32)[order],
+            np.array(sources, np.int8)[order],
         )
+        return tree, places
 
     def prefix(self, count: int) -> DraftTree:
         """Return the tree of the first ``count`` nodes."""
@@ -126,13 +120,6 @@ class DraftTree:
             if len(leaves) > most:
                 return self.prefix(node)
         return self
-
-    def depths(self) -> TokenArray:
-        """Depth of every node, 1 for children of the root. int32 [n]."""
-        depths = np.empty(len(self), np.int32)
-        for node, parent in enumerate(self.parents):
-            depths[node] = 1 if parent < 0 else depths[parent] + 1
-        return depths
 
     def accepted_path(self, continuation: TokenArray) -> list[int]:
         """Node indices of the longest path that spells a prefix of ``continuation``."""

@@ -6,15 +6,15 @@ import numpy as np
 
 from accel.decoding.engine import Engine
 from accel.draft_tree import DraftTree, Source, TokenArray
-from accel.drafting.base import DraftRequest
+from accel.drafting.base import ComputingDrafter, DraftRequest
 from accel.errors import UnsupportedModel
-from accel.execution.forwards import Forwards, alone
+from accel.execution.forwards import Forwards
 from accel.models.batch import chain_batch
 
 GAMMA = 7
 
 
-class DraftModelDrafter:
+class DraftModelDrafter(ComputingDrafter):
     """Greedy chains of at most ``gamma`` tokens of a small model with a KV cache of its own.
 
     The model's own confidence is given as the probability of every node, so a planner may cut; a
@@ -43,10 +43,6 @@ class DraftModelDrafter:
         self._session = engine.session()
         self._context = np.empty(0, np.int32)
 
-    def begin(self, request: DraftRequest) -> None:
-        """``begin_steps``, computed alone."""
-        alone(self.begin_steps(request))
-
     def begin_steps(self, request: DraftRequest) -> Forwards[None]:
         """The context is the prompt; the cache is trimmed to what both have in common, and the
         rest is computed now, so that drafting begins with the first token."""
@@ -54,10 +50,6 @@ class DraftModelDrafter:
         self._context = np.asarray(prompt, np.int32)
         if 1 < len(self._context) < self._engine.max_positions:
             yield from self._engine.prefill_steps(self._context, self._session)
-
-    def draft(self, max_nodes: int) -> DraftTree:
-        """``draft_steps``, computed alone."""
-        return alone(self.draft_steps(max_nodes))
 
     def draft_steps(self, max_nodes: int) -> Forwards[DraftTree]:
         """One chain, ended early where the model itself would end the text."""

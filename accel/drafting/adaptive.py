@@ -159,16 +159,9 @@ class AdaptiveDrafter:
                 chance = max(chances[node] * above, lifted.get(node, 0.0))
                 factors[node], chances[node] = chance / max(chances[node], 1e-9), chance
         self._known, self._used_guesses = retrieved, bool(self._guesses)
-        order = np.argsort(-np.array(chances, np.float32), kind="stable")
-        positions = np.empty(len(order) + 1, np.int32)
-        positions[order], positions[-1] = np.arange(len(order), dtype=np.int32), -1
-        self._places = positions[: len(retrieved)].astype(np.int64)
-        return DraftTree(
-            np.array(tokens, np.int32)[order],
-            positions[np.array(parents, np.int32)[order]],
-            np.array(chances, np.float32)[order],
-            np.array(sources, np.int8)[order],
-        )
+        tree, places = DraftTree.likeliest_first(tokens, parents, chances, sources)
+        self._places = places[: len(retrieved)].astype(np.int64)
+        return tree
 
     def _with_rows(self, tree: DraftTree, after: NDArray[np.int64]) -> DraftTree:
         """Return the tree and, after each of some nodes, a chain of all adaptive tokens."""

@@ -6,6 +6,7 @@ tested by replay without a model.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
-from accel.execution.forwards import Forwards
+from accel.execution.forwards import Forwards, alone
 from accel.verification.sampling import Sampling
 
 
@@ -204,14 +205,21 @@ class Drafter(Protocol):
         ...
 
 
-@runtime_checkable
-class ComputingDrafter(Protocol):
+class ComputingDrafter(ABC):
     """A drafter that asks a model for forwards, which may be computed beside others'."""
 
+    @abstractmethod
     def begin_steps(self, request: DraftRequest) -> Forwards[None]:
         """``Drafter.begin``."""
-        ...
 
+    @abstractmethod
     def draft_steps(self, max_nodes: int) -> Forwards[DraftTree]:
         """``Drafter.draft``."""
-        ...
+
+    def begin(self, request: DraftRequest) -> None:
+        """``begin_steps``, computed alone."""
+        alone(self.begin_steps(request))
+
+    def draft(self, max_nodes: int) -> DraftTree:
+        """``draft_steps``, computed alone."""
+        return alone(self.draft_steps(max_nodes))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import ComputingDrafter, Drafter, DraftRequest
-from accel.execution.forwards import Forwards, alone
+from accel.execution.forwards import Forwards
 
 LEAST_CHANCE = 0.5
 """The draft model drafts if copies of a first token are less likely than this."""
 
 
-class ReuseOrGenerateDrafter:
+class ReuseOrGenerateDrafter(ComputingDrafter):
     """Copies where one is likely; elsewhere a draft model proposes the new text. After Peiding Wang
     et al., "Reuse or Generate? Accelerating Code Editing via Edit-Oriented Speculative Decoding",
     2025, section III, without its phases."""
@@ -22,10 +20,6 @@ class ReuseOrGenerateDrafter:
     def __init__(self, copies: Drafter, draft_model: Drafter) -> None:
         self._copies, self._draft_model = copies, draft_model
 
-    def begin(self, request: DraftRequest) -> None:
-        """``begin_steps``, computed alone."""
-        alone(self.begin_steps(request))
-
     def begin_steps(self, request: DraftRequest) -> Forwards[None]:
         """A new text begins for both."""
         self._copies.begin(request)
@@ -33,10 +27,6 @@ class ReuseOrGenerateDrafter:
             yield from self._draft_model.begin_steps(request)
         else:
             self._draft_model.begin(request)
-
-    def draft(self, max_nodes: int) -> DraftTree:
-        """``draft_steps``, computed alone."""
-        return alone(self.draft_steps(max_nodes))
 
     def draft_steps(self, max_nodes: int) -> Forwards[DraftTree]:
         """Return a tree of copies; where none is likely, a chain of the draft model is in it,
@@ -75,15 +65,7 @@ def with_chain(tree: DraftTree, chain: DraftTree) -> DraftTree:
     for node, parent in enumerate(parents):
         # No likelier than its parent, so that a stable order leaves it after that one.
         chances[node] = min(chances[node], chances[parent] if parent >= 0 else 1.0)
-    order = np.argsort(-np.array(chances, np.float32), kind="stable")
-    positions = np.empty(len(order) + 1, np.int32)
-    positions[order], positions[-1] = np.arange(len(order)), -1
-    return DraftTree(
-        np.array(tokens, np.int32)[order],
-        positions[np.array(parents, np.int32)[order]],
-        np.array(chances, np.float32)[order],
-        np.array(sources, np.int8)[order],
-    )
+    return DraftTree.likeliest_first(tokens, parents, chances, sources)[0]
 
 
 def _pairs(tree: DraftTree) -> list[tuple[int, int]]:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.adaptive import likely_paths
-from accel.drafting.base import DraftRequest
+from accel.drafting.base import ComputingDrafter, DraftRequest
 from accel.errors import UnsupportedModel
-from accel.execution.forwards import Forwards, alone
+from accel.execution.forwards import Forwards
 from accel.execution.runner import ModelRunner
 from accel.models.batch import chain_batch
 from accel.verification.choosing import choose
@@ -25,7 +25,7 @@ PUBLISHED_TOP_K, PUBLISHED_TOP_P = 10, 0.95
 Floats = NDArray[np.float32]
 
 
-class SdsatDrafter:
+class SdsatDrafter(ComputingDrafter):
     """Guesses of adaptive tokens: their likeliest tokens as one chain, or as a tree for sampling.
 
     The first forward runs on a KV cache of the drafter's own. Every row guesses without regard to
@@ -55,21 +55,13 @@ class SdsatDrafter:
         self.target_forwards = 0
         """Forwards of the model that drafted in this request."""
 
-    def begin(self, request: DraftRequest) -> None:
-        """The context is all that the model was given."""
+    def begin_steps(self, request: DraftRequest) -> Forwards[None]:
+        """The context is all that the model was given; no forward is needed for it."""
         prompt = request.prompt if request.model_prompt is None else request.model_prompt
         self._context = np.asarray(prompt, np.int32)
         self._sampling = request.sampling or self._sampling
         self._written = self.target_forwards = 0
-
-    def begin_steps(self, request: DraftRequest) -> Forwards[None]:
-        """``begin``; no forward is needed for it."""
-        self.begin(request)
         yield from ()
-
-    def draft(self, max_nodes: int) -> DraftTree:
-        """``draft_steps``, computed alone."""
-        return alone(self.draft_steps(max_nodes))
 
     def draft_steps(self, max_nodes: int) -> Forwards[DraftTree]:
         """Return the next token, and after it the guesses of one forward."""

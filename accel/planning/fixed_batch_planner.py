@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -44,7 +42,6 @@ class FixedBatchPlanner(Planner):
         self._measured, self._store = costs, store
         self._sizes = [rows for rows in TYPICAL_TOKENS[COMPLETIONS] if rows in costs.rows]
         self._tables: dict[int, CostTable] = {}
-        self._is_frozen = False
         self._requests = self._unsaved = 0
         self._start_from(store.get(_NAME) if store is not None else None)
         self._costs = self._table(self.chosen[COMPLETIONS])
@@ -85,19 +82,6 @@ class FixedBatchPlanner(Planner):
             return DraftPlan(self._table(rows))
         return DraftPlan(self._table(rows), DraftLog(self._sizes, partial(self._learn, kind)))
 
-    def forget(self) -> None:
-        self._store = None
-        self._start_from(None)
-
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        self._is_frozen = True
-        try:
-            yield
-        finally:
-            self._is_frozen = False
-            self._choose()
-
     def _table(self, rows: int) -> CostTable:
         if rows not in self._tables:
             self._tables[rows] = CostTable(self._measured, rows, widths=(rows,))
@@ -105,8 +89,7 @@ class FixedBatchPlanner(Planner):
 
     def _learn(self, kind: str, tokens: int, forwards: dict[int, float]) -> None:
         self._tokens[kind].learn(tokens, forwards)
-        if not self._is_frozen:
-            self._choose()
+        self._choose()
         self._unsaved += 1
         if self._store is not None and self._unsaved >= _SAVE_EVERY:
             self._unsaved = 0

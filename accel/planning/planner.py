@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from accel.models.costs.forward_costs import ForwardCosts
@@ -52,14 +50,6 @@ class Planner(ABC):
     def prefill_seconds(self, rows: int, context: int) -> float:
         """Return the seconds of a forward of ``rows`` rows of a prompt."""
         return self.costs.prefill_seconds(rows, context)
-
-    def forget(self) -> None:  # noqa: B027
-        """Drop what earlier requests taught, and write nothing to disk from now on."""
-
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Plan requests of a kind alike meanwhile, and ignore what is learnt."""
-        yield
 
 
 class AdaptivePlanner(Planner):

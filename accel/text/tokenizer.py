@@ -223,11 +223,6 @@ class Tokenizer:
         names = sorted(self._controls, key=len, reverse=True)
         return re.compile(f"({'|'.join(map(re.escape, names)) or '(?!)'})")
 
-    def encode_batch(self, texts: list[str]) -> list[TokenArray]:
-        """``encode`` of many texts, on all cores."""
-        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        return [np.array(encoding.ids, np.int32) for encoding in encodings]
-
     def decode(self, tokens: TokenArray | list[int]) -> str:
         """Return text of ``tokens``; bytes that are not UTF-8 become U+FFFD."""
         return self.decode_bytes(tokens).decode("utf-8", errors="replace")

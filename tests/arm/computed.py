@@ -11,7 +11,7 @@ import numpy as np
 
 from accel.decoding.engine import Engine
 from accel.decoding.request import GenerationRequest
-from accel.draft_tree import DraftTree, Source
+from accel.draft_tree import Source
 from accel.drafting.retrieval.drafter import RetrievalDrafter
 from accel.files.model_options import KvType
 from accel.models.batch import chain_batch, tree_batch
@@ -22,6 +22,7 @@ from accel.models.cpu.quantised.instruction_sets import chosen
 from accel.models.model_file import model_file
 from accel.native.levels import level_in_use
 from accel.planning.planner import AdaptivePlanner
+from tests.draft_trees import merged
 from tests.small_model import SMALL_MODEL
 
 CODE = '''def area(rectangle):
@@ -52,7 +53,7 @@ def bits_of(engine: Engine) -> list[str]:
     tokens = np.array(engine.tokenizer.encode(CODE), np.int32)
     session, found = engine.session(), []
     branches = [tokens[place : place + 4] for place in (3, 9, 20)]
-    tree = DraftTree.merge(branches, Source.BUFFER)
+    tree = merged(branches, Source.BUFFER)
     for batch, rows in (
         (chain_batch(tokens[:40], 0, wants_numbers=True), list(range(40))),
         (chain_batch(tokens[40:41], 0, wants_numbers=True), [0]),

@@ -22,6 +22,7 @@ from repo_index.segment import Segment
 from tests.benchmarks.cases import CompletionCase, read_repository
 
 if TYPE_CHECKING:
+    from accel.draft_tree import TokenArray
     from accel.text.tokenizer import Tokenizer
 
 COMMON_TOKENS = 6_000_000
@@ -36,6 +37,12 @@ TokenFiles = dict[str, NDArray[np.int32]]
 
 _READ: dict[Path, TokenFiles] = {}
 """The common code read last, by its cache: one process may run several benches."""
+
+
+def encode_batch(tokenizer: Tokenizer, texts: list[str]) -> list[TokenArray]:
+    """Return ``Tokenizer.encode`` of many texts, computed on all cores."""
+    encodings = tokenizer.fast.encode_batch_fast(texts, add_special_tokens=False)
+    return [np.array(encoding.ids, np.int32) for encoding in encodings]
 
 
 class CaseDatastores:
@@ -77,7 +84,7 @@ class CaseDatastores:
             self._repository, self._files, self._segment = None, {}, None
         elif case.repository != self._repository:
             texts = read_repository(case.repository)
-            tokens = self._tokenizer.encode_batch(list(texts.values()))
+            tokens = encode_batch(self._tokenizer, list(texts.values()))
             self._files = dict(zip(texts, tokens, strict=True))
             self._segment = Segment.from_files(self._files) if self._files else None
             self._repository = case.repository
@@ -128,7 +135,7 @@ def common_token_files(
     for first in range(0, len(files), 64):
         batch = files[first : first + 64]
         texts = [path.read_text("utf-8", errors="replace") for path in batch]
-        for path, ids in zip(batch, tokenizer.encode_batch(texts), strict=True):
+        for path, ids in zip(batch, encode_batch(tokenizer, texts), strict=True):
             taken[str(path)] = ids
             total += len(ids)
         progress(min(total, COMMON_TOKENS), COMMON_TOKENS)

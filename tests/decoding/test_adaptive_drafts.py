@@ -32,6 +32,7 @@ from accel.models.batch import chain_batch
 from accel.models.cpu.llama import CompiledLlama
 from accel.text.tokenizer import Tokenizer
 from accel.verification.sampling import Sampling
+from tests.draft_trees import merged
 
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
 ALIKE = np.array([5, 77, 9], np.int32)
@@ -177,7 +178,7 @@ def test_a_merged_tree_holds_both_in_decreasing_chance(seed: int) -> None:
     random = np.random.default_rng(seed)
     drafter = AdaptiveDrafter(default_drafter(TOKENIZER), (300, 301))
     branches = [random.integers(0, 3, random.integers(1, 4)) for _ in range(random.integers(0, 5))]
-    known = DraftTree.merge([branch.astype(np.int32) for branch in branches], Source.PROMPT)
+    known = merged([branch.astype(np.int32) for branch in branches], Source.PROMPT)
     chances = np.ones(len(known) + 1)
     for node in range(len(known)):
         chances[node] = chances[known.parents[node]] * random.uniform(0.1, 0.6)
@@ -194,13 +195,13 @@ def test_a_merged_tree_holds_both_in_decreasing_chance(seed: int) -> None:
     asked = DraftTree.chain(np.array([300, 301], np.int32), Source.ADAPTIVE)
     drafter.look(asked, -1, rows.__getitem__)
     guessed = slow_guesses(rows)
-    merged, expected = drafter._merged(known), slow_merge(paths(known), guessed)
-    actual = paths(merged)
+    both, expected = drafter._merged(known), slow_merge(paths(known), guessed)
+    actual = paths(both)
     assert set(actual) == set(expected), f"seed {seed}"
     for path, chance in expected.items():
         assert actual[path] == pytest.approx(chance, rel=1e-4), f"seed {seed}"
-    assert (np.diff(merged.probabilities) <= 1e-7).all()
-    assert (merged.parents < np.arange(len(merged))).all()
+    assert (np.diff(both.probabilities) <= 1e-7).all()
+    assert (both.parents < np.arange(len(both))).all()
 
 
 def slow_guesses(rows: Any) -> dict[tuple[int, ...], float]:

@@ -8,6 +8,7 @@ from tiny_models import shuffled
 
 from accel.draft_tree import DraftTree, Source
 from accel.models.batch import BLOCKED, chain_batch, tree_batch
+from tests.draft_trees import depths_of, merged
 
 
 def ancestor_mask(tree: DraftTree) -> NDArray[np.bool_]:
@@ -27,7 +28,7 @@ def test_layout_equals_the_obvious_one_on_random_trees() -> None:
             random.integers(0, 5, random.integers(1, 7)).astype(np.int32)
             for _ in range(random.integers(0, 9))
         ]
-        tree = shuffled(DraftTree.merge(branches, Source.PROMPT), random)
+        tree = shuffled(merged(branches, Source.PROMPT), random)
         pending = random.integers(0, 9, random.integers(1, 5)).astype(np.int32)
         padding = int(random.integers(0, 4))
         rows = tree_batch(pending, tree, padding)
@@ -36,7 +37,7 @@ def test_layout_equals_the_obvious_one_on_random_trees() -> None:
         assert rows.logits_from == first - 1
         assert rows.tokens[:count].tolist() == [*pending.tolist(), *tree.tokens.tolist()]
         assert rows.offsets[:first].tolist() == list(range(first))
-        assert rows.offsets[first:count].tolist() == (tree.depths() + first - 1).tolist()
+        assert rows.offsets[first:count].tolist() == (depths_of(tree) + first - 1).tolist()
         expected = np.zeros((count + padding, count + padding), bool)
         expected[:first, :first] = np.tril(np.ones((first, first), bool))
         expected[first:count, :first] = True

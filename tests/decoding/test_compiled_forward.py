@@ -31,6 +31,7 @@ from accel.models.cpu.silu_and_mul import silu_and_mul
 from accel.models.hf_loading import load_module
 from accel.models.model_file import model_file
 from accel.models.probe import Probe
+from tests.draft_trees import merged
 
 CPU = torch.device("cpu")
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
@@ -128,7 +129,7 @@ def test_kept_branches_are_what_was_computed(folder: Path, dtype: str) -> None:
     for seed in range(5):
         random = np.random.default_rng(seed)
         branches = [random.integers(0, 256, 6).astype(np.int32) for _ in range(4)]
-        tree = DraftTree.merge(branches, Source.PROMPT)
+        tree = merged(branches, Source.PROMPT)
         text = random.integers(0, 256, 33).astype(np.int32)
         cache, plain = model.new_cache(33), model.new_cache(200)
         model.forward(chain_batch(text[:-1], 32), [cache])

@@ -24,6 +24,7 @@ from accel.planning.fixed_batch_planner import FixedBatchPlanner
 from accel.planning.planner import DraftPlan
 from accel.planning.tokens_per_forward import HALF_LIFE, TokensPerForward
 from accel.text.tokenizer import Tokenizer
+from tests.benchmarks.planners import forget, frozen
 
 WIDTHS = (1, 4, 8, 16, 32)
 DEAR = [10.0, 20.0, 26.0, 30.0, 34.0, 75.0]
@@ -143,7 +144,7 @@ def test_drafts_that_are_right_widen_forwards_and_wrong_ones_narrow_them() -> No
 def test_a_request_keeps_its_width_and_frozen_ones_have_one() -> None:
     planner = FixedBatchPlanner(costs_of(DEAR))
     costs = planner.begin(is_edit=False).costs
-    with planner.frozen():
+    with frozen(planner):
         learn(planner, 14)
         assert planner.begin(is_edit=False).costs is costs
     assert planner.chosen["completions"] == 16
@@ -172,7 +173,7 @@ def test_what_was_learnt_is_there_after_a_new_start() -> None:
     assert again.chosen == planner.chosen
     assert again.chosen["completions"] == 16
     # A bench begins as everybody does, and leaves what is kept alone.
-    again.forget()
+    forget(again)
     assert again.chosen["completions"] == 1
     learn(again, 0, texts=16)
     assert FixedBatchPlanner(costs_of(DEAR), ProfileStore("m")).chosen == planner.chosen

@@ -12,6 +12,7 @@ from tiny_models import byte_tokenizer
 from accel.draft_tree import DraftTree, Source
 from accel.text.token_healing import prune, rest_after
 from accel.text.tokenizer import Tokenizer
+from tests.draft_trees import merged
 
 EMBEDDED = Tokenizer.from_folder(SMALL_MODEL)
 INDEX = EMBEDDED.byte_index
@@ -68,7 +69,7 @@ def test_pruned_trees_hold_the_branches_that_agree() -> None:
     tokenizer = Tokenizer(byte_tokenizer(extra=["return", "ref"]))
     token = {name: int(tokenizer.encode(name)[0]) for name in ("return", "ref", "r", "e", "x", "(")}
     branches = [["return", "("], ["x", "e"], ["r", "e", "x"], ["ref", "("], ["r", "x"]]
-    tree = DraftTree.merge(
+    tree = merged(
         [np.array([token[name] for name in branch], np.int32) for branch in branches],
         Source.REPOSITORY,
     )
@@ -92,7 +93,7 @@ def test_what_agrees_is_likelier_by_what_does_not() -> None:
     """Roots of 0.3, which agrees, and 0.5; a tenth of the 0.2 that is not seen may agree, too."""
     tokenizer = Tokenizer(byte_tokenizer())
     r, e, x = (int(tokenizer.encode(each)[0]) for each in "rex")
-    tree = DraftTree.merge([np.array([r, e, x], np.int32), np.array([x], np.int32)], Source.PROMPT)
+    tree = merged([np.array([r, e, x], np.int32), np.array([x], np.int32)], Source.PROMPT)
     chance = {(-1, r): 0.3, (-1, x): 0.5, (0, e): 0.25, (1, x): 0.2}
     for node, (parent, token) in enumerate(
         zip(tree.parents.tolist(), tree.tokens.tolist(), strict=True)

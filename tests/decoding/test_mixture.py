@@ -34,6 +34,7 @@ from accel.drafting.retrieval.nearby_tokens import note_surroundings
 from accel.drafting.retrieval.token_classes import SHAPES
 from accel.drafting.retrieval.tree_search import LEAST_PROBABILITY, MAX_DEPTH, WIDE, describe
 from tests.benchmarks.replay import replay
+from tests.drafting_views import view_of
 
 
 def slow_probabilities(counts, totals, state, shapes, last_shape):
@@ -156,7 +157,7 @@ def slow_tree(view, weights, max_nodes):
 def test_tree_equals_the_slow_form(seed):
     drafting = drafter()
     drafting.begin(request_of(np.random.default_rng(seed), index=seed % 4 > 0))
-    view = drafting.view()
+    view = view_of(drafting)
     tree = drafting.draft(40)
     expected = slow_tree(view, WEIGHTS, 40)
     assert np.allclose(tree.probabilities, [chance for _, chance in expected], rtol=1e-2)
@@ -288,7 +289,7 @@ def test_whatever_was_committed_a_draft_is_that_of_a_drafter_that_began_with_the
             assert (fresh.calibration.corrections == known).all(), "it was not told of a guess"
         fresh.begin(DraftRequest(text))
         fresh._accepted = len(added)
-        actual, expected = drafting.view(), fresh.view()
+        actual, expected = view_of(drafting), view_of(fresh)
         assert actual.text.tokens[: len(text)].tolist() == text.tolist()
         assert actual.text.newest[:12].tolist() == expected.text.newest[:12].tolist()
         each, other = drafting.draft(16), fresh.draft(16)

@@ -19,6 +19,7 @@ from accel.verification.choosing import choose
 from accel.verification.logits_processor import LogitsProcessor
 from accel.verification.sampling import Sampling
 from accel.verification.verify_tree import Choose, verify_tree
+from tests.draft_trees import merged
 
 VOCABULARY = 24
 
@@ -78,7 +79,7 @@ def random_tree(rng: random.Random, likely: list[int]) -> DraftTree:
         known = likely[: rng.randint(0, 6)]
         more = [rng.randrange(VOCABULARY) for _ in range(rng.randint(0, 3))]
         branches.append(np.array(known + more, np.int32))
-    return DraftTree.merge([branch for branch in branches if len(branch)], Source.PROMPT)
+    return merged([branch for branch in branches if len(branch)], Source.PROMPT)
 
 
 @dataclass

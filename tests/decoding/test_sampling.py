@@ -22,6 +22,7 @@ from accel.verification.choosing import choose, likely_enough
 from accel.verification.logits_processor import LogitsProcessor
 from accel.verification.sampling import Sampling
 from accel.verification.verify_tree import verify_tree
+from tests.draft_trees import merged
 
 _MASK = (1 << 64) - 1
 
@@ -172,8 +173,8 @@ def test_drafts_do_not_bend_the_distribution() -> None:
     first = np.array([0.5, 0.3, 0.2])
     second = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
     trees = [
-        DraftTree.merge([np.array([2, 1]), np.array([0])], Source.PROMPT),
-        DraftTree.merge([np.array([0, 2]), np.array([0, 0])], Source.PROMPT),
+        merged([np.array([2, 1]), np.array([0])], Source.PROMPT),
+        merged([np.array([0, 2]), np.array([0, 0])], Source.PROMPT),
         DraftTree.empty(),
     ]
     counts = np.zeros((3, 3))

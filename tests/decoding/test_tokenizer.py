@@ -96,12 +96,6 @@ def test_what_is_not_there() -> None:
     assert EMBEDDED.encode("").tolist() == []
 
 
-def test_batches_equal_single_texts() -> None:
-    texts = ["def f():\n    return 1\n", "", "é<|mask|>"]
-    for each, many in zip(texts, EMBEDDED.encode_batch(texts), strict=True):
-        assert EMBEDDED.encode(each).tolist() == many.tolist()
-
-
 def test_the_hash_is_that_of_the_file() -> None:
     assert EMBEDDED.sha256 == Tokenizer.from_folder(SMALL_MODEL).sha256
     assert EMBEDDED.sha256 != Tokenizer(byte_tokenizer()).sha256

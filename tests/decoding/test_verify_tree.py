@@ -9,10 +9,11 @@ from accel.draft_tree import DraftTree, Source
 from accel.planning.acceptance_rate import expected_hits
 from accel.verification.entropy import entropy_tokens
 from accel.verification.verify_tree import verify_tree
+from tests.draft_trees import merged
 
 
 def tree_of(*branches: list[int], source: Source = Source.PROMPT) -> DraftTree:
-    return DraftTree.merge([np.array(branch, np.int32) for branch in branches], source)
+    return merged([np.array(branch, np.int32) for branch in branches], source)
 
 
 def spelling(text: list[int]):  # type: ignore[no-untyped-def]
@@ -26,7 +27,7 @@ def test_the_walk_equals_the_longest_spelt_path_on_random_trees() -> None:
             random.integers(0, 3, random.integers(1, 6)).astype(np.int32)
             for _ in range(random.integers(0, 8))
         ]
-        tree = DraftTree.merge(branches, Source.PROMPT)
+        tree = merged(branches, Source.PROMPT)
         text = random.integers(0, 3, 8).astype(np.int32)
         path, tokens = verify_tree(tree, spelling(text.tolist()))
         assert path == tree.accepted_path(text)

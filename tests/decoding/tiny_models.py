@@ -27,6 +27,7 @@ from accel.models.cpu.opening import compiled_model, decoder_of
 from accel.models.model_file import ModelFile, model_file
 from accel.models.torch_registry import open_model
 from accel.planning.planner import AdaptivePlanner
+from tests.draft_trees import merged
 
 VOCABULARY = 300
 END = 299
@@ -282,7 +283,7 @@ class Oracle:
                 branch[position:] = random.integers(0, self.vocabulary, len(branch) - position)
             tail = random.integers(0, self.vocabulary, random.integers(0, 3))
             branches.append(np.concatenate([branch, tail]).astype(np.int32))
-        tree = DraftTree.merge(branches, Source.PROMPT)
+        tree = merged(branches, Source.PROMPT)
         return shuffled(tree, random).prefix(max_nodes)
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:

@@ -7,6 +7,8 @@ row's score is a sum of entries of one weight vector (``copy_weights``); ``exp(s
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -73,6 +75,16 @@ NUMBER = 4
 REANCHOR_MATCH = 2
 NOWHERE = -9
 LOOK_AHEAD = 6
+
+
+@cache
+def row_weights() -> NDArray[np.float64]:
+    """Return weights of the rows' features, fitted by ``tests.benchmarks train copy-weights`` on
+    public commit histories and made-up edits: how often text of a kind, at a position, after such a
+    match, is what comes next."""
+    weights = np.load(Path(__file__).with_name("copy_weights.npy")).astype(np.float64)
+    assert len(weights) == WEIGHTS, "copy_weights.npy is of another version; fit it anew"
+    return weights
 
 
 _classes: WeakKeyDictionary[TextCodec, NDArray[np.int8]] = WeakKeyDictionary()

@@ -37,7 +37,6 @@ from accel.drafting.copy.rewrites import (
     still_due,
 )
 from accel.drafting.copy.tree_search import CopyTree
-from accel.drafting.copy.weights import row_weights
 from accel.models.costs.step_overheads import COPIED_STEP_S, DRAFTED_STEP_S
 from accel.native.numba_cache import State
 
@@ -92,7 +91,7 @@ class CopyDrafter:
         self._renames: list[tuple[str, str]] = []
         self._last_instruction = ("", "")
         self._classes = rows_of.classes_of(codec)
-        self.weights = row_weights()
+        self.weights = rows_of.row_weights()
         self._saved_s = 0.0
         self._free = VerifyCosts.free(0)
         self.begin(DraftRequest(np.empty(0, np.int32)))

@@ -8,7 +8,7 @@ verify too much where nothing is.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +101,8 @@ class CopyTree(NamedTuple):
     @classmethod
     def allocate(cls, nodes: int) -> CopyTree:
         """Return room for ``nodes``."""
-        return cls(*(np.empty(nodes, dtype) for dtype in (np.int32, np.int32, np.float32, np.int8)))
+        numbers: tuple[Any, ...] = np.int32, np.int32, np.float32, np.int8
+        return cls(*(np.empty(nodes, dtype) for dtype in numbers))
 
 
 class _Votes(NamedTuple):

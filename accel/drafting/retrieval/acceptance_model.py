@@ -74,28 +74,6 @@ class AcceptanceWeights(NamedTuple):
         with np.load(file) as stored:
             return cls(*(stored[name].astype(np.float32) for name in cls._fields))
 
-    @classmethod
-    def random(cls, seed: int) -> AcceptanceWeights:
-        """Return the weights with which learning begins."""
-        random = np.random.default_rng(seed)
-
-        def matrix(inputs: int, outputs: int, scale: float) -> Floats:
-            return (random.standard_normal((inputs, outputs)) * scale).astype(np.float32)
-
-        return cls(
-            matrix(CANDIDATE_INPUTS, HIDDEN, 0.1),
-            matrix(NODE_INPUTS, HIDDEN, 0.1),
-            np.zeros(HIDDEN, np.float32),
-            matrix(SHAPES, HIDDEN, 0.0),
-            matrix(SHAPES, HIDDEN, 0.0),
-            matrix(1, HIDDEN, 0.3)[0],
-            matrix(SHAPES, SHAPES, 0.0),
-            matrix(NODE_INPUTS, ESCAPE_HIDDEN, 0.1),
-            np.zeros(ESCAPE_HIDDEN, np.float32),
-            matrix(1, ESCAPE_HIDDEN, 0.3)[0],
-            np.zeros(SHAPES, np.float32),
-        )
-
 
 class AcceptanceBuffers(NamedTuple):
     """Room for scoring one node, float32 all; near_hidden lasts for a tree."""

@@ -73,16 +73,6 @@ class MatchRows(NamedTuple):
             np.empty(rows, np.int32),
         )
 
-    def first(self, count: int) -> MatchRows:
-        """Return the first ``count``."""
-        return MatchRows(
-            self.tokens[:count],
-            self.lengths[:count],
-            self.counts[:count],
-            self.sources[:count],
-            self.following[:count],
-        )
-
 
 def places_of(rows: MatchRows, first: int = 0) -> NDArray[np.int64]:
     """Return the addresses that an index writes rows to from ``first`` on, see

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from accel.draft_tree import DraftTree, TokenArray
-from accel.drafting.base import ContinuationIndex, DirectIndex, DraftRequest, VerifyCosts
+from accel.drafting.base import (
+    ContinuationIndex,
+    Continuations,
+    DirectIndex,
+    DraftRequest,
+    VerifyCosts,
+)
 from accel.drafting.history import History
 from accel.drafting.retrieval import calibration as calibrations
 from accel.drafting.retrieval import prompt_index as prompt
@@ -18,12 +26,10 @@ from accel.drafting.retrieval.kernels import (
     Committed,
     DraftingState,
     TreeArena,
-    View,
     commit_in,
     draft_in,
     drafting_state_of,
 )
-from accel.drafting.retrieval.lookups import found_beside, write_rows
 from accel.drafting.retrieval.prompt_index import PromptIndex
 from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.drafting.retrieval.tree_search import MAX_DEPTH, Frontier, TreeBuffers
@@ -163,15 +169,6 @@ class RetrievalDrafter:
             self._reads_few = bool(costs.seconds[few] > 1.5 * costs.seconds[0])
         return (FEW_ROWS, FEW_DEPTH) if self._reads_few else (ROWS_PER_SOURCE, ROW_DEPTH)
 
-    def view(self) -> View:
-        """Return all that the next tree of ``draft`` depends on."""
-        self._catch_up()
-        count = self._look_up(ROWS_PER_SOURCE, ROW_DEPTH)
-        self._evidence_for_text()
-        rows = self._rows.first(count)
-        text = self._prompt.text(spare=MAX_DEPTH + 1)
-        return View(text, rows, self._shapes, self._accepted, self._evidence)
-
     @property
     def saved_s(self) -> float:
         """Seconds that the last tree of ``draft_within`` is expected to save."""
@@ -202,15 +199,14 @@ class RetrievalDrafter:
         ):
             self._evidence_for_text()
             self._state_text = text
-            self._state = drafting_state_of(
-                DraftingState(
-                    *(self._shapes, self._evidence, self.weights, self._calibration.corrections),
-                    *(self.scratch, self.frontier, self._tree, self._calibration.information),
-                    *(self._prompt.text(spare=MAX_DEPTH + 1 + coming), self._rows),
-                    *(self._seconds, self._marginal, self._saved, self._arena),
-                    *(self._entry, self._places),
-                )
+            arrays: tuple[Any, ...] = (
+                *(self._shapes, self._evidence, self.weights, self._calibration.corrections),
+                *(self.scratch, self.frontier, self._tree, self._calibration.information),
+                *(self._prompt.text(spare=MAX_DEPTH + 1 + coming), self._rows),
+                *(self._seconds, self._marginal, self._saved, self._arena),
+                *(self._entry, self._places),
             )
+            self._state = drafting_state_of(DraftingState(*arrays))
         return self._state
 
     def _take_costs(self, costs: VerifyCosts) -> None:
@@ -276,36 +272,29 @@ class RetrievalDrafter:
             self._prompt.extend(np.concatenate(self._undrafted))
             self._undrafted = []
 
-    def _look_up(self, limit: int, depth: int) -> int:
-        """Fill ``_rows`` with what is known from outside the text; returns how many there are."""
-        count = self._look_up_beside(limit, depth)
-        if self._direct is None:
-            return count
-        self._reserve_rows(count + limit * LAYERS, count)
-        return count + self._direct.lookup_into(
-            self._prompt.context[-MAX_MATCH:],
-            places_of(self._rows, count) if count else self._places,
-            max_match=MAX_MATCH,
-            limit=limit,
-            depth=depth,
-        )
-
     def _look_up_beside(self, limit: int, depth: int) -> int:
         """Fill ``_rows`` with what is known beside a ``DirectIndex``; returns how many."""
-        has_history = self._history is not None and self._history.knows(self._workspace)
-        has_index = self._index is not None and self._direct is None
-        if not has_history and not has_index:
+        history, index = self._history, self._index if self._direct is None else None
+        if history is not None and not history.knows(self._workspace):
+            history = None
+        if history is None and index is None:
             return 0
         self._catch_up()
-        continuations = found_beside(
-            *(self._prompt.context[-MAX_MATCH:], self._history, self._workspace),
-            self._index if has_index else None,
-            max_match=MAX_MATCH,
-            limit=limit,
-            depth=depth,
-        )
-        self._reserve_rows(sum(map(len, continuations)))
-        return write_rows(self._rows, continuations, depth)
+        context, sizes = self._prompt.context[-MAX_MATCH:], {"limit": limit, "depth": depth}
+        known: list[Continuations] = []
+        if history is not None:
+            known.append(history.lookup(self._workspace, context, max_match=MAX_MATCH, **sizes))
+        if index is not None:
+            known.append(index.lookup(context, max_match=MAX_MATCH, **sizes))
+        self._reserve_rows(sum(map(len, known)))
+        rows, first = self._rows, 0
+        for each in known:
+            stop = first + len(each)
+            rows.tokens[first:stop, :depth], rows.tokens[first:stop, depth:] = each.tokens, -1
+            rows.lengths[first:stop], rows.counts[first:stop] = each.lengths, each.counts
+            rows.sources[first:stop] = each.sources
+            first = stop
+        return first
 
     def _reserve_rows(self, count: int, filled: int = 0) -> None:
         """Make room for ``count`` rows, of which the first are ``filled``."""
@@ -327,7 +316,7 @@ def warm_up() -> None:
     """Compile (or load the compiled form of) everything that drafting calls."""
     prompt.warm_up()
     calibrations.warm_up()
-    drafter = RetrievalDrafter(weights=AcceptanceWeights.random(0))
+    drafter = RetrievalDrafter()
     drafter.begin(DraftRequest(np.array([1, 2, 1, 2, 1], np.int32)))
     tree = drafter.draft(4)
     drafter.commit(tree, [], np.array([2], np.int32))

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from accel.draft_tree import DraftTree, TokenArray
@@ -16,7 +19,6 @@ from accel.drafting.retrieval.acceptance_model import (
 )
 from accel.drafting.retrieval.calibration import learn_from
 from accel.drafting.retrieval.candidate_features import MAX_MATCH, Evidence, MatchRows, TextView
-from accel.drafting.retrieval.native_call import call_entry
 from accel.drafting.retrieval.nearby_tokens import fetch_surroundings
 from accel.drafting.retrieval.prompt_index import link
 from accel.drafting.retrieval.token_classes import TokenShapes
@@ -28,15 +30,7 @@ ARENA_NODES = 4096
 
 NOT_COMMITTED = -1
 
-
-class View(NamedTuple):
-    """The inputs of a tree's growth. ``accepted``: tokens that the last step accepted."""
-
-    text: TextView
-    rows: MatchRows
-    shapes: TokenShapes
-    accepted: int
-    evidence: Evidence
+_ENTRY_ARGUMENTS = 7
 
 
 class Committed(NamedTuple):
@@ -143,6 +137,30 @@ def commit_in(arrays: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
     return stop + count
 
 
+@intrinsic
+def _call_entry(
+    _context: Any,
+    address: Any,
+    index: Any,
+    context: Any,
+    length: Any,
+    positions: Any,
+    max_match: Any,
+    limit: Any,
+    depth: Any,
+) -> Any:
+    """Call the function at ``address``, int64 all, see ``base.DirectIndex.entry``."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64)
+        kind = ir.FunctionType(word, [word] * _ENTRY_ARGUMENTS)
+        function = builder.inttoptr(arguments[0], kind.as_pointer())
+        return builder.call(function, arguments[1:])
+
+    assert len((index, context, length, positions, max_match, limit, depth)) == _ENTRY_ARGUMENTS
+    return types.int64(*[types.int64] * (_ENTRY_ARGUMENTS + 1)), generate
+
+
 @compiled()
 def _look_up(
     state: DraftingState, start: int, stop: int, first: int, limit: int, depth: int
@@ -160,7 +178,7 @@ def _look_up(
     positions[2] += first * rows.counts.itemsize
     positions[3] += first * rows.sources.itemsize
     positions[4] -= first
-    return first + call_entry(
+    return first + _call_entry(
         state.entry[0],
         state.entry[1],
         tokens.ctypes.data + (stop - length) * tokens.itemsize,

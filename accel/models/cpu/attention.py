@@ -17,7 +17,6 @@ from accel.models.batch import BLOCKED
 from accel.models.cpu.kv_quantisation import scale_probs, scale_scores
 from accel.models.cpu.matmul import (
     BLOCK,
-    Packed,
     multiply,
     narrow,
 )
@@ -185,10 +184,8 @@ def softmax_row(
 @compiled(borrows=True)
 def attend(
     queries: Floats,
-    keys: Packed,
-    values: Packed,
-    key_scales: Floats,
-    value_scales: Floats,
+    kv: KVCache,
+    layer: int,
     mask: Floats,
     offsets: NDArray[np.int32],
     past: int,
@@ -201,7 +198,7 @@ def attend(
     attended: Floats,
 ) -> None:
     """Write the attention output of one KV head's queries from ``begin`` to before ``stop``, of the
-    request whose rows begin with ``first_row``. keys, values and their scales: of the head.
+    request whose rows begin with ``first_row``. kv: of that request.
 
     queries: [all rows * heads, head_dim], those of a KV head together; mask: float32 [rows,
     columns from ``past`` on]; offsets: int32 [all rows], positions from ``past`` on; attended: [all
@@ -211,6 +208,8 @@ def attend(
     group = shape.heads // shape.kv_heads
     queries_at = (head * len(offsets) + first_row) * group
     scores, factors, sums = buffers
+    keys, values = kv.keys[layer, head], kv.values[layer, head]
+    key_scales, value_scales = kv.key_scales[layer, head], kv.value_scales[layer, head]
     stride = attended.shape[1]
     span = stop - begin
     tiles = (span + QUERIES - 1) // QUERIES

@@ -4,7 +4,7 @@ parts, 5]."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numba import types
@@ -18,7 +18,7 @@ from accel.models.cpu.quantised.activations import Q8Blocks, quantise_blocks, qu
 from accel.models.cpu.quantised.matrix import multiply as multiply_quantised
 from accel.models.cpu.quantised.packed_layouts import COLUMNS
 from accel.models.cpu.quantised.stored_rows import write_row
-from accel.native.numba_cache import compiled
+from accel.native.numba_cache import Function, compiled
 from accel.native.simd import LANES, load, store
 
 Matrices = NDArray[Any]
@@ -36,9 +36,12 @@ def _are_descriptors(kind: Any) -> bool:
     return isinstance(kind, types.Array) and kind.dtype == types.int64
 
 
-def _compile(function: Any, index: int, of_packed: Any, of_quantised: Any) -> None:
-    """Have compiled code call one of two for ``function``, by the kind of the matrices that it is
-    given at ``index``."""
+def _of_either(index: int, of_packed: Function, of_quantised: Function) -> Function:
+    """Return a function for compiled code, which calls one of two, by the kind of the matrices that
+    it is given at ``index``."""
+
+    def function(*_arguments: Any) -> Any:
+        raise AssertionError("for compiled functions alone")
 
     @overload(function)
     def choose(*arguments: Any) -> Any:
@@ -49,6 +52,8 @@ def _compile(function: Any, index: int, of_packed: Any, of_quantised: Any) -> No
 
         return call
 
+    return cast("Function", function)
+
 
 def blocks_of(matrices: Matrices) -> int:
     """Return the number of blocks of columns of each matrix."""
@@ -57,67 +62,37 @@ def blocks_of(matrices: Matrices) -> int:
     return int(matrices.shape[1])
 
 
-@compiled(borrows=True)
-def _blocks_of_parts(matrices: Matrices) -> int:
-    groups = 0
-    for column_part in range(matrices.shape[1]):
-        groups += matrices[0, column_part, 3]
-    return groups // _GROUPS
+@overload(blocks_of)
+def _blocks_of(matrices: Matrices) -> Any:
+    def of_parts(matrices: Matrices) -> int:
+        groups = 0
+        for column_part in range(matrices.shape[1]):
+            groups += matrices[0, column_part, 3]
+        return groups // _GROUPS
 
+    def of_packed(matrices: Matrices) -> int:
+        count: int = matrices.shape[1]
+        return count
 
-@compiled(borrows=True)
-def _blocks_of_packed(matrices: Matrices) -> int:
-    count: int = matrices.shape[1]
-    return count
-
-
-_compile(blocks_of, 0, _blocks_of_packed, _blocks_of_parts)
-
-
-def quantise_row(
-    inputs: Floats, row: int, blocks: tuple[int, int], matrices: Matrices, q8: Q8Blocks
-) -> None:
-    """Quantise some blocks of a row, from the first to before the last, for quantised matrices;
-    nothing for packed ones."""
-    raise AssertionError("for compiled functions alone")
+    return of_parts if _are_descriptors(matrices) else of_packed
 
 
 @compiled(borrows=True)
 def _quantise(
-    inputs: Floats,
-    row: int,
-    blocks: tuple[int, int],
-    _matrices: Matrices,
-    q8: Q8Blocks,
+    inputs: Floats, row: int, blocks: tuple[int, int], _matrices: Matrices, q8: Q8Blocks
 ) -> None:
     quantise_blocks(inputs, row, blocks[0], blocks[1], q8)
 
 
 @compiled(borrows=True)
 def _nothing(
-    _inputs: Floats,
-    _row: int,
-    _blocks: tuple[int, int],
-    _matrices: Matrices,
-    _q8: Q8Blocks,
+    _inputs: Floats, _row: int, _blocks: tuple[int, int], _matrices: Matrices, _q8: Q8Blocks
 ) -> None:
     """Packed matrices read rows as they are."""
 
 
-_compile(quantise_row, 3, _nothing, _quantise)
-
-
-def hand_over(
-    product: Floats,
-    row: int,
-    blocks: tuple[int, int],
-    matrices: Matrices,
-    inputs: Floats,
-    q8: Q8Blocks,
-) -> None:
-    """Give some blocks of a row, which ``product`` has from its first column on, to the next
-    product: as they are in ``inputs`` for packed matrices, quantised in ``q8`` for others."""
-    raise AssertionError("for compiled functions alone")
+quantise_row = _of_either(3, _nothing, _quantise)
+"""Quantises some blocks of a row, from the first to before the last, for quantised matrices."""
 
 
 @compiled(borrows=True)
@@ -148,24 +123,9 @@ def _hand_over(
         store(inputs, to + i, load(product, start + i))
 
 
-_compile(hand_over, 3, _hand_over, _hand_over_quantised)
-
-
-def project(
-    inputs: Floats,
-    first_row: int,
-    rows: int,
-    matrices: Matrices,
-    layer: int,
-    blocks: tuple[int, int],
-    output: Floats,
-    column: int,
-    q8: Q8Blocks,
-) -> None:
-    """Write the products of rows, from ``first_row`` on, with some blocks of a layer's matrix, from
-    the first to before the last, into the first rows of output, from ``column`` on. For quantised
-    matrices ``q8`` holds the rows, quantised."""
-    raise AssertionError("for compiled functions alone")
+hand_over = _of_either(3, _hand_over, _hand_over_quantised)
+"""Gives some blocks of a row, which ``product`` has from its first column on, to the next product:
+as they are in ``inputs`` for packed matrices, quantised in ``q8`` for others."""
 
 
 @compiled(borrows=True)
@@ -211,14 +171,10 @@ def _project_quantised(
         begin = end
 
 
-_compile(project, 3, _project_packed, _project_quantised)
-
-
-def embed(tokens: NDArray[np.int32], embedding: Matrices, x: Floats) -> None:
-    """Write the embeddings of tokens. embedding: stored [vocabulary, hidden_size], or the
-    descriptors of a quantised matrix, and of another for tokens after its columns [1 or 2, 1,
-    5]."""
-    raise AssertionError("for compiled functions alone")
+project = _of_either(3, _project_packed, _project_quantised)
+"""Writes the products of rows, from ``first_row`` on, with some blocks of a layer's matrix, from
+the first to before the last, into the first rows of output, from ``column`` on. For quantised
+matrices ``q8`` holds the rows, quantised."""
 
 
 @compiled(borrows=True)
@@ -237,4 +193,6 @@ def _embed_quantised(tokens: NDArray[np.int32], embedding: Matrices, x: Floats) 
         write_row(embedding[table, 0], tokens[row] - table * columns, x, row)
 
 
-_compile(embed, 1, _embed_stored, _embed_quantised)
+embed = _of_either(1, _embed_stored, _embed_quantised)
+"""Writes the embeddings of tokens. embedding: stored [vocabulary, hidden_size], or the descriptors
+of a quantised matrix, and of another for tokens after its columns [1 or 2, 1, 5]."""

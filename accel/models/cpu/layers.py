@@ -21,11 +21,8 @@ from accel.models.cpu.request_table import (
     PAST,
     ROWS,
     RequestTable,
-    key_scales_of,
-    keys_of,
+    kv_of,
     mask_of,
-    value_scales_of,
-    values_of,
 )
 from accel.models.cpu.rms_norm import add_residual, rms_norm
 from accel.models.cpu.scratch import blocks_at_once
@@ -155,11 +152,8 @@ def _project_head(layer: int, head: int, batch: ForwardInput, state: ThreadState
     of_keys = head < shape.heads + shape.kv_heads
     kept_head = max(head - shape.heads - (0 if of_keys else shape.kv_heads), 0)
     for request in range(len(batch.requests)):
-        keys = keys_of(batch.requests, request, state.kv.keys)
-        scales = key_scales_of(batch.requests, request, state.kv.key_scales)
-        if not of_keys:
-            keys = values_of(batch.requests, request, state.kv.values)
-            scales = value_scales_of(batch.requests, request, state.kv.value_scales)
+        kv = kv_of(batch.requests, request, state.kv)
+        keys, scales = (kv.keys, kv.key_scales) if of_keys else (kv.values, kv.value_scales)
         qkv_epilogue(
             head,
             batch.requests[request, FIRST],
@@ -197,10 +191,8 @@ def attend_to_past(
     first, last = tile_range(requests[request, ROWS] * group, tiles, tile)
     attend(
         scratch.queries,
-        keys_of(requests, request, state.kv.keys)[layer, head],
-        values_of(requests, request, state.kv.values)[layer, head],
-        key_scales_of(requests, request, state.kv.key_scales)[layer, head],
-        value_scales_of(requests, request, state.kv.value_scales)[layer, head],
+        kv_of(requests, request, state.kv),
+        layer,
         mask_of(requests, request, state.logits),
         batch.offsets,
         requests[request, PAST],

@@ -14,8 +14,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from accel.models.cpu.attention import Floats
-from accel.models.cpu.matmul import BLOCK, Packed
+from accel.models.cpu.attention import Floats, KVCache
+from accel.models.cpu.matmul import BLOCK
 from accel.native.numba_cache import compiled
 
 if TYPE_CHECKING:
@@ -80,34 +80,20 @@ def mask_of(requests: RequestTable, request: int, like: Floats) -> Floats:
 
 
 @njit(nogil=True, inline="always")
-def keys_of(requests: RequestTable, request: int, like: Packed) -> Packed:
-    """Return the keys of its cache, of as many layers and heads as another's, and of the same
-    dtype."""
-    layers, heads, _, rows, columns = like.shape
-    blocks = requests[request, _CAPACITY] // BLOCK
-    shape = layers, heads, blocks, rows, columns
-    return _array_at(requests[request, _KEYS], shape, like)
-
-
-@njit(nogil=True, inline="always")
-def values_of(requests: RequestTable, request: int, like: Packed) -> Packed:
-    """Return the values of its cache. like: those of a cache of one block of positions."""
-    layers, heads, blocks, rows, columns = like.shape
-    shape = layers, heads, blocks, requests[request, _CAPACITY] // BLOCK * rows, columns
-    return _array_at(requests[request, _VALUES], shape, like)
-
-
-@njit(nogil=True, inline="always")
-def key_scales_of(requests: RequestTable, request: int, like: Floats) -> Floats:
-    """Return the scales of its cache's keys. like: those of a cache of one block of positions."""
-    layers, heads, columns = like.shape
-    shape = layers, heads, requests[request, _CAPACITY] // BLOCK * columns
-    return _array_at(requests[request, _KEY_SCALES], shape, like)
-
-
-@njit(nogil=True, inline="always")
-def value_scales_of(requests: RequestTable, request: int, like: Floats) -> Floats:
-    """Return the scales of its cache's values. like: those of a cache of one block of positions."""
-    layers, heads, columns = like.shape
-    shape = layers, heads, requests[request, _CAPACITY] // BLOCK * columns
-    return _array_at(requests[request, _VALUE_SCALES], shape, like)
+def kv_of(requests: RequestTable, request: int, like: KVCache) -> KVCache:
+    """Return the keys and values of its cache. like: those of a cache of one block of positions, of
+    as many layers and heads, and of the same dtype."""
+    line, blocks = requests[request], requests[request, _CAPACITY] // BLOCK
+    layers, heads, _, rows, columns = like.keys.shape
+    parts, positions = like.values.shape[2:4]
+    keys, values = (
+        (layers, heads, blocks, rows, columns),
+        (layers, heads, parts, blocks * positions, columns),
+    )
+    scales = layers, heads, blocks * like.key_scales.shape[2]
+    return KVCache(
+        _array_at(line[_KEYS], keys, like.keys),
+        _array_at(line[_VALUES], values, like.values),
+        _array_at(line[_KEY_SCALES], scales, like.key_scales),
+        _array_at(line[_VALUE_SCALES], scales, like.value_scales),
+    )

@@ -134,17 +134,12 @@ class Worker:
         rows, above = (np.frombuffer(data, np.int32) for data in (tokens, parents))
         return self._contexts[number].forward(rows, above, first, meant)
 
-    def row(self, number: int, index: int) -> bytes:
-        return self._contexts[number].row(index)
-
-    def commit(self, number: int, path: list[int]) -> None:
-        self._contexts[number].commit(path)
-
-    def trim(self, number: int, length: int) -> int:
-        return self._contexts[number].trim(length)
+    def line(self, number: int) -> Context:
+        """Return a line of text."""
+        return self._contexts[number]
 
 
-CALLS = frozenset({"about", "open", "close", "reserve", "forward", "row", "commit", "trim"})
+CALLS, OF_LINES = {"open", "close", "reserve", "forward"}, {"row", "commit", "trim"}
 TRIED_TOKENS = 64
 _REFUSED = {
     "llama_model_has_encoder": "a model with an encoder",
@@ -195,8 +190,9 @@ def main() -> None:
                 result = worker.about()
             else:
                 assert worker is not None
-                assert name in CALLS, name
-                result = getattr(worker, name)(*arguments)
+                assert name in CALLS | OF_LINES, name
+                owner = worker.line(arguments.pop(0)) if name in OF_LINES else worker
+                result = getattr(owner, name)(*arguments)
             problem = None
         except Exception as error:
             result, problem = None, (type(error).__name__, str(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.shared.contract.jobs import EditJob, JobResult
@@ -82,9 +82,14 @@ def _pieces(engine: Engine, selection: str) -> list[str]:
 def _shown(engine: Engine, job: EditJob) -> tuple[ShownText, EditJob]:
     """Return the text that the model reads of an edit, and the edit with that text in place of its
     own."""
-    from accel.text.legible import legible_to
+    tokenizer = engine.tokenizer
 
-    shown_text = ShownText(job.selection, job.instruction, legible=legible_to(engine.tokenizer))
+    @cache
+    def legible(text: str) -> bool:
+        """Return whether the vocabulary carries ``text`` unchanged."""
+        return text.isascii() or tokenizer.decode(tokenizer.encode(text)) == text
+
+    shown_text = ShownText(job.selection, job.instruction, legible=legible)
     return shown_text, replace(
         job,
         selection=shown_text.text,

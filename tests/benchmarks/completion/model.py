@@ -24,6 +24,7 @@ from tests.benchmarks.datastores import CaseDatastores, TokenFiles
 from tests.benchmarks.measurement import Measurement, similarity
 from tests.benchmarks.methods import PLAIN, MakeDrafter, tell_files
 from tests.benchmarks.peers.hf_generate import HfGenerate, Mode, set_threads
+from tests.benchmarks.planners import frozen
 from tests.benchmarks.tolerance import Tolerance
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def decode_cases(
         names = tolerance.left(decoders)
         turn = number % len(names)
         measured: dict[str, Measurement] = {}
-        with engine.planner.frozen():
+        with frozen(engine.planner):
             for name in [*names[turn:], *names[:turn]]:
                 with tolerance.of(name):
                     decoders[name](_shortened(task))

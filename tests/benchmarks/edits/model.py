@@ -26,6 +26,7 @@ from tests.benchmarks.edits.methods import EditMethod
 from tests.benchmarks.measurement import Measurement, similarity
 from tests.benchmarks.methods import PLAIN, tell_files
 from tests.benchmarks.peers.hf_generate import HfGenerate, Mode, set_threads
+from tests.benchmarks.planners import frozen
 from tests.benchmarks.tolerance import Tolerance
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def decode_edits(
         names = tolerance.left(decoders)
         turn = number % len(names)
         edited: dict[str, tuple[Edited, float]] = {}
-        with engine.planner.frozen():
+        with frozen(engine.planner):
             for name in [*names[turn:], *names[:turn]]:
                 with tolerance.of(name):
                     decoders[name](_shortened(task))

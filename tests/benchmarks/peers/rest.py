@@ -18,6 +18,7 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import DraftRequest
 from tests.benchmarks.peers import rest_retriever
 from tests.benchmarks.peers.errors import PeerUnavailable
+from tests.draft_trees import merged
 
 INTERPRETER = "REDRAFT_REST_PYTHON"
 """Environment variable: a Python in which REST's draftretriever is installed."""
@@ -154,7 +155,7 @@ class RestDrafter:
         choices = min(max_nodes, rest_retriever.CHOICES)
         paths = self._store.retriever.draft(self._end, choices)
         branches = [np.array(path, np.int32) for path in paths]
-        return DraftTree.merge(branches, Source.COMMON).prefix(max_nodes)
+        return merged(branches, Source.COMMON).prefix(max_nodes)
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
         """The context grew by ``tokens``."""

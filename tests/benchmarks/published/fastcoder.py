@@ -27,6 +27,7 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import ContinuationIndex, Continuations, DraftRequest
 from tests.benchmarks.published.fastcoder_cache import SequenceCache
 from tests.benchmarks.published.fastcoder_trie import Trie
+from tests.draft_trees import depths_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,7 @@ def _padded(
 
 def _best_candidate(tree: DraftTree, path: list[int]) -> TokenArray:
     """The accepted path, extended to the end of its longest branch. int32 [n]."""
-    depths = tree.depths()
+    depths = depths_of(tree)
     below = np.zeros(len(tree), np.bool_)
     below[path[-1]] = True
     for node in range(path[-1] + 1, len(tree)):

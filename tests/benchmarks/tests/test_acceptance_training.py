@@ -11,6 +11,7 @@ from accel.drafting.retrieval.drafter import RetrievalDrafter
 from accel.drafting.retrieval.token_classes import TokenShapes
 from tests.benchmarks.training.acceptance import bodies_of
 from tests.benchmarks.training.acceptance_fit import Examples, _learn_from, fit, observe
+from tests.benchmarks.training.acceptance_inputs import random_weights
 
 SPELLING = [f"{mark}w{i}".encode() for i in range(20) for mark in (" ", "(")]
 
@@ -25,7 +26,7 @@ def examples():
         text = np.concatenate([phrase, random.integers(0, 40, 10), phrase[5:25]]).astype(np.int32)
         texts.append((DraftRequest(text[:36]), text[36:]))
     room = Examples.allocate(150, 150 * 80, 150 * 80 * 10)
-    drafter = RetrievalDrafter(TokenShapes.of(SPELLING), weights=AcceptanceWeights.random(1))
+    drafter = RetrievalDrafter(TokenShapes.of(SPELLING), weights=random_weights(1))
     return room, observe(drafter, texts, 16, room)
 
 
@@ -40,7 +41,7 @@ def test_examples_name_the_right_candidate(examples):
 
 def test_slopes_equal_differences(examples):
     room, count = examples
-    weights, marginal = AcceptanceWeights.random(2), AcceptanceWeights.random(3)
+    weights, marginal = random_weights(2), random_weights(3)
     for part in marginal:
         part.fill(0)
     chosen = np.arange(min(count, 20))
@@ -68,7 +69,7 @@ def loss_of(weights: AcceptanceWeights, examples: Examples, count: int) -> float
 
 def test_fitting_lowers_the_loss(examples):
     room, count = examples
-    weights = AcceptanceWeights.random(5)
+    weights = random_weights(5)
     before = loss_of(weights, room, count)
     fit(weights, room, count, epochs=20, rate=1e-2)
     assert loss_of(weights, room, count) < 0.6 * before

@@ -16,6 +16,7 @@ from accel.drafting.base import DraftRequest
 from tests.benchmarks.published.fastcoder import FastCoderDrafter, FastCoderParameters
 from tests.benchmarks.published.fastcoder_cache import SequenceCache
 from tests.benchmarks.published.fastcoder_trie import Trie
+from tests.draft_trees import merged
 
 Path = tuple[int, ...]
 
@@ -183,7 +184,7 @@ def test_retrieval_everywhere_but_at_skip_positions() -> None:
 def test_updates_of_the_cache() -> None:
     drafter = FastCoderDrafter(FastCoderParameters(activation_size=1, output_chunk=4))
     drafter.begin(DraftRequest(array(*range(30, 60))))
-    tree = DraftTree.merge([array(1, 2, 3), array(1, 5)], Source.REPOSITORY)
+    tree = merged([array(1, 2, 3), array(1, 5)], Source.REPOSITORY)
     # The path [1] was accepted; its longest branch goes on with 2, 3, which is kept with it.
     drafter.commit(tree, [0], array(1, 9))
     assert drafter._cache.search(array(59), 16, 1)[0].tolist() == [1, 2, 3]

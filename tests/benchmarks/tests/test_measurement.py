@@ -20,6 +20,7 @@ from tests.benchmarks import report
 from tests.benchmarks.completion.replay import PlainDrafter, Planned, Recorder, project
 from tests.benchmarks.measurement import Measurement, repeated_share, similarity, summarise
 from tests.benchmarks.replay import replay
+from tests.draft_trees import merged
 
 
 def array(*tokens: int) -> TokenArray:
@@ -48,9 +49,9 @@ class Script:
 def test_replay_counts_forwards_and_tokens() -> None:
     script = Script(
         [
-            DraftTree.merge([array(1, 2, 9), array(1, 3)], Source.REPOSITORY),
+            merged([array(1, 2, 9), array(1, 3)], Source.REPOSITORY),
             DraftTree.empty(),
-            DraftTree.merge([array(6, 7, 8)], Source.PROMPT),
+            merged([array(6, 7, 8)], Source.PROMPT),
         ]
     )
     # 1 2 accepted and 4 the model's own; then 5 alone; then 6 7 accepted, where the text ends.
@@ -68,7 +69,7 @@ def test_replay_without_drafts_takes_a_forward_for_each_token() -> None:
 
 
 def test_replay_gives_no_more_nodes_than_asked() -> None:
-    recorder = Recorder(Script([DraftTree.merge([array(1, 2, 3, 4)], Source.COMMON)] * 2))
+    recorder = Recorder(Script([merged([array(1, 2, 3, 4)], Source.COMMON)] * 2))
     statistics = replay(recorder, DraftRequest(array(0)), array(1, 2, 3, 4), 2)
     assert recorder.sizes == [2, 2]
     assert statistics.accepted == [2, 0]
@@ -206,7 +207,7 @@ NO_TOKENIZER: Any = None
 def test_planned_replay_cuts_what_does_not_pay() -> None:
     # The second row costs as much as the first: a node must be accepted more often than not.
     planner = CostTable(ForwardCosts([256], [1, 65], np.array([[0.01, 0.65]])))
-    tree = DraftTree.merge([array(1, 2, 3), array(5)], Source.REPOSITORY)
+    tree = merged([array(1, 2, 3), array(5)], Source.REPOSITORY)
     tree.probabilities = np.array([1.0, 0.9, 0.05, 0.0], np.float32)
     recorder = Recorder(Planned(Script([tree]), DraftPlan(planner), NO_TOKENIZER))
     replay(recorder, DraftRequest(array(0)), array(1), 64)

@@ -68,11 +68,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay, fit, replay with what was learnt, fit again; write. Raises BenchError."""
     from accel.drafting import shapes_of
-    from accel.drafting.retrieval.acceptance_model import AcceptanceWeights
     from accel.drafting.retrieval.drafter import RetrievalDrafter
     from accel.models.hub import find_model_path
     from accel.models.model_file import model_file
     from tests.benchmarks.training.acceptance_fit import Examples, fit, observe
+    from tests.benchmarks.training.acceptance_inputs import random_weights
 
     tokenizer = model_file(find_model_path(args.model)).tokenizer
     rng = random.Random(args.seed)
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     rng.shuffle(texts)
     candidates = args.nodes * CANDIDATES_OF_NODE
     room = Examples.allocate(args.nodes, candidates, candidates * INPUTS_OF_CANDIDATE)
-    weights = AcceptanceWeights.random(args.seed)
+    weights = random_weights(args.seed)
     for number, share in enumerate(ROUNDS):
         drafter = RetrievalDrafter(shapes_of(tokenizer), weights=weights)
         room.firsts.fill(0)
@@ -102,11 +102,12 @@ def texts_of(
     """Requests with their answers, which are ``part_of`` bodies of functions. Raises BenchError for
     a package that is not installed."""
     from accel.drafting.base import DraftRequest
+    from tests.benchmarks.datastores import encode_batch
 
     common = _common(tokenizer, packages)
     for package in packages:
         files = _files_of(package, rng)
-        tokens = dict(zip(files, tokenizer.encode_batch(list(files.values())), strict=True))
+        tokens = dict(zip(files, encode_batch(tokenizer, list(files.values())), strict=True))
         whole = Segment.from_files(tokens)
         bodies = [body for path, text in files.items() for body in bodies_of(path, text)]
         for body in map(part_of, rng.sample(bodies, min(per_package, len(bodies)))):

@@ -7,13 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.drafting.retrieval.acceptance_model import (
+    CANDIDATE_INPUTS,
     COUNT_INPUTS,
+    ESCAPE_HIDDEN,
     HIDDEN,
+    NODE_INPUTS,
     AcceptanceWeights,
     Floats,
     logarithm,
 )
 from accel.drafting.retrieval.candidate_features import GROUPS, LEVELS, MATCHED_GROUPS, Evidence
+from accel.drafting.retrieval.token_classes import SHAPES
 from accel.native.numba_cache import compiled
 
 
@@ -77,3 +81,25 @@ def score_of(
     for h in range(HIDDEN):
         score += max(hidden[h], np.float32(0)) * out[h]
     return score
+
+
+def random_weights(seed: int) -> AcceptanceWeights:
+    """Return the weights with which learning begins."""
+    random = np.random.default_rng(seed)
+
+    def matrix(inputs: int, outputs: int, scale: float) -> Floats:
+        return (random.standard_normal((inputs, outputs)) * scale).astype(np.float32)
+
+    return AcceptanceWeights(
+        matrix(CANDIDATE_INPUTS, HIDDEN, 0.1),
+        matrix(NODE_INPUTS, HIDDEN, 0.1),
+        np.zeros(HIDDEN, np.float32),
+        matrix(SHAPES, HIDDEN, 0.0),
+        matrix(SHAPES, HIDDEN, 0.0),
+        matrix(1, HIDDEN, 0.3)[0],
+        matrix(SHAPES, SHAPES, 0.0),
+        matrix(NODE_INPUTS, ESCAPE_HIDDEN, 0.1),
+        np.zeros(ESCAPE_HIDDEN, np.float32),
+        matrix(1, ESCAPE_HIDDEN, 0.3)[0],
+        np.zeros(SHAPES, np.float32),
+    )
