@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from accel.drafting.retrieval.candidate_features import (
     MAX_MATCH,
@@ -40,6 +40,7 @@ def view_of(drafter: RetrievalDrafter) -> View:
             depth=ROW_DEPTH,
         )
     drafter._evidence_for_text()
-    rows = MatchRows(*(array[:count] for array in drafter._rows))
+    arrays: Any = drafter._rows
+    rows = MatchRows(*(array[:count] for array in arrays))
     text = drafter._prompt.text(spare=MAX_DEPTH + 1)
     return View(text, rows, drafter._shapes, drafter._accepted, drafter._evidence)
