@@ -106,10 +106,8 @@ def attended(
     for head in range(heads):
         attend(
             queries.reshape(-1, head_dim),
-            kv.keys[0, head],
-            kv.values[0, head],
-            kv.key_scales[0, head],
-            kv.value_scales[0, head],
+            kv,
+            0,
             mask,
             offsets,
             past,
