@@ -75,15 +75,15 @@ class DraftTree:
         """Return a tree of nodes in any order in which none is likelier than its parent, and the
         place of each of them in it, after the last that of the root, -1."""
         order = np.argsort(-np.array(chances, np.float32), kind="stable")
-        places = np.empty(len(order) + 1, np.int32)
-        places[order], places[-1] = np.arange(len(order)), -1
+        positions = np.empty(len(order) + 1, np.int32)
+        positions[order], positions[-1] = np.arange(len(order)), -1
         tree = cls(
             np.array(tokens, np.int32)[order],
-            places[np.array(parents, np.int32)[order]],
+            positions[np.array(parents, np.int32)[order]],
             np.array(chances, np.float32)[order],
             np.array(sources, np.int8)[order],
         )
-        return tree, places
+        return tree, positions
 
     def prefix(self, count: int) -> DraftTree:
         """Return the tree of the first ``count`` nodes."""

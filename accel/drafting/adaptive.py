@@ -159,8 +159,8 @@ class AdaptiveDrafter:
                 chance = max(chances[node] * above, lifted.get(node, 0.0))
                 factors[node], chances[node] = chance / max(chances[node], 1e-9), chance
         self._known, self._used_guesses = retrieved, bool(self._guesses)
-        tree, places = DraftTree.likeliest_first(tokens, parents, chances, sources)
-        self._places = places[: len(retrieved)].astype(np.int64)
+        tree, positions = DraftTree.likeliest_first(tokens, parents, chances, sources)
+        self._places = positions[: len(retrieved)].astype(np.int64)
         return tree
 
     def _with_rows(self, tree: DraftTree, after: NDArray[np.int64]) -> DraftTree:

@@ -281,14 +281,16 @@ class RetrievalDrafter:
             return 0
         self._catch_up()
         context, sizes = self._prompt.context[-MAX_MATCH:], {"limit": limit, "depth": depth}
-        known: list[Continuations] = []
+        continuations: list[Continuations] = []
         if history is not None:
-            known.append(history.lookup(self._workspace, context, max_match=MAX_MATCH, **sizes))
+            continuations.append(
+                history.lookup(self._workspace, context, max_match=MAX_MATCH, **sizes)
+            )
         if index is not None:
-            known.append(index.lookup(context, max_match=MAX_MATCH, **sizes))
-        self._reserve_rows(sum(map(len, known)))
+            continuations.append(index.lookup(context, max_match=MAX_MATCH, **sizes))
+        self._reserve_rows(sum(map(len, continuations)))
         rows, first = self._rows, 0
-        for each in known:
+        for each in continuations:
             stop = first + len(each)
             rows.tokens[first:stop, :depth], rows.tokens[first:stop, depth:] = each.tokens, -1
             rows.lengths[first:stop], rows.counts[first:stop] = each.lengths, each.counts

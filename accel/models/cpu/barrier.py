@@ -58,37 +58,37 @@ NAP_S = 1e-3
 
 
 @intrinsic
-def _load(_context: Any, barrier: Any, at: Any) -> Any:
+def _load(_context: Any, barrier: Any, index: Any) -> Any:
     """Read a number before everything that is read after."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], I64)
-        return builder.load_atomic(place, "seq_cst", 8)
+        address = pointer(context, builder, signature.args[0], arguments[0], arguments[1], I64)
+        return builder.load_atomic(address, "seq_cst", 8)
 
-    return types.int64(barrier, at), generate
+    return types.int64(barrier, index), generate
 
 
 @intrinsic
-def _added(_context: Any, barrier: Any, at: Any, value: Any) -> Any:
+def _added(_context: Any, barrier: Any, index: Any, value: Any) -> Any:
     """Add to a number at once; returns what it was before."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], I64)
-        return builder.atomic_rmw("add", place, arguments[2], "seq_cst")
+        address = pointer(context, builder, signature.args[0], arguments[0], arguments[1], I64)
+        return builder.atomic_rmw("add", address, arguments[2], "seq_cst")
 
-    return types.int64(barrier, at, types.int64), generate
+    return types.int64(barrier, index, types.int64), generate
 
 
 @intrinsic
-def _replaced(_context: Any, barrier: Any, at: Any, before: Any, after: Any) -> Any:
+def _replaced(_context: Any, barrier: Any, index: Any, before: Any, after: Any) -> Any:
     """Write a number where another is expected; whether that was there."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1], I64)
-        found = builder.cmpxchg(place, arguments[2], arguments[3], "seq_cst", "seq_cst")
-        return builder.extract_value(found, 1)
+        address = pointer(context, builder, signature.args[0], arguments[0], arguments[1], I64)
+        exchanged = builder.cmpxchg(address, arguments[2], arguments[3], "seq_cst", "seq_cst")
+        return builder.extract_value(exchanged, 1)
 
-    return types.boolean(barrier, at, types.int64, types.int64), generate
+    return types.boolean(barrier, index, types.int64, types.int64), generate
 
 
 @intrinsic

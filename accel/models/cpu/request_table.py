@@ -85,10 +85,10 @@ def kv_of(requests: RequestTable, request: int, like: KVCache) -> KVCache:
     as many layers and heads, and of the same dtype."""
     line, blocks = requests[request], requests[request, _CAPACITY] // BLOCK
     layers, heads, _, rows, columns = like.keys.shape
-    parts, positions = like.values.shape[2:4]
+    blocks_of_head, positions = like.values.shape[2:4]
     keys, values = (
         (layers, heads, blocks, rows, columns),
-        (layers, heads, parts, blocks * positions, columns),
+        (layers, heads, blocks_of_head, blocks * positions, columns),
     )
     scales = layers, heads, blocks * like.key_scales.shape[2]
     return KVCache(

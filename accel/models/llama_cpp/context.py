@@ -167,15 +167,15 @@ class Context(ABC):
         """Have the library compute some rows; its code, 0 where all is well."""
         batch = self._batch
         batch.n_tokens = len(rows)
-        for at, row in enumerate(rows):
+        for slot, row in enumerate(rows):
             sequences, position = placed[row]
-            batch.token[at] = int(tokens[row])
-            batch.pos[at] = position
-            batch.n_seq_id[at] = len(sequences)
+            batch.token[slot] = int(tokens[row])
+            batch.pos[slot] = position
+            batch.n_seq_id[slot] = len(sequences)
             for number, sequence in enumerate(sequences):
-                batch.seq_id[at][number] = sequence
+                batch.seq_id[slot][number] = sequence
             # Rows without meaning, too: the head's kernels, like all others, go by their number.
-            batch.logits[at] = row >= first
+            batch.logits[slot] = row >= first
         code: int = self._library.llama_decode(self._context, batch)
         return code
 

@@ -135,5 +135,5 @@ MODEL_LAYOUTS = _layouts(
 def fitting(layouts: list[Layout], defaults: Callable[[Any], Any]) -> Layout | None:
     """Return the one layout that fits what ``defaults`` gives when it is called with its structure;
     None where none does, or several."""
-    found = [layout for layout in layouts if layout.fits(defaults(layout.structure))]
-    return found[0] if len(found) == 1 else None
+    suitable = [layout for layout in layouts if layout.fits(defaults(layout.structure))]
+    return suitable[0] if len(suitable) == 1 else None

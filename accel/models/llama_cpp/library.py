@@ -78,17 +78,17 @@ class LibraryRefused(Exception):
 class Library:
     """A loaded library. Functions are attributes by their names in llama.h."""
 
-    def __init__(self, place: LibraryFile) -> None:
+    def __init__(self, file: LibraryFile) -> None:
         """Load and check it. Raises LibraryRefused."""
-        self.place = place
-        self._loaded = _load(place.path)
+        self.file = file
+        self._loaded = _load(file.path)
         for name, signature in (_FUNCTIONS | _OF_GGML).items():
             setattr(self, name, self._function(name, *signature))
         self._note = ctypes.CFUNCTYPE(None, _WHOLE, _TEXT, _HANDLE)(_note)
         self.llama_log_set(self._note, None)
         self._check()
         self.llama_backend_init()
-        for folder in (place.path.parent, place.path.parent.parent / "bin"):
+        for folder in (file.path.parent, file.path.parent.parent / "bin"):
             if not self.ggml_backend_dev_count():
                 self.ggml_backend_load_all_from_path(os.fsencode(folder))
         if not self.ggml_backend_dev_count():
@@ -144,7 +144,7 @@ class Library:
         if context is None or model is None:
             what = make_context if context is None else make_model
             raise LibraryRefused(
-                f"{self.place.path} is a llama.cpp whose {what} is laid out in a way unknown here"
+                f"{self.file.path} is a llama.cpp whose {what} is laid out in a way unknown here"
             )
         self._context_layout, self._model_layout = context, model
         self._context_defaults = self._function(make_context, context.structure, ())
@@ -159,7 +159,7 @@ class Library:
     def _function(self, name: str, result: Any, arguments: tuple[Any, ...]) -> Any:
         address = self._find(name)
         if address is None:
-            raise LibraryRefused(f"{self.place.path} lacks {name}")
+            raise LibraryRefused(f"{self.file.path} lacks {name}")
         return ctypes.CFUNCTYPE(result, *arguments)(address)
 
     def _find(self, name: str) -> int | None:
@@ -174,12 +174,12 @@ class Library:
 def load_library() -> Library:
     """Return the library of this machine, checked. Raises LibraryRefused."""
     try:
-        place = find_library()
+        file = find_library()
     except FileNotFoundError as error:
         raise LibraryRefused(str(error)) from error
-    if place is None:
+    if file is None:
         raise LibraryRefused("llama.cpp is not installed")
-    return Library(place)
+    return Library(file)
 
 
 def _load(path: Path) -> list[ctypes.CDLL]:

@@ -161,8 +161,8 @@ def examine() -> dict[str, Any]:
     """Return facts of the library without a model. Raises LibraryRefused."""
     library = load_library()
     return {
-        "path": str(library.place.path),
-        "source": library.place.source,
+        "path": str(library.file.path),
+        "source": library.file.source,
         "version": library.version,
         "layout": library.layout,
         "devices": [str(device) for device in library.devices],
