@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lsp_server.commands.demo.client import DemoClient, private_environment
 from release.artifacts import SUMS, sha256
 from release.extension_manifest import extension_problems
 from release.machine_code import told_code
+from tests.benchmarks.keystrokes.editor_process import EditorProcess, private_environment
 
 PATIENCE_S = 900.0
 """The first start compiles, and a package may come from far away."""
@@ -159,7 +159,7 @@ def first_suggestion(command: Path, surroundings: dict[str, str], folder: Path) 
     work = Path(tempfile.mkdtemp(dir=folder))
     file = work / "area.py"
     file.write_text(CODE, "utf-8")
-    client = DemoClient([str(command), "serve"], surroundings, lambda *_: None, work / "log")
+    client = EditorProcess([str(command), "serve"], surroundings, lambda *_: None, work / "log")
     try:
         capabilities: dict[str, Any] = {"processId": None, "rootUri": work.as_uri()}
         capabilities["capabilities"] = {"textDocument": {"inlineCompletion": {}}}

@@ -1,13 +1,9 @@
-"""``redraft bench forward``: how long one forward takes by rows, beside llama.cpp if you like."""
+"""Milliseconds of one forward by its number of rows."""
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import TYPE_CHECKING, Any
-
-from lsp_server.commands.bench.options import PEER, add_model_arguments, options_of, why_no_peer
-from lsp_server.shared.errors import BenchError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,42 +13,9 @@ if TYPE_CHECKING:
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
 CONTEXT = 1024
-SECONDS = 5.0
 LEAST_TURNS = 3
 TIMES = 5
 """Forwards of each number of rows in a turn, after one that is not counted."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model_arguments(parser)
-    parser.add_argument("--context", type=int, default=CONTEXT, help="tokens before the rows")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="time for each engine")
-    parser.add_argument("--peer", choices=(PEER,), help="measure this engine, too")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Measure, print the table and write the document. Raises BenchError."""
-    from accel.decoding.engine import Engine
-    from lsp_server.commands.bench.report import machine, publish, versions
-
-    if args.context < 1 or args.seconds <= 0:
-        raise BenchError("give --context and --seconds above 0")
-    if args.peer and (why := why_no_peer(args.model)):
-        raise BenchError(f"--peer {args.peer} cannot be measured: {why}")
-    backends = {"redraft": "own", PEER: PEER} if args.peer else {"redraft": "auto"}
-    figures = {
-        name: forward_ms(Engine.open(options_of(args, backend)), args.context, args.seconds)
-        for name, backend in backends.items()
-    }
-    document = {
-        "forward_ms": figures,
-        "context": args.context,
-        "model": args.model,
-        "machine": machine(),
-        "versions": versions(),
-    }
-    publish(document, args.json, [forward_table(figures, args.context)])
-    return 0
 
 
 def forward_table(figures: dict[str, dict[str, Any]], context: int) -> Table:

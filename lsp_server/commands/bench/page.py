@@ -36,8 +36,8 @@ WRITTEN_TOKENS = 64
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "Forwards alone, with more options: redraft bench forward. A person typing, other systems "
-        "and the tables of papers: python -m tests.benchmarks, in a checkout of Redraft's source."
+        "Forwards alone, a person typing, other systems and the tables of papers: "
+        "python -m tests.benchmarks, in a checkout of Redraft's source."
     )
     add_model_arguments(parser)
     add_text_argument(parser)

@@ -63,13 +63,7 @@ COMMANDS: dict[str, Command] = {
         "the common datastore, shared between workspaces",
         {"build": Command("lsp_server.commands.cli.corpus", "build it from folders or libraries")},
     ),
-    "bench": Command(
-        "lsp_server.commands.bench.page",
-        "how fast your model is on your machine",
-        {
-            "forward": Command("lsp_server.commands.bench.forward", "time of one forward by rows"),
-        },
-    ),
+    "bench": Command("lsp_server.commands.bench.page", "how fast your model is on your machine"),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import shutil
 import tempfile
@@ -15,7 +16,14 @@ from lsp_server.commands.cli.fetch_and_compile import fetch_and_compile
 from lsp_server.commands.cli.first_choice import choose_if_none
 from lsp_server.commands.cli.progress import shown_progress
 from lsp_server.commands.cli.terminal import terminal
-from lsp_server.commands.demo import answers, show
+from lsp_server.commands.demo import show
+from lsp_server.commands.demo.answers import (
+    ShownAnswer,
+    answer_at,
+    daemon_of_its_own,
+    session_in,
+    wait_until_ready,
+)
 from lsp_server.commands.demo.places import (
     EditPlace,
     TypingPlace,
@@ -23,7 +31,6 @@ from lsp_server.commands.demo.places import (
     bakery_places,
     places_in,
 )
-from lsp_server.commands.demo.session import EditorSession
 from lsp_server.models.manifest import DEFAULT, find_offered, read_manifest
 from lsp_server.shared.errors import RedraftError
 
@@ -61,26 +68,32 @@ def run(args: argparse.Namespace) -> int:
             typing, edits = places_in(root, args.places, args.edits)
         if not typing and not edits:
             raise RedraftError(f"{args.folder} has no Python function to show; name another folder")
-        session = EditorSession(Path(scratch), root, model)
-        try:
-            with console.status("starting") as status:
-                session.wait(status.update)
-            console.print(show.legend())
-            shown: list[answers.ShownAnswer] = []
-            places: list[TypingPlace | EditPlace] = [*typing, *edits]
-            for one in places:
-                shown.append(answers.answer_at(session, one))
-                show.answer(console, shown[-1])
-        finally:
-            session.close()
+        with daemon_of_its_own(Path(scratch)):
+            shown = asyncio.run(_shown(console, root, model, [*typing, *edits]))
     console.print()
     name = args.folder.resolve().name if args.folder else "the bakery"
     console.print(show.summary(name, shown))
     if args.model == DEFAULT:
         console.print(f"The model is here, {model}; {choose_if_none(Path(model))}.", soft_wrap=True)
     if args.json:
-        args.json.write_text(json.dumps([asdict(one) for one in shown], indent=2), "utf-8")
+        args.json.write_text(json.dumps([asdict(answer) for answer in shown], indent=2), "utf-8")
     return 0
+
+
+async def _shown(
+    console: Console, root: Path, model: str, places: list[TypingPlace | EditPlace]
+) -> list[ShownAnswer]:
+    session, shown = session_in(root, model), []
+    try:
+        with console.status("starting") as status:
+            await wait_until_ready(session, status.update)
+        console.print(show.legend())
+        for place in places:
+            shown.append(await answer_at(session, place))
+            show.answer(console, shown[-1])
+    finally:
+        await session.close()
+    return shown
 
 
 def shown_model(console: Console, model_name: str) -> str:

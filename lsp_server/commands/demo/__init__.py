@@ -1,1 +1,1 @@
-"""``redraft demo``: the real server on real code, driven over stdio as an editor would."""
+"""``redraft demo``: the real server on real code, asked as an editor asks it."""

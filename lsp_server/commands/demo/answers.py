@@ -1,16 +1,33 @@
-"""The demo's requests to the server: a completion and an edit, with drafts and without."""
+"""What the demo asks the daemon for, as an editor does: completions and edits, with drafts and
+without."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from lsp_server.commands.demo.client import ServerFailed
 from lsp_server.commands.demo.places import EditPlace, TypingPlace
-from lsp_server.commands.demo.session import EditorSession
+from lsp_server.editor.agents.daemon_session import DaemonSession
+from lsp_server.editor.daemon.address import socket_path
+from lsp_server.editor.daemon.control import stop_daemon
 from lsp_server.editor.editing.checks import new_problem
+from lsp_server.shared.errors import EditRefused, RedraftError
 
-ANSWER_S = 120.0
+READY_S = 900.0
+"""The first time the model is compiled and measured: a minute or two on two cores."""
+LOOK_S = 0.2
+_FOLDERS = ("CACHE_HOME", "CONFIG_HOME", "DATA_HOME", "STATE_HOME", "RUNTIME_DIR")
+_CAPABILITIES = {
+    "general": {"positionEncodings": ["utf-32"]},
+    "workspace": {"workspaceFolders": True},
+    "textDocument": {"inlineCompletion": {}, "synchronization": {}},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,52 +44,106 @@ class ShownAnswer:
     refusal: str = ""
 
 
-def answer_at(session: EditorSession, place: TypingPlace | EditPlace) -> ShownAnswer:
-    """Return the completion or the edit of ``place``. Raises ServerFailed."""
-    return edit(session, place) if isinstance(place, EditPlace) else complete(session, place)
+@contextmanager
+def daemon_of_its_own(folder: Path) -> Iterator[None]:
+    """Have a daemon start that keeps everything it writes below ``folder``, and end it: the demo
+    must neither meet the user's own nor leave stores behind."""
+    before = dict(os.environ)
+    for name in _FOLDERS:
+        path = folder / name.lower()
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.environ[f"XDG_{name}"] = str(path)
+    try:
+        yield
+    finally:
+        with suppress(RedraftError):
+            stop_daemon(socket_path())
+        os.environ.clear()
+        os.environ.update(before)
 
 
-def complete(session: EditorSession, place: TypingPlace) -> ShownAnswer:
-    """Return type key by key as a person does, ask as an editor does, then where it is from."""
-    document = session.open(place.path, place.before + "\n" + place.after)
-    cursor = len(place.before)
-    for character in place.typed:
-        document.insert(cursor, character)
-        cursor += 1
-    items = (document.ask(cursor, 1)[1].result(ANSWER_S) or {}).get("items")
-    drafted, plain = document.explain(cursor), document.explain(cursor, plain=True)
-    document.close()
+def session_in(root: Path, model: str) -> DaemonSession:
+    """Return an editor's session with the workspace ``root``."""
+    return DaemonSession(
+        [root],
+        clientInfo={"name": "redraft demo"},
+        capabilities=_CAPABILITIES,
+        initializationOptions={"settings": {"model": {"path": model}}},
+    )
+
+
+async def wait_until_ready(session: DaemonSession, report: Callable[[str], None]) -> None:
+    """Wait until the model is loaded and compiled and the index built; ``report`` hears why.
+    Raises RedraftError where that fails or takes too long."""
+    ends = time.monotonic() + READY_S
+    while reason := why_not_ready(status := await session.request("redraft/status", {})):
+        if status["state"] == "error" or time.monotonic() >= ends:
+            raise RedraftError(f"the server is not ready: {reason}")
+        report(reason)
+        await asyncio.sleep(LOOK_S)
+
+
+def why_not_ready(status: dict[str, Any]) -> str:
+    """Return what the server of a ``status`` still does, or why it fails; empty if it is ready."""
+    if status["state"] == "ready" and status["models"]["completion"]["state"] == "ready":
+        return f"compiling {status['compiling']}, this once" if status["compiling"] else ""
+    return f"{status['message'] or 'starting'} {status['remedy']}".strip()
+
+
+async def answer_at(session: DaemonSession, place: TypingPlace | EditPlace) -> ShownAnswer:
+    """Return the completion or the edit of ``place``. Raises RedraftError."""
+    document = {"uri": place.path.as_uri()}
+    opened = {**document, "languageId": "python", "version": 1, "text": place.document}
+    await session.notify("textDocument/didOpen", {"textDocument": opened})
+    if isinstance(place, EditPlace):
+        answer = await _edit(session, place, document)
+    else:
+        answer = await _complete(session, place, document)
+    await session.notify("textDocument/didClose", {"textDocument": document})
+    return answer
+
+
+async def _complete(
+    session: DaemonSession, place: TypingPlace, document: dict[str, Any]
+) -> ShownAnswer:
+    """Type key by key as a person does, ask as an editor does, then where the text is from."""
+    line = place.before.count("\n")
+    for column, key in enumerate(place.typed):
+        cursor = {"line": line, "character": column}
+        changes = [{"range": {"start": cursor, "end": cursor}, "text": key}]
+        changed = {**document, "version": column + 2}
+        params = {"textDocument": changed, "contentChanges": changes}
+        await session.notify("textDocument/didChange", params)
+    cursor = {"line": line, "character": len(place.typed)}
+    at_cursor = {"textDocument": document, "position": cursor}
+    by_key = {**at_cursor, "context": {"triggerKind": 1}}
+    items = (await session.request("textDocument/inlineCompletion", by_key) or {}).get("items")
     ghost = items[0]["insertText"] if items else ""
     return ShownAnswer(
-        f"{place.path.name}:{place.before.count(chr(10)) + 1}",
-        drafted,
-        plain,
+        f"{place.path.name}:{line + 1}",
+        await session.request("redraft/explain", at_cursor),
+        await session.request("redraft/explain", {**at_cursor, "plain": True}),
         place.before + place.typed + ghost + "\n" + place.after,
         typed=place.typed,
         refusal="" if items else "nothing is suggested here",
     )
 
 
-def edit(session: EditorSession, place: EditPlace) -> ShownAnswer:
+async def _edit(session: DaemonSession, place: EditPlace, document: dict[str, Any]) -> ShownAnswer:
     """Edit lines by an instruction. What the server refuses comes with its reason."""
-    document = session.open(place.path, place.text)
-    lines = place.first_line, place.end_line
-    title = f"{place.path.name}:{place.first_line + 1}, {place.instruction}"
+    first, end = place.first_line, place.end_line
+    title = f"{place.path.name}:{first + 1}, {place.instruction}"
+    span = {edge: {"line": n, "character": 0} for edge, n in (("start", first), ("end", end))}
+    params = {"textDocument": document, "range": span, "instruction": place.instruction}
     try:
-        answer = document.edited(lines, place.instruction)
-        plain = document.edited(lines, place.instruction, plain=True)
-    except ServerFailed as refusal:
-        return ShownAnswer(title, {}, {}, place.text, refusal=str(refusal))
-    finally:
-        document.close()
-    every = place.text.splitlines(keepends=True)
-    above, selection, below = ("".join(every[part]) for part in _parts(*lines))
-    if problem := new_problem(selection, answer["text"] + "\n", "python"):
-        why = f"the model's answer does not parse ({problem})"
-        return ShownAnswer(title, {}, {}, place.text, refusal=why)
-    text = f"{above}{answer['text']}\n{below}"
+        answer = await session.request("redraft/edit", params)
+        plain = await session.request("redraft/edit", {**params, "plain": True})
+    except EditRefused as refusal:
+        return ShownAnswer(title, {}, {}, place.document, refusal=str(refusal))
+    lines = place.document.splitlines(keepends=True)
+    code = answer["text"] + "\n"
+    if problem := new_problem("".join(lines[first:end]), code, "python"):
+        reason = f"the model's answer does not parse ({problem})"
+        return ShownAnswer(title, {}, {}, place.document, refusal=reason)
+    text = "".join([*lines[:first], code, *lines[end:]])
     return ShownAnswer(title, answer["statistics"], plain["statistics"], text, answer["diff"])
-
-
-def _parts(first: int, end: int) -> tuple[slice, slice, slice]:
-    return slice(0, first), slice(first, end), slice(end, None)

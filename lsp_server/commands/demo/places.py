@@ -33,13 +33,18 @@ class TypingPlace:
     after: str
     """The document below it."""
 
+    @property
+    def document(self) -> str:
+        """The document without that line's text."""
+        return f"{self.before}\n{self.after}"
+
 
 @dataclass(frozen=True, slots=True)
 class EditPlace:
     """Lines of a document and what shall become of them. Lines from 0, the end excluded."""
 
     path: Path
-    text: str
+    document: str
     first_line: int
     end_line: int
     instruction: str

@@ -24,10 +24,12 @@ QUIET = {"completion": {"enabled": False}, "nextEdits": {"enabled": False}}
 class DaemonSession:
     """Begins with the first request, and again where the daemon ended. For one event loop."""
 
-    def __init__(self, folders: Sequence[Path], model: str = "") -> None:
-        """``model``: that of edits; empty: what the user chose."""
+    def __init__(self, folders: Sequence[Path], model: str = "", **parameters: Any) -> None:
+        """``model``: that of edits; empty: what the user chose. ``parameters``: of ``initialize``,
+        in place of those of agents."""
         self._folders = folders
         self._settings = {**QUIET, "model": {"path": model}} if model else QUIET
+        self._parameters = parameters
         self._ids = itertools.count(1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._writer: asyncio.StreamWriter | None = None
@@ -85,6 +87,7 @@ class DaemonSession:
                 "rootUri": None,
                 "workspaceFolders": folders,
                 "initializationOptions": {"settings": self._settings},
+                **self._parameters,
             },
         )
         self._send({"method": "initialized", "params": {}})

@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 import psutil
 
 from accel.native.machine_code import CACHE_DIR
-from lsp_server.commands.demo.client import ServerFailed, private_environment
 from lsp_server.shared.errors import BenchError
 from lsp_server.team.http_server.keys import own_keys_file
 from tests.benchmarks.as_served.requests import (
@@ -32,6 +31,7 @@ from tests.benchmarks.as_served.requests import (
     TimedText,
 )
 from tests.benchmarks.keystrokes.client import READY_S, PrivateDaemon, TypingClient
+from tests.benchmarks.keystrokes.editor_process import ServerFailed, private_environment
 from tests.benchmarks.process_memory import ENGINE
 
 TAKES_PART = 0.02

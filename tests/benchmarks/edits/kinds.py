@@ -20,12 +20,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from lsp_server.commands.demo.client import ServerFailed
 from lsp_server.editor.editing.checks import new_problem
 from lsp_server.shared.contract.jobs import EditJob
 from lsp_server.shared.errors import BenchError, EditRefused
 from tests.benchmarks.edits.answers import served_text
 from tests.benchmarks.keystrokes.client import PrivateDaemon, TypingClient
+from tests.benchmarks.keystrokes.editor_process import ServerFailed
 
 KINDS = (
     *("rename_parameter", "rename_variable", "rename_function", "remove_docstring"),

@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lsp_server.commands.demo.client import (
-    DemoClient,
+from tests.benchmarks.keystrokes.editor_process import (
+    EditorProcess,
     ServerFailed,
     private_environment,
     serve_command,
 )
-from lsp_server.commands.demo.session import OpenDocument
+from tests.benchmarks.keystrokes.open_document import OpenDocument
 
 READY_S = 600.0
 CAPABILITIES = {
@@ -109,7 +109,7 @@ class TypingClient:
         self._ready = threading.Event()
         self._failed = ""
         started = time.monotonic()
-        self.client = DemoClient(daemon.command, daemon.environment, self._notified, log)
+        self.client = EditorProcess(daemon.command, daemon.environment, self._notified, log)
         uri = daemon.workspace.as_uri()
         self.client.request(
             "initialize",

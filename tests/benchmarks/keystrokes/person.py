@@ -8,7 +8,7 @@ import time
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Any
 
-from lsp_server.commands.demo.client import ServerFailed
+from tests.benchmarks.keystrokes.editor_process import ServerFailed
 from tests.benchmarks.keystrokes.typist import PATIENCE_S, TypedPassage, Typist
 
 

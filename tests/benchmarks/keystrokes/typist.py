@@ -16,8 +16,8 @@ from concurrent.futures import TimeoutError as NotInTime
 from dataclasses import dataclass, field
 from typing import Any
 
-from lsp_server.commands.demo.client import DemoClient, ServerFailed
-from lsp_server.commands.demo.session import OpenDocument
+from tests.benchmarks.keystrokes.editor_process import EditorProcess, ServerFailed
+from tests.benchmarks.keystrokes.open_document import OpenDocument
 
 CHARACTERS_PER_WORD = 5
 PAUSE_CHANCE = 0.03
@@ -94,7 +94,7 @@ class Typist:
     the slowest and the fastest words a minute, as ``A:B``.
     """
 
-    def __init__(self, client: DemoClient, uri: str, rng: random.Random, words: str) -> None:
+    def __init__(self, client: EditorProcess, uri: str, rng: random.Random, words: str) -> None:
         self.tally = TypingTally()
         self._client = client
         self._uri = uri

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsp_server.commands.demo.session import OpenDocument
 from lsp_server.editor.editing.hunks import minimal_hunks
 from lsp_server.text.text_edit import TextEdit
 from tests.benchmarks.keystrokes.client import PrivateDaemon, TypingClient
 from tests.benchmarks.keystrokes.command import cancel_figures
+from tests.benchmarks.keystrokes.open_document import OpenDocument
 from tests.benchmarks.keystrokes.processes import wait_until_idle
 from tests.benchmarks.keystrokes.typist import PATIENCE_S
 from tests.benchmarks.next_edits.commits import CommitStep

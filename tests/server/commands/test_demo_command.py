@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-import sys
-import threading
+import asyncio
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,77 +14,72 @@ import pytest
 from rich.console import Console
 
 from lsp_server.commands.cli.main import main
-from lsp_server.commands.demo import show
-from lsp_server.commands.demo.answers import ShownAnswer
-from lsp_server.commands.demo.client import DemoClient, ServerFailed
+from lsp_server.commands.demo import answers, show
+from lsp_server.commands.demo.answers import ShownAnswer, daemon_of_its_own, wait_until_ready
 from lsp_server.commands.demo.places import BAKERY, bakery_copy, bakery_places, places_in
-from lsp_server.commands.demo.session import Readiness
+from lsp_server.editor.agents.daemon_session import DaemonSession
+from lsp_server.editor.daemon.address import socket_path
 from lsp_server.shared.errors import RedraftError
 
-INDEXED = "$/progress", {"value": {"kind": "end", "message": "14 files"}}
+READY = {"state": "ready", "message": "", "remedy": "", "compiling": ""}
+LOADED = {"models": {"completion": {"state": "ready"}}}
 
 
-def status(state: str, message: str = "", compiling: str = "") -> tuple[str, dict[str, Any]]:
-    told = {"state": state, "message": message, "remedy": "", "compiling": compiling}
-    return "redraft/status", told
+class Session(DaemonSession):
+    """A daemon that says how far it is."""
+
+    def __init__(self, *told: dict[str, Any]) -> None:
+        self._told = iter(told)
+
+    async def request(self, method: str, params: Any) -> Any:
+        assert method == "redraft/status"
+        return {**READY, **LOADED, **next(self._told)}
 
 
-def test_it_goes_on_once_model_and_index_are_there() -> None:
-    readiness, heard = Readiness(), []
-    said = [
-        status("loading", "loading the model"),
-        INDEXED,
-        status("ready", "", "what drafts edits"),
-        status("ready"),
-    ]
-    go_on = [threading.Event() for _ in said]
+def waited(*told: dict[str, Any]) -> list[str]:
+    heard: list[str] = []
+    asyncio.run(wait_until_ready(Session(*told), heard.append))
+    return heard
 
-    def tell() -> None:
-        for each, event in zip(said, go_on, strict=True):
-            event.wait(60)
-            readiness.hear(*each)
 
-    def hear(what: str) -> None:
-        heard.append(what)
-        next((event for event in go_on if not event.is_set()), go_on[-1]).set()
-
-    teller = threading.Thread(target=tell)
-    teller.start()
-    readiness.wait(hear)
-    teller.join()
-    assert heard == [
+def test_it_goes_on_once_model_and_index_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "LOOK_S", 0.0)
+    assert waited(
+        {"models": {"completion": {"state": "idle"}}},
+        {"state": "loading", "message": "loading the model"},
+        {"state": "indexing", "message": "indexing 3 of 14 files"},
+        {"compiling": "what drafts edits"},
+        {},
+    ) == [
         "starting",
         "loading the model",
-        "loading the model",
+        "indexing 3 of 14 files",
         "compiling what drafts edits, this once",
     ]
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("told", "limit_s", "message"),
     [
-        ([status("ready")], "not ready: indexing"),
-        ([INDEXED, status("loading", "compiling")], "not ready: compiling"),
-        ([INDEXED, status("ready", "", "edits")], "not ready: compiling edits, this once"),
-        ([INDEXED, status("error", "no such folder")], "not ready: no such folder"),
+        ({"state": "indexing", "message": "indexing"}, 0.0, "not ready: indexing"),
+        ({"compiling": "edits"}, 0.0, "not ready: compiling edits, this once"),
+        ({"state": "error", "message": "no folder", "remedy": "r"}, 900.0, "ready: no folder r"),
     ],
 )
-def test_what_is_missing_is_said(told: list[Any], message: str) -> None:
-    readiness = Readiness()
-    for each in told:
-        readiness.hear(*each)
+def test_what_is_missing_is_said(
+    told: dict[str, Any], limit_s: float, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "READY_S", limit_s)
     with pytest.raises(RedraftError, match=message):
-        readiness.wait(lambda _: None, limit_s=0.05)
+        waited(told)
 
 
-def test_the_end_of_the_log_is_told(tmp_path: Path) -> None:
-    program = "import sys; print('out of cheese', file=sys.stderr)"
-    client = DemoClient(
-        [sys.executable, "-c", program], {}, lambda *_: None, tmp_path / "server.log"
-    )
-    with pytest.raises(ServerFailed, match="the server ended; its log ends with: out of cheese"):
-        client.request("initialize", {})
-    client.close()
+def test_the_demo_has_folders_of_its_own_for_a_while() -> None:
+    before = dict(os.environ)
+    # Its path is short enough for a socket.
+    with tempfile.TemporaryDirectory() as folder, daemon_of_its_own(Path(folder)):
+        assert socket_path().is_relative_to(folder)
+    assert dict(os.environ) == before
 
 
 def test_the_places_of_the_bakery_are_lines_and_functions_of_it(tmp_path: Path) -> None:
@@ -96,9 +92,9 @@ def test_the_places_of_the_bakery_are_lines_and_functions_of_it(tmp_path: Path) 
         assert whole.endswith("\n" + place.after)
         assert place.typed.strip() or place.typed.endswith(" ")
     for edit in edits:
-        lines = edit.text.splitlines()[edit.first_line : edit.end_line]
+        lines = edit.document.splitlines()[edit.first_line : edit.end_line]
         assert lines[0].lstrip().startswith("def ")
-        assert edit.text == edit.path.read_text()
+        assert edit.document == edit.path.read_text()
     assert {path.name for path in BAKERY.glob("*.py")} == {"orders.py", "prices.py", "stock.py"}
 
 
@@ -111,7 +107,7 @@ def test_places_of_other_code_are_found_in_it() -> None:
         rest = place.path.read_text()[len(place.before + place.typed) :].split("\n")[0]
         assert rest.strip()
     for edit in edits:
-        ast.parse(edit.text)
+        ast.parse(edit.document)
     assert places_in(frozen_corpus.FOLDER, 5, 6) == (typing, edits)
 
 
@@ -134,11 +130,11 @@ def figures(tokens: int, forwards: int, seconds: float, *spans: tuple[str, str])
     return {"tokens": tokens, "forwards": forwards, "seconds": seconds, "spans": shown}
 
 
-def printed(*answers: ShownAnswer) -> str:
+def printed(*shown: ShownAnswer) -> str:
     console = Console(record=True, width=100, force_terminal=True)
-    for answer in answers:
+    for answer in shown:
         show.answer(console, answer)
-    console.print(show.summary("the bakery", list(answers)))
+    console.print(show.summary("the bakery", list(shown)))
     return console.export_text(styles=True)
 
 

@@ -22,7 +22,7 @@ class ServerFailed(RedraftError):
     """The server ended or answered with an error."""
 
 
-class DemoClient:
+class EditorProcess:
     """Sends requests and notifications; answers the server's own requests as an editor must.
     ``on_notification`` is called with (method, params) on the reading thread."""
 
@@ -153,8 +153,8 @@ def serve_command() -> list[str]:
 
 
 def private_environment(folder: Path) -> dict[str, str]:
-    """Return an environment in which the server keeps everything it writes below ``folder``. A demo
-    must neither meet the user's own daemon nor leave stores behind."""
+    """Return an environment in which the server keeps everything it writes below ``folder``: it
+    meets no daemon of the user's and leaves no stores behind."""
     environment = dict(os.environ)
     for name in ("CACHE_HOME", "CONFIG_HOME", "DATA_HOME", "STATE_HOME", "RUNTIME_DIR"):
         variable = f"XDG_{name}"
