@@ -178,6 +178,7 @@ def _references(wording: RenameWording, where: EditedPart, tree: SyntaxTree) -> 
         if scope is None:
             raise EditRefused(f"there is no function {wording.within[:40]} in the selected lines")
         inside = [reference for reference in inside if scope.start <= reference.start < scope.end]
+    _refuse_doubtful(wording.old, inside, where)
     chosen = _chosen(wording, inside, where)
     scopes = {reference.scope for reference in chosen if reference.scope is not None}
     keys = [
@@ -193,6 +194,21 @@ def _references(wording: RenameWording, where: EditedPart, tree: SyntaxTree) -> 
                 "and cannot call it otherwise; change that line first"
             )
     return sorted({*chosen, *keys}, key=lambda reference: reference.start)
+
+
+def _refuse_doubtful(name: str, names: list[Reference], where: EditedPart) -> None:
+    """Raise EditRefused where the language's bindings are not read, and some of its names are
+    variables and others may be members or keys."""
+    doubtful = [
+        reference
+        for reference in names
+        if reference.is_guessed and reference.use is not NameUse.VARIABLE
+    ]
+    if doubtful and any(reference.use is NameUse.VARIABLE for reference in names):
+        lines = dict.fromkeys(str(where.line(reference.start)) for reference in doubtful)
+        raise EditRefused(
+            f"{name[:40]} may be a member or a key in line {', '.join(lines)}; select other lines"
+        )
 
 
 def _chosen(wording: RenameWording, names: list[Reference], where: EditedPart) -> list[Reference]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from lsp_server.text.syntax.brackets import unpaired
 from lsp_server.text.syntax.scopes import Scope
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Reference:
     before: str = ""
     after: str = ""
     """What keeps the old name beside the new one, as in ``{ name: new }``."""
+    is_guessed: bool = False
+    """The bindings of the language are not read: the signs around the name tell its use."""
 
     @property
     def span(self) -> Span:
@@ -96,10 +99,9 @@ class Reference:
 _VARIABLE, _MEMBER, _KEY = NameUse.VARIABLE, NameUse.MEMBER, NameUse.KEY
 
 _KEYS = {
-    "attribute_name", "autoquoted_bareword", "class_name", "feature_name", "field_identifier",
-    "field_name", "hash_key_symbol", "id_name", "keyword", "label", "label_name",
-    "private_property_identifier", "property_identifier", "property_name", "simple_symbol",
-    "statement_identifier", "statement_label", "tag_name", "value_argument_label",
+    "field_identifier", "hash_key_symbol", "label", "label_name", "private_property_identifier",
+    "property_identifier", "simple_symbol", "statement_identifier", "statement_label",
+    "value_argument_label",
 }  # fmt: skip
 """Kinds of names that are no variables."""
 _LABELS = {
@@ -109,12 +111,11 @@ _LABELS = {
 }  # fmt: skip
 _KEYED = {
     "argument", "attribute_argument", "element_value_pair", "field", "field_initializer",
-    "initializer_pair", "keyed_element", "literal_element", "map_item", "named_argument",
-    "value_argument", "arg_spliter", "unit", "field_update", "FieldInit", "object_elem",
+    "initializer_pair", "keyed_element", "literal_element", "named_argument", "value_argument",
     "attribute",
 }  # fmt: skip
 """What has a key before ``=`` or ``:``."""
-_DOTS = {".", "?.", "->", "::", "&.", "?->", "!!.", "..", "?.."}
+_DOTS = {".", "?.", "->", "::", "&.", "?->", "!!."}
 _ARROWS = {"java", "kotlin", "swift"}
 """Grammars in which ``->`` comes before what a lambda gives."""
 _MAPS = {"map_type", "array_type", "slice_type", "implicit_length_array_type"}
@@ -136,16 +137,22 @@ _PARAMETERS = re.compile(
     r"|^parameter$|^lambda_parameter$|^lambda_function_type_parameters$|^preproc_params$"
 )
 _PATTERN = re.compile(
-    r"^pattern$|_pattern$|^expression_list$|^variable_list$|^(?:init_|array_|pointer_|reference_"
-    r"|function_|structured_binding_)declarator$|^variable_declaration$|^multi_variable_"
-    r"|^variable_name$|^scalar$|^initialized_identifier$|^assignment_statement$"
+    r"^pattern$|_pattern$|^expression_list$|^(?:init_|array_|pointer_|reference_|function_"
+    r"|structured_binding_)declarator$|^variable_declaration$|^multi_variable_|^variable_name$"
 )
 _NAMED_FIRST = {
     "catch_block", "class_declaration", "class_parameter", "enum_entry", "enumerator",
-    "formal_parameter", "function_declaration", "initialized_identifier", "object_declaration",
-    "type_alias", "type_parameter", "type_parameter_declaration", "variable_declaration",
+    "formal_parameter", "function_declaration", "object_declaration", "type_alias",
+    "type_parameter", "type_parameter_declaration", "variable_declaration",
 }  # fmt: skip
 """Whose first name is declared, in grammars that do not say so by a field."""
+
+
+NEAR = 400
+"""Characters around a name whose signs and brackets are looked at where bindings are not read."""
+_BRACKET = re.compile(r"[()\[\]{}]")
+_SIGIL = re.compile(r"(?<![\w)\]])\$$")
+_SIGNS = ("~", "?", "@", "$", ":")
 
 
 def use_of(tree: SyntaxTree, node: Node, span: Span) -> Spelling:
@@ -156,7 +163,7 @@ def use_of(tree: SyntaxTree, node: Node, span: Span) -> Spelling:
     parent = node.parent
     if parent is None:
         return Spelling(_VARIABLE)
-    inner = parent if parent.type in ("variable_name", "scalar") else node
+    inner = parent if parent.type == "variable_name" else node
     if _is_label_or_key(tree, node, span):
         declares = node.type in _KEYS and is_declared(node)
         return Spelling(_MEMBER if declares else _KEY, declares)
@@ -165,6 +172,22 @@ def use_of(tree: SyntaxTree, node: Node, span: Span) -> Spelling:
     if tree.text[tree.index(node.start_byte)] == "@":
         return Spelling(_MEMBER)
     return Spelling(_VARIABLE, is_declared(node))
+
+
+def guessed(tree: SyntaxTree, span: Span) -> Reference:
+    """Return the occurrence of a name in a language of which only the signs around names are read:
+    what comes behind a dot, before a colon or alone between braces may be a member or a key."""
+    above = tree.text[max(0, span[0] - NEAR) : span[0]]
+    before, after = above.rstrip(), tree.text[span[1] :][:NEAR].lstrip()
+    if _SIGIL.search(above) or (tree.grammar == "scss" and above.endswith("@")):
+        return Reference(*span, _VARIABLE, is_guessed=True)
+    is_first = before.endswith(("(", "{", "[", ","))
+    is_key = is_first and after[:1] in (":", "=") and after[:2] not in ("==", "=>", "::", ":=")
+    is_alone = before.endswith(("{", ",", ";")) and after.startswith(("}", ",", ";"))
+    is_short = is_alone and unpaired(_BRACKET.findall(above)).opening[-1:] == "{"
+    is_member = before.endswith((".", "->", "::", "inherit")) or above.endswith(_SIGNS)
+    use = _KEY if is_key or is_short or is_member else _VARIABLE
+    return Reference(*span, use, is_guessed=True)
 
 
 def leaf_before(tree: SyntaxTree, node: Node) -> Node | None:
@@ -205,15 +228,6 @@ def _short_form(tree: SyntaxTree, node: Node, span: Span) -> Spelling | None:
         return None
     if outer == "shorthand_field_initializer":
         return Spelling(_VARIABLE, before=f"{name}: ")
-    if kind == "raw_text_expr" and outer == "attribute_name":
-        # ``<A {name}>`` of Svelte.
-        start, end = span[0] - 1, span[1] + 1
-        return Spelling(_VARIABLE, False, start, end, before=f"{name}={{", after="}")
-    if kind == "directive_value":
-        is_short = parent.child_count == 2 and tree.text[span[0] - 1] == ":"
-        if is_short and "=" not in text_of(tree, parent):
-            return Spelling(_VARIABLE, before=f'{name}="', after='"')
-        return Spelling(_KEY)
     if kind == "shorthand_field_identifier":
         start = tree.index(parent.start_byte)
         return Spelling(_VARIABLE, True, start, before=f"{name}: {tree.text[start : span[0]]}")
@@ -228,18 +242,6 @@ def _short_form(tree: SyntaxTree, node: Node, span: Span) -> Spelling | None:
         return Spelling(_VARIABLE, before="" if is_value else f"{name} = ")
     if kind == "hash_key_symbol" and outer == "pair" and parent.named_child_count == 1:
         return Spelling(_VARIABLE, end=span[1] + 1, before=f"{name}: ")
-    if tree.grammar == "ocaml":
-        return _ocaml(tree, node, parent, name)
-    if tree.grammar == "haskell" and kind == "variable" and outer == "field_name":
-        around = parent.parent
-        is_alone = around is not None and around.named_child_count == 1
-        if is_alone and around is not None and around.type in ("field_pattern", "field_update"):
-            return Spelling(_VARIABLE, around.type == "field_pattern", before=f"{name} = ")
-        return Spelling(_KEY)
-    if tree.grammar == "julia" and outer == "argument_list" and _is_behind_semicolon(node):
-        return Spelling(_VARIABLE, before=f"{name} = ")
-    if outer == "inherited_attrs":
-        return Spelling(NameUse.FOREIGN)
     is_optional = tree.grammar == "swift" and outer in _CONDITIONS
     if is_optional and _sign(tree, leaf_before(tree, node)) in ("let", "var"):
         # ``if let name`` gives a name to the value of the variable of that name.
@@ -262,31 +264,6 @@ def _specified(node: Node, specifier: Node, name: str) -> Spelling:
     if is_export:
         return Spelling(_KEY if alias == node else _VARIABLE)
     return Spelling(_VARIABLE, True) if alias == node else Spelling(_KEY)
-
-
-def _ocaml(tree: SyntaxTree, node: Node, parent: Node, name: str) -> Spelling | None:
-    if node.type == "label_name":
-        is_short = parent.named_child_count == 1
-        return Spelling(_VARIABLE, before=f"{name}:") if is_short else Spelling(_KEY)
-    if parent.type == "parameter" and _sign(tree, leaf_before(tree, node)) in ("~", "?"):
-        return Spelling(NameUse.FOREIGN) if parent.named_child_count > 1 else Spelling(
-            _VARIABLE, True, before=f"{name}:"
-        )  # fmt: skip
-    if node.type == "field_name" and parent.parent is not None:
-        field = parent.parent
-        if field.type in ("field_expression", "field_pattern") and field.named_child_count == 1:
-            return Spelling(_VARIABLE, field.type == "field_pattern", before=f"{name} = ")
-        return Spelling(_KEY)
-    return None
-
-
-def _is_behind_semicolon(node: Node) -> bool:
-    before = node.prev_sibling
-    while before is not None:
-        if before.type == ";":
-            return True
-        before = before.prev_sibling
-    return False
 
 
 def _imported(tree: SyntaxTree, node: Node) -> Spelling | None:
@@ -314,8 +291,6 @@ def _is_label_or_key(tree: SyntaxTree, node: Node, span: Span) -> bool:
     parent, kind = node.parent, node.type
     assert parent is not None
     outer = parent.type
-    if outer == "namespace_operator" and parent.named_children[0] == node:
-        return True
     if outer == "lifetime" or parent.child_by_field_name("external_name") == node:
         return True
     if outer in _LABELS or (kind in _KEYS and not _is_behind_dot(tree, node)):
@@ -329,21 +304,14 @@ def _is_label_or_key(tree: SyntaxTree, node: Node, span: Span) -> bool:
         return following == "="
     if outer == "assignment_expression" and parent.child_by_field_name("left") == node:
         around = parent.parent.type if parent.parent is not None else ""
-        return around == "initializer_expression" or (
-            tree.grammar == "scala" and around == "arguments"
-        )
-    if outer == "assignment" and tree.grammar == "julia":
-        around = parent.parent.type if parent.parent is not None else ""
-        return following == "=" and around in ("argument_list", "tuple_expression")
+        return around == "initializer_expression"
     if outer == "token_tree" and following == "=":
         return True
     if outer not in _KEYED or following not in ("=", ":"):
         return False
     if outer == "literal_element":
         return parent.parent is not None and _is_key_of_struct(parent.parent, parent)
-    if outer == "field" and _sign(tree, leaf_before(tree, node)) == "[":
-        return False
-    return outer not in ("argument", "unit") or _is_first_named(parent, node)
+    return outer != "argument" or _is_first_named(parent, node)
 
 
 def _is_key_of_struct(element: Node, key: Node) -> bool:
@@ -364,17 +332,12 @@ def _is_behind_dot(tree: SyntaxTree, node: Node) -> bool:
     """Return whether a name is looked up in what comes before it."""
     parent = node.parent
     outer = parent.type if parent is not None else ""
-    if outer in ("extract_operator", "namespace_operator", "method_index_expression"):
-        assert parent is not None
-        return parent.named_children[0] != node
-    if outer in ("member_call_expression", "dot") and _is_first_named(parent, node):  # type: ignore[arg-type]
+    if parent is not None and outer == "member_call_expression" and _is_first_named(parent, node):
         return False
     leaf = leaf_before(tree, node)
     kind = _sign(tree, leaf)
     if kind not in _DOTS or (kind == "->" and tree.grammar in _ARROWS):
         return False
-    if kind in ("..", "?.."):
-        return outer == "cascade_selector"
     if kind == "::":
         before = leaf_before(tree, leaf) if leaf is not None else None
         return outer != "callable_reference" or (
@@ -399,10 +362,6 @@ def is_declared(node: Node) -> bool:
     is_upper = (node.text or b"").decode("utf-16-le", "replace")[:1].isupper()
     while parent is not None:
         kind = parent.type
-        if inner.type == "variable_list" and kind.startswith("for_"):
-            return True
-        if inner.type in ("variable_list", "assignment_statement") and kind.startswith("variable_"):
-            return True
         if _DECLARED.search(kind) and _is_named(parent, inner):
             return not _is_assignment(parent, kind) and not (is_upper and "pattern" in inner.type)
         if _PARAMETERS.search(kind):
@@ -422,8 +381,6 @@ def _is_in_literal(method: Node) -> bool:
 
 def _is_no_part(parent: Node, kind: str, inner: Node) -> bool:
     """Return whether what is in a pattern is no part of what it gives: a type, a key, a default."""
-    if kind == "assignment_statement":
-        return inner.type != "variable_list"
     fields = ["type", "right", "key", "default", "size"]
     if kind != "pair_pattern":
         fields.append("value")
@@ -434,8 +391,6 @@ def _is_no_part(parent: Node, kind: str, inner: Node) -> bool:
 
 def _is_named(parent: Node, inner: Node) -> bool:
     """Return whether a part of a declaration is in one of the fields that give names."""
-    if parent.type == "variable_list":
-        return False
     return any(inner in parent.children_by_field_name(field) for field in _NAMING)
 
 

@@ -2,7 +2,8 @@
 a key. What a rename changes is told by this alone, be it typed or asked for.
 
 In Python the bindings are those of its reference manual (:mod:`python_references`). In other
-languages a place means the innermost scope around it that declares the name.
+languages a place means the innermost scope around it that declares the name. Where bindings are
+not read (:data:`RESOLVED`), signs around a name tell a variable from what may be a member or a key.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from lsp_server.text.syntax.name_uses import (
     NameUse,
     Reference,
     Spelling,
+    guessed,
     leaf_before,
     text_of,
     use_of,
@@ -28,8 +30,7 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 
-_BARE_MEMBERS = {"apex", "cpp", "csharp", "dart", "groovy", "java", "kotlin", "ruby", "scala",
-                 "swift"}  # fmt: skip
+_BARE_MEMBERS = {"cpp", "csharp", "java", "kotlin", "ruby", "swift"}
 """Grammars in whose languages a class's members are called without it."""
 _THIS = {"this", "self", "$this", "Self"}
 _NO_THIS = re.compile(r"^object_literal$|^object_creation_expression$")
@@ -37,13 +38,12 @@ _NO_THIS = re.compile(r"^object_literal$|^object_creation_expression$")
 _OWN_THIS = re.compile(r"^(?:generator_)?function(?:_declaration|_expression)?$|^object$")
 """What has a ``this`` of its own in JavaScript."""
 _SCRIPTS = {"javascript", "typescript", "tsx"}
-_WITHOUT_NAMED = {*_SCRIPTS, "c", "cpp", "go", "java", "lua", "rust"}
+RESOLVED = {*_SCRIPTS, *_BARE_MEMBERS, "c", "go", "php", "python", "rust"}
+"""Grammars in whose languages bindings are read."""
+_WITHOUT_NAMED = {*_SCRIPTS, "c", "cpp", "go", "java", "rust"}
 """Grammars in whose languages no argument is given by its name."""
 _METHOD_CALLS = {("java", "method_invocation"): "name", ("ruby", "call"): "method"}
 """By grammar and node the field that names a method, where a variable of that name hides none."""
-_STYLES = {"css", "scss", "less"}
-_EXPRESSIONS = {"astro", "heex", "html", "svelte", "vue"}
-"""Grammars that leave the expressions between tags unread."""
 
 
 def references(tree: SyntaxTree, name: str) -> list[Reference]:
@@ -59,13 +59,17 @@ def references(tree: SyntaxTree, name: str) -> list[Reference]:
         spans = [span for span in spans if span not in set(inside)]
         text = tree.text[injection.start : injection.end]
         result += _within(SyntaxTree.of(text, injection.language), inside, injection.start, name)
-    return sorted([*result, *_own(tree, name, spans)], key=lambda reference: reference.start)
+    if tree.grammar in RESOLVED:
+        result += _own(tree, name, spans)
+    else:
+        result += [guessed(tree, span) for span in spans]
+    return sorted(result, key=lambda reference: reference.start)
 
 
 def _within(tree: SyntaxTree | None, spans: list[Span], start: int, name: str) -> list[Reference]:
     """Return the references of a text inside of another one."""
     if tree is None:
-        return [Reference(*span, NameUse.VARIABLE) for span in spans]
+        return [Reference(*span, NameUse.VARIABLE, is_guessed=True) for span in spans]
     return [reference.moved(start) for reference in references(tree, name)]
 
 
@@ -150,22 +154,12 @@ def _own(tree: SyntaxTree, name: str, spans: list[Span]) -> list[Reference]:
     """Return the references of a text in its own language."""
     root = Scope(0, len(tree.text), "module")
     uses: list[tuple[Span, Node, Spelling, tuple[Scope, ...]]] = []
-    inner: list[Reference] = []
     finder = ScopeFinder(tree, blocks=True)
     for span in spans:
         node = tree.node(*span)
         if node is None:
             continue
-        if tree.grammar in _STYLES:
-            is_variable = tree.text[span[0] - 1 : span[0]] in ("$", "@")
-            spelling = Spelling(NameUse.VARIABLE if is_variable else NameUse.KEY)
-            uses.append((span, node, spelling, (root,)))
-        elif tree.grammar in _EXPRESSIONS and node.child_count == 0 and _is_unread(tree, node):
-            inner += _of_expression(tree, node, span, name)
-        else:
-            spelling = use_of(tree, node, span)
-            scopes = (root, *finder.at(*span))
-            uses.append((span, node, spelling, scopes))
+        uses.append((span, node, use_of(tree, node, span), (root, *finder.at(*span))))
     if tree.grammar == "rust":
         uses += _rust_formats(tree, name, root, finder)
     if tree.grammar == "php" and any(tree.text[span[0] - 1] == "$" for span in spans):
@@ -176,25 +170,7 @@ def _own(tree: SyntaxTree, name: str, spans: list[Span]) -> list[Reference]:
              else spelling, scopes)
             for span, node, spelling, scopes in uses
         ]  # fmt: skip
-    result = _resolved(tree, uses)
-    return [*result, *inner]
-
-
-def _is_unread(tree: SyntaxTree, node: Node) -> bool:
-    is_attribute = node.parent is not None and node.parent.type == "attribute_name"
-    is_raw = "raw_text" in node.type or "_js" in node.type or node.type == "permissible_text"
-    return is_raw and not is_attribute
-
-
-def _of_expression(tree: SyntaxTree, node: Node, span: Span, name: str) -> list[Reference]:
-    start = tree.index(node.start_byte)
-    inner = SyntaxTree.parsed(text_of(tree, node), "typescript")
-    matching = [
-        reference for reference in references(inner, name) if reference.start + start == span[0]
-    ]
-    return [reference.moved(start) for reference in matching] or [
-        Reference(*span, NameUse.VARIABLE)
-    ]
+    return _resolved(tree, uses)
 
 
 def _resolved(

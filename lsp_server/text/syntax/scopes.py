@@ -31,28 +31,22 @@ _BLOCKS = {
     "csharp": "block for_statement foreach_statement catch_clause switch_section",
     "cpp": "compound_statement for_statement for_range_loop catch_clause if_statement "
     "while_statement switch_statement",
-    "dart": "block for_statement",
     "go": "block if_statement for_statement expression_switch_statement type_switch_statement "
     "expression_case type_case communication_case default_case",
     "java": "block for_statement enhanced_for_statement catch_clause switch_block_statement_group "
     "try_with_resources_statement",
     "javascript": "statement_block for_statement for_in_statement catch_clause switch_body",
     "kotlin": "control_structure_body for_statement catch_block when_entry",
-    "lua": "block do_statement for_statement while_statement repeat_statement if_statement",
     "ruby": "block do_block",
     "rust": "block match_arm if_expression while_expression for_expression",
-    "scala": "block case_clause for_expression",
     "swift": "if_statement while_statement for_statement switch_entry catch_block do_statement "
     "repeat_while_statement",
 }
 _BLOCKS |= {"tsx": _BLOCKS["javascript"], "typescript": _BLOCKS["javascript"]}
-_BLOCKS |= {"objc": _BLOCKS["cpp"], "cuda": _BLOCKS["cpp"], "luau": _BLOCKS["lua"]}
 """What else opens a scope, by grammar."""
 _CLASS = re.compile(
     r"class|(?<!con)(?<!de)struct|interface|trait|enum|record|object|protocol|extension|impl_item"
 )
-_WITHOUT_BODY = {"dart": re.compile(r"_signature$")}
-"""Scopes of :data:`_SCOPE` whose body is beside them, so that they are none."""
 _NO_NAME = re.compile(r"lambda|closure|arrow|anonymous|literal|_initializer$")
 """Scopes that have no name: all that is in them belongs to them."""
 _CALLS = re.compile(r"[({]")
@@ -93,7 +87,6 @@ class ScopeFinder:
     def __init__(self, tree: SyntaxTree, *, blocks: bool = False) -> None:
         self._tree = tree
         self._also = frozenset(_BLOCKS.get(tree.grammar, "").split() if blocks else ())
-        self._none = _WITHOUT_BODY.get(tree.grammar) if blocks else None
         self._known: dict[int, tuple[_Around, ...]] = {}
         """By the node: many words have most of the nodes around them in common."""
 
@@ -120,7 +113,7 @@ class ScopeFinder:
 
     def _opened(self, node: Node) -> _Around | None:
         """Return the scope that a node opens."""
-        if not node.is_named or (self._none is not None and self._none.search(node.type)):
+        if not node.is_named:
             return None
         if node.type in self._also:
             return _Around(_span(self._tree, node), -1, (0, 0))
