@@ -130,10 +130,8 @@ class Drafting:
 
     def _fitted(self, tree: DraftTree, pending: int, context: int) -> tuple[DraftTree, float]:
         """Return a tree cut to what pays, and the seconds it saves."""
-        scale = self._acceptance.scale
-        if self._plans:
-            tree = self._costs.fit(tree, pending, context, scale, STEP_S, self._company)
-        return tree, self._costs.saved_s(tree, pending, context, scale, STEP_S, self._company)
+        scale, cuts = self._acceptance.scale, self._plans
+        return self._costs.fit(tree, pending, context, scale, STEP_S, self._company, cuts=cuts)
 
     def _healing(self, drafter: Drafter, max_nodes: int, required: bytes) -> DraftTree:
         """Return branches that agree with what is typed, and the plain spelling of what is

@@ -8,8 +8,8 @@ compiling takes types alone, and they are the same for every model.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -28,7 +28,7 @@ from accel.models.cpu.quantised.packed_layouts import LAYOUTS, PackedLayout
 from accel.models.device import is_on_cpu
 from accel.models.model_file import model_file
 from accel.native.numba_cache import is_cached
-from accel.verification import choosing, gumbel_sampling
+from accel.verification import gumbel_sampling
 
 
 def parts_of(
@@ -86,9 +86,7 @@ def _compile_forward(kv_type: KvType, file: Path | None, *, is_hybrid: bool = Fa
         model.forward(chain_batch(np.zeros(40, np.int32), 0), [cache := model.new_cache(64)])
         cache.commit(range(40))
     costs = ForwardCosts([512], [1, 64], np.array([[1e-3, 4e-3]]))
-    # Any tokenizer will do.
-    tokenizer = Tokenizer('{"model": {"type": "BPE", "vocab": {}, "merges": []}}')
-    engine = Engine(model, tokenizer, AdaptivePlanner(costs), name="smallest", threads=1)
+    engine = Engine(model, Tokenizer.empty(), AdaptivePlanner(costs), name="smallest", threads=1)
     engine.preload()
     # The first request asks for it.
     forward.num_steps(1, 1, 0)
@@ -101,29 +99,12 @@ def compile_products(layouts: Iterable[PackedLayout] | None = None) -> None:
         product.address_of_product(layout, chosen())
 
 
-def _compile_retrieval(*_arguments: Any) -> None:
-    from accel.drafting.retrieval import drafter
-
-    drafter.warm_up()
-
-
-def _compile_edits(*_arguments: Any) -> None:
-    from accel.drafting.copy import drafter
-
-    drafter.warm_up()
-
-
-def _compile_sampling(*_arguments: Any) -> None:
-    choosing.warm_up()
-
-
-_COMPILE: dict[str, Callable[[KvType, Path | None], None]] = {
-    "forward": _compile_forward,
-    "hybrid": partial(_compile_forward, is_hybrid=True),
-    "retrieval": _compile_retrieval,
-    "edits": _compile_edits,
-    "sampling": _compile_sampling,
+_WARM_UPS = {
+    "retrieval": "accel.drafting.retrieval.drafter",
+    "edits": "accel.drafting.copy.drafter",
+    "sampling": "accel.verification.choosing",
 }
+"""Modules whose ``warm_up`` compiles a part."""
 
 KV_TYPES: tuple[KvType, ...] = get_args(KvType)
 """The types of keys and values that a forward is compiled for."""
@@ -135,7 +116,11 @@ SECONDS = {"forward": 18.0, "hybrid": 40.0, "retrieval": 17.0, "edits": 13.0, "s
 def main() -> None:
     """Compile one part."""
     name, kv_type, *file = sys.argv[1:]
-    _COMPILE[name](cast("KvType", kv_type), Path(file[0]) if file else None)
+    if name in _WARM_UPS:
+        import_module(_WARM_UPS[name]).warm_up()
+        return
+    path = Path(file[0]) if file else None
+    _compile_forward(cast("KvType", kv_type), path, is_hybrid=name == "hybrid")
 
 
 if __name__ == "__main__":

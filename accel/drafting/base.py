@@ -149,11 +149,7 @@ class PlanningDrafter(Protocol):
     """
 
     step_s: float
-
-    @property
-    def saved_s(self) -> float:
-        """See above."""
-        ...
+    saved_s: float
 
     def draft_within(self, max_nodes: int, costs: VerifyCosts) -> DraftTree:
         """Return the tree with the most expected tokens per second, empty when plain decoding has
@@ -169,10 +165,7 @@ class LookingDrafter(Protocol):
     ``looks``: whether its last tree has such rows.
     """
 
-    @property
-    def looks(self) -> bool:
-        """See above."""
-        ...
+    looks: bool
 
     def look(
         self, tree: DraftTree, stop: int, logits_of: Callable[[int], NDArray[np.float32]]

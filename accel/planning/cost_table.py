@@ -129,34 +129,22 @@ class CostTable:
         acceptance_scale: float,
         overhead_s: float,
         company: Company = ALONE,
-    ) -> DraftTree:
+        *,
+        cuts: bool = True,
+    ) -> tuple[DraftTree, float]:
         """Return the prefix of ``tree`` with the most expected tokens per second, empty when plain
-        decoding has more."""
+        decoding has more, or with ``cuts`` false the tree itself; and the seconds that verifying it
+        is likely to save over plain decoding."""
         seconds = self._shared_seconds(pending, context, company)
-        count = min(len(tree), len(seconds) - 1)
-        if count <= 0:
-            return tree.prefix(0)
-        expected = np.empty(count + 1)
-        expected[0] = 1.0
-        predicted = np.cumsum(tree.probabilities[:count], dtype=np.float64)
-        expected[1:] = 1.0 + acceptance_scale * predicted
-        chosen = int(np.argmax(expected / (seconds[: count + 1] + overhead_s)))
-        return tree.prefix(chosen) if chosen < len(tree) else tree
-
-    def saved_s(
-        self,
-        tree: DraftTree,
-        pending: int,
-        context: int,
-        acceptance_scale: float,
-        overhead_s: float,
-        company: Company = ALONE,
-    ) -> float:
-        """Return the seconds that verifying a whole tree is likely to save over plain decoding."""
-        seconds = self._shared_seconds(pending, context, company)
+        if cuts:
+            count = max(min(len(tree), len(seconds) - 1), 0)
+            predicted = np.cumsum(tree.probabilities[:count], dtype=np.float64)
+            expected = 1.0 + acceptance_scale * np.concatenate([[0.0], predicted])
+            chosen = int(np.argmax(expected / (seconds[: count + 1] + overhead_s)))
+            tree = tree.prefix(chosen) if chosen < len(tree) else tree
         accepted = acceptance_scale * float(tree.probabilities.sum())
         whole_s = seconds[min(len(tree), len(seconds) - 1)]
-        return float(accepted * (seconds[0] + overhead_s) - (whole_s - seconds[0]))
+        return tree, float(accepted * (seconds[0] + overhead_s) - (whole_s - seconds[0]))
 
     def _table(self, context: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return seconds by rows when padded to the best count, and that count."""

@@ -73,6 +73,11 @@ class Tokenizer:
             ids = self._tokenizer.get_vocab(with_added_tokens=True).values()
             self.vocabulary_size = max(ids, default=-1) + 1
 
+    @classmethod
+    def empty(cls) -> Tokenizer:
+        """Return a tokenizer without tokens, for what takes any."""
+        return cls('{"model": {"type": "BPE", "vocab": {}, "merges": []}}')
+
     @property
     def fast(self) -> FastTokenizer:
         """The tokenizer of the library, as it reads plain text."""

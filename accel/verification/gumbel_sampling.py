@@ -92,16 +92,15 @@ def _key_of(seed: int | np.uint64, position: int | np.uint64) -> np.uint64:
 @compiled(borrows=True)
 def _draw_among(
     scores: NDArray[np.float32],
-    count: int,
     above: np.float32,
     before: int,
     temperature: float,
     key: np.uint64,
 ) -> tuple[int, float]:
-    """Return the token of the first ``count`` with the largest sum of scaled score and noise, and
+    """Return the token with the largest sum of scaled score and noise, and
     that sum. Of scores larger than ``above``, or as large where they come ``before`` one."""
     cooled = np.float32(max(temperature, _COLDEST))
-    winner, best = 0, -np.inf
+    winner, best, count = 0, -np.inf, len(scores)
     for start in range(0, count, _LOOKED_AT):
         stop = min(start + _LOOKED_AT, count)
         if not _may_win(scores, start, stop, cooled, key, np.float32(best)):
@@ -124,15 +123,15 @@ def _power(score: np.float32, scale: np.float32) -> float:
 @compiled(borrows=True)
 def _is_in_nucleus(
     scores: NDArray[np.float32],
-    count: int,
     token: int,
     above: np.float32,
     temperature: float,
     top_p: float,
 ) -> bool:
-    """Return whether the likelier of ``count`` tokens, of those with scores larger than ``above``,
+    """Return whether the likelier tokens, of those with scores larger than ``above``,
     have less than ``top_p`` of the mass. Of equals the first is the likelier."""
-    full_lanes, own, equals = count // LANES * LANES, scores[token], 0
+    count, own, equals = len(scores), scores[token], 0
+    full_lanes = count // LANES * LANES
     for other in range(token):
         equals += scores[other] == own
     top, least, limit = splat(own), splat(above), splat(own)
@@ -161,18 +160,17 @@ def _is_in_nucleus(
 @compiled(borrows=True)
 def _from_nucleus(
     scores: NDArray[np.float32],
-    count: int,
     token: int,
     above: np.float32,
     temperature: float,
     top_p: float,
     key: np.uint64,
 ) -> int:
-    """Draw from the nucleus of the first ``count`` tokens with scores larger than ``above``;
+    """Draw from the nucleus of tokens with scores larger than ``above``;
     ``token`` is drawn from all of them."""
-    while top_p < 1 and not _is_in_nucleus(scores, count, token, above, temperature, top_p):
+    while top_p < 1 and not _is_in_nucleus(scores, token, above, temperature, top_p):
         # Neither are those that are less likely.
-        likelier, best = _draw_among(scores, count, scores[token], token, temperature, key)
+        likelier, best = _draw_among(scores, scores[token], token, temperature, key)
         if best == -np.inf:
             # Nothing is: all tokens are excluded, or scores are no numbers.
             return token
@@ -202,6 +200,6 @@ def draw(
     """Return the token with the largest sum of scaled score and Gumbel noise, of those that stay
     after top-k and then top-p: a pure function of seed, position and token. scores: float32
     [vocabulary], -inf for excluded."""
-    key, above, count = _key_of(seed, position), _below(scores, top_k), len(scores)
-    token, _ = _draw_among(scores, count, above, 0, temperature, key)
-    return _from_nucleus(scores, count, token, above, temperature, top_p, key)
+    key, above = _key_of(seed, position), _below(scores, top_k)
+    token, _ = _draw_among(scores, above, 0, temperature, key)
+    return _from_nucleus(scores, token, above, temperature, top_p, key)

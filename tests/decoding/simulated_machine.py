@@ -129,7 +129,7 @@ def write(
     perfect: dict[tuple[float, ...], CostTable] = {}
 
     def sized(tree: DraftTree, costs: CostTable, context: int) -> DraftTree:
-        return costs.fit(tree, 1, context, 1.0, OVERHEAD_S)
+        return costs.fit(tree, 1, context, 1.0, OVERHEAD_S)[0]
 
     def run(tree: DraftTree, context: int, *, prompt: int = 0, is_first: bool = False) -> float:
         nonlocal now

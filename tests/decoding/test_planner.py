@@ -34,7 +34,7 @@ def test_the_choice_equals_a_search_over_all_sizes() -> None:
         pending = int(random.integers(1, 6))
         chances = np.sort(random.uniform(0, 0.6, random.integers(0, 60)))[::-1]
         acceptance, overhead = float(random.uniform(0.2, 1.2)), float(random.uniform(0, 1))
-        chosen = planner.fit(tree_of(chances.tolist()), pending, 300, acceptance, overhead)
+        chosen, _ = planner.fit(tree_of(chances.tolist()), pending, 300, acceptance, overhead)
         rates = [
             (1 + acceptance * float(chances[:size].sum()))
             / (planner.seconds(pending + size, 300) + overhead)
@@ -55,7 +55,9 @@ def test_drafts_fill_the_chunks_that_kernels_compute_at_once(
     sizes = set()
     for chance in np.linspace(0.02, 0.98, 49):
         # A chain whose nodes are right with the same chance as long as all before were.
-        chosen = len(planner.fit(tree_of([chance**n for n in range(1, 16)]), pending, 300, 1.0, 0))
+        chosen = len(
+            planner.fit(tree_of([chance**n for n in range(1, 16)]), pending, 300, 1.0, 0)[0]
+        )
         fills = [size * chunk - pending for size in range(1, 5)]
         assert chosen in (0, 15, *fills), f"{chosen} nodes at a chance of {chance:.2f}"
         sizes.add(chosen)
@@ -63,8 +65,8 @@ def test_drafts_fill_the_chunks_that_kernels_compute_at_once(
 
 
 def test_unlikely_drafts_are_not_verified() -> None:
-    assert len(CostTable(linear(0.0, 1.0)).fit(tree_of([0.1] * 8), 1, 0, 1.0, 0.0)) == 0
-    assert len(CostTable(linear(9.0, 0.0)).fit(tree_of([0.1] * 8), 1, 0, 1.0, 0.0)) == 8
+    assert len(CostTable(linear(0.0, 1.0)).fit(tree_of([0.1] * 8), 1, 0, 1.0, 0.0)[0]) == 0
+    assert len(CostTable(linear(9.0, 0.0)).fit(tree_of([0.1] * 8), 1, 0, 1.0, 0.0)[0]) == 8
 
 
 def test_rows_grow_to_a_measured_count_or_to_a_faster_one() -> None:
@@ -139,8 +141,7 @@ def test_wrong_drafts_cost_little() -> None:
     for _ in range(400):
         plain = planner.seconds(1, 512)
         if acceptance.wants_draft(plain):
-            tree = planner.fit(tree_of([0.9] * 16), 1, 512, acceptance.scale, 0.1)
-            gain_s = planner.saved_s(tree, 1, 512, acceptance.scale, 0.1)
+            tree, gain_s = planner.fit(tree_of([0.9] * 16), 1, 512, acceptance.scale, 0.1)
             acceptance.note_draft(0.05, is_used=len(tree) > 0, gain_s=gain_s)
             spent += 0.05
         else:
@@ -215,7 +216,7 @@ def test_any_form_of_curve_is_planned_on(name: str) -> None:
     """Flat: all nodes. Steep: none of low chance. A staircase: up to the edge of a step."""
     costs = ForwardCosts([256], list(range(1, 9)), np.array([CURVES[name][1:]]))
     tree = tree_of([0.5, 0.4, 0.3, 0.2, 0.1, 0.1, 0.05])
-    chosen = len(CostTable(costs).fit(tree, 1, 0, 1.0, 0.0))
+    chosen = len(CostTable(costs).fit(tree, 1, 0, 1.0, 0.0)[0])
     assert chosen == {"flat": 7, "steep": 0, "a staircase": 3}[name]
 
 

@@ -39,6 +39,7 @@ from accel.drafting.copy.rewrites import (
 from accel.drafting.copy.tree_search import CopyTree
 from accel.models.costs.step_overheads import COPIED_STEP_S, DRAFTED_STEP_S
 from accel.native.numba_cache import State
+from accel.text.tokenizer import Tokenizer
 
 # Measure with `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.
 _LOOKUP_LIMIT = 24
@@ -58,24 +59,12 @@ _NO_ROWS, _NO_SOURCES = np.empty(0, np.int32), np.empty(0, np.int8)
 def warm_up() -> None:
     """Compile what drafting needs, or load it from the cache, so that no request waits for it."""
     text = np.arange(1, 9, dtype=np.int32)
-    drafter = CopyDrafter(_Letters(), (9,))
+    drafter = CopyDrafter(Tokenizer.empty(), (9,))
     drafter.begin(DraftRequest(text, original=text))
     tree = drafter.draft(4)
     drafter.commit(tree, [0], text[:2])
     drafter._as_instructed()
     drafter.draft(4)
-
-
-class _Letters:
-    """A vocabulary for warming up."""
-
-    vocabulary_size = 10
-
-    def encode(self, text: str) -> TokenArray:
-        return np.array([ord(letter) - 96 for letter in text], np.int32)
-
-    def bytes_of(self, token: int) -> bytes:
-        return bytes([96 + token])
 
 
 class CopyDrafter:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -30,13 +29,11 @@ from accel.models.cpu.decoder import (
     QKV,
     Decoder,
     decoder_for,
-    descriptors_of,
     weight_of,
 )
 from accel.models.cpu.delta_net.weights import DeltaWeights
 from accel.models.cpu.kept_weights import KeptWeights
-from accel.models.cpu.layer_matrices import Matrices
-from accel.models.cpu.named_tensors import forward_weights, layers_with, packed_weights
+from accel.models.cpu.named_tensors import layers_with, packed_weights, quantised_weights
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES, layout_for
 from accel.models.cpu.quantised.instruction_sets import layout_of
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
@@ -106,18 +103,8 @@ class _Reader:
             kinds = ", ".join(sorted(self._rounded))
             _log.info("%s: weights of type %s are rounded to eight bits", self._model.path, kinds)
 
-        def stacked(suffixes: Sequence[str], layers: Sequence[int]) -> Matrices:
-            return descriptors_of(
-                [[matrices[weight_of(layer, name)] for name in suffixes] for layer in layers]
-            )
-
-        weights = forward_weights(
-            self._weights,
-            self._architecture.layers,
-            stacked,
-            embedding=descriptors_of([[matrices[EMBEDDING]]]),
-            head=descriptors_of([[matrices[self._head]]]),
-            hybrid=hybrid,
+        weights = quantised_weights(
+            self, lambda name: matrices[self._head if name == HEAD else name]
         )
         return self._decoder(weights, self._commonest_type(), rope, tuple(matrices.values()))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,36 +172,19 @@ def packed_weights(tensors: NamedTensors) -> tuple[Weights, DeltaWeights | None]
 
 
 def quantised_weights(
-    tensors: NamedTensors, refuse: Callable[[str], NoReturn]
-) -> tuple[tuple[Weights, DeltaWeights | None], tuple[QuantisedMatrix, ...]]:
-    """Return weights rounded to eight bits, and the matrices that hold them. ``refuse`` is called
-    with the name of a matrix that has values that are no numbers."""
-    matrices: list[QuantisedMatrix] = []
-
-    def matrix_of(name: str) -> QuantisedMatrix:
-        numbers = tensors.numbers(name)
-        with np.errstate(invalid="ignore", over="ignore"):
-            matrix = QuantisedMatrix.from_numbers(
-                lambda first, last: widened(numbers[first:last]), *numbers.shape
-            )
-        if not matrix.is_finite:
-            refuse(name)
-        matrices.append(matrix)
-        return matrix
+    tensors: NamedTensors, matrix_of: Callable[[str], QuantisedMatrix]
+) -> tuple[Weights, DeltaWeights | None]:
+    """Return weights with the matrices that ``matrix_of`` gives by their names."""
 
     def stacked(parts_of_layer: Sequence[str], layers: Sequence[int]) -> Matrices:
-        matrices_by_layer = []
-        for layer in layers:
-            names = [weight_of(layer, suffix) for suffix in parts_of_layer]
-            matrices_by_layer.append([matrix_of(name) for name in names])
-        return descriptors_of(matrices_by_layer)
+        return descriptors_of(
+            [[matrix_of(weight_of(layer, name)) for name in parts_of_layer] for layer in layers]
+        )
 
     head = descriptors_of([[matrix_of(HEAD)]])
-    embedding = head if tensors.is_tied else descriptors_of([[matrix_of(EMBEDDING)]])
-    weights = forward_weights(
+    return forward_weights(
         *(tensors, tensors.layers, stacked),
-        embedding=embedding,
+        embedding=head if tensors.is_tied else descriptors_of([[matrix_of(EMBEDDING)]]),
         head=head,
         hybrid=tensors.hybrid,
     )
-    return weights, tuple(matrices)

@@ -31,15 +31,25 @@ def read_decoder(model: FolderModel, dtype: str) -> Decoder:
     BrokenModel for weights that are no numbers."""
     architecture = model.architecture
     assert architecture is not None, "its caller asks first"
-    tensors, matrices = _FolderTensors(architecture), tuple[QuantisedMatrix, ...]()
-    if dtype == "int8":
-        weights, matrices = quantised_weights(tensors, tensors.refuse)
-    else:
-        weights = packed_weights(tensors)
+    tensors, matrices = _FolderTensors(architecture), list[QuantisedMatrix]()
+
+    def matrix_of(name: str) -> QuantisedMatrix:
+        numbers = tensors.numbers(name)
+        with np.errstate(invalid="ignore", over="ignore"):
+            matrix = QuantisedMatrix.from_numbers(
+                lambda first, last: widened(numbers[first:last]), *numbers.shape
+            )
+        if not matrix.is_finite:
+            tensors.refuse(name)
+        matrices.append(matrix)
+        return matrix
+
+    is_rounded = dtype == "int8"
+    weights = quantised_weights(tensors, matrix_of) if is_rounded else packed_weights(tensors)
     return decoder_for(
         *(architecture, weights, dtype),
         cos_sin=lambda positions: rope_table(architecture.frequencies, 1.0, positions),
-        matrices=matrices,
+        matrices=tuple(matrices),
         end_tokens=architecture.end_tokens,
     )
 

@@ -14,7 +14,7 @@ from accel.models.cpu.barrier import Barrier
 from accel.models.cpu.delta_net.kept_rows import HybridInput, KeptRows, StoredRows
 from accel.models.cpu.delta_net.layers import compute_hybrid, num_hybrid_items
 from accel.models.cpu.delta_net.row_plan import RowPlan
-from accel.models.cpu.delta_net.rule import ChunkRows, make_state
+from accel.models.cpu.delta_net.rule import chunk_rows_of, make_state
 from accel.models.cpu.delta_net.shape import CHUNK, DeltaBuffers, DeltaShape
 from accel.models.cpu.forward import STEPS, num_steps, run_steps
 from accel.models.cpu.forward_arguments import ForwardInput, ForwardOutput
@@ -74,10 +74,9 @@ def close_chunk(rows: KeptRows, shape: DeltaShape, buffers: DeltaBuffers, after:
         buffers.path[row] = row
     share = shape.value_heads // shape.key_heads
     for layer in range(len(after)):
-        window = ChunkRows(rows.keys[layer], rows.updates[layer], rows.totals[layer], CHUNK)
         for key_head in range(shape.key_heads):
             for repeat in range(share):
                 head = key_head * shape.head_stride + repeat * shape.repeat_stride
                 key_at, update_at = key_head * shape.key_dim, head * shape.value_dim
-                before = rows.state[layer, head]
-                make_state(before, window, head, key_at, update_at, buffers, after[layer, head])
+                window = chunk_rows_of(rows, layer, CHUNK, head, key_at, update_at)
+                make_state(rows.state[layer, head], window, buffers, after[layer, head])

@@ -23,6 +23,8 @@ from accel.models.cpu.delta_net.kept_rows import (
 from accel.models.cpu.delta_net.row_plan import ABOVE, PLACE, RowPlan
 from accel.models.cpu.delta_net.rule import (
     ChunkRows,
+    Mixed,
+    chunk_rows_of,
     convolve,
     delta_rule,
     gated_norm,
@@ -135,76 +137,30 @@ def _delta_head(
     key_size, key_dim, value_dim = shape.key_heads * shape.key_dim, shape.key_dim, shape.value_dim
     past, kernel = rows_kept.inputs[number, held : held + TAPS], weights.kernel[number]
     mixed, vectors, key_at = scratch.mixed, buffers.keys_queries, head * key_dim
+    own = Mixed(mixed, first, rows, past, plan, kernel, buffers.inputs)
     for column, start in ((key_size + key_at, 0), (key_at, key_dim)):
-        convolve(
-            mixed,
-            first,
-            rows,
-            column,
-            past,
-            plan,
-            kernel,
-            buffers.inputs,
-            vectors,
-            key_dim,
-            2 * key_dim,
-            start,
-        )
+        convolve(own, column, vectors, key_dim, 2 * key_dim, start)
     scale = np.float32(1) / np.sqrt(np.float32(key_dim))
     for row in range(rows):
         l2_normalise(vectors, 2 * row * key_dim, key_dim, np.float32(1))
         l2_normalise(vectors, (2 * row + 1) * key_dim, key_dim, scale)
-    window = ChunkRows(
-        rows_kept.keys[number], rows_kept.updates[number], rows_kept.totals[number], held
-    )
-    score_rows(first, rows, plan, window, key_at, buffers)
+    window = chunk_rows_of(rows_kept, number, held, 0, key_at, 0)
+    score_rows(first, rows, plan, window, buffers)
     stored_from, stored_at = line[STORED_FROM], line[STORED_AT]
     for repeat in range(shape.value_heads // shape.key_heads):
         value_head = head * shape.head_stride + repeat * shape.repeat_stride
         value_at = value_head * value_dim
         column = 2 * key_size + value_at
-        convolve(
-            mixed,
-            first,
-            rows,
-            column,
-            past,
-            plan,
-            kernel,
-            buffers.inputs,
-            buffers.updates,
-            value_dim,
-            value_dim,
-            0,
-        )
-        _gates(number, value_head, first, rows, plan, window, state)
-        delta_rule(
-            first,
-            rows,
-            plan,
-            batch.origins[first:],
-            chunks,
-            rows_kept.state[number, value_head],
-            window,
-            value_head,
-            key_at,
-            value_at,
-            buffers,
-        )
+        convolve(own, column, buffers.updates, value_dim, value_dim, 0)
+        window = chunk_rows_of(rows_kept, number, held, value_head, key_at, value_at)
+        _gates(number, first, rows, plan, window, state)
+        before, origins = rows_kept.state[number, value_head], batch.origins[first:]
+        delta_rule(first, rows, plan, origins, chunks, before, window, buffers)
         for row in range(rows):
-            mixed_at, to = mixed.shape[1] * (first + row), scratch.out.shape[1] * (first + row)
-            gate_at = mixed_at + kernel.shape[1] + value_at
-            norm, eps = weights.norm[number], shape.eps
-            gated_norm(
-                buffers.outputs,
-                row * value_dim,
-                mixed,
-                gate_at,
-                norm,
-                eps,
-                scratch.out,
-                to + value_at,
-            )
+            to = scratch.out.shape[1] * (first + row) + value_at
+            gate_at = mixed.shape[1] * (first + row) + kernel.shape[1] + value_at
+            norm, eps, output_at = weights.norm[number], shape.eps, row * value_dim
+            gated_norm(buffers.outputs, output_at, mixed, gate_at, norm, eps, scratch.out, to)
             span = value_at // BLOCK, (value_at + value_dim) // BLOCK
             quantise_row(scratch.out, first + row, span, weights.out, scratch.out_q8)
         for row in range(stored_from, rows):
@@ -241,17 +197,11 @@ def _copy(source: Floats, target: Floats) -> None:
 
 @compiled(borrows=True, inner=True)
 def _gates(
-    number: int,
-    value_head: int,
-    first: int,
-    rows: int,
-    plan: RowPlan,
-    window: ChunkRows,
-    state: HybridState,
+    number: int, first: int, rows: int, plan: RowPlan, window: ChunkRows, state: HybridState
 ) -> None:
     """Write a head's betas, and the sums of its gates since its chunk began."""
     weights, buffers, vectors = state.weights, state.buffers, state.scratch.betas_gates
-    half = vectors.shape[1] // 2
+    half, value_head = vectors.shape[1] // 2, window.head
     rate, bias = weights.rate[number, value_head], weights.bias[number, value_head]
     for row in range(rows):
         line = plan[first + row]

@@ -17,9 +17,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from accel.draft_tree import TokenArray
 from accel.models.cpu.attention import Floats, Stored
+from accel.models.cpu.delta_net.kept_rows import KeptRows
 from accel.models.cpu.delta_net.row_plan import ABOVE, PLACE, STATE, RowPlan
 from accel.models.cpu.delta_net.shape import CHUNK, RUN, TAPS, DeltaBuffers
 from accel.models.cpu.matmul import BLOCK, multiply, narrow, wide
@@ -44,15 +46,43 @@ _L2_EPS = np.float32(1e-6)
 
 
 class ChunkRows(NamedTuple):
-    """The committed rows of the chunk that is under way, in a layer.
+    """The committed rows of the chunk that is under way, in a layer, and a head of values.
 
-    keys: [CHUNK, key_size]; updates: [CHUNK, value_size]; totals: [value_heads, CHUNK].
+    keys: [CHUNK, key_size]; updates: [CHUNK, value_size]; totals: [value_heads, CHUNK]; held: how
+    many there are; head: its number; key_at, update_at: where it begins in a row of keys and of
+    updates.
     """
 
     keys: Floats
     updates: Floats
     totals: Floats
     held: int
+    head: int
+    key_at: int
+    update_at: int
+
+
+class Mixed(NamedTuple):
+    """Inputs of the convolution of a request's ``rows`` rows, from ``first`` on of all in mixed:
+    [all rows, >= channels]. past: the three rows before them, [3, channels], of the dtype that
+    inputs are rounded to; kernel: [4, channels]; inputs: a buffer, [3 + rows, ..]."""
+
+    mixed: Floats
+    first: int
+    rows: int
+    past: Stored
+    plan: RowPlan
+    kernel: Floats
+    inputs: Floats
+
+
+@njit(nogil=True, inline="always")
+def chunk_rows_of(
+    rows: KeptRows, layer: int, held: int, head: int, key_at: int, update_at: int
+) -> ChunkRows:
+    """Return the rows of a layer for a head, see ``ChunkRows``."""
+    keys, updates, totals = rows.keys[layer], rows.updates[layer], rows.totals[layer]
+    return ChunkRows(keys, updates, totals, held, head, key_at, update_at)
 
 
 @compiled(borrows=True)
@@ -63,26 +93,10 @@ def decay(gate: float) -> float:
 
 
 @compiled(borrows=True)
-def convolve(
-    mixed: Floats,
-    first: int,
-    rows: int,
-    column: int,
-    past: Stored,
-    plan: RowPlan,
-    kernel: Floats,
-    inputs: Floats,
-    convolved: Floats,
-    width: int,
-    step: int,
-    start: int,
-) -> None:
-    """Write silu of the causal convolution of some channels, from ``column`` on, ``width`` of them.
-
-    mixed: [all rows, >= channels], the request's from ``first`` on; past: the three rows before
-    them, [3, channels], of the dtype that inputs are rounded to; kernel: [4, channels]; row i is
-    written from flat index i * ``step`` + ``start`` of ``convolved`` on.
-    """
+def convolve(own: Mixed, column: int, convolved: Floats, width: int, step: int, start: int) -> None:
+    """Write silu of the causal convolution of some channels, from ``column`` on, ``width`` of them:
+    of row i from flat index i * ``step`` + ``start`` of ``convolved`` on."""
+    mixed, first, rows, past, plan, kernel, inputs = own
     stride = inputs.shape[1]
     for row in range(TAPS):
         for i in range(width):
@@ -93,7 +107,7 @@ def convolve(
     channels, unity, zero = kernel.shape[1], splat(np.float32(1)), splat(np.float32(0))
     most = splat(np.float32(87))
     for row in range(rows):
-        line, own = plan[first + row], (TAPS + row) * stride
+        line, here = plan[first + row], (TAPS + row) * stride
         near, mid, far = (
             (TAPS + line[0]) * stride,
             (TAPS + line[1]) * stride,
@@ -106,7 +120,9 @@ def convolve(
             total = multiply_add(
                 load(inputs, near + i), load(kernel, 2 * channels + channel), total
             )
-            total = multiply_add(load(inputs, own + i), load(kernel, 3 * channels + channel), total)
+            total = multiply_add(
+                load(inputs, here + i), load(kernel, 3 * channels + channel), total
+            )
             silu = total / (unity + exp(minimum(zero - total, most)))
             store(convolved, row * step + start + i, silu)
 
@@ -125,10 +141,10 @@ def l2_normalise(vectors: Floats, start: int, size: int, factor: float) -> None:
 
 @compiled(borrows=True)
 def score_rows(
-    first: int, rows: int, plan: RowPlan, window: ChunkRows, key_at: int, buffers: DeltaBuffers
+    first: int, rows: int, plan: RowPlan, window: ChunkRows, buffers: DeltaBuffers
 ) -> None:
     """Write the products of each row's key and query with the keys before it in its chunk, and with
-    its own. key_at: where the head begins in a row of the window's keys."""
+    its own."""
     vectors = buffers.keys_queries
     size, key_size = vectors.shape[1], window.keys.shape[1]
     for row in range(rows):
@@ -137,36 +153,26 @@ def score_rows(
         for position in range(line[PLACE] + 1):
             before = line[ABOVE + position] if position < line[PLACE] else window.held + row
             of_keys, of_queries = splat(np.float32(0)), splat(np.float32(0))
-            if before < window.held:
-                start = before * key_size + key_at
-                for i in range(0, size, LANES):
-                    value = load(window.keys, start + i)
-                    of_keys = multiply_add(load(vectors, key + i), value, of_keys)
-                    of_queries = multiply_add(load(vectors, query + i), value, of_queries)
-            else:
+            is_held = before < window.held
+            keys = window.keys if is_held else vectors
+            start = before * key_size + window.key_at
+            if not is_held:
                 start = 2 * (before - window.held) * size
-                for i in range(0, size, LANES):
-                    value = load(vectors, start + i)
-                    of_keys = multiply_add(load(vectors, key + i), value, of_keys)
-                    of_queries = multiply_add(load(vectors, query + i), value, of_queries)
+            for i in range(0, size, LANES):
+                value = load(keys, start + i)
+                of_keys = multiply_add(load(vectors, key + i), value, of_keys)
+                of_queries = multiply_add(load(vectors, query + i), value, of_queries)
             buffers.key_scores[row, position] = reduce_add(of_keys)
             buffers.query_scores[row, position] = reduce_add(of_queries)
 
 
 @compiled(borrows=True)
-def make_state(
-    before: Floats,
-    window: ChunkRows,
-    head: int,
-    key_at: int,
-    update_at: int,
-    buffers: DeltaBuffers,
-    after: Floats,
-) -> None:
+def make_state(before: Floats, window: ChunkRows, buffers: DeltaBuffers, after: Floats) -> None:
     """Write the state after the chunk of the rows in ``buffers.path``: committed ones first, then
     those of the request. before, after: [value_dim / 32, key_dim, 32]."""
     vectors, path, totals = buffers.keys_queries, buffers.path, buffers.totals
     size, width, held = vectors.shape[1], buffers.updates.shape[1], window.held
+    head, key_at, update_at = window.head, window.key_at, window.update_at
     last = path[CHUNK - 1]
     total = window.totals[head, last] if last < held else totals[last - held]
     for position in range(CHUNK):
@@ -201,19 +207,14 @@ def make_state(
 
 @compiled(borrows=True)
 def _update_row(
-    line: RowPlan,
-    row: int,
-    product: int,
-    window: ChunkRows,
-    head: int,
-    update_at: int,
-    buffers: DeltaBuffers,
+    line: RowPlan, row: int, product: int, window: ChunkRows, buffers: DeltaBuffers
 ) -> None:
     """Write a row's update in place of its value, and its output. product: the row of the state's
     products with its key, before that with its query."""
     totals, weights, updates = buffers.totals, buffers.weights, buffers.updates
     position, width, held = line[PLACE], updates.shape[1], window.held
     total, value_size = totals[row], window.updates.shape[1]
+    head, update_at = window.head, window.update_at
     for above in range(position):
         before = line[ABOVE + above]
         other = window.totals[head, before] if before < held else totals[before - held]
@@ -271,9 +272,6 @@ def delta_rule(
     chunks: int,
     committed: Floats,
     window: ChunkRows,
-    head: int,
-    key_at: int,
-    update_at: int,
     buffers: DeltaBuffers,
 ) -> None:
     """Compute a head of a request's rows, whose keys, queries, scores, values, betas and sums of
@@ -288,7 +286,7 @@ def delta_rule(
         while ready < state:
             line = plan[first + origins[ready]]
             origin = window.held + origins[ready]
-            _make_next(ready, origin, line, committed, window, head, key_at, update_at, buffers)
+            _make_next(ready, origin, line, committed, window, buffers)
             ready += 1
         at_start = committed if state == 0 else buffers.states[state - 1]
         products = buffers.products
@@ -296,11 +294,11 @@ def delta_rule(
         multiply(vectors, 2 * begin, count, at_start, blocks, size, products, 0)
         for row in range(begin, end):
             line = plan[first + row]
-            _update_row(line, row, 2 * (row - begin), window, head, update_at, buffers)
+            _update_row(line, row, 2 * (row - begin), window, buffers)
         begin = end
     while ready < chunks:
         line, origin = plan[first + origins[ready]], window.held + origins[ready]
-        _make_next(ready, origin, line, committed, window, head, key_at, update_at, buffers)
+        _make_next(ready, origin, line, committed, window, buffers)
         ready += 1
 
 
@@ -311,9 +309,6 @@ def _make_next(
     line: RowPlan,
     committed: Floats,
     window: ChunkRows,
-    head: int,
-    key_at: int,
-    update_at: int,
     buffers: DeltaBuffers,
 ) -> None:
     """Make the state after the chunk that ends with a row."""
@@ -321,7 +316,7 @@ def _make_next(
         buffers.path[row] = line[ABOVE + row]
     buffers.path[CHUNK - 1] = origin
     before = committed if line[STATE] == 0 else buffers.states[line[STATE] - 1]
-    make_state(before, window, head, key_at, update_at, buffers, buffers.states[ready])
+    make_state(before, window, buffers, buffers.states[ready])
 
 
 @compiled(borrows=True)

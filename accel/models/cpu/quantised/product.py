@@ -87,77 +87,49 @@ def _in_halves(
     return types.int64(layout, instructions, *[types.int64] * 4), generate
 
 
-def _arguments_of(layout: PackedLayout, values: Any) -> Arguments:
-    """Of a tile, from those that end with ``continues``: only blocks of super blocks come in
-    parts."""
-    *others, continues = values
+def _arguments_of(builder: Any, layout: PackedLayout, operands: Any) -> Arguments:
+    """Return those of a tile, from a tuple that ends with ``continues``: only blocks of super
+    blocks come in parts."""
+    *others, continues = cgutils.unpack_tuple(builder, operands)
     return Arguments(*others)._replace(continues=continues if layout.has_super_blocks else None)
 
 
 @intrinsic(prefer_literal=True)
-def _tile(
-    _context: Any,
-    layout: Any,
-    instructions: Any,
-    rows: Any,
-    x: Any,
-    x_stride: Any,
-    scales: Any,
-    codes: Any,
-    blocks: Any,
-    out: Any,
-    out_stride: Any,
-    continues: Any,
-) -> Any:
-    """Return ``write_tile`` for ``rows`` rows."""
+def _tile(_context: Any, layout: Any, instructions: Any, rows: Any, operands: Any) -> Any:
+    """``write_tile`` for ``rows`` rows. operands: int64 all, see ``_arguments_of``."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         of_layout, machine = _layout_and_set(layout, instructions)
-        operands = _arguments_of(of_layout, arguments[3:])
+        own = _arguments_of(builder, of_layout, arguments[3])
         done, no_such = (builder.append_basic_block(name) for name in ("written", "no_such"))
         choice = builder.switch(arguments[2], no_such)
         for count in range(1, machine.rows + 1):
             case = builder.append_basic_block(f"rows{count}")
             choice.add_case(I64(count), case)
             builder.position_at_end(case)
-            write_tile(builder, of_layout.in_halves, count, machine, operands)
+            write_tile(builder, of_layout.in_halves, count, machine, own)
             builder.branch(done)
         builder.position_at_end(no_such)
         builder.unreachable()
         builder.position_at_end(done)
         return context.get_dummy_value()
 
-    return types.void(layout, instructions, rows, *[types.int64] * 8), generate
+    return types.void(layout, instructions, rows, operands), generate
 
 
 @intrinsic(prefer_literal=True)
-def _pair_tile(
-    _context: Any,
-    layout: Any,
-    instructions: Any,
-    x: Any,
-    x_stride: Any,
-    scales: Any,
-    codes: Any,
-    blocks: Any,
-    out: Any,
-    out_stride: Any,
-    group_bytes: Any,
-    scales_apart: Any,
-    ahead: Any,
-    continues: Any,
-) -> Any:
+def _pair_tile(_context: Any, layout: Any, instructions: Any, operands: Any) -> Any:
     """``write_tile`` for two groups and as many rows as there may be; nothing where an instruction
     set takes one group alone."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         of_layout, machine = _layout_and_set(layout, instructions)
         if machine.takes_pairs:
-            operands = _arguments_of(of_layout, arguments[2:])
-            write_tile(builder, of_layout.in_halves, machine.rows, machine, operands)
+            own = _arguments_of(builder, of_layout, arguments[2])
+            write_tile(builder, of_layout.in_halves, machine.rows, machine, own)
         return context.get_dummy_value()
 
-    return types.void(layout, instructions, *[types.int64] * 11), generate
+    return types.void(layout, instructions, operands), generate
 
 
 @compiled(borrows=True, error_model="numpy", callable_from_c=True)
@@ -194,21 +166,9 @@ def multiply_packed(  # type: ignore[no-untyped-def]
                 codes = scales + lines * PLANE + begin * code_bytes
                 ahead = scales + 2 * group_bytes
                 ahead += (number * blocks + begin) * _fetched_bytes_of(layout, instructions)
-                _pair_tile(
-                    layout,
-                    instructions,
-                    x_at,
-                    x_stride,
-                    here,
-                    codes,
-                    end - begin,
-                    to,
-                    out_stride,
-                    group_bytes,
-                    apart,
-                    ahead,
-                    begin,
-                )
+                of_both = x_at, x_stride, here, codes, end - begin, to, out_stride
+                of_pair = of_both + (group_bytes, apart, ahead, begin)  # noqa: RUF005
+                _pair_tile(layout, instructions, of_pair)
     for group in range(first, last):
         before = most * pairs if group - first < 2 * paired else 0
         tiles = (rows - before + most - 1) // most
@@ -226,19 +186,8 @@ def multiply_packed(  # type: ignore[no-untyped-def]
                 count = height + (number < taller)
                 x_at, to = x + row * x_stride, out + row * out_stride + (group - first) * _GROUP_OUT
                 x_at += begin * Q8_BYTES
-                _tile(
-                    layout,
-                    instructions,
-                    count,
-                    x_at,
-                    x_stride,
-                    here,
-                    codes,
-                    end - begin,
-                    to,
-                    out_stride,
-                    begin,
-                )
+                operands = x_at, x_stride, here, codes, end - begin, to, out_stride, begin
+                _tile(layout, instructions, count, operands)
                 row += count
 
 
