@@ -14,9 +14,9 @@ from accel.execution.forwards import Forward, Forwards
 from accel.execution.runner import ModelRunner
 from accel.execution.session import Session
 from accel.execution.statistics import Statistics
+from accel.models.array_logits import VerifiedLogits
 from accel.models.base import Logits
 from accel.models.batch import ForwardBatch, tree_batch
-from accel.models.verified_logits import VerifiedLogits
 from accel.planning.cost_table import CostTable
 from accel.text.tokenizer import Tokenizer
 from accel.verification.choosing import choose

@@ -1,4 +1,5 @@
-"""Common parts of all forwards by torch: no gradients, and one error for a full device."""
+"""Common parts of all forwards by torch: no gradients, one error for a full device, and number
+formats by the names that settings use."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 import torch
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -36,3 +39,9 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and (
         "out of memory" in text or "can't allocate memory" in text or "not enough memory" in text
     )
+
+
+def name_of(dtype: torch.dtype) -> str:
+    """``fp32``, ``bf16``, or torch's own name of another format."""
+    names = {value: key for key, value in DTYPES.items()}
+    return names.get(dtype, str(dtype).removeprefix("torch."))

@@ -23,7 +23,7 @@ from accel.models.fingerprint import fingerprint
 from accel.models.hf_loading import end_tokens, load_module
 from accel.models.model_file import ModelFile
 from accel.models.probe import Probe
-from accel.models.torch_names import DTYPES
+from accel.models.torch_forward import DTYPES
 from operating_system.machine import cores
 
 _log = logging.getLogger(__name__)

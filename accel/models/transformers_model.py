@@ -6,19 +6,19 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from transformers import Cache as LayerCache
 from transformers import DynamicCache
 from transformers.cache_utils import CacheLayerMixin
 
+from accel.models.array_logits import ArrayLogits
 from accel.models.attention_windows import attention_windows
-from accel.models.base import BatchKind, Cache, Capability, Logits, Model
+from accel.models.base import BatchKind, Cache, Capability, Logits, Model, RowCache
 from accel.models.batch import BLOCKED, ForwardBatch
-from accel.models.kv_cache import TorchKVCache
-from accel.models.torch_forward import by_torch
-from accel.models.torch_logits import TorchLogits
-from accel.models.torch_names import name_of
+from accel.models.torch_forward import by_torch, name_of
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256)
 """A number of rows that was not seen before costs time: kernels are compiled for it."""
@@ -92,24 +92,59 @@ class TransformersModel(Model):
         return masks if len(masks) > 1 else next(iter(masks.values()))
 
 
-class TransformersCache(TorchKVCache):
-    """Rows for a transformers module: two buffers a layer, made when a layer first writes."""
+class TransformersCache(RowCache):
+    """Preallocated rows for a transformers module: two tensors a layer, made when a layer first
+    writes, whose next to last dimension is the row.
+
+    The first ``length`` rows are the committed text; a forward writes its own rows after them, and
+    ``commit`` moves the accepted ones into place. Room grows by half when ``reserve`` asks for
+    more, which is the only copy.
+    """
 
     def __init__(self, layers: int, capacity: int) -> None:
-        super().__init__(capacity)
+        self.length, self.capacity = 0, capacity
         self.layers = LayerCache(layers=[_RowLayer(self, index) for index in range(layers)])
         self.buffers = [torch.empty(0)] * (2 * layers)
 
-    def _grown(self, buffer: Tensor) -> Tensor:
-        return buffer if buffer.dim() == 1 else super()._grown(buffer)
+    @property
+    def nbytes(self) -> int:
+        return sum(buffer.numel() * buffer.element_size() for buffer in self.buffers)
+
+    @by_torch
+    def reserve(self, rows: int) -> None:
+        needed = self.length + rows
+        if needed <= self.capacity:
+            return
+        self.capacity = max(needed, self.capacity + self.capacity // 2)
+        self.buffers = [
+            self._grown(buffer) if buffer.dim() > 1 else buffer for buffer in self.buffers
+        ]
 
     def commit(self, path: Sequence[int]) -> None:
         assert all(buffer.dim() > 1 for buffer in self.buffers), "a layer never wrote its rows"
         super().commit(path)
 
+    @torch.inference_mode()
     def pretend(self, length: int) -> None:
         assert all(buffer.dim() > 1 for buffer in self.buffers), "measure one forward first"
-        super().pretend(length)
+        assert not self.length, "a cache that holds text need not pretend"
+        self.reserve(length)
+        for buffer in self.buffers:
+            buffer.zero_()
+        self.length = length
+
+    @torch.inference_mode()
+    def _move(self, rows: list[int], start: int) -> None:
+        for buffer in self.buffers:
+            moved = buffer.index_select(-2, torch.tensor(rows, device=buffer.device))
+            buffer.narrow(-2, start, len(rows)).copy_(moved)
+
+    @torch.inference_mode()
+    def _grown(self, buffer: Tensor) -> Tensor:
+        # Zeros: rows after the committed ones may be read under a mask, and NaN would pass it.
+        grown = buffer.new_zeros((*buffer.shape[:-2], self.capacity, buffer.shape[-1]))
+        grown.narrow(-2, 0, self.length).copy_(buffer.narrow(-2, 0, self.length))
+        return grown
 
 
 class _RowLayer(CacheLayerMixin):
@@ -149,12 +184,11 @@ class _RowLayer(CacheLayerMixin):
         return -1
 
 
-class OwnCache(TorchKVCache):
+class OwnCache(Cache):
     """The model's own cache, for models whose state cannot be trimmed (recurrent, hybrid)."""
 
     def __init__(self, config: Any) -> None:
-        super().__init__(capacity=1 << 30)
-        self._config = config
+        self.length, self._config = 0, config
         self.layers = DynamicCache(config=config)
 
     @property
@@ -166,6 +200,9 @@ class OwnCache(TorchKVCache):
             if isinstance(tensor, Tensor)
         ]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+    def reserve(self, rows: int) -> None:
+        """The module makes room by itself."""
 
     def commit(self, path: Sequence[int]) -> None:
         """Every row computed is text: ``path`` must say so."""
@@ -180,3 +217,29 @@ class OwnCache(TorchKVCache):
         if length < self.length:
             self.layers = DynamicCache(config=self._config)
             self.length = 0
+
+
+class TorchLogits:
+    """Logits [rows, vocabulary] on any device, in any format. See ``base.Logits``."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+        self._numbers: NDArray[np.float32] | None = None
+
+    def argmax(self) -> Sequence[int]:
+        # On the CPU NumPy's argmax is many times as fast as torch's.
+        if self._tensor.device.type == "cpu":
+            return ArrayLogits(self._all()).argmax()
+        with torch.inference_mode():
+            tokens: list[int] = self._tensor.argmax(-1).tolist()
+        return tokens
+
+    def row(self, index: int) -> NDArray[np.float32]:
+        # All rows come from the device at once.
+        row: NDArray[np.float32] = self._all()[index]
+        return row
+
+    def _all(self) -> NDArray[np.float32]:
+        if self._numbers is None:
+            self._numbers = self._tensor.float().cpu().numpy()
+        return self._numbers

@@ -25,7 +25,6 @@ LANES = 16
 F32, I16, I32, I64 = ir.FloatType(), ir.IntType(16), ir.IntType(32), ir.IntType(64)
 FLOATS, WORDS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
 _I8 = ir.IntType(8)
-_BYTES = ir.VectorType(_I8, LANES)
 
 
 class _LanesType(types.Type):
@@ -106,18 +105,11 @@ def masked_load(_context: Any, array: Any, index: Any, count: Any) -> Any:
 
 @intrinsic
 def store(_context: Any, array: Any, index: Any, value: Any) -> Any:
-    """Write sixteen numbers. To an array of int8 they are whole ones."""
+    """Write sixteen numbers to a float32 array from flat index ``index`` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        is_bytes = array.dtype == types.int8
-        element, kind = (_I8, _BYTES) if is_bytes else (F32, FLOATS)
-        address = pointer(context, builder, signature.args[0], arguments[0], arguments[1], element)
-        stored = arguments[2]
-        if is_bytes:
-            stored = builder.trunc(builder.fptosi(stored, WORDS), _BYTES)
-        builder.store(
-            stored, builder.bitcast(address, kind.as_pointer()), align=1 if is_bytes else 4
-        )
+        address = pointer(context, builder, signature.args[0], arguments[0], arguments[1], F32)
+        builder.store(arguments[2], builder.bitcast(address, FLOATS.as_pointer()), align=4)
         return context.get_dummy_value()
 
     return types.void(array, index, value), generate
@@ -180,16 +172,6 @@ def select_greater(_context: Any, a: Any, b: Any, value: Any) -> Any:
         return builder.select(builder.fcmp_ordered(">", a, b), value, constant(0.0))
 
     return _LANES(a, b, value), generate
-
-
-@intrinsic
-def rint(_context: Any, value: Any) -> Any:
-    """Return the nearest whole numbers, ties to even."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return call(builder, "llvm.rint.v16f32", FLOATS, arguments[0])
-
-    return _LANES(value), generate
 
 
 @intrinsic

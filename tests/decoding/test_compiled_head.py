@@ -12,12 +12,12 @@ from tiny_models import VOCABULARY, Oracle, compiled, numbers, open_engine, save
 
 from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.models.array_logits import VerifiedLogits
 from accel.models.base import Cache
 from accel.models.batch import chain_batch, tree_batch
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.lm_head import COLUMNS, FIRST_ROWS, all_logits, argmax_of_columns, choose_rows
 from accel.models.cpu.matmul import BLOCK, packed
-from accel.models.verified_logits import VerifiedLogits
 from accel.verification.verify_tree import verify_tree
 
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}

@@ -16,7 +16,6 @@ from accel.drafting.copy.tree_search import (
     CandidateRows,
     CopyTree,
     Fitted,
-    Standing,
     Worth,
     expand_rows,
 )
@@ -94,10 +93,11 @@ def test_every_feature_has_a_weight_of_its_own_table():
         kind = int(random.integers(0, rows_of.KINDS))
         off_track = int(random.integers(0, 40))
         offset, anchor = random.integers(0, 200, 2).tolist()
+        classes = random.integers(0, 10, 2).tolist()
+        here = rows_of.Standing(anchor, off_track, *classes, anchor - 3, anchor + 5)
         actual = rows_of.features_of(
             kind, int(random.integers(0, 60)), offset, int(random.integers(0, 2000)),
-            int(random.integers(0, 10)), anchor, off_track, int(random.integers(0, 10)),
-            int(random.integers(0, 10)), anchor - 3, anchor + 5,
+            int(random.integers(0, 10)), here,
         )  # fmt: skip
         assert rows_of.MATCH_AT <= actual[0] < rows_of.RELATION_AT
         assert rows_of.RELATION_AT <= actual[1] < rows_of.PAIR_AT or (
@@ -132,7 +132,8 @@ def slow_expand(
                 continue
             actual = rows_of.features_of(
                 kinds[row], match[position] + depth, offsets[position + depth], stop - position,
-                classes[token], here_anchor, here_off, here_class, lost, *breaks,
+                classes[token],
+                rows_of.Standing(int(here_anchor), int(here_off), int(here_class), lost, *breaks),
             )  # fmt: skip
             vote = math.exp(sum(weights[index] for index in actual))
             leads = position == at
@@ -193,20 +194,20 @@ def random_text(seed):
     anchor, off_track = int(random.integers(0, 40)), int(random.integers(0, 5))
     positions = random.integers(0, 3, len(pool)).astype(np.int8)
     slips = np.array([[0.0, 1.0], [0.1, 1.0], [0.4, 1.0], [random.uniform(0.1, 1), 2.0]])
-    state = (anchor, off_track, int(classes[context[-1]]), int(classes[original[anchor]]),
-             anchor - 4, anchor + 3)  # fmt: skip
+    kinds = int(classes[context[-1]]), int(classes[original[anchor]])
+    here = rows_of.Standing(anchor, off_track, *kinds, anchor - 4, anchor + 3)
     leading = anchor if seed % 2 else -1
-    return (pool, match, offsets, spans, 101, *state, classes, weights), positions, slips, leading
+    return (pool, match, offsets, spans, 101, here, classes, weights), positions, slips, leading
 
 
 def grown(text, places, slips, leading, nodes, prices=FREE, trust=1.0, rate=0.0):
     """Tokens, parents and probabilities of the compiled tree, and its rows and kinds."""
-    pool, match, offsets, _, stop, *state, classes, weights = text
+    pool, match, offsets, _, stop, here, classes, weights = text
     rows, kinds, _ = gather_rows(*text, 64)
     tree = CopyTree(*(np.empty(nodes, kind) for kind in (np.int32, np.int32, np.float32, np.int8)))
     count = expand_rows(
         CandidateRows(rows, kinds, pool, match, offsets, places, classes, stop, leading),
-        Standing(*state),
+        here,
         Fitted(weights, slips),
         Worth(nodes, 0.0, *prices, trust, rate),
         tree,
@@ -217,7 +218,7 @@ def grown(text, places, slips, leading, nodes, prices=FREE, trust=1.0, rate=0.0)
 @for_each_seed(range(12))
 def test_expansion_equals_the_slow_form(seed):
     text, positions, slips, leading = random_text(seed)
-    pool, match, offsets, _, stop, *state, classes, weights = text
+    pool, match, offsets, _, stop, state, classes, weights = text
     (tokens, parents, chances), rows, kinds = grown(text, positions, slips, leading, 40)
     slow = slow_expand(
         pool,

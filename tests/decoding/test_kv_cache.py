@@ -7,24 +7,24 @@ import pytest
 import torch
 
 from accel.execution.session import Session
-from accel.models.kv_cache import TorchKVCache
+from accel.models.transformers_model import TransformersCache
 
 
-def filled(capacity: int) -> TorchKVCache:
-    cache = TorchKVCache(capacity)
+def filled(capacity: int) -> TransformersCache:
+    cache = TransformersCache(1, capacity)
     cache.buffers = [torch.zeros(2, 3, capacity, 4), torch.zeros(1, capacity, 2)]
     return cache
 
 
 @torch.inference_mode()
-def write(cache: TorchKVCache, labels: list[int]) -> None:
+def write(cache: TransformersCache, labels: list[int]) -> None:
     cache.reserve(len(labels))
     rows = torch.tensor(labels, dtype=torch.float32)[:, None]
     for buffer in cache.buffers:
         buffer.narrow(-2, cache.length, len(labels)).copy_(rows.expand(-1, buffer.shape[-1]))
 
 
-def held(cache: TorchKVCache) -> list[list[float]]:
+def held(cache: TransformersCache) -> list[list[float]]:
     if not cache.length:
         return [[], []]
     rows = [buffer.narrow(-2, 0, cache.length) for buffer in cache.buffers]

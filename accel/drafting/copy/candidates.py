@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -182,13 +182,25 @@ def bucket_of(value: int, limits: tuple[int, ...]) -> int:
     return len(limits)
 
 
+class Standing(NamedTuple):
+    """State of the text: at ``anchor`` in the original, ``off_track`` tokens after it left it,
+    after a token of ``last_class``, before one of ``lost_class``, in the line of the original from
+    ``line_start`` to ``line_end``."""
+
+    anchor: int
+    off_track: int
+    last_class: int
+    lost_class: int
+    line_start: int
+    line_end: int
+
+
 @compiled(borrows=True)
-def relation_of(
-    offset: int, length: int, anchor: int, off_track: int, line_start: int, line_end: int
-) -> int:
+def relation_of(offset: int, length: int, here: Standing) -> int:
     """Return the relation to the anchor of a row at ``offset`` of the original that matches
-    ``length`` tokens. ``line_start`` and ``line_end`` are the positions of the line breaks around
-    the anchor."""
+    ``length`` tokens."""
+    anchor, off_track = here.anchor, here.off_track
+    line_start, line_end = here.line_start, here.line_end
     if off_track == 0 and offset == anchor:
         return ON_TRACK
     begin = offset - length
@@ -223,14 +235,10 @@ def features_of(
     offset: int,
     age: int,
     next_class: int,
-    anchor: int,
-    off_track: int,
-    last_class: int,
-    lost_class: int,
-    line_start: int,
-    line_end: int,
+    here: Standing,
 ) -> tuple[int, int, int, int, int]:
     """Return indices of the five weights that make up a row's score."""
+    off_track, last_class = here.off_track, here.last_class
     state = bucket_of(off_track, OFF_TRACK_LIMITS)
     at_line = 1 if last_class == BREAK else 0
     first = MATCH_AT + kind * MATCH_BUCKETS + bucket_of(length, MATCH_LIMITS)
@@ -240,12 +248,12 @@ def features_of(
         ((group * SYNTAX_MATCHES + matched) * CLASSES + last_class) * CLASSES + next_class
     )
     if kind <= SHIFTED:
-        relation = relation_of(offset, length, anchor, off_track, line_start, line_end)
+        relation = relation_of(offset, length, here)
         second = RELATION_AT + (relation * STATES + state) * 2 + at_line
         third = PAIR_AT + relation * COARSE_MATCHES + bucket_of(length, COARSE_LIMITS)
         change = NOTHING_AT
         if off_track == 1:
-            change = CHANGE_AT + (relation * CLASSES + last_class) * CLASSES + lost_class
+            change = CHANGE_AT + (relation * CLASSES + last_class) * CLASSES + here.lost_class
         return first, second, third, syntax, change
     if kind <= OUTPUT:
         second = AGE_AT + bucket_of(age, AGE_LIMITS) * STATES + state
@@ -256,17 +264,7 @@ def features_of(
 
 
 @compiled(borrows=True)
-def may_begin(
-    kind: int,
-    length: int,
-    offset: int,
-    begins_phrase: bool,
-    anchor: int,
-    off_track: int,
-    last_class: int,
-    line_start: int,
-    line_end: int,
-) -> bool:
+def may_begin(kind: int, length: int, offset: int, begins_phrase: bool, here: Standing) -> bool:
     """Return whether a row gets a vote: it matches, or an edit is likely to go on there."""
     if length > 0:
         return True
@@ -274,10 +272,12 @@ def may_begin(
         return begins_phrase
     if kind > SHIFTED:
         return False
+    anchor, off_track = here.anchor, here.off_track
     if 0 <= offset - anchor <= LOOK_AHEAD:
         return True
     if off_track == 0:
         return False
+    line_start, line_end = here.line_start, here.line_end
     if offset in (anchor + off_track, line_start, line_end):
         return True
-    return last_class == BREAK and offset in (line_start + 1, line_end + 1)
+    return here.last_class == BREAK and offset in (line_start + 1, line_end + 1)

@@ -9,13 +9,19 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import Source, TokenArray
 from accel.drafting.copy.alignment import ANCHOR, AT, OFF_TRACK, follow
-from accel.drafting.copy.candidates import COMMON, INSTRUCTED, REPOSITORY, features_of, may_begin
+from accel.drafting.copy.candidates import (
+    COMMON,
+    INSTRUCTED,
+    REPOSITORY,
+    Standing,
+    features_of,
+    may_begin,
+)
 from accel.drafting.copy.deviation_rate import FOLLOWING, odds
 from accel.drafting.copy.tree_search import (
     CandidateRows,
     CopyTree,
     Fitted,
-    Standing,
     Worth,
     expand_rows,
 )
@@ -68,12 +74,7 @@ def best_rows(
     offsets: TokenArray,
     spans: TokenArray,
     context_stop: int,
-    anchor: int,
-    off_track: int,
-    last_class: int,
-    lost_class: int,
-    line_start: int,
-    line_end: int,
+    here: Standing,
     classes: NDArray[np.int8],
     weights: NDArray[np.float64],
     rows: TokenArray,
@@ -88,16 +89,13 @@ def best_rows(
     for span in range(len(spans)):
         kind = spans[span, 2]
         for row in range(spans[span, 0], spans[span, 1]):
-            if pool[row] < 0 or not may_begin(
-                kind, match[row], offsets[row], row > 0 and pool[row - 1] < 0,
-                anchor, off_track, last_class, line_start, line_end,
-            ):  # fmt: skip
+            begins_phrase = row > 0 and pool[row - 1] < 0
+            if pool[row] < 0 or not may_begin(kind, match[row], offsets[row], begins_phrase, here):
                 continue
+            length, age = np.int64(match[row]), context_stop - row
             first, second, third, fourth, fifth = features_of(
-                np.int64(kind), np.int64(match[row]), offsets[row], context_stop - row,
-                classes[pool[row]],
-                anchor, off_track, last_class, lost_class, line_start, line_end,
-            )  # fmt: skip
+                np.int64(kind), length, offsets[row], age, classes[pool[row]], here
+            )
             score = weights[first] + weights[second] + weights[third]
             score += weights[fourth] + weights[fifth]
             if count == limit:
@@ -162,11 +160,11 @@ def draft_in(
     last_class = np.int64(class_of(classes, pool, stop - 1, context_start))
     lost_class = np.int64(class_of(classes, pool, home + anchor, home)) if is_inside else 0
     line_start, line_end = np.int64(state.line_starts[anchor]), np.int64(state.line_ends[anchor])
+    here = Standing(anchor, off_track, last_class, lost_class, line_start, line_end)
     count = best_rows(
-        pool, state.match, state.offsets, state.gather_spans, stop,
-        anchor, off_track, last_class, lost_class, line_start, line_end,
-        classes, state.weights, state.rows, state.kinds, state.scores,
-    )  # fmt: skip
+        *(pool, state.match, state.offsets, state.gather_spans, stop, here, classes),
+        *(state.weights, state.rows, state.kinds, state.scores),
+    )
     for number in range(len(looked_up)):
         state.rows[count] = looked_up[number]
         state.kinds[count] = COMMON if sources[number] == _COMMON else REPOSITORY
@@ -178,7 +176,7 @@ def draft_in(
             *(state.rows[:count], state.kinds[:count], pool, state.match, state.offsets),
             *(state.places, classes, stop, leading),
         ),
-        Standing(anchor, off_track, last_class, lost_class, line_start, line_end),
+        here,
         Fitted(state.weights, state.slips),
         Worth(max_nodes, LEAST_PROBABILITY, seconds, marginal, acceptance_scale, rate),
         state.tree,

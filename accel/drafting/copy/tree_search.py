@@ -24,6 +24,7 @@ from accel.drafting.copy.candidates import (
     RELATION_AT,
     SHIFTED,
     STATES,
+    Standing,
     bucket_of,
     features_of,
 )
@@ -52,19 +53,6 @@ class CandidateRows(NamedTuple):
     classes: NDArray[np.int8]
     stop: int
     leading: int
-
-
-class Standing(NamedTuple):
-    """State of the text: at ``anchor`` in the original, ``off_track`` tokens after it left it,
-    after a token of ``last_class``, before one of ``lost_class``, in the line of the original from
-    ``line_start`` to ``line_end``."""
-
-    anchor: int
-    off_track: int
-    last_class: int
-    lost_class: int
-    line_start: int
-    line_end: int
 
 
 class Fitted(NamedTuple):
@@ -185,12 +173,11 @@ def _vote(
         following, position = votes.following[row], sources.rows[row]
         value = sources.pool[position + depth]
         if value >= 0:
+            offset, length = sources.offsets[position + depth], sources.match[position] + depth
+            kind, age = np.int64(sources.kinds[row]), sources.stop - position
             first, second, third, fourth, fifth = features_of(
-                np.int64(sources.kinds[row]), sources.match[position] + depth,
-                sources.offsets[position + depth], sources.stop - position, sources.classes[value],
-                here.anchor, here.off_track, here.last_class, here.lost_class,
-                here.line_start, here.line_end,
-            )  # fmt: skip
+                kind, length, offset, age, sources.classes[value], here
+            )
             score = weights[first] + weights[second] + weights[third]
             vote = np.exp(score + weights[fourth] + weights[fifth])
             on_track = (

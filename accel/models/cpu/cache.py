@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.models.base import RowCache
 from accel.models.cpu.attention import KVCache, Shape, move
 from accel.models.cpu.matmul import BLOCK
-from accel.models.row_cache import RowCache
 from accel.native.aligned_memory import zeros
 
 

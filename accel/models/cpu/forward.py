@@ -23,7 +23,6 @@ from accel.models.cpu.barrier import (
     open_step,
     take,
 )
-from accel.models.cpu.forward_arguments import ForwardInput, ForwardOutput
 from accel.models.cpu.layer_matrices import blocks_of, project, quantise_row
 from accel.models.cpu.layers import (
     LAYER_STEPS,
@@ -36,7 +35,15 @@ from accel.models.cpu.layers import (
 )
 from accel.models.cpu.lm_head import advance, begin_verification, head_argmax, is_finished
 from accel.models.cpu.matmul import BLOCK
-from accel.models.cpu.request_table import NUMBERS, VERIFIES, WANTED, RequestTable, rows_wanted
+from accel.models.cpu.request_table import (
+    NUMBERS,
+    VERIFIES,
+    WANTED,
+    ForwardInput,
+    ForwardOutput,
+    RequestTable,
+    rows_wanted,
+)
 from accel.models.cpu.rms_norm import rms_norm
 from accel.models.cpu.thread_state import ThreadState
 from accel.native.numba_cache import compiled

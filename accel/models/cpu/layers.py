@@ -4,7 +4,6 @@ computed columns also does what follows for them alone (the epilogue)."""
 from __future__ import annotations
 
 from accel.models.cpu.attention import QUERIES, Floats, attend
-from accel.models.cpu.forward_arguments import ForwardInput
 from accel.models.cpu.layer_matrices import (
     Matrices,
     blocks_of,
@@ -20,6 +19,7 @@ from accel.models.cpu.request_table import (
     FIRST,
     PAST,
     ROWS,
+    ForwardInput,
     RequestTable,
     kv_of,
     mask_of,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from accel.draft_tree import TokenArray
 from accel.files.model_options import KvType
-from accel.models.array_logits import ArrayLogits
+from accel.models.array_logits import ArrayLogits, VerifiedLogits
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
 from accel.models.batch import ForwardBatch, chain_batch
 from accel.models.cpu.attention import AttentionBuffers
@@ -35,7 +35,6 @@ from accel.models.cpu.scratch import Scratch, TileBuffers
 from accel.models.cpu.thread_pool import ThreadPool
 from accel.models.cpu.thread_state import ThreadState, thread_state_of
 from accel.models.cpu.weights import kv_dtype
-from accel.models.verified_logits import VerifiedLogits
 from accel.native.aligned_memory import empty
 from accel.native.numba_cache import State
 from operating_system.machine import cores

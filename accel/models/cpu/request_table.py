@@ -1,4 +1,4 @@
-"""Rows of a forward by request, and the caches of those requests.
+"""The inputs and outputs of a forward: its rows by request, and the caches of those requests.
 
 A forward computes rows of several requests, one after the other. A table has a line for each: its
 cache by addresses, so that one compiled form serves any number of caches.
@@ -6,7 +6,7 @@ cache by addresses, so that one compiled form serves any number of caches.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import njit, types
@@ -14,6 +14,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from accel.draft_tree import TokenArray
 from accel.models.cpu.attention import Floats, KVCache
 from accel.models.cpu.matmul import BLOCK
 from accel.native.numba_cache import compiled
@@ -27,6 +28,32 @@ RequestTable = NDArray[np.int64]
 
 FIRST, ROWS, PAST, WANTED, VERIFIES, NUMBERS = range(6)
 _MASK, _KEYS, _VALUES, _KEY_SCALES, _VALUE_SCALES, _CAPACITY = range(6, 12)
+
+
+class ForwardInput(NamedTuple):
+    """Rows of one request or several, see ``accel.models.batch.ForwardBatch``.
+
+    tokens, offsets: int32 [rows]; requests: whose they are.
+    """
+
+    tokens: TokenArray
+    offsets: TokenArray
+    requests: RequestTable
+
+
+class ForwardOutput(NamedTuple):
+    """The output of a forward.
+
+    logits: float32 [rows, >= vocabulary], written for requests that ask for numbers. For verified
+    trees the argmax is computed of the rows that greedy verification visits; ``parents``, int32
+    [rows], holds for each node of a tree the node that it follows, -1 for its root. wanted: all
+    rows whose logits are asked for; most_nodes: of a tree that is verified, -1 without one.
+    """
+
+    logits: Floats
+    parents: TokenArray
+    wanted: int
+    most_nodes: int
 
 
 def line_of(batch: ForwardBatch, cache: CompiledCache, first: int, numbers: int) -> list[int]:

@@ -28,7 +28,6 @@ from accel.models.cpu.barrier import (
     take,
 )
 from accel.models.cpu.forward import _compute_output, _num_output_items
-from accel.models.cpu.forward_arguments import ForwardInput, ForwardOutput
 from accel.models.cpu.layers import LAYER_STEPS, compute, num_items
 from accel.models.cpu.llama import CompiledLlama
 from accel.models.cpu.lm_head import is_finished
@@ -36,6 +35,7 @@ from accel.models.cpu.quantised import tile
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS, chosen
 from accel.models.cpu.quantised.packed_layouts import PACKED_LAYOUTS
 from accel.models.cpu.quantised.product import multiply_packed
+from accel.models.cpu.request_table import ForwardInput, ForwardOutput
 from accel.native.aligned_memory import LINE, empty
 from accel.native.numba_cache import compiled
 from accel.native.simd import I64, call

@@ -20,12 +20,7 @@ def gather_rows(
     offsets: NDArray[np.int32],
     spans: NDArray[np.int32],
     context_stop: int,
-    anchor: int,
-    off_track: int,
-    last_class: int,
-    lost_class: int,
-    line_start: int,
-    line_end: int,
+    here: rows_of.Standing,
     classes: NDArray[np.int8],
     weights: NDArray[np.float64],
     limit: int,
@@ -42,10 +37,10 @@ def gather_rows(
     for span in range(len(spans)):
         kind = spans[span, 2]
         for row in range(spans[span, 0], spans[span, 1]):
+            begins_phrase = row > 0 and pool[row - 1] < 0
             if pool[row] >= 0 and rows_of.may_begin(
-                kind, match[row], offsets[row], row > 0 and pool[row - 1] < 0,
-                anchor, off_track, last_class, line_start, line_end,
-            ):  # fmt: skip
+                kind, match[row], offsets[row], begins_phrase, here
+            ):
                 chosen[count] = row
                 kinds[count] = kind
                 count += 1
@@ -55,8 +50,7 @@ def gather_rows(
         row = chosen[number]
         first, second, third, fourth, fifth = rows_of.features_of(
             np.int64(kinds[number]), np.int64(match[row]), offsets[row], context_stop - row,
-            classes[pool[row]],
-            anchor, off_track, last_class, lost_class, line_start, line_end,
+            classes[pool[row]], here,
         )  # fmt: skip
         features[number, 0] = first
         features[number, 1] = second
@@ -82,17 +76,18 @@ def votes_of(
     last = class_of(classes, pool.tokens, pool.stop - 1, pool.context_start)
     lost = class_of(classes, np.append(drafter._original, np.int32(-1)), pool.anchor, 0)
     breaks = int(pool.line_starts[pool.anchor]), int(pool.line_ends[pool.anchor])
+    here = rows_of.Standing(pool.anchor, off_track, last, lost, *breaks)
+    elsewhere = here._replace(line_start=rows_of.NOWHERE, line_end=rows_of.NOWHERE)
     rows, _, features = gather_rows(
         pool.tokens, pool.match, pool.offsets, pool.gather_spans, pool.stop,
-        pool.anchor, off_track, last, lost, *breaks, classes, drafter.weights, limit,
+        here, classes, drafter.weights, limit,
     )  # fmt: skip
     if drafter._index is not None:
         looked_up, sources = drafter._look_up()
         more = [
             rows_of.features_of(
                 rows_of.COMMON if source == Source.COMMON else rows_of.REPOSITORY,
-                int(pool.match[row]), 0, 0, int(classes[pool.tokens[row]]),
-                pool.anchor, off_track, last, lost, rows_of.NOWHERE, rows_of.NOWHERE,
+                int(pool.match[row]), 0, 0, int(classes[pool.tokens[row]]), elsewhere,
             )
             for row, source in zip(looked_up, sources, strict=True)
         ]  # fmt: skip

@@ -17,9 +17,8 @@ from accel.models.cpu.delta_net.row_plan import RowPlan
 from accel.models.cpu.delta_net.rule import chunk_rows_of, make_state
 from accel.models.cpu.delta_net.shape import CHUNK, DeltaBuffers, DeltaShape
 from accel.models.cpu.forward import STEPS, num_steps, run_steps
-from accel.models.cpu.forward_arguments import ForwardInput, ForwardOutput
 from accel.models.cpu.layers import ATTENTION, LAYER_STEPS
-from accel.models.cpu.request_table import RequestTable
+from accel.models.cpu.request_table import ForwardInput, ForwardOutput, RequestTable
 from accel.native.numba_cache import compiled
 
 

@@ -12,9 +12,8 @@ from accel.draft_tree import TokenArray
 from accel.models.cpu.attention import Floats, Stored
 from accel.models.cpu.delta_net.row_plan import RowPlan
 from accel.models.cpu.delta_net.shape import CHUNK, TAPS, DeltaShape
-from accel.models.cpu.forward_arguments import ForwardInput
 from accel.models.cpu.matmul import BLOCK
-from accel.models.cpu.request_table import RequestTable, _array_at
+from accel.models.cpu.request_table import ForwardInput, RequestTable, _array_at
 from accel.native.aligned_memory import zeros
 
 STATE_AT, KEYS_AT, UPDATES_AT, TOTALS_AT, INPUTS_AT, HELD = range(12, 18)

@@ -30,7 +30,7 @@ def _fitting(bits: int) -> int:
     return (1 << 15) // (2 * most * _MOST_VALUE)
 
 
-class _Sum:
+class _Sum(Sum):
     def __init__(self, builder: Any, bits: int, correction: Any) -> None:
         self._builder = builder
         self._is_signed = bits == 8

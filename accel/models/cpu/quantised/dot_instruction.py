@@ -8,26 +8,10 @@ from accel.models.cpu.quantised.avx2 import Avx2
 from accel.models.cpu.quantised.registers import (
     RowByRow,
     Sum,
+    first_total,
     in_order,
-    same,
-    splat,
-    words_of,
 )
 from accel.native.simd import call
-
-
-class _Sum:
-    def __init__(self, builder: Any, name: str, total: Any, *, keeps_order: bool) -> None:
-        self._builder, self._name, self._total = builder, name, total
-        self._keeps_order = keeps_order
-
-    def add(self, weights: Any, values: Any) -> None:
-        kind = self._total.type
-        total = call(self._builder, self._name, kind, self._total, weights, values)
-        self._total = in_order(self._builder, total) if self._keeps_order else total
-
-    def total(self) -> Any:
-        return self._total
 
 
 class DotInstruction(RowByRow):
@@ -40,14 +24,12 @@ class DotInstruction(RowByRow):
     name: str
     keeps_order: bool
 
-    def prepared(self, _builder: Any, weights: Any, _bits: int) -> Any:
-        return weights
-
     def sum(self, builder: Any, _bits: int, correction: Any) -> Sum:
-        total = same(words_of(self.lanes), 0)
-        if correction is not None:
-            total = splat(builder, correction, self.lanes)
-        return _Sum(builder, self.name, total, keeps_order=self.keeps_order)
+        def added(total: Any, weights: Any, values: Any) -> Any:
+            total = call(builder, self.name, total.type, total, weights, values)
+            return in_order(builder, total) if self.keeps_order else total
+
+        return Sum(first_total(builder, correction, self.lanes), added)
 
 
 class AvxVnni(DotInstruction):

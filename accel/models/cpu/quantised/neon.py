@@ -15,19 +15,6 @@ _LANES = 4
 _WORDS, _BYTES, _FLOATS = words_of(_LANES), bytes_of(_LANES), ir.VectorType(F32, _LANES)
 
 
-class _Sum:
-    def __init__(self, builder: Any, name: str, total: Any) -> None:
-        self._builder, self._name, self._total = builder, name, total
-
-    def add(self, weights: Any, values: Any) -> None:
-        name = f"llvm.aarch64.neon.{self._name}.v4i32.v16i8"
-        values = self._builder.bitcast(values, _BYTES)
-        self._total = call(self._builder, name, _WORDS, self._total, weights, values)
-
-    def total(self) -> Any:
-        return self._total
-
-
 def _bias(layout: PackedLayout) -> Any:
     """Return a float to whose bits a whole number is added as to itself, or a sixteenth of it where
     codes of four bits are in the upper bits of bytes: where sums begin with it, a subtraction
@@ -60,12 +47,16 @@ class NeonDotprod(InstructionSet):
             for row, each in enumerate(by_rows):
                 by_row = builder.insert_element(by_row, each, I32(row))
             first = builder.add(first, by_row)
+        name = f"llvm.aarch64.neon.{'smmla' if layout.is_paired else 'sdot'}.v4i32.v16i8"
+
+        def added(total: Any, weights: Any, values: Any) -> Any:
+            return call(builder, name, _WORDS, total, weights, builder.bitcast(values, _BYTES))
+
         sums = []
         for row in range(0, len(by_rows), width):
             lanes = [min(row + lane % width, len(by_rows) - 1) for lane in range(_LANES)]
             start = builder.shuffle_vector(first, first, ir.Constant(_WORDS, lanes))
-            name = "smmla" if layout.is_paired else "sdot"
-            sums.append([_Sum(builder, name, start) for _ in range(registers)])
+            sums.append([Sum(start, added) for _ in range(registers)])
         return sums
 
     def in_floats(self, builder: Any, layout: PackedLayout, total: Any) -> Any:

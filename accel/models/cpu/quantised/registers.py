@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from llvmlite import ir
@@ -21,11 +21,19 @@ class Total(Protocol):
         sign."""
 
 
-class Sum(Total, Protocol):
-    """One that grows."""
+class Sum:
+    """One that grows by calls of ``added``: from a total so far, a register of weights, as
+    ``InstructionSet.prepared``, and as many values a lane to the total then."""
+
+    def __init__(self, total: Any, added: Callable[[Any, Any, Any], Any]) -> None:
+        self._total, self._added = total, added
 
     def add(self, weights: Any, values: Any) -> None:
-        """Add products of weights, as ``InstructionSet.prepared``, and as many values a lane."""
+        """Add products of weights and values."""
+        self._total = self._added(self._total, weights, values)
+
+    def total(self) -> Any:
+        return self._total
 
 
 class InstructionSet(Protocol):
@@ -46,8 +54,9 @@ class InstructionSet(Protocol):
     takes_pairs: bool = False
     shifts_bytes: bool = False
 
-    def prepared(self, builder: Any, weights: Any, bits: int) -> Any:
+    def prepared(self, _builder: Any, weights: Any, _bits: int) -> Any:
         """Return a register of weights as ``Sum.add`` takes it, made once for all rows."""
+        return weights
 
     def sums_of(
         self, builder: Any, layout: PackedLayout, corrections: Iterable[Any], registers: int
@@ -89,6 +98,11 @@ def bytes_of(lanes: int) -> ir.VectorType:
 def pairs_of(lanes: int) -> ir.VectorType:
     """Return a register as numbers of two bytes."""
     return ir.VectorType(_I16, 2 * lanes)
+
+
+def first_total(builder: Any, correction: Any, lanes: int) -> Any:
+    """Return what a sum begins with: its correction, or zeros."""
+    return same(words_of(lanes), 0) if correction is None else splat(builder, correction, lanes)
 
 
 def splat(builder: Any, value: Any, lanes: int) -> Any:
