@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from accel.draft_tree import SOURCE_NAMES, Source, TokenArray
 from accel.drafting.base import Drafter, DraftRequest, LookingDrafter
 from accel.errors import InvalidRequest, PromptTooLong
-from accel.verification.confidence import Confidence
+from accel.verification.confidence import Confidence, Logprob
 from accel.verification.grammar import Grammar
-from accel.verification.logprobs import Logprob
 from accel.verification.sampling import Sampling
 from accel.verification.verify_tree import Relaxed
 

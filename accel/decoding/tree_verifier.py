@@ -20,9 +20,8 @@ from accel.models.batch import ForwardBatch, tree_batch
 from accel.planning.cost_table import CostTable
 from accel.text.tokenizer import Tokenizer
 from accel.verification.choosing import choose
-from accel.verification.confidence import Confidence, Confidences
+from accel.verification.confidence import Confidence, Confidences, Logprob, logprob_of
 from accel.verification.logits_processor import LogitsProcessor
-from accel.verification.logprobs import Logprob, logprob_of
 from accel.verification.verify_tree import Relaxed, verify_tree
 
 _UNKNOWN = np.empty(0, np.float32)

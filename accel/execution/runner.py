@@ -133,10 +133,6 @@ class ModelRunner:
                     raise out_of_memory(self.model, session, rows) from error
                 unused.drop()
 
-    def extend(self, session: Session, tokens: TokenArray, cancelled: Callable[[], bool]) -> bool:
-        """``extend_steps``, computed alone."""
-        return alone(self.extend_steps(session, tokens, cancelled))
-
     def extend_steps(
         self, session: Session, tokens: TokenArray, cancelled: Callable[[], bool]
     ) -> Forwards[bool]:

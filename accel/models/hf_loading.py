@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from accel.errors import BrokenModel, OutOfMemory, UnsupportedModel
+from accel.files.adaptive_tokens import read_adaptive_tokens
 from accel.files.end_tokens import named_ends
 from accel.files.folder_architecture import LEFT_OVER
 from accel.files.model_folder import check_folder
@@ -69,3 +70,16 @@ def end_tokens(module: Any) -> frozenset[int]:
     ]
     name = getattr(module.config, "name_or_path", "") or "the model"
     return named_ends(ids, module.get_output_embeddings().weight.shape[0], name)
+
+
+def add_adaptive_tokens(module: Any, path: Path) -> tuple[int, ...]:
+    """Have a module read the adaptive tokens that lie beside its weights; returns their ids."""
+    embedding: Any = module.get_input_embeddings()
+    more = read_adaptive_tokens(path, embedding.weight.shape[1])
+    if more is None:
+        return ()
+    weight = torch.cat([embedding.weight.data, torch.from_numpy(more).to(embedding.weight)])
+    extended = nn.Embedding.from_pretrained(weight)
+    extended.train(module.training)
+    module.set_input_embeddings(extended)
+    return tuple(range(len(embedding.weight), len(weight)))

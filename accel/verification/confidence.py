@@ -1,8 +1,10 @@
-"""Probabilities of the tokens of a text, given the bytes that it has to begin with."""
+"""Probabilities of the tokens of a text: given the bytes that it has to begin with, and by the
+model alone, beside likelier ones."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -50,3 +52,27 @@ class Confidences:
         total = log_total(logits)
         end = log_total(logits[self._ends]) - total if len(self._ends) else IMPOSSIBLE
         return Confidence(float(logits[token]) - total, max(end, IMPOSSIBLE))
+
+
+@dataclass(frozen=True, slots=True)
+class Logprob:
+    """A token's log probability (nats) by the model alone, before any sampling rule."""
+
+    token: int
+    logprob: float
+    likeliest: list[tuple[int, float]]
+    """The likeliest tokens at its position, the likeliest first, with their log probabilities."""
+
+
+def logprob_of(logits: NDArray[np.float32], token: int, count: int) -> Logprob:
+    """That of ``token`` in a row of logits, float32 [vocabulary], beside the ``count``
+    likeliest."""
+    numbers = logits.astype(np.float64)
+    highest = numbers.max()
+    total = highest + np.log(np.exp(numbers - highest).sum())
+    likeliest = np.argsort(-numbers, kind="stable")[:count]
+    return Logprob(
+        token,
+        float(numbers[token] - total),
+        [(int(other), float(numbers[other] - total)) for other in likeliest],
+    )

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from lsp_server.shared.contract.jobs import Span, TokenLogprob
 
 if TYPE_CHECKING:
-    from accel.verification.confidence import Confidence
-    from accel.verification.logprobs import Logprob
+    from accel.verification.confidence import Confidence, Logprob
 
 
 class SpanBuilder:

@@ -152,9 +152,3 @@ def file_of(model: str) -> Path:
     """Return the file with the calibration of a model, ``model`` being its name or folder."""
     key = hashlib.sha256(model.encode()).hexdigest()[:24]
     return data_folder() / "calibration" / f"{key}.npz"
-
-
-def warm_up() -> None:
-    """Compile (or load the compiled form of) the learning step."""
-    chain = DraftTree.chain(np.array([1], np.int32), Source.PROMPT, 0.5)
-    Calibration().learn(chain, np.ones(1, np.int32), [0])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from accel.draft_tree import DraftTree, TokenArray
+from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.drafting.base import (
     ContinuationIndex,
     Continuations,
@@ -15,8 +15,6 @@ from accel.drafting.base import (
     VerifyCosts,
 )
 from accel.drafting.history import History
-from accel.drafting.retrieval import calibration as calibrations
-from accel.drafting.retrieval import prompt_index as prompt
 from accel.drafting.retrieval.acceptance_model import AcceptanceBuffers, AcceptanceWeights
 from accel.drafting.retrieval.calibration import Calibration
 from accel.drafting.retrieval.candidate_features import MAX_MATCH, Evidence, MatchRows, places_of
@@ -316,8 +314,11 @@ class RetrievalDrafter:
 
 def warm_up() -> None:
     """Compile (or load the compiled form of) everything that drafting calls."""
-    prompt.warm_up()
-    calibrations.warm_up()
+    index = PromptIndex()
+    index.begin(np.array([1, 2, 1], np.int32), np.empty(0, np.int32))
+    index.lookup(index.context, max_match=4, limit=4, depth=4)
+    chain = DraftTree.chain(np.array([1], np.int32), Source.PROMPT, 0.5)
+    Calibration().learn(chain, np.ones(1, np.int32), [0])
     drafter = RetrievalDrafter()
     drafter.begin(DraftRequest(np.array([1, 2, 1, 2, 1], np.int32)))
     tree = drafter.draft(4)

@@ -233,10 +233,3 @@ def _grown(array: TokenArray, size: int) -> TokenArray:
     grown = np.full(size, -1, np.int32)
     grown[: len(array)] = array
     return grown
-
-
-def warm_up() -> None:
-    """Compile (or load the compiled form of) the index."""
-    index = PromptIndex()
-    index.begin(np.array([1, 2, 1], np.int32), np.empty(0, np.int32))
-    index.lookup(index.context, max_match=4, limit=4, depth=4)

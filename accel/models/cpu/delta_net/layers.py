@@ -32,7 +32,7 @@ from accel.models.cpu.delta_net.rule import (
     score_rows,
 )
 from accel.models.cpu.delta_net.shape import TAPS
-from accel.models.cpu.delta_net.thread_state import HybridState
+from accel.models.cpu.delta_net.weights import HybridState
 from accel.models.cpu.layer_matrices import blocks_of, project, quantise_row
 from accel.models.cpu.layers import (
     ATTENTION,

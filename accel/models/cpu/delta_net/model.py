@@ -16,8 +16,7 @@ from accel.models.cpu.delta_net.forward import close_chunk, hybrid_forward, num_
 from accel.models.cpu.delta_net.kept_rows import KeptRows, StoredRows
 from accel.models.cpu.delta_net.row_plan import COLUMNS, plan_rows
 from accel.models.cpu.delta_net.shape import CHUNK, TAPS, DeltaBuffers
-from accel.models.cpu.delta_net.thread_state import HybridState, hybrid_state_of
-from accel.models.cpu.delta_net.weights import DeltaScratch
+from accel.models.cpu.delta_net.weights import DeltaScratch, HybridState, hybrid_state_of
 from accel.models.cpu.llama import CompiledLlama, ForwardCall
 from accel.models.cpu.weights import kv_dtype
 from accel.native.numba_cache import State

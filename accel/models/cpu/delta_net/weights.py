@@ -1,4 +1,5 @@
-"""The weights of gated DeltaNet, and activations of its layers."""
+"""The weights of gated DeltaNet, activations of its layers, and the state of a thread that computes
+them."""
 
 from __future__ import annotations
 
@@ -8,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.models.cpu.attention import Floats, Shape
-from accel.models.cpu.delta_net.shape import DeltaShape
+from accel.models.cpu.delta_net.kept_rows import KeptRows
+from accel.models.cpu.delta_net.shape import DeltaBuffers, DeltaShape
 from accel.models.cpu.layer_matrices import Matrices, blocks_of, is_quantised
 from accel.models.cpu.matmul import BLOCK, Packed
 from accel.models.cpu.quantised.activations import Q8_BYTES, Q8Blocks
 from accel.models.cpu.quantised.packed_layouts import BLOCK as QUANTISED_BLOCK
+from accel.models.cpu.thread_state import ThreadState
 from accel.native.aligned_memory import empty
+from accel.native.numba_cache import State, compiled
 
 
 class DeltaWeights(NamedTuple):
@@ -61,3 +65,21 @@ class DeltaScratch(NamedTuple):
             out_q8=empty((rows, inputs // QUANTISED_BLOCK * Q8_BYTES), np.int8),
             output_gate=empty((rows, attention.heads * attention.head_dim), np.float32),
         )
+
+
+class HybridState(NamedTuple):
+    """The state of one thread. plain: what other models have, too; kept: the arrays of any cache;
+    scratch: shared by all threads; buffers: the thread's own."""
+
+    plain: ThreadState
+    weights: DeltaWeights
+    shape: DeltaShape
+    kept: KeptRows
+    scratch: DeltaScratch
+    buffers: DeltaBuffers
+
+
+@compiled()
+def hybrid_state_of(fields: HybridState) -> State:
+    """Return the state of a thread as one argument."""
+    return State(fields)
