@@ -86,10 +86,9 @@ def _missing(tasks: list[tuple[Any, CompileTask]], record: CompiledRecord) -> li
 
 def warm_up_drafting() -> None:
     """Compile, or load the compiled form of, what drafts."""
-    from accel.drafting.retrieval import calibration, drafter
+    from accel.drafting.retrieval import drafter
 
     drafter.warm_up()
-    calibration.warm_up()
 
 
 def warm_up_edits() -> None:

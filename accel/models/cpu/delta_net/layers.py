@@ -23,7 +23,7 @@ from accel.models.cpu.delta_net.kept_rows import (
 from accel.models.cpu.delta_net.row_plan import ABOVE, PLACE, RowPlan
 from accel.models.cpu.delta_net.rule import (
     ChunkRows,
-    Mixed,
+    ConvolutionInput,
     chunk_rows_of,
     convolve,
     delta_rule,
@@ -137,7 +137,7 @@ def _delta_head(
     key_size, key_dim, value_dim = shape.key_heads * shape.key_dim, shape.key_dim, shape.value_dim
     past, kernel = rows_kept.inputs[number, held : held + TAPS], weights.kernel[number]
     mixed, vectors, key_at = scratch.mixed, buffers.keys_queries, head * key_dim
-    own = Mixed(mixed, first, rows, past, plan, kernel, buffers.inputs)
+    own = ConvolutionInput(mixed, first, rows, past, plan, kernel, buffers.inputs)
     for column, start in ((key_size + key_at, 0), (key_at, key_dim)):
         convolve(own, column, vectors, key_dim, 2 * key_dim, start)
     scale = np.float32(1) / np.sqrt(np.float32(key_dim))

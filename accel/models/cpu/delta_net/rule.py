@@ -62,7 +62,7 @@ class ChunkRows(NamedTuple):
     update_at: int
 
 
-class Mixed(NamedTuple):
+class ConvolutionInput(NamedTuple):
     """Inputs of the convolution of a request's ``rows`` rows, from ``first`` on of all in mixed:
     [all rows, >= channels]. past: the three rows before them, [3, channels], of the dtype that
     inputs are rounded to; kernel: [4, channels]; inputs: a buffer, [3 + rows, ..]."""
@@ -93,7 +93,9 @@ def decay(gate: float) -> float:
 
 
 @compiled(borrows=True)
-def convolve(own: Mixed, column: int, convolved: Floats, width: int, step: int, start: int) -> None:
+def convolve(
+    own: ConvolutionInput, column: int, convolved: Floats, width: int, step: int, start: int
+) -> None:
     """Write silu of the causal convolution of some channels, from ``column`` on, ``width`` of them:
     of row i from flat index i * ``step`` + ``start`` of ``convolved`` on."""
     mixed, first, rows, past, plan, kernel, inputs = own

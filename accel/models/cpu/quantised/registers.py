@@ -26,11 +26,11 @@ class Sum:
     ``InstructionSet.prepared``, and as many values a lane to the total then."""
 
     def __init__(self, total: Any, added: Callable[[Any, Any, Any], Any]) -> None:
-        self._total, self._added = total, added
+        self._total, self._step = total, added
 
     def add(self, weights: Any, values: Any) -> None:
         """Add products of weights and values."""
-        self._total = self._added(self._total, weights, values)
+        self._total = self._step(self._total, weights, values)
 
     def total(self) -> Any:
         return self._total
