@@ -3,6 +3,8 @@ token is expected at the anchor; off it, the longest match that is near enough s
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,25 +32,28 @@ EVENT_LEFT_VERSION = 1
 another version has there."""
 
 
-@compiled()
-def follow(
-    pool: NDArray[np.int32],
-    match: NDArray[np.int32],
-    offsets: NDArray[np.int32],
-    spans: NDArray[np.int32],
-    cursor: NDArray[np.int32],
-    tokens: NDArray[np.int32],
-    context_stop: int,
-    classes: NDArray[np.int8],
-    marks: NDArray[np.int8],
-    slips: NDArray[np.float64],
-) -> NDArray[np.int32]:
-    """Move the cursor over ``tokens``, which join the context at ``context_stop``.
+class Texts(NamedTuple):
+    """Texts of a pool that the cursor may move in, see ``CopyPool``: the last span is the context.
 
     cursor: int32 [4] of position in the pool, anchor, tokens off the track, position where it was
-    lost; changed. The last span is the context; it must be long enough. places, slips: as in
-    ``slips``; slips is counted on. Returns the events int32 [e, 5].
+    lost; changed. marks, slips: as in ``deviation_rate``; slips is counted on.
     """
+
+    pool: TokenArray
+    match: TokenArray
+    offsets: TokenArray
+    spans: TokenArray
+    cursor: TokenArray
+    classes: NDArray[np.int8]
+    marks: NDArray[np.int8]
+    slips: NDArray[np.float64]
+
+
+@compiled()
+def follow(texts: Texts, tokens: TokenArray, context_stop: int) -> TokenArray:
+    """Move the cursor over ``tokens``, which join the context at ``context_stop``; it must be long
+    enough. Returns the events int32 [e, 5]."""
+    pool, match, offsets, _, cursor, _, marks, slips = texts
     events = np.empty((len(tokens), 5), np.int32)
     count = 0
     suffix = 0
@@ -59,7 +64,7 @@ def follow(
         suffix += 1
         cursor_at = cursor[AT]
         if cursor[OFF_TRACK] == 0:
-            is_due = _is_change_due(pool, spans, cursor)
+            is_due = _is_change_due(texts)
             if is_due and not was_due:
                 slips[FOLLOWING, 1] += 1.0
                 slips[FOLLOWING, 0] += pool[cursor_at] != token
@@ -69,7 +74,7 @@ def follow(
                 cursor[AT] = cursor_at + 1
                 cursor[ANCHOR] = offsets[cursor_at + 1]
                 continue
-            other = _same_place(pool, offsets, spans, cursor[ANCHOR], token)
+            other = _same_place(texts, token)
             if other >= 0:
                 events[count, 0] = EVENT_LEFT_VERSION
                 events[count, 1] = cursor_at
@@ -80,10 +85,10 @@ def follow(
             slips[marks[cursor_at], 0] += 1.0
             slips[marks[cursor_at], 1] += 1.0
             cursor[LOST_AT] = context_stop - 1
-        _catch_up(pool, match, spans, context_stop, suffix)
+        _catch_up(texts, context_stop, suffix)
         suffix = 0
         cursor[OFF_TRACK] += 1
-        row = _best_return(pool, match, offsets, spans, cursor[ANCHOR], classes)
+        row = _best_return(texts)
         if row >= 0:
             events[count, 0] = EVENT_REJOINED
             events[count, 1] = cursor[ANCHOR]
@@ -94,17 +99,16 @@ def follow(
             cursor[AT] = row
             cursor[ANCHOR] = offsets[row]
             cursor[OFF_TRACK] = 0
-    _catch_up(pool, match, spans, context_stop, suffix)
+    _catch_up(texts, context_stop, suffix)
     if cursor[OFF_TRACK] == 0:
-        _go_as_instructed(match, offsets, spans, cursor)
+        _go_as_instructed(texts)
     return events[:count]
 
 
 @compiled(borrows=True)
-def _is_change_due(
-    pool: NDArray[np.int32], spans: NDArray[np.int32], cursor: NDArray[np.int32]
-) -> bool:
+def _is_change_due(texts: Texts) -> bool:
     """Return whether the instruction asks for another token at the cursor than the original has."""
+    pool, spans, cursor = texts.pool, texts.spans, texts.cursor
     is_same = in_version = False
     row, anchor = cursor[AT], cursor[ANCHOR]
     for span in range(len(spans)):
@@ -117,14 +121,10 @@ def _is_change_due(
 
 
 @compiled(borrows=True)
-def _go_as_instructed(
-    match: NDArray[np.int32],
-    offsets: NDArray[np.int32],
-    spans: NDArray[np.int32],
-    cursor: NDArray[np.int32],
-) -> None:
+def _go_as_instructed(texts: Texts) -> None:
     """Move the cursor to the same position of the version that the instruction makes likely, where
     the last token is there, too."""
+    _, match, offsets, spans, cursor, _, _, _ = texts
     for span in range(len(spans)):
         if spans[span, 2] != INSTRUCTED or spans[span, 0] <= cursor[AT] < spans[span, 1]:
             continue
@@ -136,14 +136,9 @@ def _go_as_instructed(
 
 
 @compiled(borrows=True)
-def _catch_up(
-    pool: NDArray[np.int32],
-    match: NDArray[np.int32],
-    spans: NDArray[np.int32],
-    context_stop: int,
-    count: int,
-) -> None:
+def _catch_up(texts: Texts, context_stop: int, count: int) -> None:
     """Matches of all spans after the last ``count`` tokens; the last span is the context."""
+    pool, match, spans = texts.pool, texts.match, texts.spans
     if count == 0:
         return
     own = len(spans) - 1
@@ -153,15 +148,10 @@ def _catch_up(
 
 
 @compiled(borrows=True)
-def _same_place(
-    pool: NDArray[np.int32],
-    offsets: NDArray[np.int32],
-    spans: NDArray[np.int32],
-    anchor: int,
-    token: int,
-) -> int:
+def _same_place(texts: Texts, token: int) -> int:
     """Return a row at the anchor, in any version, that continues with ``token``; -1 when there is
     none."""
+    pool, offsets, spans, anchor = texts.pool, texts.offsets, texts.spans, texts.cursor[ANCHOR]
     for span in range(len(spans)):
         if spans[span, 2] > SHIFTED:
             continue
@@ -172,16 +162,11 @@ def _same_place(
 
 
 @compiled(borrows=True)
-def _best_return(
-    pool: NDArray[np.int32],
-    match: NDArray[np.int32],
-    offsets: NDArray[np.int32],
-    spans: NDArray[np.int32],
-    anchor: int,
-    classes: NDArray[np.int8],
-) -> int:
+def _best_return(texts: Texts) -> int:
     """Return the row to join the original at, -1 if none: long matches first, near ones, forward
     ones (a token of match outweighs twelve of distance forward, four backward, by replay)."""
+    pool, match, offsets, spans, cursor, classes, _, _ = texts
+    anchor = cursor[ANCHOR]
     best = -1
     best_score = 0.0
     for span in range(len(spans)):

@@ -23,7 +23,6 @@ from accel.drafting.retrieval.kernels import (
     NOT_COMMITTED,
     Committed,
     DraftingState,
-    TreeArena,
     commit_in,
     draft_in,
     drafting_state_of,
@@ -91,7 +90,7 @@ class RetrievalDrafter:
         self._state_text = np.empty(0, np.int32)
         self._read_for = self._free.seconds
         self._reads_few = False
-        self._arena = TreeArena.allocate(0)
+        self._arena = TreeBuffers.allocate(0)
         self._arena_used = 0
         self._drafted = DraftTree.empty()
         self._saved = np.zeros(1)
@@ -185,7 +184,7 @@ class RetrievalDrafter:
         coming = 0 if self._committed is None else len(self._committed.tokens)
         text = self._prompt.tokens_with(MAX_DEPTH + 1 + coming)
         if self._arena_used + nodes > len(self._arena.tokens):
-            self._arena = TreeArena.allocate(max(ARENA_NODES, 4 * nodes))
+            self._arena = TreeBuffers.allocate(max(ARENA_NODES, 4 * nodes))
             self._arena_used = 0
             self._state = None
         if self._costs_for.seconds is not costs.seconds:

@@ -44,31 +44,12 @@ class Committed(NamedTuple):
     own: int
 
 
-class TreeArena(NamedTuple):
-    """An arena for the arrays of ``DraftTree``s, one after another: four views of it take a third
-    of the time of four copies. It lives as long as any of them."""
-
-    tokens: TokenArray
-    parents: TokenArray
-    probabilities: Floats
-    sources: NDArray[np.int8]
-
-    @classmethod
-    def allocate(cls, nodes: int) -> TreeArena:
-        """Allocate for ``nodes``."""
-        return cls(
-            np.empty(nodes, np.int32),
-            np.empty(nodes, np.int32),
-            np.empty(nodes, np.float32),
-            np.empty(nodes, np.int8),
-        )
-
-
 class DraftingState(NamedTuple):
     """Arrays that growing reads and writes and that last from tree to tree: handing fifty arrays
     over takes longer than growing a small tree. saved: float64 [1], see ``draft_in``; entry: int64
     [2], see ``base.DirectIndex``, zeros for none; places: ``candidate_features.places_of`` the
-    rows."""
+    rows; arena: room for the arrays of ``DraftTree``s, one after another, of which four views take
+    a third of the time of four copies."""
 
     shapes: TokenShapes
     evidence: Evidence
@@ -83,7 +64,7 @@ class DraftingState(NamedTuple):
     seconds: NDArray[np.float64]
     marginal: NDArray[np.float64]
     saved: NDArray[np.float64]
-    arena: TreeArena
+    arena: TreeBuffers
     entry: NDArray[np.int64]
     places: NDArray[np.int64]
 

@@ -31,28 +31,22 @@ def _layout_and_set(layout: Any, instructions: Any) -> tuple[PackedLayout, Instr
     return PACKED_LAYOUTS[layout.literal_value], _SETS[instructions.literal_value]
 
 
-def _constant(value_of: Any) -> Any:
-    """Return a number that follows from a layout and an instruction set, known when compiling."""
+@intrinsic(prefer_literal=True)
+def _sizes(_context: Any, layout: Any, instructions: Any) -> Any:
+    """Return numbers that follow from a layout and an instruction set: rows of a tile, bytes of a
+    block's scales, of its codes and of its scales in halves, bytes that a tile fetches beforehand,
+    1 if tiles take two groups, and 1 if there are super blocks."""
 
-    @intrinsic(prefer_literal=True)
-    def constant(_context: Any, layout: Any, instructions: Any) -> Any:
-        def generate(_context: Any, _builder: Any, _signature: Any, _arguments: Any) -> Any:
-            return I64(value_of(*_layout_and_set(layout, instructions)))
+    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        of_layout, machine = _layout_and_set(layout, instructions)
+        numbers = (
+            *(machine.rows, of_layout.scale_bytes, of_layout.code_bytes),
+            *(of_layout.in_halves.scale_bytes, fetched_bytes(of_layout)),
+            *(int(machine.takes_pairs), int(of_layout.has_super_blocks)),
+        )
+        return cgutils.pack_array(builder, [I64(number) for number in numbers])
 
-        return types.int64(layout, instructions), generate
-
-    return constant
-
-
-_rows_of = _constant(lambda _layout, instructions: instructions.rows)
-_scale_bytes_of = _constant(lambda layout, _instructions: layout.scale_bytes)
-_code_bytes_of = _constant(lambda layout, _instructions: layout.code_bytes)
-_takes_pairs = _constant(lambda _layout, instructions: int(instructions.takes_pairs))
-_fetched_bytes_of = _constant(lambda layout, _instructions: fetched_bytes(layout))
-
-
-_halves_bytes_of = _constant(lambda layout, _instructions: layout.in_halves.scale_bytes)
-_has_super_blocks = _constant(lambda layout, _instructions: int(layout.has_super_blocks))
+    return types.UniTuple(types.int64, 7)(layout, instructions), generate
 
 
 @intrinsic(prefer_literal=True)
@@ -137,19 +131,16 @@ def multiply_packed(  # type: ignore[no-untyped-def]
     layout, instructions, x, rows, blocks, weights, first, last, out, out_stride
 ):
     """See ``call_product``; ``layout`` and ``instructions`` are constants."""
-    most = _rows_of(layout, instructions)
-    lines = (blocks * _scale_bytes_of(layout, instructions) + PLANE - 1) // PLANE
-    group_bytes = lines * PLANE + blocks * _code_bytes_of(layout, instructions)
-    x_stride, code_bytes = blocks * Q8_BYTES, _code_bytes_of(layout, instructions)
+    sizes = _sizes(layout, instructions)
+    most, scale_bytes, code_bytes, halves_bytes, fetched, takes_pairs, super_blocks = sizes
+    lines = (blocks * scale_bytes + PLANE - 1) // PLANE
+    group_bytes, x_stride = lines * PLANE + blocks * code_bytes, blocks * Q8_BYTES
     # Scales of super blocks are multiplied out once for all rows, of some blocks at a time.
-    has_super_blocks, room = (
-        _has_super_blocks(layout, instructions) > 0,
-        _room(layout, instructions),
-    )
+    has_super_blocks, room = super_blocks > 0, _room(layout, instructions)
     at_once = min(blocks, BLOCKS_AT_ONCE) if has_super_blocks else blocks
-    apart = at_once * _halves_bytes_of(layout, instructions) if has_super_blocks else group_bytes
+    apart = at_once * halves_bytes if has_super_blocks else group_bytes
     # Whole tiles take two groups at once, and leave the others rows for two tiles of one height.
-    pairs = rows // most - (rows % most > 0) if _takes_pairs(layout, instructions) > 0 else 0
+    pairs = rows // most - (rows % most > 0) if takes_pairs > 0 else 0
     paired = max(last - first, 0) // 2 if pairs > 1 else 0
     for pair in range(paired):
         group = first + 2 * pair
@@ -165,7 +156,7 @@ def multiply_packed(  # type: ignore[no-untyped-def]
                 to = out + number * most * out_stride + (group - first) * _GROUP_OUT
                 codes = scales + lines * PLANE + begin * code_bytes
                 ahead = scales + 2 * group_bytes
-                ahead += (number * blocks + begin) * _fetched_bytes_of(layout, instructions)
+                ahead += (number * blocks + begin) * fetched
                 of_both = x_at, x_stride, here, codes, end - begin, to, out_stride
                 of_pair = of_both + (group_bytes, apart, ahead, begin)  # noqa: RUF005
                 _pair_tile(layout, instructions, of_pair)
