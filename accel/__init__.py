@@ -26,16 +26,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Chunk": "accel.decoding.request",
-    "Engine": "accel.decoding.engine",
-    "Generation": "accel.decoding.loop",
-    "GenerationRequest": "accel.decoding.request",
-    "Prompt": "accel.text.prompts",
-    "Sampling": "accel.verification.sampling",
-    "Session": "accel.execution.session",
-    "Tokenizer": "accel.text.tokenizer",
-    "edit_prompt": "accel.text.prompts",
-    "fim_prompt": "accel.text.prompts",
+    "decoding.engine": "Engine",
+    "decoding.loop": "Generation",
+    "decoding.request": "Chunk GenerationRequest",
+    "execution.session": "Session",
+    "text.prompts": "Prompt edit_prompt fim_prompt",
+    "text.tokenizer": "Tokenizer",
+    "verification.sampling": "Sampling",
 }
 
 
@@ -43,6 +40,7 @@ def __getattr__(name: str) -> object:
     """Import on first use: most of these load torch, and ``import accel`` must not."""
     from importlib import import_module
 
-    if name not in _HOMES:
-        raise AttributeError(f"module 'accel' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    for module, names in _HOMES.items():
+        if name in names.split():
+            return getattr(import_module(f"accel.{module}"), name)
+    raise AttributeError(f"module 'accel' has no attribute {name!r}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -90,16 +90,11 @@ class AcceptanceBuffers(NamedTuple):
     @classmethod
     def allocate(cls) -> AcceptanceBuffers:
         """Allocate the arrays."""
-        return cls(
-            np.empty(NODE_INPUTS, np.float32),
-            np.empty(HIDDEN, np.float32),
-            np.empty(ESCAPE_HIDDEN, np.float32),
-            np.empty((MATCHED_GROUPS, LEVELS), np.float32),
-            np.empty(MAX_CANDIDATES + LANES, np.float32),
-            np.empty((MAX_NEAR, HIDDEN), np.float32),
-            np.empty(STATE_INPUTS, np.float32),
-            np.empty(MAX_CANDIDATES, np.float32),
+        sizes: tuple[Any, ...] = (
+            *(NODE_INPUTS, HIDDEN, ESCAPE_HIDDEN, (MATCHED_GROUPS, LEVELS)),
+            *(MAX_CANDIDATES + LANES, (MAX_NEAR, HIDDEN), STATE_INPUTS, MAX_CANDIDATES),
         )
+        return cls(*(np.empty(size, np.float32) for size in sizes))
 
 
 @njit(nogil=True, inline="always")

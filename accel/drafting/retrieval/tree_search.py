@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -54,16 +54,8 @@ class Frontier(NamedTuple):
     @classmethod
     def allocate(cls) -> Frontier:
         """Allocate the arrays."""
-        return cls(
-            np.empty(MAX_PATHS, np.int32),
-            np.empty(MAX_PATHS, np.int32),
-            np.empty(MAX_PATHS, np.int32),
-            np.empty(MAX_PATHS, np.int32),
-            np.empty(MAX_PATHS, np.int32),
-            np.empty(MAX_PATHS, np.int8),
-            np.empty(MAX_PATHS, np.float64),
-            np.empty(MAX_PATHS, np.int32),
-        )
+        numbers: tuple[Any, ...] = *[np.int32] * 5, np.int8, np.float64, np.int32
+        return cls(*(np.empty(MAX_PATHS, dtype) for dtype in numbers))
 
 
 class TreeBuffers(NamedTuple):
@@ -78,13 +70,8 @@ class TreeBuffers(NamedTuple):
     @classmethod
     def allocate(cls, nodes: int) -> TreeBuffers:
         """Return room for ``nodes``."""
-        return cls(
-            np.empty(nodes, np.int32),
-            np.empty(nodes, np.int32),
-            np.empty(nodes, np.float32),
-            np.empty(nodes, np.int8),
-            np.empty(nodes, np.int32),
-        )
+        numbers: tuple[Any, ...] = np.int32, np.int32, np.float32, np.int8, np.int32
+        return cls(*(np.empty(nodes, dtype) for dtype in numbers))
 
 
 class Ground(NamedTuple):

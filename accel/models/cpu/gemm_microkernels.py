@@ -8,6 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from accel.native.cpu_features import FEATURES
@@ -114,41 +115,30 @@ def _write_tile(
 def _tile_of(row_counts: range, columns: int) -> Any:
     """Return a kernel for some numbers of rows and the first ``columns`` of a block.
 
-    ``tile(rows, x, x_at, x_stride, w, w_at, out, out_at, out_stride, in_features, ahead, step)``
+    ``tile(rows, x, w, out, (x_at, x_stride, w_at, out_at, out_stride, in_features, ahead, step))``
     writes ``out[out_at + r * out_stride :][:columns]``, the sums over ``k`` below ``in_features``
     of ``x[x_at + r * x_stride + k] * w[w_at + 32 * k :][:columns]``, and prefetches as many cache
     lines as a step of a block has at ``w[ahead + k * step :]``. Arrays are taken as flat memory.
     """
 
     @intrinsic
-    def tile(
-        _context: Any,
-        rows: Any,
-        x: Any,
-        x_at: Any,
-        x_stride: Any,
-        w: Any,
-        w_at: Any,
-        out: Any,
-        out_at: Any,
-        out_stride: Any,
-        in_features: Any,
-        ahead: Any,
-        step: Any,
-    ) -> Any:
+    def tile(_context: Any, rows: Any, x: Any, w: Any, out: Any, numbers: Any) -> Any:
         narrow = {types.uint16: (I16, _HALVES), types.int8: (_I8, _BYTES)}
         weight, weights_of = narrow.get(w.dtype, (F32, FLOATS))
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            own = cgutils.unpack_tuple(builder, arguments[4])
+            x_at, x_stride, w_at, out_at, out_stride, in_features, ahead, step = own
+
             def start(index: int, kind: Any, address: Any) -> Any:
                 array = signature.args[index], arguments[index]
                 return pointer(context, builder, *array, address, kind)
 
             pointers = (
-                *(start(1, F32, arguments[2]), start(4, weight, arguments[5]), weights_of),
-                *(start(4, weight, arguments[10]), start(6, F32, arguments[7])),
+                *(start(1, F32, x_at), start(2, weight, w_at), weights_of),
+                *(start(2, weight, ahead), start(3, F32, out_at)),
             )
-            sizes = [arguments[index] for index in (3, 8, 9, 11)]
+            sizes = x_stride, out_stride, in_features, step
             done, no_such = (builder.append_basic_block(name) for name in ("written", "no_such"))
             choice = builder.switch(arguments[0], no_such)
             for count in row_counts:
@@ -162,8 +152,7 @@ def _tile_of(row_counts: range, columns: int) -> Any:
             builder.position_at_end(done)
             return context.get_dummy_value()
 
-        numbers = x_stride, w, w_at, out, out_at, out_stride, in_features, ahead, step
-        return types.void(types.int64, x, x_at, *numbers), generate
+        return types.void(types.int64, x, w, out, numbers), generate
 
     return tile
 

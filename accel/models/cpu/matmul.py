@@ -76,35 +76,14 @@ def multiply(
             if not IS_WIDE and count > WHOLE_ROWS:
                 for half in range(2):
                     offset = half * HALF
-                    half_of(
-                        count,
-                        x,
-                        x_at,
-                        x_stride,
-                        w,
-                        w_at + offset,
-                        out,
-                        out_at + offset,
-                        out_stride,
-                        in_features,
-                        w_at + w_stride + (2 * tile + half) * (step // 2) * in_features,
-                        step // 2,
-                    )
+                    soon_at = w_at + w_stride + (2 * tile + half) * (step // 2) * in_features
+                    inputs = x_at, x_stride, w_at + offset
+                    sums = out_at + offset, out_stride, in_features, soon_at, step // 2
+                    half_of(count, x, w, out, inputs + sums)
             else:
-                tile_of(
-                    count,
-                    x,
-                    x_at,
-                    x_stride,
-                    w,
-                    w_at,
-                    out,
-                    out_at,
-                    out_stride,
-                    in_features,
-                    ahead,
-                    step,
-                )
+                inputs = x_at, x_stride, w_at
+                sums = out_at, out_stride, in_features, ahead, step
+                tile_of(count, x, w, out, inputs + sums)
             first += count
 
 
