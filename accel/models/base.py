@@ -97,10 +97,6 @@ class Cache(ABC):
         """Forget what is after ``length`` tokens. A cache that cannot forget a part may forget
         all: ``length`` says what is left."""
 
-    @abstractmethod
-    def pretend(self, length: int) -> None:
-        """Hold ``length`` tokens without meaning, to measure a forward after them."""
-
     def state(self) -> list[NDArray[Any]] | None:
         """Return the committed rows as they are, for ``restore`` of a cache of the same model on
         the same machine; views that hold until the next call. None for a cache that cannot be

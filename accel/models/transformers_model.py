@@ -125,15 +125,6 @@ class TransformersCache(RowCache):
         super().commit(path)
 
     @torch.inference_mode()
-    def pretend(self, length: int) -> None:
-        assert all(buffer.dim() > 1 for buffer in self.buffers), "measure one forward first"
-        assert not self.length, "a cache that holds text need not pretend"
-        self.reserve(length)
-        for buffer in self.buffers:
-            buffer.zero_()
-        self.length = length
-
-    @torch.inference_mode()
     def _move(self, rows: list[int], start: int) -> None:
         for buffer in self.buffers:
             moved = buffer.index_select(-2, torch.tensor(rows, device=buffer.device))
@@ -208,9 +199,6 @@ class OwnCache(Cache):
         """Every row computed is text: ``path`` must say so."""
         assert list(path) == list(range(len(path))), "this model decodes one token after another"
         self.length += len(path)
-
-    def pretend(self, length: int) -> None:
-        """A recurrent state is as large after any text."""
 
     def trim(self, length: int) -> None:
         """Nothing but the whole can be forgotten."""

@@ -27,13 +27,6 @@ class CompiledCache(RowCache):
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.kv)
 
-    def pretend(self, length: int) -> None:
-        assert not self.length, "a cache that holds text need not pretend"
-        self.reserve(length)
-        for array in self.kv:
-            array[...] = 0
-        self.length = length
-
     def reserve(self, rows: int) -> None:
         needed = self.length + rows
         if needed <= self.capacity:

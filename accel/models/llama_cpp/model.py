@@ -16,7 +16,6 @@ from accel.errors import BackendDied, UnsupportedModel
 from accel.files.model_options import FlashAttention, ModelOptions
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model
 from accel.models.batch import ForwardBatch
-from accel.models.llama_cpp.context import PIECE
 from accel.models.llama_cpp.process import WorkerProcess
 from accel.models.llama_cpp.tree_context import LEAVES
 
@@ -128,15 +127,6 @@ class LlamaCppCache(Cache):
     def trim(self, length: int) -> None:
         self._open()
         self.length = self._worker.call("trim", self._number, min(length, self.length))
-
-    def pretend(self, length: int) -> None:
-        assert not self.length, "a cache that holds text need not pretend"
-        self.reserve(length)
-        while self.length < length:
-            rows = min(PIECE, length - self.length)
-            above = np.arange(-1, rows - 1, dtype=np.int32)
-            self._forward(np.zeros(rows, np.int32), above, rows, rows)
-            self.commit(range(rows))
 
     def forward(self, batch: ForwardBatch) -> Logits:
         before = self.length

@@ -51,14 +51,22 @@ def forward_ms(engine: Engine, context: int, seconds: float) -> dict[str, Any]:
 
 def behind(model: Model, context: int) -> Cache:
     """Return a cache that holds ``tokens`` arbitrary tokens."""
+    cache = model.new_cache(context + max(ROWS))
+    fill(model, cache, context)
+    return cache
+
+
+def fill(model: Model, cache: Cache, count: int) -> None:
+    """Have a cache hold ``count`` tokens, where its state does not run over the text."""
     import numpy as np
 
+    from accel.models.base import BatchKind
     from accel.models.batch import chain_batch
 
-    cache = model.new_cache(context + max(ROWS))
-    model.forward(chain_batch(np.zeros(1, np.int32), 1), [cache])
-    cache.pretend(context)
-    return cache
+    while cache.length < count and model.capability.kind > BatchKind.PLAIN:
+        rows = min(max(ROWS), count - cache.length)
+        model.forward(chain_batch(np.zeros(rows, np.int32), rows), [cache])
+        cache.commit(range(rows))
 
 
 def forward_s(model: Model, cache: Cache, rows: int, times: int) -> list[float]:

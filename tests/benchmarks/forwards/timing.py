@@ -9,8 +9,9 @@ import numpy as np
 
 from accel.draft_tree import DraftTree, Source
 from accel.models.base import Model
-from accel.models.batch import chain_batch, tree_batch
+from accel.models.batch import tree_batch
 from accel.models.costs.forward_costs import ForwardCosts
+from lsp_server.commands.bench.forward import fill
 
 
 def timed_costs(
@@ -20,8 +21,7 @@ def timed_costs(
     least = np.full((len(contexts), len(rows)), np.inf)
     caches = [model.new_cache(context + max(rows)) for context in contexts]
     for cache, context in zip(caches, contexts, strict=True):
-        model.forward(chain_batch(np.zeros(1, np.int32), 1), [cache])
-        cache.pretend(context)
+        fill(model, cache, context)
     until = time.perf_counter() + seconds
     while not np.isfinite(least).all() or time.perf_counter() < until:
         for cache, found in zip(caches, least, strict=True):

@@ -117,10 +117,6 @@ class HybridCache(CompiledCache):
         self._hold(self.kept._replace(state=state), tokens)
         super().trim(tokens)
 
-    def pretend(self, length: int) -> None:
-        super().pretend(length)
-        self._begin = length // CHUNK * CHUNK
-
     def state(self) -> list[NDArray[Any]]:
         """Return what is committed, and the states that are kept of chunks before."""
         marks = self._marks
