@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from accel.files.model_options import ModelOptions
 from accel.models.llama_cpp.library import Library, last_complaints
 
-PIECE = 64
-"""Rows of a prefill that are computed at once: a cancel is looked for between them."""
 MOST_ROWS = 320
 """Rows of a forward, and of logits, at most."""
 SLACK = 512
