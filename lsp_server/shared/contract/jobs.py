@@ -86,7 +86,7 @@ class _EditorJob(_WritingJob):
 
     @property
     def sampling(self) -> Sampling:
-        """How the tokens of the text are chosen."""
+        """Return the settings by which the tokens of the text are chosen."""
         return Sampling(self.temperature, top_p=self.top_p, seed=self.seed)
 
 

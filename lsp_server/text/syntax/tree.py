@@ -238,7 +238,7 @@ class SyntaxTree:
         return sorted(marks, key=lambda mark: (mark[0], -mark[1]))
 
     def _names_inside(self, string: Node) -> Iterator[tuple[int, int, Role]]:
-        """What runs inside of a string."""
+        """Yield the names in the expressions that run inside of a string."""
         for child in string.named_children:
             if is_name_in_string(self.grammar, child.type):
                 at, to = self._offsets.index(child.start_byte), self._offsets.index(child.end_byte)
