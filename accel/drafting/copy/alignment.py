@@ -32,8 +32,8 @@ EVENT_LEFT_VERSION = 1
 another version has there."""
 
 
-class Texts(NamedTuple):
-    """Texts of a pool that the cursor may move in, see ``CopyPool``: the last span is the context.
+class CursorTexts(NamedTuple):
+    """CursorTexts of a pool that the cursor may move in, see ``CopyPool``: the last span is the context.
 
     cursor: int32 [4] of position in the pool, anchor, tokens off the track, position where it was
     lost; changed. marks, slips: as in ``deviation_rate``; slips is counted on.
@@ -50,7 +50,7 @@ class Texts(NamedTuple):
 
 
 @compiled()
-def follow(texts: Texts, tokens: TokenArray, context_stop: int) -> TokenArray:
+def follow(texts: CursorTexts, tokens: TokenArray, context_stop: int) -> TokenArray:
     """Move the cursor over ``tokens``, which join the context at ``context_stop``; it must be long
     enough. Returns the events int32 [e, 5]."""
     pool, match, offsets, _, cursor, _, marks, slips = texts
@@ -106,7 +106,7 @@ def follow(texts: Texts, tokens: TokenArray, context_stop: int) -> TokenArray:
 
 
 @compiled(borrows=True)
-def _is_change_due(texts: Texts) -> bool:
+def _is_change_due(texts: CursorTexts) -> bool:
     """Return whether the instruction asks for another token at the cursor than the original has."""
     pool, spans, cursor = texts.pool, texts.spans, texts.cursor
     is_same = in_version = False
@@ -121,7 +121,7 @@ def _is_change_due(texts: Texts) -> bool:
 
 
 @compiled(borrows=True)
-def _go_as_instructed(texts: Texts) -> None:
+def _go_as_instructed(texts: CursorTexts) -> None:
     """Move the cursor to the same position of the version that the instruction makes likely, where
     the last token is there, too."""
     _, match, offsets, spans, cursor, _, _, _ = texts
@@ -136,7 +136,7 @@ def _go_as_instructed(texts: Texts) -> None:
 
 
 @compiled(borrows=True)
-def _catch_up(texts: Texts, context_stop: int, count: int) -> None:
+def _catch_up(texts: CursorTexts, context_stop: int, count: int) -> None:
     """Matches of all spans after the last ``count`` tokens; the last span is the context."""
     pool, match, spans = texts.pool, texts.match, texts.spans
     if count == 0:
@@ -148,7 +148,7 @@ def _catch_up(texts: Texts, context_stop: int, count: int) -> None:
 
 
 @compiled(borrows=True)
-def _same_place(texts: Texts, token: int) -> int:
+def _same_place(texts: CursorTexts, token: int) -> int:
     """Return a row at the anchor, in any version, that continues with ``token``; -1 when there is
     none."""
     pool, offsets, spans, anchor = texts.pool, texts.offsets, texts.spans, texts.cursor[ANCHOR]
@@ -162,7 +162,7 @@ def _same_place(texts: Texts, token: int) -> int:
 
 
 @compiled(borrows=True)
-def _best_return(texts: Texts) -> int:
+def _best_return(texts: CursorTexts) -> int:
     """Return the row to join the original at, -1 if none: long matches first, near ones, forward
     ones (a token of match outweighs twelve of distance forward, four backward, by replay)."""
     pool, match, offsets, spans, cursor, classes, _, _ = texts

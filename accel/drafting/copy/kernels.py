@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import Source, TokenArray
-from accel.drafting.copy.alignment import ANCHOR, AT, OFF_TRACK, Texts, follow
+from accel.drafting.copy.alignment import ANCHOR, AT, OFF_TRACK, CursorTexts, follow
 from accel.drafting.copy.candidates import (
     COMMON,
     INSTRUCTED,
@@ -199,7 +199,7 @@ def follow_in(arrays: Any, tokens: TokenArray, stop: int) -> tuple[bool, TokenAr
         if token >= len(state.classes):
             return False, np.empty((0, 5), np.int32)
     spans, gather_spans = state.spans, state.gather_spans
-    texts = Texts(
+    texts = CursorTexts(
         *(state.pool, state.match, state.offsets, spans, state.cursor),
         *(state.classes, state.places, state.slips),
     )
