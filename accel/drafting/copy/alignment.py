@@ -33,7 +33,7 @@ another version has there."""
 
 
 class CursorTexts(NamedTuple):
-    """CursorTexts of a pool that the cursor may move in, see ``CopyPool``: the last span is the context.
+    """Texts of a pool that the cursor may move in, see ``CopyPool``: the last span is the context.
 
     cursor: int32 [4] of position in the pool, anchor, tokens off the track, position where it was
     lost; changed. marks, slips: as in ``deviation_rate``; slips is counted on.
