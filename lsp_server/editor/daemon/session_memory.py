@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from lsp_server.editor.protocol.lenient import fill_in
 from lsp_server.text.documents.document import Document
 
 Message = dict[str, Any]
@@ -36,6 +37,7 @@ class SessionMemory:
         try:
             message = json.loads(body)
             method, params = message.get("method"), message.get("params")
+            fill_in(method, params)
             if isinstance(method, str):
                 if isinstance(message.get("id"), (str, int)):
                     self._unanswered[message["id"]] = method

@@ -96,15 +96,6 @@ class ClientFeatures:
         return beside + [f"redraft.{name}" for name in inner if name in lost]
 
 
-def announce_null(params: Any) -> None:
-    """Replace a null as ``textDocument.inlineCompletion`` in ``params`` of ``initialize`` by an
-    object: lsp-mode 10 announces it so, and types do not tell a null from a missing key."""
-    for name in ("capabilities", "textDocument"):
-        params = params.get(name) if isinstance(params, dict) else None
-    if isinstance(params, dict) and params.get("inlineCompletion", 0) is None:
-        params["inlineCompletion"] = {}
-
-
 def _encoding(capabilities: types.ClientCapabilities) -> Encoding:
     """Return the client's first choice that we know; UTF-16 is what every client must take."""
     offered = _get(capabilities, "general", "position_encodings") or []

@@ -23,7 +23,7 @@ from pygls.protocol import (
     default_converter,
 )
 
-from lsp_server.editor.protocol.client_features import announce_null
+from lsp_server.editor.protocol.lenient import fill_in, readable_params
 from lsp_server.shared.errors import ProtocolError, RedraftError, StaleDocument
 from lsp_server.shared.processes.framing import lsp_message
 
@@ -143,10 +143,7 @@ class RedraftProtocol(LanguageServerProtocol):
 
     def _dispatch(self, message: dict[str, Any]) -> None:
         try:
-            if message["method"] == types.INITIALIZE:
-                announce_null(message.get("params"))
-            structured = self.structure_message(message)
-            self.handle_message(structured)
+            self.handle_message(self._structured(message))
         except Exception as error:
             method = str(message["method"])[:80]
             if not isinstance(error, JsonRpcException):
@@ -155,6 +152,26 @@ class RedraftProtocol(LanguageServerProtocol):
                 logger.warning("bad parameters of %s", method)
             if "id" in message:
                 self.refuse(message["id"], INVALID_PARAMS, f"bad parameters of {method}")
+
+    def _structured(self, message: dict[str, Any]) -> Any:
+        """Return ``message`` as a type of lsprotocol. Raises JsonRpcException."""
+        method, params = message["method"], message.get("params")
+        fill_in(method, params)
+        try:
+            return self.structure_message(message)
+        except JsonRpcException:
+            readable = readable_params(params, partial(self._is_readable, message))
+            fill_in(method, readable)
+            return self.structure_message({**message, "params": readable})
+
+    def _is_readable(self, message: dict[str, Any], params: Any) -> bool:
+        kind = self.get_message_type(message["method"])
+        try:
+            if kind is not None:
+                self._converter.structure({**message, "params": params}, kind)
+        except Exception:
+            return False
+        return True
 
     def _receive_response(self, message: dict[str, Any]) -> None:
         future = self._pending_requests.pop(str(message.get("id")), None)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import email.utils
-import gzip
-import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -95,25 +92,6 @@ class ServerConnection:
     async def post(self, path: str, body: dict[str, Any]) -> None:
         """Ask for something that has no answer. Raises as ``events`` does."""
         await self._check(await self._answer("POST", path, json=body, timeout=self._patience))
-
-    async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
-        """Return the status and the JSON object of an answer to a compressed body. Raises
-        ServerUnavailable where the answer is not about what was asked."""
-        packed, headers = None, {}
-        if body is not None:
-            headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-            packed = gzip.compress(json.dumps(body).encode(), 6, mtime=0)
-        response = await self._answer(
-            method, path, content=packed, headers=headers, timeout=self._patience
-        )
-        if not 200 <= response.status_code < 300:
-            with contextlib.suppress(EngineFailed):
-                await self._check(response)
-        try:
-            details = response.json()
-        except ValueError:
-            details = {}
-        return response.status_code, details if isinstance(details, dict) else {}
 
     @asynccontextmanager
     async def events(

@@ -27,7 +27,9 @@ class Editor:
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._folder = folder
         server = {"url": url, "key": KEY, "fallback": fallback}
-        self._settings = {"server": server, "index": {"enabled": False}}
+        # A busy machine answers late.
+        completion = {"timeoutMs": 60_000}
+        self._settings = {"server": server, "index": {"enabled": False}, "completion": completion}
 
     def write(self, data: bytes) -> None:
         for part in data.split(b"Content-Length: ")[1:]:
