@@ -101,8 +101,8 @@ def _starts_same(written: list[str], following: list[str]) -> bool:
         return False
     last = written[count - 1]
     if _is_same(last, following[count - 1]):
-        # A lone closing bracket or `else:` may well come twice; a longer line may not.
-        return count > 1 or len(last.strip()) > 6
+        # A lone bracket or `else:` may well come twice; a longer line or an end tag may not.
+        return count > 1 or len(last.strip()) > 6 or last.lstrip().startswith("</")
     return count > 1 and len(last.strip()) > 3 and following[count - 1].startswith(last)
 
 

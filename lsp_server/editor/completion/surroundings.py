@@ -14,6 +14,7 @@ SURROUNDING_CHARACTERS = 6_000
 
 _CLOSER = re.compile(r"[)\]}]")
 _BRACKET = re.compile(r"[()\[\]{}]")
+_END_TAG = re.compile(r"</([\w.:-]+)")
 _DOUBLE = r"\"(?:\\.|[^\"\\\n])*\""
 _SINGLE = r"'(?:\\.|[^'\\\n])*'"
 _COMMENT = r"(?:#|//|--|;|%)[^\n]*"
@@ -67,7 +68,15 @@ class Surroundings:
         return offset if is_closed else None
 
     def needs(self, piece: str, text: str) -> bool:
-        """Return True if ``piece`` of ``text`` closes a bracket that nothing else closes."""
+        """Return True if ``piece`` of ``text`` closes a bracket or a tag that nothing else
+        closes."""
+        for tag in _END_TAG.findall(piece):
+            whole = f"{self.prefix}{text}{self.suffix}"
+            opened, closed = (
+                len(re.findall(rf"<{sign}{re.escape(tag)}(?![\w.:-])", whole)) for sign in ("", "/")
+            )
+            if opened >= closed:
+                return True
         if ">" in piece and "<" not in piece and text.count("<") == text.count(">"):
             return True
         return bool(unpaired(_BRACKET.findall(piece)).closing) and self.too_many(text) is None

@@ -9,7 +9,7 @@ not read (:data:`RESOLVED`), signs around a name tell a variable from what may b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from lsp_server.text.syntax.name_uses import (
@@ -45,6 +45,10 @@ _WITHOUT_NAMED = {*_SCRIPTS, "c", "cpp", "go", "java", "rust"}
 _METHOD_CALLS = {("java", "method_invocation"): "name", ("ruby", "call"): "method"}
 """By grammar and node the field that names a method, where a variable of that name hides none."""
 
+_STYLES = {"css", "scss", "less"}
+_NAMED_IN_STYLES = {"class": ".", "id": "#", "for": "#"}
+"""Attributes that name what a page's style sheets select, and the sign before the name there."""
+
 
 def references(tree: SyntaxTree, name: str) -> list[Reference]:
     """Return all places of a name in code, in order."""
@@ -52,18 +56,37 @@ def references(tree: SyntaxTree, name: str) -> list[Reference]:
         return python_references(tree, name)
     result = []
     spans = tree.identifiers(name)
+    styles = ""
     for injection in tree.injections() if spans else ():
         inside = [span for span in spans if injection.start <= span[0] < injection.end]
         if not inside:
             continue
         spans = [span for span in spans if span not in set(inside)]
         text = tree.text[injection.start : injection.end]
+        styles += text if injection.language in _STYLES else ""
         result += _within(SyntaxTree.of(text, injection.language), inside, injection.start, name)
     if tree.grammar in RESOLVED:
         result += _own(tree, name, spans)
     else:
-        result += [guessed(tree, span) for span in spans]
+        styled = list(_styled(tree, name, styles))
+        starts = {reference.start for reference in styled}
+        result += [*styled, *(guessed(tree, span) for span in spans if span[0] not in starts)]
     return sorted(result, key=lambda reference: reference.start)
+
+
+def _styled(tree: SyntaxTree, name: str, styles: str) -> Iterator[Reference]:
+    """Yield the places in tags where a class or an id of the style sheets ``styles`` is used."""
+    word = rf"{re.escape(name)}(?![\w-])"
+    signs = {sign for sign in ".#" if re.search(rf"\{sign}{word}", styles)}
+    for match in re.finditer(rf"(?<![\w-]){word}", tree.text) if signs else ():
+        node = tree.node(*match.span())
+        while node is not None and node.type.endswith("attribute_value"):
+            node = node.parent
+        attribute = text_of(tree, node.children[0]) if node is not None and node.children else ""
+        sign = _NAMED_IN_STYLES.get(attribute.lower())
+        if sign in signs:
+            # As style sheets are read: a class stands behind a dot.
+            yield Reference(*match.span(), NameUse.KEY if sign == "." else NameUse.VARIABLE)
 
 
 def _within(tree: SyntaxTree | None, spans: list[Span], start: int, name: str) -> list[Reference]:

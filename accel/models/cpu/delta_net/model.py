@@ -115,7 +115,7 @@ class CompiledHybrid(CompiledLlama):
             like = self._one_block
             assert isinstance(like, HybridCache)
             shared = self._delta, self._delta_shape, like.kept, scratch
-            both = zip(plain, self._row_buffers, strict=True)
+            both = zip(plain, self._row_buffers, strict=False)
             self._wrapped = tuple(
                 hybrid_state_of(HybridState(fields, *shared, own)) for fields, own in both
             )

@@ -307,6 +307,19 @@ def test_what_may_be_anothers_has_a_note(case: RenameCase) -> None:
     assert sum(bool(hunk.note) for hunk in hunks) == int(case.name)
 
 
+def test_a_class_of_a_page_is_renamed_in_its_style_sheet_and_in_its_tags() -> None:
+    page = (
+        "<style>.card { color: red }\n.card:hover, .card-b { margin: 0 }</style>\n"
+        '<p class="a card card-b" id="card" title="card">card</p><b class=card></b>\n'
+    )
+    wanted = page.replace(".card ", ".tile ").replace(".card:", ".tile:")
+    wanted = wanted.replace("a card ", "a tile ").replace("=card>", "=tile>")
+    assert renamed("rename card to tile", page, "html") == wanted
+    page = '<style>#a { b: c }</style><i class="a" id="a"></i><label for="a"></label>\n'
+    wanted = page.replace("#a", "#x").replace('id="a"', 'id="x"').replace('for="a"', 'for="x"')
+    assert renamed("rename a to x", page, "html", part=page) == wanted
+
+
 def test_script_lines_of_a_page_are_renamed_alone() -> None:
     page = "<p id='foo'>foo</p>\n<script>\nlet foo = 1;\nf('foo', foo);\n</script>\n"
     part = "let foo = 1;\nf('foo', foo);\n"
