@@ -262,6 +262,16 @@ def test_a_text_is_the_same_in_parts_of_any_length(model: CompiledHybrid, thread
     model.threads = 1
 
 
+def test_a_larger_cache_may_be_read_by_fewer_threads_than_before(file: Path) -> None:
+    batch = chain_batch(some_text(6, 8), 0)
+    alone, shared = compiled(file, "int8"), compiled(file, "int8")
+    shared.threads = 2
+    numbers(shared, batch, shared.new_cache(8))
+    shared.threads = 1
+    results = [numbers(model, batch, model.new_cache(900)) for model in (alone, shared)]
+    assert np.array_equal(*results)
+
+
 def test_going_back_starts_from_the_last_state_before(model: CompiledHybrid) -> None:
     text = some_text(5, 400)
     cache = model.new_cache(8)
