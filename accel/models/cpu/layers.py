@@ -3,7 +3,15 @@ computed columns also does what follows for them alone (the epilogue)."""
 
 from __future__ import annotations
 
-from accel.models.cpu.attention import QUERIES, Floats, attend
+from accel.models.cpu.attention import (
+    QUERIES,
+    Floats,
+    apply_rope,
+    attend,
+    store_key,
+    store_value,
+)
+from accel.models.cpu.kv_quantisation import absmax_quantise
 from accel.models.cpu.layer_matrices import (
     Matrices,
     blocks_of,
@@ -13,7 +21,6 @@ from accel.models.cpu.layer_matrices import (
     quantise_row,
 )
 from accel.models.cpu.matmul import BLOCK
-from accel.models.cpu.qkv_epilogue import qkv_epilogue
 from accel.models.cpu.quantised.activations import Q8Blocks
 from accel.models.cpu.request_table import (
     FIRST,
@@ -24,7 +31,7 @@ from accel.models.cpu.request_table import (
     kv_of,
     mask_of,
 )
-from accel.models.cpu.rms_norm import add_residual, rms_norm
+from accel.models.cpu.rms_norm import add_residual, rms_norm, rms_norm_head
 from accel.models.cpu.scratch import blocks_at_once
 from accel.models.cpu.silu_and_mul import sigmoid_and_mul, silu_and_mul
 from accel.models.cpu.thread_state import ThreadState
@@ -143,33 +150,51 @@ def _attention_norm(layer: int, item: int, batch: ForwardInput, state: ThreadSta
 @compiled(borrows=True, forceinline=True, inner=True)
 def _project_head(layer: int, head: int, batch: ForwardInput, state: ThreadState) -> None:
     """Project one head of queries, keys or values, and finish it."""
-    scratch, weights, shape, rows = state.scratch, state.weights, state.shape, len(batch.tokens)
-    blocks = shape.head_dim // BLOCK
-    span = head * blocks, (head + 1) * blocks
-    products, column = state.tile_buffers.products, head * shape.head_dim
-    project(scratch.normed, 0, rows, weights.qkv, layer, span, products, 0, scratch.q8)
-    # Queries are written elsewhere, and read no keys.
-    of_keys = head < shape.heads + shape.kv_heads
-    kept_head = max(head - shape.heads - (0 if of_keys else shape.kv_heads), 0)
+    scratch, rows, blocks = state.scratch, len(batch.tokens), state.shape.head_dim // BLOCK
+    span, products = (head * blocks, (head + 1) * blocks), state.tile_buffers.products
+    project(scratch.normed, 0, rows, state.weights.qkv, layer, span, products, 0, scratch.q8)
     for request in range(len(batch.requests)):
-        kv = kv_of(batch.requests, request, state.kv)
-        keys, scales = (kv.keys, kv.key_scales) if of_keys else (kv.values, kv.value_scales)
-        qkv_epilogue(
-            head,
-            batch.requests[request, FIRST],
-            batch.requests[request, ROWS],
-            products,
-            weights.qkv_bias[layer][column : column + shape.head_dim],
-            weights.query_norm[layer],
-            weights.key_norm[layer],
-            batch.offsets,
-            batch.requests[request, PAST],
-            shape,
-            state.cos_sin,
-            keys[layer, kept_head],
-            scales[layer, kept_head],
-            scratch.queries,
-        )
+        _finish_head(layer, head, request, batch, state)
+
+
+@compiled(borrows=True, inner=True)
+def _finish_head(
+    layer: int, head: int, request: int, batch: ForwardInput, state: ThreadState
+) -> None:
+    """Finish one head of a request's projected rows: add its bias, for queries and keys apply the
+    head's norm and RoPE, and write queries as ``attend`` reads them, keys and values with their
+    scales to the request's cache. Query heads come first, then key heads, then value heads."""
+    shape, weights, projected = state.shape, state.weights, state.tile_buffers.products
+    heads, kv_heads, head_dim = shape.heads, shape.kv_heads, shape.head_dim
+    line, offsets, cos_sin = batch.requests[request], batch.offsets, state.cos_sin
+    bias = weights.qkv_bias[layer][head * head_dim : (head + 1) * head_dim]
+    # Queries are written elsewhere, and read no keys.
+    of_keys = head < heads + kv_heads
+    own_head = max(head - heads - (0 if of_keys else kv_heads), 0)
+    kv = kv_of(batch.requests, request, state.kv)
+    cache, cache_scales = (kv.keys, kv.key_scales) if of_keys else (kv.values, kv.value_scales)
+    keys, scales = cache[layer, own_head], cache_scales[layer, own_head]
+    group, stride, past = heads // kv_heads, projected.shape[1], line[PAST]
+    for row in range(line[FIRST], line[FIRST] + line[ROWS]):
+        position, start = past + offsets[row], row * stride
+        if len(bias) > 0:
+            for i in range(head_dim):
+                projected[row, i] += bias[i]
+        if head < heads:
+            rms_norm_head(projected, start, weights.query_norm[layer], shape.eps)
+            to = (head // group * len(offsets) + row) * group + head % group
+            apply_rope(projected, start, cos_sin, position, state.scratch.queries, to * head_dim)
+            continue
+        if of_keys:
+            rms_norm_head(projected, start, weights.key_norm[layer], shape.eps)
+            apply_rope(projected, start, cos_sin, position, projected, start)
+        slot, vector = past + row - line[FIRST], projected[row, :head_dim]
+        if len(scales) > 0:
+            scales[slot] = absmax_quantise(projected, start, head_dim)
+        if of_keys:
+            store_key(keys, slot, vector)
+        else:
+            store_value(keys, slot, vector)
 
 
 @compiled(borrows=True, forceinline=True, inner=True)
