@@ -38,6 +38,8 @@ def written(
             logprobs=logprobs,
             confidences=True,
             following="\n",
+            # What is drafted must not follow from what forwards took.
+            plan=False,
         )
     )
     chunks = list(generation)
