@@ -20,10 +20,10 @@ from lsp_server.shared.contract.jobs import (
     CompletionJob,
     EditJob,
 )
-from lsp_server.shared.contract.server_routes import PROTOCOL
+from lsp_server.shared.contract.server_routes import PROTOCOL, REPOSITORIES
 from lsp_server.team.http_server.bodies import read_json
 from lsp_server.team.http_server.editor_jobs import EditorFields, accepted_text, editor_job
-from lsp_server.team.http_server.errors import invalid, not_found
+from lsp_server.team.http_server.errors import RequestRefused, invalid, not_found
 from lsp_server.team.http_server.fields import read_fields
 from lsp_server.team.http_server.generation_fields import fair_priority
 from lsp_server.team.http_server.limits import PATIENCE_S, RequestLimits
@@ -34,6 +34,7 @@ NO_REPOSITORIES = (
     "this server keeps no copies of workspaces; a newer Redraft sends similar text along: install "
     "the same version here and there"
 )
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 Owned = TypeVar("Owned", CompletionJob, EditJob, CompletionJob | EditJob, AcceptedText)
 
 
@@ -53,6 +54,7 @@ class EditorRoutes:
             Route("/redraft/v1/edit", self.edit, methods=["POST"]),
             Route("/redraft/v1/prefill", self.prefill, methods=["POST"]),
             Route("/redraft/v1/accepted", self.accepted, methods=["POST"]),
+            Route(f"{REPOSITORIES}{{path:path}}", self.repositories, methods=METHODS),
         ]
 
     async def model(self, _request: Request) -> Response:
@@ -61,6 +63,10 @@ class EditorRoutes:
         return JSONResponse(
             {"protocol": PROTOCOL, "similar_bytes": MOST_SIMILAR_BYTES, **described}
         )
+
+    async def repositories(self, _request: Request) -> Response:
+        """Refuse the copies of workspaces that editors of earlier versions send."""
+        raise RequestRefused(410, NO_REPOSITORIES, "gone")
 
     async def complete(self, request: Request) -> ASGIApp:
         """Complete; the answer streams."""

@@ -137,7 +137,7 @@ def note_result(scope: Scope, result: Any) -> None:
 
 
 def _route(path: str) -> str:
-    """Return a path as a label. What clients make up is one label."""
+    """Return a path as a label. What clients make up is one label; ids of repositories are none."""
     names = path.split("/")[1:4]
     if not path.startswith(_ROUTES) or len(path) > 100:
         return "other"
