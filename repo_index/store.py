@@ -161,21 +161,6 @@ def remove_old_stores(layer: FileLayer, *, now: float, keep: frozenset[Path]) ->
     return removed
 
 
-def remove_stores_of(workspace: Path, layer: FileLayer) -> bool:
-    """Remove all stores of a workspace; whether they are gone. One in use is locked and stays."""
-    folder = workspace_store(workspace, "any").parent
-    try:
-        stores = [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir()]
-        for store in stores:
-            _remove(store, layer)
-        folder.rmdir()
-    except FileNotFoundError:
-        return True
-    except (OSError, StoreLocked):
-        return False
-    return True
-
-
 def _remove(store: Path, layer: FileLayer) -> None:
     """Raise OSError, StoreLocked."""
     lock = lock_store(store)

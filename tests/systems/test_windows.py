@@ -44,7 +44,7 @@ from repo_index.errors import StoreLocked
 from repo_index.file_layer import FileLayer
 from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
-from repo_index.store import remove_stores_of, workspace_store
+from repo_index.store import remove_old_stores, workspace_store
 from repo_index.store_lock import lock_store
 from tests.index.test_indexer import expected_texts, indexed_texts
 
@@ -278,12 +278,13 @@ def test_an_index_is_made_changed_merged_and_removed_though_its_files_are_mapped
     (work / "0.py").unlink()
     indexer.refresh()
     assert indexed_texts(store, tokenizer) == expected_texts(work, tokenizer)
-    assert not remove_stores_of(work, FileLayer())
+    old = {"now": time.time() + 365 * 24 * 3600, "keep": frozenset[Path]()}
+    assert not remove_old_stores(FileLayer(), **old)
     indexer.close()
     del indexer
 
     gc.collect()
-    assert remove_stores_of(work, FileLayer())
+    assert remove_old_stores(FileLayer(), **old) == [store]
     assert not store.exists()
 
 
