@@ -34,7 +34,9 @@ FILES = {
     "shop.py": "#",
 }
 """With what begins a comment."""
-CASES = 30
+CASES = 60
+SEEDS = {"Ledger.java": 140627405932, "queue.js": 13694}
+"""Of the first case; these two were once wrong."""
 MOST_APPLIED = 0.4
 """Of the snippets with three lines of context more than that are applied."""
 
@@ -74,7 +76,8 @@ def changed(rng: random.Random, before: str, name: str) -> str:
 @pytest.mark.parametrize("name", FILES)
 def test_what_is_applied_to_a_file_of_any_language_is_right(name: str) -> None:
     before = (FOLDER / name).read_text("utf-8")
-    seed = random.SystemRandom().randrange(1 << 40)
+    # Fixed, so that a fault that one case in thousands has is not met by chance.
+    seed = SEEDS.get(name, 71)
     applied = 0
     for number in range(seed, seed + CASES):
         rng = random.Random(number)
