@@ -3,7 +3,6 @@ at all."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -41,7 +40,6 @@ LONGEST = 100_000
 """Characters of a line that snippets are compared with."""
 MOST_UNSEEN = 6
 """Lines in a row that a snippet with place holders does not delete without showing them."""
-_WORD = re.compile(r"\w")
 WHOLE_ENDS, WHOLE_SHARE = 3, 0.9
 """A snippet of a whole file has so many lines of both its ends, and that share of its lines."""
 
@@ -102,11 +100,13 @@ def _refuse_unseen(old: Sequence[str], new: Sequence[str], shown_lines: Sequence
     them."""
     seen = {line.strip() for line in shown_lines}
     for kind, start, end, new_start, new_end in opcodes(old, new):
+        if kind == "equal":
+            continue
         gone = sum(map(bool, map(str.strip, old[start:end])))
         came = sum(map(bool, map(str.strip, new[new_start:new_end])))
-        around = (_first_word(old[:start][::-1]), _first_word(old[end:]))
-        is_unseen = gone > 0 and not came and not seen.issuperset(filter(None, around))
-        if kind != "equal" and (is_unseen or gone - 2 * came >= MOST_UNSEEN):
+        around = () if came else (_first_word(old[:start][::-1]), _first_word(old[end:]))
+        is_unseen = gone > 0 and not seen.issuperset(filter(None, around))
+        if is_unseen or gone - 2 * came >= MOST_UNSEEN:
             raise AmbiguousSnippet(
                 f"lines {start + 1} to {end} of the file ({shown(old[start:end])}) would go, and "
                 f"the snippet does not show them; {MORE_CONTEXT}"
@@ -115,7 +115,7 @@ def _refuse_unseen(old: Sequence[str], new: Sequence[str], shown_lines: Sequence
 
 def _first_word(lines: Sequence[str]) -> str:
     """Return the first of ``lines`` that has more than brackets, without its indentation."""
-    return next((line.strip() for line in lines if _WORD.search(line)), "")
+    return next((line.strip() for line in lines if any(map(str.isalnum, line))), "")
 
 
 def _as_whole_file(file: FileText, parts: SnippetHunks) -> str | None:
