@@ -57,10 +57,7 @@ def _measured(path: Path) -> tuple[float, float] | None:
         profiles = ProfileStore(fingerprint(path, "cpu")).values()
     except OSError:  # the file has just gone
         return None
-    for costs in profiles:
-        if (read := read_costs(costs)) is None:
-            continue
-        _, contexts, rows, seconds = read
+    for _, contexts, rows, seconds in filter(None, map(read_costs, profiles)):
         by_rows = ForwardCosts(contexts, rows, seconds.min(0)).by_rows(PROMPT_TOKENS, _ROWS_AT_ONCE)
         return float(by_rows[1]), float(by_rows[_ROWS_AT_ONCE])
     return None
