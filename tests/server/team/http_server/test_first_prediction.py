@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from served import chat_model, serving
-from steady_costs import DTYPE, THREADS
+from steady_costs import DTYPE, THREADS, hold_costs
 
 from accel.verification.sampling import Sampling
 from lsp_server.engine.compiling import CompileTask, CompilingBehind
@@ -23,8 +23,9 @@ WAITING = CompileTask("edits", "timeit", ("-n1", "-r1", "import time; time.sleep
 
 
 @pytest.fixture
-def compiling(model: Path) -> Iterator[EngineService]:
+def compiling(model: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineService]:
     """An engine for which another process still compiles what drafts edits."""
+    hold_costs(monkeypatch, model)
     service = EngineService(EngineOptions(path=str(model), dtype=DTYPE, threads=THREADS))
     service.load()
     service.model.edits_behind = CompilingBehind([WAITING])
