@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-import pytest
 from small_model import SMALL_MODEL
 
+from accel.decoding.engine import Engine
 from accel.models.costs.first_costs import CONTEXTS, ROWS
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.costs.learnt_costs import LearntCosts
@@ -26,7 +27,9 @@ def keep_costs(model: Path = SMALL_MODEL) -> None:
     store.put(f"costs/{DTYPE}/f16/{THREADS}", LearntCosts(COSTS).to_json())
 
 
-def hold_costs(monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
-    """Have engines of this process plan with :data:`COSTS` whatever their forwards take."""
-    keep_costs(model)
-    monkeypatch.setattr(LearntCosts, "note", lambda *_: None)
+def hold_costs(engines: Iterable[Engine]) -> None:
+    """Have engines of this process go on planning with the costs they began with, whatever their
+    forwards take."""
+    for engine in engines:
+        assert engine.model.learnt is not None
+        engine.model.learnt.note = lambda *_: None  # type: ignore[method-assign]

@@ -38,7 +38,7 @@ from operating_system.folders import log_folder
 
 logger = logging.getLogger(__name__)
 
-HUNG_S = 90.0
+HUNG_S, START_S = 90.0, 5.0
 
 
 def _nothing_chosen(options: EngineOptions) -> LoadFailure:
@@ -269,8 +269,11 @@ class EngineClient:
             self._child.kill()
 
     async def close(self) -> None:
-        """End the process."""
+        """End the process, and one that is being started."""
         self._unloading = True
+        if self._starting is not None:
+            # asyncio may wait for ever for a process whose start is cancelled.
+            await asyncio.wait({self._starting}, timeout=START_S)
         await self._child.close()
 
     @property

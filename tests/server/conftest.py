@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from small_model import SMALL_MODEL
-from steady_costs import DTYPE, THREADS, keep_costs
+from steady_costs import DTYPE, THREADS, hold_costs, keep_costs
 
 from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.options import EngineOptions
@@ -34,6 +34,7 @@ def service() -> Iterator[EngineService]:
         EngineOptions(path=str(SMALL_MODEL), dtype=DTYPE, threads=THREADS, common=False)
     )
     made.load()
+    hold_costs(made.model.engines)
     yield made
     made.close()
 

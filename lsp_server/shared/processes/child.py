@@ -124,8 +124,6 @@ class Child:
     async def close(self) -> None:
         """End the child and wait for it."""
         self.kill()
-        if self._process is not None:
-            await self._process.wait()
         if self._reading is not None:
             await self._reading
 

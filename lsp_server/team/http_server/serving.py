@@ -97,10 +97,9 @@ class HttpServer(uvicorn.Server):
         say(json.dumps(self._first_line), flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer what is under way, then end."""
+        """Answer what is under way, then end; with ``force_exit`` end the engine that it is for."""
         await super().shutdown(sockets)
         if self.force_exit:
-            # The engine ends, too: what waits for it is answered, and nothing has to be cancelled.
             await self.lifespan.shutdown()
         if self._admin is not None and self._serving_admin is not None:
             self._admin[0].should_exit, self._admin[0].force_exit = True, self.force_exit

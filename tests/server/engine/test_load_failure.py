@@ -93,3 +93,15 @@ def test_a_process_that_dies_while_it_loads_is_not_started_by_every_request(
     errors = asyncio.run(ask_again_and_again())
     assert len(starts.read_text().splitlines()) == most
     assert all(told in error for error in errors[most - 1 :])
+
+
+def test_a_process_that_is_being_started_ends_with_its_engine() -> None:
+    async def start_and_close() -> bool:
+        engine = EngineClient(EngineOptions(path=str(SMALL_MODEL)), lambda: None)
+        starting = asyncio.ensure_future(engine.start())
+        await asyncio.sleep(0)
+        await engine.close()
+        await asyncio.wait({starting})
+        return engine.pid is not None
+
+    assert not asyncio.run(start_and_close())

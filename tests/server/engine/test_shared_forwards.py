@@ -17,7 +17,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 from seeds import Amount
 from small_model import SMALL_DRAFT, SMALL_MODEL
-from steady_costs import DTYPE, THREADS, keep_costs
+from steady_costs import DTYPE, THREADS, hold_costs, keep_costs
 from torch.nn.functional import pad
 
 from accel.errors import Interrupted, InvalidRequest
@@ -266,6 +266,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineService]:
         EngineOptions(path=str(folder), dtype=DTYPE, threads=THREADS, common=False)
     )
     made.load()
+    hold_costs(made.model.engines)
     made.engine.kv_budget = KV_BUDGET
     assert made.slots > 1
     yield made
@@ -282,6 +283,7 @@ def drafting() -> Iterator[EngineService]:
     )  # fmt: skip
     made = EngineService(options)
     made.load()
+    hold_costs(made.model.engines)
     yield made
     made.close()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from served import chat_model, serving
-from steady_costs import DTYPE, THREADS, hold_costs
+from steady_costs import DTYPE, THREADS, hold_costs, keep_costs
 
 from accel.verification.sampling import Sampling
 from lsp_server.engine.compiling import CompileTask, CompilingBehind
@@ -23,11 +23,12 @@ WAITING = CompileTask("edits", "timeit", ("-n1", "-r1", "import time; time.sleep
 
 
 @pytest.fixture
-def compiling(model: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineService]:
+def compiling(model: Path) -> Iterator[EngineService]:
     """An engine for which another process still compiles what drafts edits."""
-    hold_costs(monkeypatch, model)
+    keep_costs(model)
     service = EngineService(EngineOptions(path=str(model), dtype=DTYPE, threads=THREADS))
     service.load()
+    hold_costs(service.model.engines)
     service.model.edits_behind = CompilingBehind([WAITING])
     yield service
     service.close()
