@@ -24,8 +24,7 @@ class Drafting:
 
     With ``plans``, a draft is made where it is expected to save time, and as large as pays.
     Without, every draft is verified as its drafter makes it, which is what rules without calibrated
-    probabilities mean. For the plan's log, drafts are made as large as it asks for, and verified
-    only as far as they pay.
+    probabilities mean.
     """
 
     def __init__(
@@ -39,16 +38,11 @@ class Drafting:
         plans: bool,
     ) -> None:
         drafts = capability.kind > BatchKind.PLAIN
-        # Others need not grow trees best first, or ask a model for every node.
-        is_best_first = plans and isinstance(drafter, PlanningDrafter)
-        self._log = plan.log if drafts and is_best_first else None
-        drafts = drafts and (plan.costs.batch_size != 1 or self._log is not None)
-        self._drafter = drafter if drafts else None
+        self._drafter = drafter if drafts and plan.costs.batch_size != 1 else None
         self._costs, self._acceptance, self._company = plan.costs, plan.acceptance, plan.company
         self._capability, self._tokenizer = capability, tokenizer
         self._statistics = statistics
         self._plans = plans
-        self._written = 0
         grows = plans and capability.kind == BatchKind.TREE and capability.leaves is None
         can_plan = grows and isinstance(drafter, PlanningDrafter)
         self._planning_drafter: PlanningDrafter | None = drafter if can_plan else None  # type: ignore[assignment]
@@ -71,26 +65,18 @@ class Drafting:
         ``max_nodes`` nodes at most, empty where none does. ``required``: bytes that the text goes
         on with."""
         plain_s = self._costs.share_seconds(pending, context, self._company)
-        batch_size, most = self._costs.batch_size, max_nodes
-        if batch_size:
+        if batch_size := self._costs.batch_size:
             max_nodes = min(max_nodes, batch_size - pending)
-        # After several pending rows nothing is drafted for the log alone; with a batch size of one
-        # all drafts are for the log.
-        most = (
-            min(most, self._log.most_nodes) if self._log is not None and pending == 1 else max_nodes
-        )
-        if self._drafter is None or most < 1:
-            return self._logged(DraftTree.empty())
-        if self._plans and batch_size != 1 and not self._acceptance.wants_draft(plain_s):
-            return self._logged(DraftTree.empty())
+        if self._drafter is None or max_nodes < 1:
+            return DraftTree.empty()
+        if self._plans and not self._acceptance.wants_draft(plain_s):
+            return DraftTree.empty()
         # What drafts cost is the thread's own time: being interrupted is no cost of theirs.
         started, started_cpu = time.perf_counter(), time.thread_time()
         if self._planning_drafter is not None and not required:
             tree, gain_s = self._grown(self._planning_drafter, pending, context, max_nodes)
         else:
-            tree = self._logged((yield from self._made(self._drafter, most, required)))
-            if len(tree) > max_nodes:
-                tree = tree.prefix(max(max_nodes, 0))
+            tree = yield from self._made(self._drafter, max_nodes, required)
             tree, gain_s = self._fitted(tree, pending, context)
         own_s = time.thread_time() - started_cpu
         self._statistics.draft_s.append(time.perf_counter() - started)
@@ -108,11 +94,6 @@ class Drafting:
         # A plain step, which an accepted token saves, takes less beside its forward.
         accepted = scale * sum(tree.probabilities.tolist())
         return tree, drafter.saved_s - accepted * (self._step_s - STEP_S)
-
-    def _logged(self, tree: DraftTree) -> DraftTree:
-        if self._log is not None:
-            self._log.note(self._written, tree)
-        return tree
 
     def _made(self, drafter: Drafter, max_nodes: int, required: bytes) -> Forwards[DraftTree]:
         """Return a tree as its drafter makes it, cut to what the model takes."""
@@ -153,16 +134,10 @@ class Drafting:
         if len(tree):
             plain_s = self._costs.share_seconds(pending, context, self._company) + STEP_S
             self._acceptance.learn(expected_hits(tree, path), len(path), plain_s)
-        self._written += len(tokens)
         if self._drafter is not None and len(tokens):
             started = time.perf_counter()
             self._drafter.commit(tree, path, tokens)
             self._statistics.learn_s += time.perf_counter() - started
-
-    def end(self, text: TokenArray) -> None:
-        """Note that the text, int32 [n], is complete or no longer needed."""
-        if self._log is not None:
-            self._log.end(text)
 
 
 def _begun(drafter: Drafter, request: DraftRequest) -> Forwards[None]:

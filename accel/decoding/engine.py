@@ -19,7 +19,6 @@ from accel.models.backends import open_backend
 from accel.models.base import Model
 from accel.models.batch import tree_batch
 from accel.models.costs.forward_costs import ForwardCosts
-from accel.models.costs.profile_store import ProfileStore
 from accel.planning.acceptance_rate import expected_hits
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
 from accel.planning.planner import AdaptivePlanner, Planner
@@ -114,7 +113,7 @@ class Engine(ModelRunner):
         engine = cls(
             opened.model,
             opened.tokenizer,
-            _planner(opened.model, opened.costs, opened.store),
+            _planner(opened.model, opened.costs),
             name=options.path,
             threads=opened.threads,
             kv_budget=_affordable(opened.model, kv_budget),
@@ -217,9 +216,9 @@ class Engine(ModelRunner):
         self.planner.costs.verify_costs(1, 0, 1.0, 0.0)
 
 
-def _planner(model: Model, costs: ForwardCosts, store: ProfileStore | None) -> Planner:
+def _planner(model: Model, costs: ForwardCosts) -> Planner:
     if model.capability.fixed_batch:
-        return FixedBatchPlanner(costs, store)
+        return FixedBatchPlanner(costs)
     return AdaptivePlanner(costs, widths=model.capability.widths)
 
 

@@ -93,7 +93,6 @@ class Generation:
             pending = yield from self._prefill()
             if pending is not None:
                 yield from self._decode(pending)
-                self._drafting.end(self.tokens)
 
     def _decode(self, pending: TokenArray) -> Steps[Chunk, None]:
         """Chunk by chunk after ``pending``, the last tokens of the prompt."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from accel.models.base import Model
 from accel.models.costs.forward_costs import ForwardCosts
-from accel.models.costs.profile_store import ProfileStore
 from accel.text.tokenizer import Tokenizer
 
 
@@ -20,4 +19,3 @@ class Backend:
     threads: int
     execution_path: str
     """Name of the forward: compiled, tree, chain, plain or llama.cpp."""
-    store: ProfileStore

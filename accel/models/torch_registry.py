@@ -53,7 +53,6 @@ def open_by_torch(model_file: ModelFile, options: ModelOptions) -> Backend:
         costs=learn_costs(model, store, f"{dtype}/{threads}"),
         threads=threads,
         execution_path=execution_path,
-        store=store,
     )
 
 

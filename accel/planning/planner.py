@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.planning.acceptance_rate import AcceptanceRate
 from accel.planning.cost_table import Company, CostTable
-from accel.planning.draft_log import DraftLog
 
 
 @dataclass(slots=True)
 class DraftPlan:
-    """Costs and rates that size the drafts of one request. ``log``: notes them, where it is read;
-    ``company``: requests that share its forwards."""
+    """Costs and rates that size the drafts of one request. ``company``: requests that share its
+    forwards."""
 
     costs: CostTable
-    log: DraftLog | None = None
     company: Company = field(default_factory=Company)
     acceptance: AcceptanceRate = field(default_factory=AcceptanceRate)
 

@@ -27,7 +27,6 @@ COMMANDS: dict[str, Command] = {
         ("load", "team.load", "a team at work on its server"),
         ("forward", "forwards.command", "time of one forward by rows and dtype"),
         ("arm-estimate", "forwards.arm_estimate", "Arm: cycles of the products, without one"),
-        ("projection", "forwards.projection", "large models, by replay"),
         ("fidelity", "forwards.fidelity", "agreement with fp32"),
         ("clients", "team.shared_forwards", "what a server writes for one client, and for eight"),
         ("kept-contexts", "as_served.kept_contexts", "prompts that a server is asked for again"),

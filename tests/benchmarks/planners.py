@@ -10,19 +10,11 @@ from accel.planning.fixed_batch_planner import FixedBatchPlanner
 from accel.planning.planner import Planner
 
 
-def forget(planner: Planner) -> None:
-    """Drop what earlier requests taught, and write nothing to disk from now on."""
-    if isinstance(planner, FixedBatchPlanner):
-        planner._store = None
-        planner._start_from(None)
-
-
 @contextmanager
 def frozen(planner: Planner) -> Iterator[None]:
-    """Plan requests of a kind alike meanwhile; what is learnt counts afterwards."""
+    """Plan requests of a kind alike meanwhile."""
     if not isinstance(planner, FixedBatchPlanner):
         yield
         return
-    with patch.object(planner, "_choose", lambda: None):
+    with patch.object(planner, "_choose", lambda _kind: None):
         yield
-    planner._choose()

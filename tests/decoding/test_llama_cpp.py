@@ -19,7 +19,6 @@ from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.errors import BackendDied, UnsupportedModel
 from accel.files.model_options import ModelOptions
-from accel.models.costs.forward_costs import ForwardCosts
 from accel.models.llama_cpp import tree_context
 from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.model import LlamaCppModel
@@ -178,18 +177,3 @@ def test_leaves_are_those_below_a_row() -> None:
     spare = list(range(3, LEAVES))
     assert actual == [[0, 1, 2, *spare], [0, 1, *spare], [2], [0, *spare], [1], [2]]
     assert tree_context._depths(parents) == [0, 1, 1, 2, 2, 2]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "widths"),
-    [
-        ([10.0, 10.5, 11.0, 11.5, 12.0, 13.0], (12, 32)),
-        ([10.0, 20.0, 40.0, 60.0, 80.0, 160.0], (1, 4)),
-        ([10.0, 40.0, 80.0, 120.0, 160.0, 320.0], (1, 1)),
-    ],
-)
-def test_the_width_is_what_brings_most_tokens_a_second(
-    seconds: list[float], widths: tuple[int, int]
-) -> None:
-    costs = ForwardCosts([256], [1, 4, 8, 12, 16, 32], np.array([seconds]) * 1e-3)
-    assert tuple(FixedBatchPlanner(costs).chosen.values()) == widths

@@ -67,5 +67,4 @@ def open_own(model_file: ModelFile, options: ModelOptions) -> Backend | None:
         costs=costs,
         threads=model.threads,
         execution_path="compiled",
-        store=store,
     )

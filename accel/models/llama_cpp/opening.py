@@ -57,4 +57,4 @@ def _opened(file: GgufModel, model: LlamaCppModel, threads: int) -> Backend:
         store.put("kind", int(kind))
     model.takes(BatchKind(kind))
     costs = learn_costs(model, store, f"gguf/{threads}")
-    return Backend(model, file.tokenizer, costs, threads, "llama.cpp", store)
+    return Backend(model, file.tokenizer, costs, threads, "llama.cpp")

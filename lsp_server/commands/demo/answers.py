@@ -1,5 +1,5 @@
-"""What the demo asks the daemon for, as an editor does: completions and edits, with drafts and
-without."""
+"""Requests of the demo to the daemon, as an editor sends them: completions and edits, with drafts
+and without."""
 
 from __future__ import annotations
 

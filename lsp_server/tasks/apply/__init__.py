@@ -1,1 +1,1 @@
-"""What a coding agent wrote as a snippet, put into a file."""
+"""Snippets that a coding agent wrote, put into a file."""

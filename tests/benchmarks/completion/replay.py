@@ -109,10 +109,6 @@ class Planned:
         self._context += len(tokens)
         self._drafting.learn(tree, path, tokens, 1, self._context)
 
-    def end(self, text: TokenArray) -> None:
-        """The text is whole."""
-        self._drafting.end(text)
-
 
 def in_tokens(
     tokenizer: Tokenizer, case: CompletionCase, *, left_only: bool, max_tokens: int

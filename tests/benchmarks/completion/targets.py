@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from lsp_server.shared.errors import BenchError
 from tests.benchmarks.dtypes import OWN_DTYPES
 from tests.benchmarks.measurement import REPETITION, SHORT_REPETITION
-from tests.benchmarks.planners import forget
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -95,7 +94,6 @@ def measure_model(
         backend=getattr(args, "backend", "own"),
         kv_type=getattr(args, "kv_type", "f16"),
     )
-    forget(engine.planner)
     datastores = load_datastores(args, engine.tokenizer, progress)
     args.draft_model = find_draft_model(args.draft_model, args.model)
     sampling = sampling_of(args)

@@ -25,7 +25,6 @@ from tests.benchmarks.options import (
     add_peer_arguments,
     add_sampling_arguments,
 )
-from tests.benchmarks.planners import forget
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -206,7 +205,6 @@ def _decoded(
         backend=args.backend,
         kv_type=args.kv_type,
     )
-    forget(engine.planner)
     drafts = draft_models(args)
     common, index = common_code(args, engine.tokenizer, progress)
     default = ",".join(["fastfixer", *ABLATION, "redraft"]) if args.ablation else MODEL_METHODS
