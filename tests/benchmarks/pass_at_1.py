@@ -73,12 +73,6 @@ def tests_of(cases: Path) -> dict[str, str]:
     return {row["id"]: row["tests"] for row in rows}
 
 
-def infilling_tests(cases: Path) -> dict[str, str]:
-    """Test code of every HumanEval-Infilling case by its id, the call of its check included."""
-    rows = [json.loads(line) for line in cases.read_text("utf-8").splitlines() if line.strip()]
-    return {row["id"]: f"{row['test']}\n\ncheck({row['entry_point']})" for row in rows}
-
-
 def passes(answer: str, tests: str, seconds: int = SECONDS) -> bool:
     """Whether ``answer`` followed by ``tests`` runs to its end without an error."""
     runner = _RUNNER.format(seconds=seconds, memory=MEMORY_BYTES, file=FILE_BYTES)

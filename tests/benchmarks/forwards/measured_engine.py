@@ -8,20 +8,14 @@ from typing import Any
 import numpy as np
 
 from accel.decoding.engine import Engine
-from accel.draft_tree import TokenArray
 from accel.execution.session import Session
 from accel.files.model_options import BackendName, DType, KvType
 from accel.models.base import Cache
-from accel.models.batch import chain_batch
 from lsp_server.commands.bench.forward import behind, forward_s
-from tests.benchmarks.peers.judged import Judged, judge
-
-JUDGED_ROWS = 128
-"""Rows of one forward whose logits are all looked at: many take much memory."""
 
 
 class MeasuredEngine:
-    """A model in our engine: times of forwards and of a prompt, and what it says of a text."""
+    """A model in our engine: times of forwards and of a prompt."""
 
     def __init__(
         self,
@@ -67,15 +61,3 @@ class MeasuredEngine:
         started = time.perf_counter()
         self._engine.prefill(prompt, session)
         return time.perf_counter() - started
-
-    def judge(self, window: TokenArray, following: TokenArray) -> Judged:
-        """What it says after each token of ``window``; ``following``: the tokens that follow."""
-        cache = self._engine.model.new_cache(len(window))
-        parts = []
-        for first in range(0, len(window), JUDGED_ROWS):
-            tokens = window[first : first + JUDGED_ROWS]
-            logits = self._engine.model.forward(chain_batch(tokens, 0, wants_numbers=True), [cache])
-            rows = np.stack([logits.row(row) for row in range(len(tokens))])
-            parts.append(judge(rows, following[first : first + JUDGED_ROWS]))
-            cache.commit(range(len(tokens)))
-        return Judged.joined(parts)

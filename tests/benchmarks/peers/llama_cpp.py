@@ -22,13 +22,10 @@ from accel.execution.statistics import Statistics
 from accel.models.llama_cpp.library_files import DISTRIBUTION, INSTALL, has_package
 from tests.benchmarks.peers.errors import PeerUnavailable
 from tests.benchmarks.peers.gguf_engine import Lookups, PeerAnswer, is_built_here, until_stop
-from tests.benchmarks.peers.judged import Judged, judge
 from tests.benchmarks.peers.ngram_simple import NgramSimple
 
 BATCH_ROWS = 512
 """Rows of one forward of a prompt: its default."""
-JUDGED_ROWS = 128
-"""Rows of one forward whose logits are all looked at: many take much memory."""
 _SEQUENCE = 0
 
 _Tokens = NDArray[np.integer[Any]]
@@ -163,18 +160,6 @@ class LlamaCpp:
         self._hold(prompt)
         return time.perf_counter() - started
 
-    def judge(self, window: TokenArray, following: TokenArray) -> Judged:
-        """What it says after each token of ``window``; ``following``: the tokens that follow."""
-        self._hold(window[:0])
-        parts = []
-        for first in range(0, len(window), JUDGED_ROWS):
-            tokens = window[first : first + JUDGED_ROWS]
-            self._decode(tokens, first, every_logit=True)
-            logits = self._logits(len(tokens))
-            parts.append(judge(logits, following[first : first + JUDGED_ROWS]))
-        self._trim(0)
-        return Judged.joined(parts)
-
     def _lookup(self, draft_tokens: int | tuple[int, int]) -> Any:
         if isinstance(draft_tokens, tuple):
             return NgramSimple(*draft_tokens)
@@ -220,10 +205,6 @@ class LlamaCpp:
 
     def _trim(self, length: int) -> None:
         self._api.llama_memory_seq_rm(self._memory, _SEQUENCE, length, -1)
-
-    def _logits(self, rows: int) -> NDArray[np.float32]:
-        pointer = self._api.llama_get_logits(self._context)
-        return np.ctypeslib.as_array(pointer, shape=(rows, self.vocabulary_size))
 
     def _load_api(self) -> Any:
         """Its functions, which then print nothing."""

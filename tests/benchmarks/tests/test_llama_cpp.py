@@ -20,9 +20,7 @@ from accel.errors import InvalidRequest
 from lsp_server.shared.errors import BenchError
 from tests.benchmarks.completion import command as completion
 from tests.benchmarks.forwards import command as forward
-from tests.benchmarks.forwards import fidelity
 from tests.benchmarks.peers.child_process import ChildProcess
-from tests.benchmarks.peers.fp32_reference import Fp32Reference
 from tests.benchmarks.peers.llama_cpp import LlamaCpp
 
 pytestmark = pytest.mark.skipif(
@@ -58,17 +56,6 @@ def bench(module: Any, out: Path, *options: str) -> dict[str, Any]:
     assert module.run(parser.parse_args([*options, "--json", str(out)])) == 0
     document: dict[str, Any] = json.loads(out.read_text("utf-8"))
     return document
-
-
-def test_it_says_what_the_slow_reference_says(file: Path, llama: ChildProcess) -> None:
-    tokens = np.random.default_rng(0).integers(0, 256, 301).astype(np.int32)
-    theirs = llama.call("judge", tokens[:-1], tokens[1:])
-    slow = Fp32Reference(file).judge(tokens[:-1], tokens[1:])
-    # Its keys and values are f16.
-    assert theirs.log_likelihoods == pytest.approx(slow.log_likelihoods, abs=0.05)
-    clear = slow.gaps > 0.2
-    assert clear.sum() > 100
-    assert theirs.greedy[clear].tolist() == slow.greedy[clear].tolist()
 
 
 def test_chains_are_drafted_and_tokens_counted(llama: ChildProcess) -> None:
@@ -140,14 +127,3 @@ def test_it_is_not_asked_to_sample(file: Path, cases: Path, tmp_path: Path) -> N
     files = ("--model", str(file), "--cases", str(cases), "--dtype", "fp32", "--threads", "1")
     with pytest.raises(BenchError, match="decodes greedily"):
         bench(completion, tmp_path / "c.json", *files, *options)
-
-
-@pytest.mark.long
-def test_fidelity_of_both_engines(file: Path, cases: Path, tmp_path: Path) -> None:
-    options = ("--tokens", "200", "--window", "100", "--dtype", "fp32", "--threads", "1")
-    files = ("--model", str(file), "--text", str(cases.parent / "repos"))
-    document = bench(fidelity, tmp_path / "d.json", *files, *options)
-    assert document["tokens"] == 200
-    for engine in ("redraft", "llama-cpp"):
-        assert document[engine]["greedy_agreement_clear"] > 0.99
-        assert document[engine]["perplexity"] == pytest.approx(document["fp32"]["perplexity"], 0.02)

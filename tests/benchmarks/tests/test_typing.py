@@ -1,15 +1,10 @@
-"""``typing`` and ``first-text``: what a person waits for, with a small model."""
+"""``typing``: what a person waits for, with a small model."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
 
 import pytest
 
 from lsp_server.commands.bench.options import source_text
-from tests.benchmarks.__main__ import main
-from tests.benchmarks.first_text import MORE_KINDS
 from tests.benchmarks.keystrokes.typist import (
     TimedRequest,
     TypingTally,
@@ -25,20 +20,6 @@ CODE = "".join(
 
 def test_a_text_of_our_own_is_measured_on() -> None:
     assert typing_places(source_text(None), 4)
-
-
-@pytest.mark.slow
-def test_first_texts_are_timed_by_what_is_known(tmp_path: Path) -> None:
-    out = tmp_path / "out.json"
-    options = ["--tokens", "900", "--rounds", "2", "--threads", "1", "--json", str(out)]
-    assert main(["first-text", *options]) == 0
-    document = json.loads(out.read_text("utf-8"))
-    assert {*document["first_text_s"], "ready"} == set(MORE_KINDS)
-    assert 300 < document["prompt_tokens"] <= document["longest_prompt_tokens"]
-    # A process has to import at least, so it is never there at once.
-    assert 0.2 < min(document["ready_s_all"]) <= document["ready_s"]
-    times = document["first_text_s_all"]
-    assert all(len(times[kind]) == 2 for kind in ("cold", "warm", "edited", "restarted"))
 
 
 def test_a_person_types_the_bodies_of_functions() -> None:
