@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 PACKAGES = ("accel", "repo_index")
 COMPILED = Path("accel", "native", "compiled")
@@ -107,9 +107,10 @@ def hide_folders(cache: Path, folders: Sequence[str]) -> None:
 def record(file: Path) -> None:
     """Compile what a first start calls, by running it, and write the types it is called with."""
     from accel.decoding import precompile
+    from accel.files.model_options import KvType
 
     for stage in precompile.SECONDS:
-        for kv_type in precompile.KV_TYPES:
+        for kv_type in get_args(KvType):
             sys.argv = ["accel.decoding.precompile", stage, kv_type]
             precompile.main()
     warming: Any = importlib.import_module("repo_index.warming")

@@ -7,7 +7,7 @@ file that is newer in a nearer segment is dead in the farther ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -218,18 +218,6 @@ class Datastore:
         self._states: list[tuple[int, int, int]] = []
         """Of the stores, as they were when something was made of them last."""
         self._hidden: dict[int, tuple[frozenset[str], NDArray[np.bool_]]] = {}
-
-    @classmethod
-    def from_token_files(
-        cls,
-        repository: Mapping[str, NDArray[np.int32]],
-        common: Mapping[str, NDArray[np.int32]] | None = None,
-    ) -> Datastore:
-        """Return a datastore in memory: path to token ids of the repository and of common code."""
-        return cls(
-            [Segment.from_files(repository)] if repository else [],
-            [Segment.from_files(common)] if common else [],
-        )
 
     @classmethod
     def open(

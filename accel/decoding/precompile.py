@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from accel.drafting.copy import kernels as copy_kernels
 from accel.drafting.retrieval import kernels as retrieval_kernels
@@ -105,9 +105,6 @@ _WARM_UPS = {
     "sampling": "accel.verification.choosing",
 }
 """Modules whose ``warm_up`` compiles a part."""
-
-KV_TYPES: tuple[KvType, ...] = get_args(KvType)
-"""The types of keys and values that a forward is compiled for."""
 
 SECONDS = {"forward": 18.0, "hybrid": 40.0, "retrieval": 17.0, "edits": 13.0, "sampling": 11.0}
 """About how long a core takes for a part."""

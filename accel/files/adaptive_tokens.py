@@ -15,16 +15,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from accel.errors import BrokenModel, ModelError, UnsupportedModel
 from accel.files.file_identity import sample
-from operating_system.files import replace_file
 
 Floats = NDArray[np.float32]
 
 FILE = "adaptive.safetensors"
-_EMBEDDINGS, _BASE = "embeddings", "base"
+EMBEDDINGS, BASE = "embeddings", "base"
 _AGAIN = "train it again with `python -m tests.benchmarks train adaptive`"
 
 _log = logging.getLogger(__name__)
@@ -54,25 +52,16 @@ def read_embeddings(file: Path, base: str, width: int) -> Floats:
     try:
         with safe_open(file, framework="numpy") as stored:
             metadata = stored.metadata() or {}
-            embeddings: Floats = stored.get_tensor(_EMBEDDINGS)
+            embeddings: Floats = stored.get_tensor(EMBEDDINGS)
     except (OSError, SafetensorError, TypeError) as error:
         raise BrokenModel(f"{file} cannot be read ({error})", _AGAIN) from error
-    if metadata.get(_BASE) != base:
+    if metadata.get(BASE) != base:
         raise UnsupportedModel(f"{file} belongs to other weights than those beside it", _AGAIN)
     if embeddings.dtype != np.float32 or embeddings.shape[1:] != (width,):
         raise BrokenModel(f"{file} is of another width than its model", _AGAIN)
     if not np.isfinite(embeddings).all():
         raise BrokenModel(f"{file} has values that are no numbers", _AGAIN)
     return embeddings
-
-
-def save_adaptive_tokens(model: Path, embeddings: Floats) -> Path:
-    """Write the adaptive tokens of a model, float32 [tokens, width], beside its weights."""
-    file = adaptive_file(model)
-    unfinished = file.with_suffix(".part")
-    save_file({_EMBEDDINGS: np.ascontiguousarray(embeddings)}, unfinished, {_BASE: base_of(model)})
-    replace_file(unfinished, file)
-    return file
 
 
 def base_of(model: Path) -> str:

@@ -1,5 +1,5 @@
-"""Texts that have to be JSON of a schema: a mask over tokens at each node of a draft tree, so that
-drafts stay lossless among the texts that fit."""
+"""Texts that have to fit a grammar: a mask over tokens at each node of a draft tree, so that drafts
+stay lossless among the texts that fit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ if TYPE_CHECKING:
     from accel.text.tokenizer import Tokenizer
 
 MISSING = (
-    "an answer by a schema needs the package llguidance at the server: "
-    "pip install 'redraft[grammar]'; or leave response_format out"
+    "answers by a schema and calls that have to be made need the package llguidance at the server: "
+    "pip install 'redraft[grammar]'; or leave response_format and tool_choice out"
 )
-
-_BLANKS = r"[ \n]{0,24}"
-"""Small models would write blanks without end."""
 
 
 class _Vocabulary:
@@ -52,15 +49,14 @@ def _vocabulary(tokenizer: Tokenizer, ends: tuple[int, ...]) -> Any:
 class Grammar:
     """The state of one text. Told the text as it grows."""
 
-    def __init__(self, tokenizer: Tokenizer, ends: frozenset[int], schema: str) -> None:
-        """``ends``: tokens that end the text; ``schema``: a JSON schema as text. Raises
+    def __init__(self, tokenizer: Tokenizer, ends: frozenset[int], grammar: str) -> None:
+        """``ends``: tokens that end the text; ``grammar``: in the form of Lark. Raises
         InvalidRequest."""
         vocabulary = _vocabulary(tokenizer, tuple(sorted(ends)))
         from llguidance import LLMatcher
 
         try:
-            followed = LLMatcher.grammar_from_json_schema(schema, {"whitespace_pattern": _BLANKS})
-            self._matcher = LLMatcher(vocabulary, followed)
+            self._matcher = LLMatcher(vocabulary, LLMatcher.grammar_from_lark(grammar))
         except ValueError as error:
             raise InvalidRequest(f"the schema cannot be followed: {_short(error)}") from None
         if self._matcher.is_error():

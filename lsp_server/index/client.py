@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from lsp_server.shared.processes.background import in_background
 from lsp_server.shared.processes.child import Child
 from lsp_server.shared.processes.framing import Frame
 
@@ -55,7 +56,6 @@ class IndexerClient:
         self._closing = False
         self._starting: asyncio.Task[None] | None = None
         self._busy = False
-        self._leaving: asyncio.Task[None] | None = None
         self._watching: Child | None = None
         """What watches in place of the indexer, or is about to."""
         self._unwatched: set[str] = set()
@@ -233,7 +233,7 @@ class IndexerClient:
 
     def _receive(self, frame: Frame) -> None:
         if frame["event"] == "idle":
-            self._leaving = asyncio.ensure_future(self._watch())
+            in_background(self._watch())
         elif frame["event"] == "stays":
             self._missed.clear()
             self._stop_watching()

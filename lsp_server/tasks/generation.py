@@ -64,11 +64,11 @@ def generation_task(
     request.max_tokens = min(job.max_tokens, room)
     request.stop_tokens |= frozenset(job.stop_tokens)
     request.stop_rule = _end(job)
-    if job.schema:
+    if job.grammar:
         from accel.verification.grammar import Grammar
 
         ends = engine.end_tokens | request.stop_tokens
-        request.grammar = Grammar(engine.tokenizer, ends, job.schema)
+        request.grammar = Grammar(engine.tokenizer, ends, job.grammar)
     request.logprobs, request.confidences = job.logprobs, job.likely
     if job.rewrites is not None and request.draft_request is not None:
         request.draft_request.rewrites = tuple((old, new) for old, new in job.rewrites)

@@ -27,11 +27,12 @@ from accel.drafting.adaptive import (
     likely_paths,
 )
 from accel.drafting.sdsat import SdsatDrafter
-from accel.files.adaptive_tokens import adaptive_file, save_adaptive_tokens
+from accel.files.adaptive_tokens import adaptive_file
 from accel.models.batch import chain_batch
 from accel.models.cpu.llama import CompiledLlama
 from accel.text.tokenizer import Tokenizer
 from accel.verification.sampling import Sampling
+from tests.adaptive_file import save_adaptive_tokens
 from tests.draft_trees import merged
 
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}

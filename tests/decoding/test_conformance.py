@@ -12,7 +12,7 @@ from tiny_models import open_engine, save
 
 from accel.decoding.engine import Engine
 from accel.models.base import BatchKind
-from accel.models.llama_cpp.library_files import has_package
+from tests.llama_cpp_package import has_package
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")

@@ -20,10 +20,10 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.errors import BackendDied, UnsupportedModel
 from accel.files.model_options import ModelOptions
 from accel.models.llama_cpp import tree_context
-from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.tree_context import LEAVES
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
+from tests.llama_cpp_package import has_package
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 

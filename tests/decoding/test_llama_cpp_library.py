@@ -14,10 +14,11 @@ from accel.errors import UnsupportedModel
 from accel.files.model_options import ModelOptions
 from accel.models.llama_cpp import library_files, process
 from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, MODEL_LAYOUTS, Layout, fitting
-from accel.models.llama_cpp.library_files import VARIABLE, find_library, has_package
+from accel.models.llama_cpp.library_files import VARIABLE, find_library
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.process import examine
 from lsp_server.commands.cli import doctor
+from tests.llama_cpp_package import has_package
 
 
 @pytest.fixture(autouse=True)

@@ -26,8 +26,8 @@ from accel.files.model_options import ModelOptions
 from accel.models.base import Cache
 from accel.models.batch import chain_batch, tree_batch
 from accel.models.llama_cpp import process
-from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.model import LlamaCppModel
+from tests.llama_cpp_package import has_package
 
 pytestmark = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 

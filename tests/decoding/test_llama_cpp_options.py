@@ -23,7 +23,6 @@ from accel.errors import InvalidRequest, UnsupportedModel
 from accel.files.model_options import ModelOptions
 from accel.models.llama_cpp import context, devices, worker
 from accel.models.llama_cpp.devices import ALL_LAYERS, Device, layers_that_fit, used_gpus
-from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.model import LlamaCppModel, described
 from lsp_server.commands.cli import doctor
 from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
@@ -34,6 +33,7 @@ from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.codec import read, to_json
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.settings import read_settings
+from tests.llama_cpp_package import has_package
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 CPU = Device("CPU", "a processor")

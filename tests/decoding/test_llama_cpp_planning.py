@@ -30,13 +30,13 @@ from accel.models.llama_cpp import opening
 from accel.models.llama_cpp.library_files import (
     VARIABLE,
     has_gpu_library,
-    has_package,
     library_names,
 )
 from accel.models.llama_cpp.model import WIDTHS, LlamaCppModel
 from accel.models.llama_cpp.probe import kind_of
 from accel.models.model_file import GgufModel, model_file
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
+from tests.llama_cpp_package import has_package
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 

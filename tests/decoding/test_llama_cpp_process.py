@@ -29,9 +29,9 @@ from accel.errors import AccelError, BackendDied, UnsupportedModel
 from accel.execution.session import Session
 from accel.files.model_options import ModelOptions
 from accel.models.llama_cpp import process
-from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.model import LlamaCppCache, LlamaCppModel
 from accel.models.model_file import model_file
+from tests.llama_cpp_package import has_package
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 

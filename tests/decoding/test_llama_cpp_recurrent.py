@@ -25,7 +25,6 @@ from accel.files.model_options import ModelOptions
 from accel.models.base import BatchKind
 from accel.models.batch import chain_batch, tree_batch
 from accel.models.costs.first_costs import first_costs
-from accel.models.llama_cpp.library_files import has_package
 from accel.models.llama_cpp.line_context import LineContext
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.probe import kind_of
@@ -34,6 +33,7 @@ from lsp_server.engine.loaded_model import LoadedModel
 from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.jobs import CompletionJob
 from lsp_server.shared.contract.options import EngineOptions
+from tests.llama_cpp_package import has_package
 
 pytestmark = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")
 

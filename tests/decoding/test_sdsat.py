@@ -13,8 +13,9 @@ from tiny_models import open_engine, random_prompt, run, save
 from accel.decoding.engine import Engine
 from accel.drafting.sdsat import SdsatDrafter, tree_of_rows
 from accel.errors import UnsupportedModel
-from accel.files.adaptive_tokens import adaptive_file, save_adaptive_tokens
+from accel.files.adaptive_tokens import adaptive_file
 from accel.verification.sampling import Sampling
+from tests.adaptive_file import save_adaptive_tokens
 
 BACKENDS: dict[str, tuple[str, dict[str, Any]]] = {
     "compiled": ("llama", {}),

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from seeds import for_each_seed
 
 from repo_index import lookup, ordering, residence
-from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, Datastore, IndexSnapshot
+from repo_index.datastore import COMMON, NO_FILES_DEAD, REPOSITORY, IndexSnapshot
 from repo_index.file_layer import FileLayer
 from repo_index.ordering import DEPTH, sort_positions
 from repo_index.segment import Segment, join_files
 from repo_index.segment_file import read_segment, write_segment
+from tests.token_files import datastore_of
 
 Files = dict[str, NDArray[np.int32]]
 
@@ -66,7 +67,7 @@ def test_everything_that_matches_is_found(vocabulary: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     repository = random_files(rng, 12, vocabulary, 60)
     common = random_files(rng, 5, vocabulary, 60)
-    snapshot = Datastore.from_token_files(repository, common).snapshot()
+    snapshot = datastore_of(repository, common).snapshot()
     for _ in range(10):
         own = list(repository.values())[rng.integers(len(repository))]
         context = np.concatenate([rng.integers(0, vocabulary, 20), own[:9]]).astype(np.int32)
@@ -83,9 +84,7 @@ def test_rows_written_into_given_places_are_those_of_a_lookup(
 ) -> None:
     rng = np.random.default_rng(vocabulary + width)
     repository = random_files(rng, 12, vocabulary, 60)
-    snapshot = Datastore.from_token_files(
-        repository, random_files(rng, 5, vocabulary, 60)
-    ).snapshot()
+    snapshot = datastore_of(repository, random_files(rng, 5, vocabulary, 60)).snapshot()
     tokens, lengths = np.full((200, width), 9, np.int32), np.empty(200, np.int32)
     counts, sources = np.empty(200, np.float32), np.empty(200, np.int8)
     addresses = [each.ctypes.data for each in (tokens, lengths, counts, sources)]
@@ -120,7 +119,7 @@ def test_a_search_that_begins_in_the_heads_finds_the_same(
         monkeypatch.setattr(lookup, "HEAD_STRIDE", stride)
         rng = np.random.default_rng(vocabulary + stride)
         files = random_files(rng, 12, vocabulary, 80)
-        snapshot = Datastore.from_token_files(files).snapshot()
+        snapshot = datastore_of(files).snapshot()
         segment = snapshot.parts[0].segment
         assert len(segment.heads) == -(-len(segment.order) // stride)
         for _ in range(60):
@@ -213,7 +212,7 @@ def test_a_sample_favours_nothing() -> None:
     ids[:, 0] = np.arange(1000) // 2 + 10
     ids[:, 1] = 1
     ids[:, 2] = np.arange(1000) + 2000
-    snapshot = Datastore.from_token_files({"a": ids.ravel()}).snapshot()
+    snapshot = datastore_of({"a": ids.ravel()}).snapshot()
     drawn: Counter[int] = Counter()
     rounds = 4000
     for i in range(rounds):
@@ -286,7 +285,7 @@ def test_a_sample_stands_for_all_places_of_every_match_length(seed: int) -> None
 
 def test_shorter_matches_have_their_place_beside_a_frequent_longest_one() -> None:
     frequent = np.tile(np.array([1, 2, 3, 4], np.int32), 500)
-    snapshot = Datastore.from_token_files({"a": frequent, "b": np.array([9, 3, 7], np.int32)})
+    snapshot = datastore_of({"a": frequent, "b": np.array([9, 3, 7], np.int32)})
     matches = snapshot.snapshot().lookup(np.array([1, 2, 3], np.int32))
     assert len(matches) == 64
     assert matches.lengths[0] == 3
@@ -294,14 +293,14 @@ def test_shorter_matches_have_their_place_beside_a_frequent_longest_one() -> Non
 
 
 def test_contexts_without_a_match_and_empty_ones_find_nothing() -> None:
-    snapshot = Datastore.from_token_files({"a": np.arange(5, dtype=np.int32)}).snapshot()
+    snapshot = datastore_of({"a": np.arange(5, dtype=np.int32)}).snapshot()
     for context in ([], [77], [4], [-1], [99_999], [65_535]):
         assert len(snapshot.lookup(np.array(context, np.int32))) == 0
-    assert len(Datastore.from_token_files({}).snapshot().lookup(np.array([1], np.int32))) == 0
+    assert len(datastore_of({}).snapshot().lookup(np.array([1], np.int32))) == 0
 
 
 def test_a_token_of_the_value_of_the_separator_matches_nothing() -> None:
-    snapshot = Datastore.from_token_files({"a": np.arange(5, dtype=np.int32)}).snapshot()
+    snapshot = datastore_of({"a": np.arange(5, dtype=np.int32)}).snapshot()
     assert snapshot.lookup(np.array([65_535, 0], np.int32)).lengths.tolist() == [1]
 
 

@@ -53,11 +53,6 @@ def has_gpu_library() -> bool:
     return any(_GPU_LIBRARY.search(name) for name in names)
 
 
-def has_package() -> bool:
-    """Return whether llama-cpp-python itself is here."""
-    return importlib.util.find_spec(PACKAGE) is not None
-
-
 def other_library() -> str:
     """Return the remedy for a library that cannot be used."""
     if os.environ.get(VARIABLE):

@@ -74,7 +74,6 @@ class Hole:
 
 
 Pattern = Term | Hole
-Spans = tuple[int, int]
 Substitution = dict[int, tuple[str, int, int]]
 """What is in the holes of a pattern: text and place."""
 

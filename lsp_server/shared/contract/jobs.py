@@ -164,8 +164,8 @@ class GenerateJob(_WritingJob):
     """With ``messages``: further variables of the chat template."""
     thinks: bool = True
     """With ``messages``: the model may think before it answers."""
-    schema: str = ""
-    """JSON schema that the text has to fit; empty: none."""
+    grammar: str = ""
+    """The text has to fit it, in llguidance's form of Lark; empty: any text does."""
     pieces: list[tuple[str, bool]] | None = None
     """Texts one after another, each with whether it is of the user: in the others the names of
     control tokens stand for them."""

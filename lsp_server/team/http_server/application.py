@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.team.http_server.apply import apply_routes
 from lsp_server.team.http_server.chat import chat_routes
-from lsp_server.team.http_server.editor_routes import EditorRoutes
+from lsp_server.team.http_server.editor_routes import editor_routes
 from lsp_server.team.http_server.errors import (
     ClientLeft,
     NoAnswer,
@@ -69,7 +69,7 @@ def app(
 
     routes = [
         Route(HEALTH, health, methods=["GET"]),
-        *EditorRoutes(engine, limits).routes,
+        *editor_routes(engine, limits),
         *completion_routes(engine, limits),
         *chat_routes(engine, limits),
         *responses_routes(engine, limits),

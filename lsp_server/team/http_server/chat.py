@@ -22,12 +22,13 @@ from lsp_server.team.http_server.generation_fields import Content, GenerationFie
 from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.logprobs import chat_logprobs
 from lsp_server.team.http_server.openai_events import OpenAiEvents, openai_route
-from lsp_server.team.http_server.tool_calls import spelt
+from lsp_server.team.http_server.tool_calls import call_grammar, function_of, spelt
 
 DEFAULT_TOKENS = 4096
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 MOST_MESSAGES = 4096
-NO_TOOLS = {"x-redraft-tools": "left out: the model's chat template has no tools"}
+NO_TEMPLATE = "the model's chat template has no tools"
+NO_TOOLS = {"x-redraft-tools": f"left out: {NO_TEMPLATE}"}
 
 
 class Function(msgspec.Struct):
@@ -80,10 +81,17 @@ class Message(msgspec.Struct):
         return message | {name: value for name, value in more.items() if value is not None}
 
 
+class ToolChoice(msgspec.Struct):
+    """Chats have the name below ``function``, responses beside ``type``."""
+
+    function: Function | None = None
+    name: str = ""
+
+
 class ChatFields(GenerationFields, kw_only=True):
     messages: Annotated[list[Message], Meta(min_length=1, max_length=MOST_MESSAGES)]
     tools: list[dict[str, Any]] = []
-    tool_choice: Any = "auto"
+    tool_choice: Literal["none", "auto", "required"] | ToolChoice = "auto"
     chat_template_kwargs: dict[str, Any] = {}
     reasoning_effort: str = ""
     enable_thinking: bool | None = None
@@ -91,9 +99,9 @@ class ChatFields(GenerationFields, kw_only=True):
 
     def chat_job(self, engine: EngineInterface) -> GenerateJob:
         """Return the job of the request. Raises RequestRefused."""
-        if self.tool_choice not in ("none", "auto"):
-            raise invalid('tool_choice is not supported but for "auto" and "none"; leave it out')
         takes_tools = engine.status.takes_tools
+        job, tools = self.job(DEFAULT_TOKENS), self._offered(takes_tools)
+        grammar = job.grammar if self.tool_choice in ("none", "auto") else call_grammar(tools)
         thinks = [
             self.enable_thinking,
             self.think,
@@ -103,13 +111,29 @@ class ChatFields(GenerationFields, kw_only=True):
         likeliest = self.likeliest or (0 if self.logprobs is True else None)
         values = {"reasoning_effort": self.reasoning_effort} if self.reasoning_effort else {}
         return replace(
-            self.job(DEFAULT_TOKENS),
+            job,
             messages=[message.as_json(takes_tools) for message in self.messages],
-            tools=self.tools if takes_tools and self.tool_choice == "auto" else [],
+            tools=tools,
+            grammar=grammar,
             template_values={**values, **self.chat_template_kwargs},
-            thinks=False not in thinks and self.reasoning_effort != "none",
+            # What fits a grammar has no thoughts.
+            thinks=False not in thinks and self.reasoning_effort != "none" and not grammar,
             logprobs=likeliest,
         )
+
+    def _offered(self, takes_tools: bool) -> list[dict[str, Any]]:
+        """Return the tools that the model may call, or has to call one of. Raises
+        RequestRefused."""
+        choice = self.tool_choice
+        if choice in ("none", "auto"):
+            return self.tools if takes_tools and choice == "auto" else []
+        named = [tool for tool in self.tools if isinstance(function_of(tool).get("name"), str)]
+        if isinstance(choice, ToolChoice):
+            name = (choice.function or choice).name
+            named = [tool for tool in named if function_of(tool)["name"] == name]
+        if not (named and takes_tools):
+            raise invalid(f"tool_choice: {NO_TEMPLATE if named else 'tools lack what it names'}")
+        return named
 
     def headers(self, job: GenerateJob) -> dict[str, str]:
         return NO_TOOLS if self.tools and self.tool_choice == "auto" and not job.tools else {}

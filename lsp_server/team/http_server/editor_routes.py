@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -35,87 +36,72 @@ NO_REPOSITORIES = (
     "the same version here and there"
 )
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-Owned = TypeVar("Owned", CompletionJob, EditJob, CompletionJob | EditJob, AcceptedText)
+Owned = TypeVar("Owned", CompletionJob | EditJob, AcceptedText)
 
 
-class EditorRoutes:
-    """The routes of one engine."""
+def editor_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
+    """Return the routes of one engine."""
 
-    def __init__(self, engine: EngineInterface, limits: RequestLimits) -> None:
-        self._engine = engine
-        self._limits = limits
-
-    @property
-    def routes(self) -> list[BaseRoute]:
-        """All of them."""
-        return [
-            Route("/redraft/v1/model", self.model, methods=["GET"]),
-            Route("/redraft/v1/complete", self.complete, methods=["POST"]),
-            Route("/redraft/v1/edit", self.edit, methods=["POST"]),
-            Route("/redraft/v1/prefill", self.prefill, methods=["POST"]),
-            Route("/redraft/v1/accepted", self.accepted, methods=["POST"]),
-            Route(f"{REPOSITORIES}{{path:path}}", self.repositories, methods=METHODS),
-        ]
-
-    async def model(self, _request: Request) -> Response:
-        """Answer with the facts by which the daemon makes prompts."""
-        described = {**self._engine.status.of_model, "model": model_name(self._engine)}
-        return JSONResponse(
-            {"protocol": PROTOCOL, "similar_bytes": MOST_SIMILAR_BYTES, **described}
-        )
-
-    async def repositories(self, _request: Request) -> Response:
-        """Refuse the copies of workspaces that editors of earlier versions send."""
-        raise RequestRefused(410, NO_REPOSITORIES, "gone")
-
-    async def complete(self, request: Request) -> ASGIApp:
-        """Complete; the answer streams."""
-        return await self._streamed(request, CompletionJob)
-
-    async def edit(self, request: Request) -> ASGIApp:
-        """Edit; the answer streams."""
-        return await self._streamed(request, EditJob)
-
-    async def prefill(self, request: Request) -> Response:
-        """Compute the prompt of what may be asked next."""
-        fields = await self._body(request)
-        operation, priority = fields.operation, _priority(fields, PREFILL)
-        if operation is None:
-            raise invalid("operation must be complete or edit")
-        kind = CompletionJob if operation == "complete" else EditJob
-        job = self._owned(editor_job(kind, fields), request)
-        job = replace(job, connection=request.scope["connection"])
-        await answered([self._engine.prefill(job, job.owner, priority)], request.receive)
-        return JSONResponse({})
-
-    async def accepted(self, request: Request) -> Response:
-        """Return a user took a suggestion: later drafts of the same key may come from it."""
-        fields = await self._body(request)
-        text = self._owned(accepted_text(fields), request)
-        self._engine.tell(text)
-        return JSONResponse({})
-
-    async def _streamed(self, request: Request, kind: type[CompletionJob | EditJob]) -> ASGIApp:
-        fields = await self._body(request)
-        wanted_priority = _priority(fields, COMPLETION)
-        job = self._owned(editor_job(kind, fields), request)
-        priority = fair_priority(wanted_priority, job.max_tokens)
-        job = replace(job, patience_s=PATIENCE_S, connection=request.scope["connection"])
-        begin = partial(self._engine.ask, job, job.owner, priority=priority)
-        return StreamedCalls([begin], Events())
-
-    async def _body(self, request: Request) -> EditorFields:
-        fields = read_fields(EditorFields, await read_json(request, self._limits.body_bytes))
+    async def fields_of(request: Request) -> EditorFields:
+        fields = read_fields(EditorFields, await read_json(request, limits.body_bytes))
         if fields.protocol != PROTOCOL:
             raise invalid(f"this server speaks protocol {PROTOCOL}")
         return fields
 
-    def _owned(self, job: Owned, request: Request) -> Owned:
-        """Return ``job`` with its owner. One that names a repository, as editors of earlier
-        versions do, is refused with 404, and they ask again without."""
-        if job.workspace:
-            raise not_found(NO_REPOSITORIES)
-        return replace(job, owner=str(request.scope["holder"]))
+    def streaming(kind: type[CompletionJob | EditJob]) -> Callable[[Request], Awaitable[ASGIApp]]:
+        async def respond(request: Request) -> ASGIApp:
+            fields = await fields_of(request)
+            job = _owned(editor_job(kind, fields), request)
+            priority = fair_priority(_priority(fields, COMPLETION), job.max_tokens)
+            job = replace(job, patience_s=PATIENCE_S, connection=request.scope["connection"])
+            begin = partial(engine.ask, job, job.owner, priority=priority)
+            return StreamedCalls([begin], Events())
+
+        return respond
+
+    async def model(_request: Request) -> Response:
+        """Answer with the facts by which the daemon makes prompts."""
+        described = {**engine.status.of_model, "model": model_name(engine)}
+        told = {"protocol": PROTOCOL, "similar_bytes": MOST_SIMILAR_BYTES, **described}
+        return JSONResponse(told)
+
+    async def prefill(request: Request) -> Response:
+        """Compute the prompt of what may be asked next."""
+        fields = await fields_of(request)
+        if fields.operation is None:
+            raise invalid("operation must be complete or edit")
+        kind = CompletionJob if fields.operation == "complete" else EditJob
+        job = _owned(editor_job(kind, fields), request)
+        job = replace(job, connection=request.scope["connection"])
+        computed = engine.prefill(job, job.owner, _priority(fields, PREFILL))
+        await answered([computed], request.receive)
+        return JSONResponse({})
+
+    async def accepted(request: Request) -> Response:
+        """A user took a suggestion: later drafts of the same key may come from it."""
+        engine.tell(_owned(accepted_text(await fields_of(request)), request))
+        return JSONResponse({})
+
+    async def repositories(_request: Request) -> Response:
+        """Refuse the copies of workspaces that editors of earlier versions send."""
+        raise RequestRefused(410, NO_REPOSITORIES, "gone")
+
+    return [
+        Route("/redraft/v1/model", model, methods=["GET"]),
+        Route("/redraft/v1/complete", streaming(CompletionJob), methods=["POST"]),
+        Route("/redraft/v1/edit", streaming(EditJob), methods=["POST"]),
+        Route("/redraft/v1/prefill", prefill, methods=["POST"]),
+        Route("/redraft/v1/accepted", accepted, methods=["POST"]),
+        Route(f"{REPOSITORIES}{{path:path}}", repositories, methods=METHODS),
+    ]
+
+
+def _owned(job: Owned, request: Request) -> Owned:
+    """Return ``job`` with its owner. One that names a repository, as editors of earlier versions
+    do, is refused with 404, and they ask again without."""
+    if job.workspace:
+        raise not_found(NO_REPOSITORIES)
+    return replace(job, owner=str(request.scope["holder"]))
 
 
 def _priority(fields: EditorFields, usual: int) -> int:

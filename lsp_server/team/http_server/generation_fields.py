@@ -129,7 +129,7 @@ class GenerationFields(msgspec.Struct, kw_only=True):
             prediction=text_of(self.prediction.content, "prediction.content")
             if self.prediction
             else "",
-            schema=self._schema(),
+            grammar=self._grammar(),
         )
 
     def _sampling(self) -> Sampling:
@@ -187,8 +187,8 @@ class GenerationFields(msgspec.Struct, kw_only=True):
             raise invalid("logit_bias has a number, or false, for each token")
         return [(named, None if bias is False else float(bias)) for named, bias in pairs]
 
-    def _schema(self) -> str:
-        """Return the JSON schema that the answer has to fit as text; empty for any text."""
+    def _grammar(self) -> str:
+        """Return what the answer has to fit; empty for any text. Raises RequestRefused."""
         kind = self.response_format.get("type", "text")
         if kind == "json_schema":
             named = self.response_format.get("json_schema")
@@ -202,7 +202,7 @@ class GenerationFields(msgspec.Struct, kw_only=True):
             raise invalid('response_format.type is "text", "json_object" or "json_schema"')
         if not isinstance(schema, dict):
             raise invalid("response_format.json_schema.schema is an object")
-        return json.dumps(schema) if schema or kind != "text" else ""
+        return f"start: {fitting(schema)}" if schema or kind != "text" else ""
 
     def headers(self, job: GenerateJob) -> dict[str, str]:
         """Return headers of the answer, which say what of the request is not in ``job``."""
@@ -243,6 +243,13 @@ def batch_of(jobs: Sequence[GenerateJob], choices: int) -> list[GenerateJob]:
 
 def _of_choice(sampling: Sampling, choice: int) -> Sampling:
     return replace(sampling, seed=(sampling.seed + choice) % (MOST_SEED + 1))
+
+
+def fitting(schema: dict[str, Any]) -> str:
+    """Return the expression of a grammar for JSON that fits ``schema``."""
+    # Small models would write blanks without end.
+    blanks = {"whitespace_pattern": r"[ \n]{0,24}"}
+    return f"%json {json.dumps({**schema, 'x-guidance': blanks})}"
 
 
 def _is_id(name: str) -> bool:

@@ -125,10 +125,9 @@ class ResponseEvents(GenerationEvents):
 
     def end(self, index: int, result: JobResult) -> bytes:
         """Close what was begun, and tell the calls."""
+        opening = self._opening()
         if self._text is None and not self._calls:
-            opening = self._opening() + self._delta("")
-        else:
-            opening = self._opening()
+            opening += self._delta("")
         answer = AnswerPiece(self._text or "", calls=self._calls)
         items = self.choice(index, answer, result)["output"]
         events = b"".join(self._item(number, item) for number, item in enumerate(items))
@@ -149,9 +148,8 @@ class ResponseEvents(GenerationEvents):
         if self._number:
             return b""
         response = self._response([], None)
-        return self._event("response.created", response=response) + self._event(
-            "response.in_progress", response=response
-        )
+        names = "response.created", "response.in_progress"
+        return b"".join(self._event(name, response=response) for name in names)
 
     def _delta(self, text: str) -> bytes:
         opening = b""
@@ -173,12 +171,9 @@ class ResponseEvents(GenerationEvents):
             opened = {**item, "status": "in_progress", "arguments": ""}
             arguments = item["arguments"]
             events = self._event("response.output_item.added", output_index=number, item=opened)
-            events += self._event(
-                "response.function_call_arguments.delta", **position, delta=arguments
-            )
-            events += self._event(
-                "response.function_call_arguments.done", **position, arguments=arguments
-            )
+            name = "response.function_call_arguments"
+            events += self._event(f"{name}.delta", **position, delta=arguments)
+            events += self._event(f"{name}.done", **position, arguments=arguments)
         return events + self._event("response.output_item.done", output_index=number, item=item)
 
     def _part(self, name: str, **values: Any) -> bytes:

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-BEGIN = "<tool_call>"
+from lsp_server.team.http_server.generation_fields import fitting
+
+BEGIN, END = "<tool_call>", "</tool_call>"
 _CALL = re.compile(r"\s*<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
 _FUNCTION = re.compile(r"<function=([^>\n]+)>(.*)</function>", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
@@ -70,14 +72,35 @@ def _read(text: str, tools: Sequence[dict[str, Any]]) -> ToolCall | None:
 
 def _types(name: str, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the types of the parameters of the function ``name``, as far as ``tools`` tells."""
+    schemas = (_schema(tool) for tool in tools if function_of(tool).get("name") == name)
+    properties = next(schemas, {}).get("properties")
+    if not isinstance(properties, dict):
+        return {}
+    return {key: value.get("type") for key, value in properties.items() if isinstance(value, dict)}
+
+
+def function_of(tool: dict[str, Any]) -> dict[str, Any]:
+    """Return what ``tool`` says of its function; nothing if it is none."""
+    function = tool.get("function")
+    return function if isinstance(function, dict) else {}
+
+
+def _schema(tool: dict[str, Any]) -> dict[str, Any]:
+    schema = function_of(tool).get("parameters")
+    return {"type": "object", **(schema if isinstance(schema, dict) else {})}
+
+
+def call_grammar(tools: Sequence[dict[str, Any]]) -> str:
+    """Return the grammar of a call of one of ``tools``."""
+    calls: list[str] = []
     for tool in tools:
-        function = tool.get("function")
-        if isinstance(function, dict) and function.get("name") == name:
-            schema = function.get("parameters")
-            properties = schema.get("properties") if isinstance(schema, dict) else None
-            if isinstance(properties, dict):
-                return {key: v.get("type") for key, v in properties.items() if isinstance(v, dict)}
-    return {}
+        name = json.dumps(function_of(tool)["name"], ensure_ascii=False)
+        begin = json.dumps(f'{{"name": {name}, "arguments": ', ensure_ascii=False)
+        # A rule for each: what a schema refers to is found in itself.
+        calls.append(f'call_{len(calls)}: {begin} {fitting(_schema(tool))} "}}"')
+    names = " | ".join(f"call_{number}" for number in range(len(calls)))
+    begin, end = json.dumps(f"{BEGIN}\n"), json.dumps(f"\n{END}")
+    return "\n".join([f"start: {begin} ({names}) {end}", *calls])
 
 
 def _value(text: str, kind: Any) -> Any:
@@ -92,4 +115,4 @@ def _value(text: str, kind: Any) -> Any:
 def spelt(call: dict[str, Any]) -> str:
     """Return a call of a message as a model writes it, for templates that know none."""
     function = call["function"]
-    return f"{BEGIN}\n{json.dumps(function, ensure_ascii=False)}\n</tool_call>"
+    return f"{BEGIN}\n{json.dumps(function, ensure_ascii=False)}\n{END}"

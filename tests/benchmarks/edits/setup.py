@@ -123,8 +123,8 @@ def common_code(
     args: argparse.Namespace, tokenizer: Tokenizer, progress: Progress
 ) -> tuple[TokenFiles, ContinuationIndex | None]:
     """Common code that all methods may know, and the index of it for ours."""
-    from repo_index.datastore import Datastore
     from tests.benchmarks.datastores import common_token_files
+    from tests.token_files import datastore_of
 
     if args.common == "none":
         return {}, None
@@ -135,4 +135,4 @@ def common_code(
         lambda done, total: progress.update(task, completed=done, total=total),
     )
     progress.remove_task(task)
-    return files, cast("ContinuationIndex", Datastore.from_token_files({}, files).snapshot())
+    return files, cast("ContinuationIndex", datastore_of({}, files).snapshot())

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from accel.draft_tree import TokenArray
 from accel.errors import BrokenModel, InvalidRequest
 from accel.execution.statistics import Statistics
-from accel.models.llama_cpp.library_files import DISTRIBUTION, INSTALL, has_package
+from accel.models.llama_cpp.library_files import DISTRIBUTION, INSTALL
 from tests.benchmarks.peers.errors import PeerUnavailable
 from tests.benchmarks.peers.gguf_engine import Lookups, PeerAnswer, is_built_here, until_stop
 from tests.benchmarks.peers.ngram_simple import NgramSimple
+from tests.llama_cpp_package import has_package
 
 BATCH_ROWS = 512
 """Rows of one forward of a prompt: its default."""

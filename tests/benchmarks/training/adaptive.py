@@ -16,12 +16,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from accel.files.adaptive_tokens import base_of, save_adaptive_tokens
+from accel.files.adaptive_tokens import base_of
 from accel.files.model_folder import check_folder
 from accel.models.hf_loading import load_module
 from accel.models.hub import find_model_path
 from accel.models.model_file import model_file
 from accel.text.tokenizer import Tokenizer
+from tests.adaptive_file import save_adaptive_tokens
 from tests.benchmarks.training import adaptive_published
 from tests.benchmarks.training.adaptive_frozen import FrozenTrainer
 from tests.benchmarks.training.adaptive_published import PublishedTrainer

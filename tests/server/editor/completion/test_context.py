@@ -26,7 +26,7 @@ from lsp_server.text.documents.secret_documents import SecretDocuments
 from lsp_server.text.documents.workspace_folders import Folders
 from lsp_server.text.syntax.imports import imports_of
 from lsp_server.text.syntax.outline import outline
-from repo_index.datastore import Datastore
+from tests.token_files import datastore_of
 
 SHAPES = """import math
 
@@ -92,7 +92,7 @@ class Engine:
     def __init__(self, files: dict[str, str] | None = None) -> None:
         self.words = Words()
         encoded = {path: self.words.encode(text) for path, text in (files or FILES).items()}
-        self.snapshot = Datastore.from_token_files(encoded).snapshot()
+        self.snapshot = datastore_of(encoded).snapshot()
         self.cross_file = CrossFile(self.words.encode, self.words.decode)
 
     def snippets(self, budget: int = 800, **changes: Any) -> list[ContextSnippet]:
@@ -188,7 +188,7 @@ def test_a_file_indexed_anew_stays_in_the_prompt_as_it_was() -> None:
     first = engine.snippets()
     changed = {**FILES, "shop/prices.py": "def price_of(shape, discount):\n    return 0\n"}
     encoded = {path: engine.words.encode(text) for path, text in changed.items()}
-    engine.snapshot = Datastore.from_token_files(encoded).snapshot()
+    engine.snapshot = datastore_of(encoded).snapshot()
     assert engine.snippets() is first
     found = engine.fresh()
     assert found is not None
@@ -229,7 +229,7 @@ def test_a_new_import_and_a_file_indexed_anew_change_the_choice() -> None:
     before = engine.paths()
     assert "far/other.py" not in before
     assert "far/other.py" in engine.paths(prefix="import far.other\n" + PREFIX)
-    engine.snapshot = Datastore.from_token_files({}).snapshot()
+    engine.snapshot = datastore_of({}).snapshot()
     assert "shop/shapes.py" not in engine.paths()
 
 

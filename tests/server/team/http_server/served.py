@@ -19,7 +19,8 @@ import httpx2
 from small_model import SMALL_MODEL
 
 ROOT = Path(__file__).resolve().parents[4]
-CONVERSATION = """{%- for message in messages -%}
+CONVERSATION = """{%- if tools %}{{ tools | tojson }}{% endif -%}
+{%- for message in messages -%}
 {%- if message.role not in ('system', 'user', 'assistant') -%}
 {{ raise_exception('an unknown role') }}
 {%- endif -%}

@@ -267,6 +267,38 @@ def test_an_answer_fits_its_schema(server: Served, temperature: float) -> None:
     assert set(json.loads(server.post("/completion", llama_cpp).json()["content"])) == set(told)
 
 
+NAMED = {"type": "function", "function": {"name": "choose"}}
+CHOOSE = {"name": "choose", "parameters": {"$ref": "#/$defs/x", "$defs": {"x": SCHEMA}}}
+
+
+@pytest.mark.parametrize("choice", ["required", NAMED, {"type": "function", "name": "choose"}])
+def test_a_call_that_has_to_be_made_is_made(server: Served, choice: Any) -> None:
+    tools = [{"type": "function", "function": CHOOSE}]
+    tools += [] if choice == "required" else TOOLS
+    body = {"messages": [ASKED], "max_tokens": 99, "tools": tools, "tool_choice": choice}
+    answer = server.post("/v1/chat/completions", body)
+    assert answer.status_code == 200, answer.text
+    (chosen,) = answer.json()["choices"]
+    (call,) = chosen["message"]["tool_calls"]
+    assert (chosen["message"]["content"], chosen["finish_reason"]) == (None, "tool_calls")
+    assert call["function"]["name"] == "choose"
+    assert set(json.loads(call["function"]["arguments"])) == {"name", "old"}
+    flat = {"type": "function", **CHOOSE}
+    asked = {"input": "Choose.", "max_output_tokens": 99, "tools": [flat], "tool_choice": choice}
+    (item,) = server.post("/v1/responses", asked).json()["output"]
+    assert (item["type"], item["name"]) == ("function_call", "choose")
+
+
+@pytest.mark.parametrize("choice", ["any", {"function": {"name": "other"}}, {"function": 5}, 5])
+def test_calls_of_nothing_are_refused(tmp_path: Path, choice: Any) -> None:
+    body = {"messages": [ASKED], "tools": TOOLS, "tool_choice": choice}
+    answer, jobs = asked_of("", "/v1/chat/completions", body, tmp_path)
+    assert (answer.status_code, jobs) == (400, [])
+    body["tool_choice"] = "required"
+    answer, jobs = asked_of("", "/v1/chat/completions", body, tmp_path, takes_tools=False)
+    assert "chat template has no tools" in answer.json()["error"]["message"]
+
+
 def test_a_schema_that_cannot_be_followed_is_refused(server: Served) -> None:
     form = {"type": "json_schema", "json_schema": {"schema": {"type": "no such type"}}}
     asked = {"messages": [ASKED], "max_tokens": 4, "response_format": form}
@@ -308,7 +340,7 @@ def test_ollamas_generation(tmp_path: Path) -> None:
     _, (job,) = asked_of("1", "/api/generate", {"prompt": "hi"}, tmp_path, chats=False)
     assert job.text == "hi"
     _, (job,) = asked_of("{}", "/api/generate", {"prompt": "hi", "format": "json"}, tmp_path)
-    assert job.schema
+    assert "%json" in job.grammar
 
 
 def test_ollamas_models_and_errors(tmp_path: Path) -> None:

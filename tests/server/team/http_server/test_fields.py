@@ -504,7 +504,7 @@ REFUSED: list[tuple[str, Any]] = [
     ("include_stop_str_in_output", True),
     ("max_new_tokens", 5),
     ("lora", [{"id": 0, "scale": 1.0}]),
-    ("tool_choice", "required"),
+    ("tool_choice", "any"),
     ("tool_choice", {"type": "function", "function": {"name": "f"}}),
     ("functions", [{"name": "f"}]),
     ("modalities", ["text", "audio"]),
