@@ -255,9 +255,13 @@ def _match(rule: Rule, now: SyntaxTree, node: Node) -> Substitution | None:
         return None
     if not matches(rule.pattern, term_of(now, node), edits):
         return None
-    parent = node.parent
-    is_made = _is_made(rule, now, node) or (parent is not None and _is_made(rule, now, parent))
-    return None if is_made or _is_made_before(rule, now, node) else edits
+    around: Node | None = node
+    for _ in range(3):
+        # An argument's call is around the list of its arguments.
+        if around is not None and _is_made(rule, now, around):
+            return None
+        around = around.parent if around is not None else None
+    return None if _is_made_before(rule, now, node) else edits
 
 
 def _is_made(rule: Rule, now: SyntaxTree, node: Node) -> bool:

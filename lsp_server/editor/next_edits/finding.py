@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.examples import same_change
 from lsp_server.editor.next_edits.importers import ImportingFile, importing_files
-from lsp_server.editor.next_edits.listed_members import new_entries
+from lsp_server.editor.next_edits.listed_members import AddedMember, added_member
 from lsp_server.editor.next_edits.parameters import (
     BY_NAME,
     CONSTRUCTORS,
@@ -51,6 +51,7 @@ class Elsewhere:
     """The class whose member it is."""
     rename: Rename | None = None
     signature: SignatureChange | None = None
+    member: AddedMember | None = None
     is_parameter: bool = False
     """The rename is of a parameter of the name, which calls give by its name."""
 
@@ -74,6 +75,7 @@ class Elsewhere:
             elif self.signature is not None:
                 calls = [(edit, 0) for edit in calls_at(file.tree, file.places)]
                 edits += calls_to_change(self.signature, file.tree, calls)
+            edits += self.member.entries(file.tree) if self.member is not None else ()
             proposed += [(file.path, file.text, edit) for edit in edits]
         return proposed
 
@@ -112,7 +114,12 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
         name = name_of(function)
         is_global = name is not None and is_given(now, name)
         return Found(tuple(calls), elsewhere if is_global else None)
-    return Found(tuple(new_entries(last, before, now) or same_change(edits, (before, now))))
+    member = added_member(last, before, now)
+    entries = tuple(member.entries(now)) if member is not None else ()
+    follow = entries or tuple(same_change(edits, (before, now)))
+    if member is None or not member.given:
+        return Found(follow)
+    return Found(follow, Elsewhere(member.given, member=member))
 
 
 def _elsewhere_of(rename: Rename, last: RecordedEdit, before: SyntaxTree) -> Elsewhere | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lsp_server.editor.next_edits.renames import is_given
 from lsp_server.text.syntax.name_uses import text_of
 from lsp_server.text.text_edit import TextEdit
 from repo_index.common_ends import common_ends
@@ -25,41 +27,51 @@ _TABLE = re.compile(
 _KEY = re.compile(r"(?:case\s+)?[\[\"']?(?:\w+(?:\.|::))*(\w+)[\]\"']?\s*(?::|=>)")
 
 
-def new_entries(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[TextEdit[int]]:
-    """Return the entries of a member that an edit added, in the tables that list every other one.
+@dataclass(frozen=True, slots=True)
+class AddedMember:
+    """A member that came to an enum, a union or a list of constants."""
+
+    name: str
+    others: tuple[str, ...]
+    given: str
+    """The name that files which list the members have from this one; empty where they have none."""
+
+    def entries(self, tree: SyntaxTree) -> Iterator[TextEdit[int]]:
+        """Yield the member's entries in the tables of a text that list every other one."""
+        for table in _tables(tree, self.others[-1]):
+            entries = {key[1]: child for child in table.named_children
+                       if (key := _KEY.match(text_of(tree, child)))}  # fmt: skip
+            if set(self.others) <= set(entries) and self.name not in entries:
+                last = max((entries[member] for member in self.others), key=_start)
+                yield _copied(tree, last, self.name)
+
+
+def added_member(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> AddedMember | None:
+    """Return the member that an edit added; None for any other edit.
 
     before, now: the document without the edit and with it."""
     head, tail = common_ends(last.old_text, last.new_text)
     inserted = last.new_text[head : len(last.new_text) - tail]
     start = last.start_offset() + head
     word = start + len(inserted) - len(inserted.lstrip(" \t\r\n|,"))
-    added = None
-    for members in _member_lists(now, word):
-        above = max(len(before.text[:start].rstrip()) - 1, 0)
-        old = {name for each in _member_lists(before, above) for name in each}
-        came = [name for name in members if name not in old]
-        if len(came) == 1 and old <= set(members) and len(members) > FEWEST:
-            added = came[0], [name for name in members if name != came[0]]
-    if added is None:
-        return []
-    name, others = added
-    edits = []
-    for table in _tables(now, others[-1]):
-        entries = {key[1]: child for child in table.named_children
-                   if (key := _KEY.match(text_of(now, child)))}  # fmt: skip
-        if set(others) <= set(entries) and name not in entries:
-            edits.append(
-                _copied(now, max((entries[member] for member in others), key=_start), name)
-            )
-    return edits
+    above = max(len(before.text[:start].rstrip()) - 1, 0)
+    (_, old), (declaration, members) = _members(before, above), _members(now, word)
+    came = [name for name in members if name not in old]
+    if declaration is None or len(came) != 1 or len(members) <= max(FEWEST, len(old)):
+        return None
+    others = tuple(name for name in members if name != came[0])
+    given = declaration.child_by_field_name("name")
+    if given is None:
+        return AddedMember(came[0], others, others[-1])
+    return AddedMember(came[0], others, text_of(now, given) if is_given(now, given) else "")
 
 
 def _start(node: Node) -> int:
     return node.start_byte
 
 
-def _member_lists(tree: SyntaxTree, offset: int) -> Iterator[list[str]]:
-    """Yield the members of the enum, union or list of constants around a character."""
+def _members(tree: SyntaxTree, offset: int) -> tuple[Node | None, list[str]]:
+    """Return the enum, the union or the list of constants around a character, and its members."""
     node = tree.node(offset, offset + 1)
     while node is not None:
         if "enum_declaration" in node.type or (
@@ -67,17 +79,17 @@ def _member_lists(tree: SyntaxTree, offset: int) -> Iterator[list[str]]:
             and re.search(r"Enum|Flag", text_of(tree, node.child_by_field_name("superclasses")))
         ):
             body = text_of(tree, node.child_by_field_name("body"))
-            yield re.findall(r"^[ \t]*(\w+)(?=\s*(?:=[^=]|,|$))", body, re.MULTILINE)
-            return
-        if node.type == "const_declaration" and "iota" in text_of(tree, node):
-            yield re.findall(r"^[ \t]*(\w+)(?=\s|$)(?!\s*\()", text_of(tree, node), re.MULTILINE)
-            return
+            return node, re.findall(r"^[ \t]*(\w+)(?=\s*(?:=[^=]|,|$))", body, re.MULTILINE)
+        text = text_of(tree, node)
+        if node.type == "const_declaration" and "iota" in text:
+            return node, re.findall(r"^[ \t]*(\w+)(?=\s|$)(?!\s*\()", text, re.MULTILINE)
         if node.type == "type_alias_declaration":
             value = text_of(tree, node.child_by_field_name("value"))
             if re.fullmatch(r"[\s|]*(?:([\"'])[\w-]+\1[\s|]*)+", value):
-                yield re.findall(r"[\"']([\w-]+)[\"']", value)
-            return
+                return node, re.findall(r"[\"']([\w-]+)[\"']", value)
+            return None, []
         node = node.parent
+    return None, []
 
 
 def _tables(tree: SyntaxTree, member: str) -> Iterator[Node]:

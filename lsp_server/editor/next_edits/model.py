@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.editing.region import TrackedRegion
-from lsp_server.editor.next_edits.answer_times import AnswerTimes
 from lsp_server.editor.next_edits.answers import AnsweredWindow, NoWindow, TakenBack, read_answer
 from lsp_server.editor.next_edits.history import RecordedEdit
 from lsp_server.editor.next_edits.prompt_head import PromptHead
@@ -49,7 +48,7 @@ MOST_MISREAD = 3
 ANSWER_S = 0.3
 """A window at the cursor is as large as the model reads and copies it in so many seconds, by what
 was measured of this machine: with what it writes anew an answer is there 0.45 s after the key."""
-MOST_TIMES, LAST_ANSWERS = 200, 8
+LAST_ANSWERS = 8
 FASTEST = 0.1
 """Share of its expected time that a prompt is taken to need at least: an estimate is no further
 off."""
@@ -131,11 +130,8 @@ class WindowRequest:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ConfidentChanges:
-    """Changes that are shown, and the joint probability of each."""
-
-    changes: list[tuple[TextEdit[Position], float]]
+ConfidentChanges = list[tuple[TextEdit[Position], float]]
+"""Changes that are shown, and the joint probability of each."""
 
 
 class NextEditModel:
@@ -155,8 +151,8 @@ class NextEditModel:
         """Answers one after another that were no windows, by model and format."""
         self.reason = ""
         """Why the last answer had nothing."""
-        self.times: deque[AnswerTimes] = deque(maxlen=MOST_TIMES)
-        """Of answers that became whole."""
+        self.results: deque[JobResult] = deque(maxlen=LAST_ANSWERS)
+        """Of the last answers."""
 
     @property
     def format(self) -> NextEditFormat | None:
@@ -186,9 +182,9 @@ class NextEditModel:
         if engine is None:
             return 0
         length = engine.status.prompt_length
-        last = list(self.times)[-LAST_ANSWERS:]
-        expected_s = sum(length.seconds_of(times.prompt_rows) for times in last)
-        slower = sum(times.prompt_s for times in last) / expected_s if expected_s else 1.0
+        expected_s = sum(length.seconds_of(last.prompt_rows) for last in self.results)
+        needed_s = sum(last.prefill_seconds for last in self.results)
+        slower = needed_s / expected_s if expected_s else 1.0
         return length.tokens(ANSWER_S / max(slower, FASTEST))
 
     @property
@@ -229,15 +225,14 @@ class NextEditModel:
             self.reason = "the text holds marks of the model's format"
             return
         spans: list[Span] = []
-        times, job = AnswerTimes(), request.job()
+        job, is_told = request.job(), False
 
         def on_spans(new: list[Span]) -> None:
-            times.came()
+            nonlocal is_told
             spans.extend(new)
-            if times.first_change_s or (confident := self._first(request, spans)) is None:
-                return
-            times.changed()
-            tell(confident)
+            if not is_told and (confident := self._first(request, spans)) is not None:
+                is_told = True
+                tell(confident)
 
         await self._head.computed(engine, job, priority)
         call = engine.ask(job, self._client, on_spans, priority)
@@ -246,8 +241,7 @@ class NextEditModel:
         except (EngineFailed, EngineUnavailable, ModelUnavailable) as error:
             self.reason = str(error)
             return
-        times.ended(result)
-        self.times.append(times)
+        self.results.append(result)
         tell(self._all(request, spans, result, engine.status.model))
 
     def _first(self, request: WindowRequest, spans: Sequence[Span]) -> ConfidentChanges | None:
@@ -265,7 +259,7 @@ class NextEditModel:
     ) -> ConfidentChanges:
         if result.stopped_by not in ("end", "stop"):
             self.reason = f"the answer was not finished ({result.stopped_by})"
-            return ConfidentChanges([])
+            return []
         key = model, request.format.name
         try:
             answered = read_answer(result.text, request.window, request.format, is_whole=True)
@@ -273,7 +267,7 @@ class NextEditModel:
             if not isinstance(error, TakenBack):
                 self._misread[key] = self._misread.get(key, 0) + 1
             self.reason = str(error)
-            return ConfidentChanges([])
+            return []
         self._misread[key] = 0
         hunks = all_hunks(request.window, answered)
         if not hunks:
@@ -291,7 +285,7 @@ class NextEditModel:
         sure of all of them together."""
         if not request.is_current:
             self.reason = "the text has changed"
-            return ConfidentChanges([])
+            return []
         confident: list[tuple[TextEdit[int], float]] = []
         logprob = 0.0
         for times, start in zip(hunks, starts_in_answer(hunks), strict=True):
@@ -308,14 +302,12 @@ class NextEditModel:
             confident = [times for times in confident if times[0] is not removal]
         if confident and (problem := self._problem(request, [hunk for hunk, _ in confident])):
             self.reason = f"the text would not parse ({problem})"
-            return ConfidentChanges([])
+            return []
         first = request.region.start.line
-        return ConfidentChanges(
-            [
-                (in_document(request.window, hunk, request.document, first), likely)
-                for hunk, likely in confident
-            ]
-        )
+        return [
+            (in_document(request.window, hunk, request.document, first), likely)
+            for hunk, likely in confident
+        ]
 
     def _problem(self, request: WindowRequest, hunks: list[TextEdit[int]]) -> str:
         return does_not_parse(request.window, hunks, request.version_text, request.offset)

@@ -390,21 +390,13 @@ class NextEditProvider:
         if last is None or self._flight.running is not running:
             return
         suggestions = []
-        document = self._documents.find(request.document.uri)
-        for change, likely in confident.changes:
-            suggestion = Suggestion(
-                document=document or request.document,
-                is_open=document is not None,
-                region=TrackedRegion(change.start, change.end),
-                old_text=request.document.between(change.start, change.end),
-                new_text=change.text,
-                title=_title(request.document.between(change.start, change.end), change.text),
-                source=last,
-                number=next(_numbers),
-                is_of_model=True,
-                likely=likely,
-            )
-            is_again = (suggestion.uri, suggestion.old_text, change.text) in self._taken_texts
+        for change, _ in confident:
+            old_text = request.document.between(change.start, change.end)
+            region = TrackedRegion(change.start, change.end)
+            title = _title(old_text, change.text)
+            suggestion = self._pending_at(request.document, region, change.text, title, last)
+            suggestion.is_of_model = True
+            is_again = (suggestion.uri, old_text, change.text) in self._taken_texts
             if not is_again and not any(_overlap(suggestion, other) for other in self._pending):
                 suggestions.append(suggestion)
         before = len(self._pending)

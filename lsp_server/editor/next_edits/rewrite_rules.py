@@ -33,7 +33,7 @@ _LITERAL_LIST = re.compile(r"dict|object$|list|tuple|array|literal_value|initial
 _TYPED = {"composite_literal", "struct_expression", "object_creation_expression"}
 """Literals whose type says what they are."""
 _OPERAND = re.compile(r"call|invocation|subscript|index_exp|^attribute$|member|field_exp|selector"
-                      r"|^arguments$|argument_list")  # fmt: skip
+                      r"|^arguments$|argument_list|^type_(?:parameter|arguments)$")  # fmt: skip
 _SIGNATURE = re.compile(r"parameter|argument|(?:function|class|method|decorated)_(?:def|decl|item)")
 _TYPE = re.compile(r"(?:^|[ _])types?(?:$|[ _])|annotation")
 _MODIFIERS = re.compile(
@@ -107,7 +107,8 @@ def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
 
 
 def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
-    """Return both with a hole instead of each operand with holes that the change leaves alone."""
+    """Return both with a hole instead of each operand with holes, and of the arguments of types,
+    that the change leaves alone."""
     common = set(map(_key, _operands(pattern))) & set(map(_key, _operands(template)))
     numbers: dict[tuple[object, ...], int] = {}
 
@@ -115,7 +116,8 @@ def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
         children: list[Term | Hole] = []
         for child in term.parts:
             if isinstance(child, Term) and (key := _key(child)) in common and (
-                _OPERAND.search(child.kind) and next(child.holes(), None) is not None
+                child.kind.startswith("type_")
+                or (_OPERAND.search(child.kind) and next(child.holes(), None) is not None)
             ):  # fmt: skip
                 number = 1_000 + numbers.setdefault(key, len(numbers))
                 children.append(Hole(number, child.start, child.end))

@@ -25,8 +25,6 @@ class Suggestion:
     source: RecordedEdit
     number: int
     is_of_model: bool = False
-    likely: float = 1.0
-    """The model's joint probability."""
     is_typed: bool = False
     """The last change was its beginning."""
 

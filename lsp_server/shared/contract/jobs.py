@@ -288,6 +288,11 @@ class JobResult:
     batched_rows: int = 0
     """Its own rows in them."""
 
+    @property
+    def prompt_rows(self) -> int:
+        """Tokens of the prompt that were computed for it."""
+        return self.prompt_tokens - self.prompt_tokens_reused
+
 
 def scope_of(owner: str, workspace: str) -> str:
     """Return a workspace alone where there is one user."""

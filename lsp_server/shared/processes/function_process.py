@@ -24,6 +24,9 @@ Arguments = ParamSpec("Arguments")
 
 LONGEST_S = 10.0
 """A call that takes longer is given up, and the process with it."""
+LONGEST_LOADING_S = 60.0
+"""The process and what a function imports may take so long before that: a busy machine loads them
+slowly the first time."""
 IDLE_S = 300.0
 """The process ends when nobody has called it for so long."""
 
@@ -39,7 +42,9 @@ class FunctionProcess:
         """``longest_s``: seconds after which a call is given up, ``LONGEST_S`` by default."""
         self._longest_s = LONGEST_S if longest_s is None else longest_s
         self._child = Child(__name__, [], self._receive, self._died)
-        self._calls: dict[int, asyncio.Future[bytes]] = {}
+        self._calls: dict[int, asyncio.Queue[bytes | None]] = {}
+        """What comes for each: nothing once all is loaded, then the answer; None when the process
+        died."""
         self._numbers = itertools.count()
         self._starting = asyncio.Lock()
         self._idle: asyncio.TimerHandle | None = None
@@ -77,12 +82,13 @@ class FunctionProcess:
     async def _answer(self, data: str) -> bytes:
         self._stop_waiting()
         await self._start()
-        number, future = next(self._numbers), asyncio.get_running_loop().create_future()
-        self._calls[number] = future
+        number, frames = next(self._numbers), asyncio.Queue[bytes | None]()
+        self._calls[number] = frames
         if not self._child.send({"number": number, "data": data}):
             self._died()
         try:
-            return await asyncio.wait_for(future, self._longest_s)
+            answer = await _next_of(frames, LONGEST_LOADING_S)
+            return answer or await _next_of(frames, self._longest_s)
         except asyncio.TimeoutError:
             await self._child.close()
             raise WorkTakesTooLong(f"more than {self._longest_s:g} s and was given up") from None
@@ -116,14 +122,21 @@ class FunctionProcess:
 
     def _receive(self, frame: Frame) -> None:
         self._child.forgive()
-        future = self._calls.get(frame["number"])
-        if future is not None and not future.done():
-            future.set_result(base64.b64decode(frame["data"]))
+        frames = self._calls.get(frame["number"])
+        if frames is not None:
+            frames.put_nowait(base64.b64decode(frame["data"]))
 
     def _died(self) -> None:
-        for future in self._calls.values():
-            if not future.done():
-                future.set_exception(_ProcessEnded("more than its process could bear"))
+        for frames in self._calls.values():
+            frames.put_nowait(None)
+
+
+async def _next_of(frames: asyncio.Queue[bytes | None], longest_s: float) -> bytes:
+    """Return what comes next for a call. Raises TimeoutError, or that its process ended."""
+    frame = await asyncio.wait_for(frames.get(), longest_s)
+    if frame is None:
+        raise _ProcessEnded("more than its process could bear")
+    return frame
 
 
 def main_on(arguments: list[str], source: BinaryIO, target: BinaryIO) -> None:
@@ -138,6 +151,7 @@ def _run(frame: Frame, pipe: FramePipe) -> None:
     failure: Exception | None = None
     try:
         function, arguments, named = pickle.loads(base64.b64decode(frame["data"]))
+        pipe.write({"number": frame["number"], "data": ""})
         result = function(*arguments, **named)
     except RedraftError as error:
         failure = error

@@ -139,7 +139,7 @@ def _nested(answer: dict[str, Any], name: str) -> Any:
 
 
 def _timings(result: JobResult) -> dict[str, Any]:
-    computed = result.prompt_tokens - result.prompt_tokens_reused
+    computed = result.prompt_rows
     return {
         **_pace("prompt", computed, result.prefill_seconds),
         **_pace("predicted", result.tokens, result.seconds),

@@ -192,7 +192,8 @@ class Members:
         is_class = here is not None and here.scope is None and text[:1].isupper()
         if class_name := self._types.class_of(before) or (text if is_class else ""):
             return None if self._may_be_any(class_name) else class_name
-        if self._is_foreign(before, owner):
+        is_nameless = self._types.of(before).lstrip(": ").startswith("{")
+        if is_nameless or self._is_foreign(before, owner):
             return ""
         word = text.replace("_", "").lower()
         references = (

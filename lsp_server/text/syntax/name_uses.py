@@ -142,8 +142,9 @@ _PATTERN = re.compile(
 )
 _NAMED_FIRST = {
     "catch_block", "class_declaration", "class_parameter", "enum_entry", "enumerator",
-    "formal_parameter", "function_declaration", "object_declaration", "type_alias",
-    "type_parameter", "type_parameter_declaration", "variable_declaration",
+    "formal_parameter", "function_declaration", "import_clause", "namespace_import",
+    "object_declaration", "type_alias", "type_parameter", "type_parameter_declaration",
+    "variable_declaration",
 }  # fmt: skip
 """Whose first name is declared, in grammars that do not say so by a field."""
 

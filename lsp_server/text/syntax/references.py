@@ -113,7 +113,7 @@ def same_meaning(
     assert scope is not None
     declared = [reference for reference in names if reference.declares and reference.scope == scope]
     if declared[0].start not in changed_starts or any(
-        reference.is_foreign for reference in changed
+        reference.is_foreign and reference.before for reference in changed
     ):
         return []
     if not _may_declare_again(tree, declared) and len(declared) > len(changed):
@@ -233,7 +233,7 @@ def _resolved(
         result.append(
             Reference(
                 *(*span, use, own, spelling.declares),
-                is_foreign=spelling.use is NameUse.VARIABLE and _is_import(spelling),
+                is_foreign=spelling.use is NameUse.VARIABLE and _is_import(node, spelling),
                 receiver=receiver,
                 first=spelling.start,
                 last=spelling.end,
@@ -254,8 +254,9 @@ def _is_method_call(tree: SyntaxTree, node: Node) -> bool:
     return parent.child_by_field_name("arguments") is not None
 
 
-def _is_import(spelling: Spelling) -> bool:
-    return spelling.before.endswith(" as ")
+def _is_import(node: Node, spelling: Spelling) -> bool:
+    is_whole = node.parent is not None and node.parent.type in ("import_clause", "namespace_import")
+    return is_whole or spelling.before.endswith(" as ")
 
 
 def _declaring(tree: SyntaxTree, node: Node, scopes: tuple[Scope, ...]) -> Scope:

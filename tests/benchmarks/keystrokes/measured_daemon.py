@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,13 @@ from lsprotocol import types
 
 from lsp_server.editor import handlers
 from lsp_server.editor.daemon import connection, host
+from lsp_server.editor.next_edits.model import ConfidentChanges, NextEditModel, WindowRequest
 from lsp_server.editor.protocol.jsonrpc import RedraftProtocol
 from lsp_server.editor.server import RedraftServer
+from lsp_server.shared.contract.jobs import EDIT
+from tests.benchmarks.keystrokes.answer_times import AnswerTimes
 
-MAX_ANSWERS = 20_000
+MAX_ANSWERS, MOST_NEXT_EDITS = 20_000, 200
 SAMPLE_EVERY_S = 0.002
 STEP_S = 1e-4
 
@@ -102,6 +106,7 @@ class Measurements:
 
 
 _of_protocols: WeakKeyDictionary[RedraftProtocol, Measurements] = WeakKeyDictionary()
+_of_models: WeakKeyDictionary[NextEditModel, deque[AnswerTimes]] = WeakKeyDictionary()
 
 
 def measurements(ls: RedraftServer, params: Any) -> dict[str, Any]:
@@ -115,7 +120,7 @@ def measurements(ls: RedraftServer, params: Any) -> dict[str, Any]:
     calls, model = ls.engine().calls, ls.next_edits.model
     return {
         **measured.as_json(),
-        "nextEdits": [asdict(times) for times in model.times] if model is not None else [],
+        "nextEdits": [asdict(times) for times in _of_models.get(model, ())] if model else [],
         "cancels": list(calls.cancels_s),
         "cancelForwards": list(calls.cancel_forwards_s),
     }
@@ -128,6 +133,7 @@ def _of(protocol: RedraftProtocol) -> Measurements:
 def take_times() -> None:
     """Have the daemon of this process take times."""
     receive, register, answer = RedraftProtocol.receive, handlers.register, handlers._answer
+    ask = NextEditModel.ask
 
     def receive_timed(protocol: RedraftProtocol, body: bytes) -> None:
         started = time.perf_counter()
@@ -147,10 +153,28 @@ def take_times() -> None:
             _of(ls.protocol).answered(msg_id, found.without_model, took_s)
         return found
 
+    async def ask_timed(
+        model: NextEditModel,
+        request: WindowRequest,
+        tell: Callable[[ConfidentChanges], None],
+        priority: int = EDIT,
+    ) -> None:
+        times, last = AnswerTimes(), [*model.results][-1:]
+
+        def tell_timed(confident: ConfidentChanges) -> None:
+            times.changed()
+            tell(confident)
+
+        await ask(model, request, tell_timed, priority)
+        if [*model.results][-1:] != last:
+            times.ended(model.results[-1])
+            _of_models.setdefault(model, deque(maxlen=MOST_NEXT_EDITS)).append(times)
+
     for owner, name, function in (
         (RedraftProtocol, "receive", receive_timed),
         (connection, "register", register_more),
         (handlers, "_answer", answer_timed),
+        (NextEditModel, "ask", ask_timed),
     ):
         setattr(owner, name, function)
 

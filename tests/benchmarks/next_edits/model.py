@@ -158,8 +158,7 @@ async def _answer(model: RecordingModel, step: CommitStep, request: WindowReques
         first_s = first_s or time.perf_counter() - started
         between = request.document.between
         changes.extend(
-            (between(change.start, change.end), change.text, likely)
-            for change, likely in confident.changes
+            (between(change.start, change.end), change.text, likely) for change, likely in confident
         )
 
     model.reason, model.changes, model.result = "", [], None

@@ -49,14 +49,13 @@ class TimedAnswer(NamedTuple):
     def parts(self) -> dict[str, float]:
         """Milliseconds, and what was computed, by name. What ran before the last key is cut off."""
         each = self.of_model
-        known_s = each["first_change_s"] or each["whole_s"]
+        known_s = each["first_change_s"]
         asked_s = each["asked"] - self.changed
         return {
             "until the model is asked, ms": 1000 * asked_s,
             "prompt, ms": 1000 * each["prompt_s"],
             "text, ms": 1000 * each["text_s"],
             "beside both, ms": 1000 * (each["whole_s"] - each["prompt_s"] - each["text_s"]),
-            "asked to first text, ms": 1000 * each["first_text_s"],
             "asked to first change or end, ms": 1000 * known_s,
             "asked to end, ms": 1000 * each["whole_s"],
             "known to shown, ms": 1000 * (self.took_s - asked_s - known_s),

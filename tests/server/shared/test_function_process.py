@@ -70,6 +70,24 @@ def test_a_long_call_holds_nobody_up_and_is_given_up(monkeypatch: pytest.MonkeyP
     running(work)
 
 
+class Slow:
+    """Loads slowly in the other process."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return time.sleep, (1.0,)
+
+
+def test_the_clock_starts_once_all_is_loaded() -> None:
+    async def work() -> None:
+        process = FunctionProcess(longest_s=0.5)
+        try:
+            assert await process.call(repr, Slow()) == "None"
+        finally:
+            await process.close()
+
+    asyncio.run(work())
+
+
 def test_it_ends_when_nobody_calls_and_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(function_process, "IDLE_S", 0.2)
 

@@ -12,13 +12,12 @@ from typist import Typist
 from written_answers import WrittenAnswers
 
 from lsp_server.editor.next_edits import provider
-from lsp_server.editor.next_edits.answer_times import AnswerTimes
 from lsp_server.editor.next_edits.answers import NoWindow, TakenBack, read_answer
 from lsp_server.editor.next_edits.model import NextEditModel
 from lsp_server.editor.next_edits.suggestion import Suggestion
 from lsp_server.editor.next_edits.windows import Window
 from lsp_server.engine.client import EngineClient
-from lsp_server.shared.contract.jobs import EDIT, PREFETCH
+from lsp_server.shared.contract.jobs import EDIT, PREFETCH, JobResult
 from lsp_server.shared.contract.prompt_length import STEP
 from lsp_server.shared.settings import NextEditSettings
 from lsp_server.tasks.next_edits.formats import FORMATS
@@ -376,7 +375,8 @@ def test_a_slow_machine_is_asked_for_a_smaller_window_at_the_cursor(
         if now is not None:
             assert one.provider.model is not None
             rows = 5 * STEP
-            one.provider.model.times.append(AnswerTimes(prompt_rows=rows, prompt_s=5 * now))
+            result = JobResult("", [], 0, 0, 0.0, 5 * now, {}, "end", rows)
+            one.provider.model.results.append(result)
         one.engine.status = replace(one.engine.status, prompt_seconds=pace)
         one.document = one.typist.open("".join(f"{n}, {'some words, ' * 4}\n" for n in range(60)))
         one.typist.now_s += 9

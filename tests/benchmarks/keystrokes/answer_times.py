@@ -14,9 +14,8 @@ class AnswerTimes:
 
     asked: float = field(default_factory=time.monotonic)
     """When, by the clock of all processes."""
-    first_text_s: float = 0.0
     first_change_s: float = 0.0
-    """0 where there is none before the end."""
+    """Until the first change is known, or that there is none."""
     whole_s: float = 0.0
     prompt_tokens: int = 0
     prompt_rows: int = 0
@@ -28,19 +27,15 @@ class AnswerTimes:
     """Of its forwards, drafts that were not accepted among them."""
     text_s: float = 0.0
 
-    def came(self) -> None:
-        """Some of the text came."""
-        self.first_text_s = self.first_text_s or self._now_s()
-
     def changed(self) -> None:
-        """The first change is known."""
-        self.first_change_s = self._now_s()
+        """Changes are known."""
+        self.first_change_s = self.first_change_s or self._now_s()
 
     def ended(self, result: JobResult) -> None:
         """The answer is whole."""
         self.whole_s = self._now_s()
         self.prompt_tokens = result.prompt_tokens
-        self.prompt_rows = result.prompt_tokens - result.prompt_tokens_reused
+        self.prompt_rows = result.prompt_rows
         self.prompt_s = result.prefill_seconds
         self.text_tokens, self.text_forwards = result.tokens, result.forwards
         self.text_rows = result.batched_rows - self.prompt_rows
