@@ -117,9 +117,9 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
     member = added_member(last, before, now)
     entries = tuple(member.entries(now)) if member is not None else ()
     follow = entries or tuple(same_change(edits, (before, now)))
-    if member is None or not member.given:
+    if member is None or not member.exported:
         return Found(follow)
-    return Found(follow, Elsewhere(member.given, member=member))
+    return Found(follow, Elsewhere(member.exported, member=member))
 
 
 def _elsewhere_of(rename: Rename, last: RecordedEdit, before: SyntaxTree) -> Elsewhere | None:

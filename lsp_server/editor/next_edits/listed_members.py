@@ -33,7 +33,7 @@ class AddedMember:
 
     name: str
     others: tuple[str, ...]
-    given: str
+    exported: str
     """The name that files which list the members have from this one; empty where they have none."""
 
     def entries(self, tree: SyntaxTree) -> Iterator[TextEdit[int]]:
@@ -60,10 +60,12 @@ def added_member(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> Add
     if declaration is None or len(came) != 1 or len(members) <= max(FEWEST, len(old)):
         return None
     others = tuple(name for name in members if name != came[0])
-    given = declaration.child_by_field_name("name")
-    if given is None:
+    identifier = declaration.child_by_field_name("name")
+    if identifier is None:
         return AddedMember(came[0], others, others[-1])
-    return AddedMember(came[0], others, text_of(now, given) if is_given(now, given) else "")
+    return AddedMember(
+        came[0], others, text_of(now, identifier) if is_given(now, identifier) else ""
+    )
 
 
 def _start(node: Node) -> int:

@@ -225,13 +225,13 @@ class NextEditModel:
             self.reason = "the text holds marks of the model's format"
             return
         spans: list[Span] = []
-        job, is_told = request.job(), False
+        job, has_first = request.job(), False
 
         def on_spans(new: list[Span]) -> None:
-            nonlocal is_told
+            nonlocal has_first
             spans.extend(new)
-            if not is_told and (confident := self._first(request, spans)) is not None:
-                is_told = True
+            if not has_first and (confident := self._first(request, spans)) is not None:
+                has_first = True
                 tell(confident)
 
         await self._head.computed(engine, job, priority)
