@@ -21,13 +21,12 @@ demo: $(READY)
 	$(BIN)/redraft demo
 
 # Every core compiles what models and drafters run before the tests need it. Then workers take files in
-# turn, one more than a small machine has cores, since tests wait for the processes that they start;
-# what measures time runs alone. Hundreds of processes start: their bytecode is kept.
+# turn, one more than a small machine has cores, since tests wait for the processes that they start.
+# Hundreds of processes start: their bytecode is kept.
 define run_tests
 $(BIN)/python -m compileall -q accel lsp_server operating_system repo_index
 $(BIN)/python -m tests.compiled_code
-PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(1) -m "$(2) and not alone"
-$(BIN)/python -m pytest -m "$(2) and alone" $$(grep -rl --include='test_*.py' mark.alone tests)
+PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(1) -m "$(2)"
 endef
 WORKERS ?= 3
 USUAL := not long and not editors and not model and not arm
