@@ -174,8 +174,8 @@ class StoreWriter:
         )
 
     def _unwritable(self, error: Exception) -> StoreUnwritable:
-        remedy = how_to_write(error, self.folder)
-        return StoreUnwritable(f"the index in {self.folder} cannot be written ({error}); {remedy}")
+        cause, remedy = getattr(error, "strerror", error), how_to_write(error, self.folder)
+        return StoreUnwritable(f"the index cannot be written ({cause}); {remedy}")
 
     def _buried(self, paths: set[str]) -> list[StoredSegment]:
         """Return the segments with the files of these paths dead; whole dead segments are left

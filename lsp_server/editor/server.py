@@ -43,7 +43,12 @@ from lsp_server.shared.errors import ModelUnavailable
 from lsp_server.shared.power import saving_reason
 from lsp_server.shared.processes.background import in_background
 from lsp_server.shared.processes.log import set_level
-from lsp_server.shared.settings import Settings, read_settings, with_own_server
+from lsp_server.shared.settings import (
+    ADDRESS_OF_WORKSPACE,
+    Settings,
+    read_settings,
+    with_own_server,
+)
 from lsp_server.shared.version import VERSION
 from lsp_server.text.documents.document import Document, Documents, with_line_feeds
 from lsp_server.text.documents.ignored_paths import IgnoredPaths
@@ -182,6 +187,8 @@ class RedraftServer(LanguageServer):
         self._sent = values
         started_with = self.features.options.get("settings")
         read = read_settings(with_own_server(values, started_with, self.environment))
+        if read_settings(values).settings.server.url not in ("", read.settings.server.url):
+            read.problems.append(ADDRESS_OF_WORKSPACE)
         used = used_models(read.settings, read_choices())
         settings = used.put_into(read.settings)
         for problem in read.problems:

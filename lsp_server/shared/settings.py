@@ -340,6 +340,12 @@ def merged(started_with: Any, later: Any) -> Any:
     return {**started_with, **both}
 
 
+ADDRESS_OF_WORKSPACE = (
+    "redraft.server.url is not read of a workspace: set it in initializationOptions, or set "
+    "REDRAFT_SERVER_URL"
+)
+
+
 def with_own_server(values: Any, started_with: Any, environment: dict[str, str]) -> Any:
     """Return a client's settings in which the section ``server`` is the user's own: what the editor
     was ``started_with``, else the ``environment``'s. What comes later is an editor's answer for a

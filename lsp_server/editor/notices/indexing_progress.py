@@ -37,22 +37,19 @@ class IndexingProgress:
         if (self._showing is None or self._showing.done()) and self._unfinished():
             self._showing = asyncio.ensure_future(self._show())
 
-    def _states(self) -> list[tuple[str, int, int, int]]:
-        return [(state.state, state.done, state.total, state.files) for state in self._folders()]
-
     def _unfinished(self) -> bool:
-        return any(state in ("waiting", "indexing") for state, *_ in self._states())
+        return any(state.state in ("waiting", "indexing") for state in self._folders())
 
     async def _show(self) -> None:
         progress = Progress(self._protocol, None, self._shown())
         await progress.begin("Redraft: indexing")
         while self._unfinished() and not self._ended():
-            done = sum(state[1] for state in self._states())
-            total = sum(state[2] for state in self._states())
+            done = sum(state.done for state in self._folders())
+            total = sum(state.total for state in self._folders())
             percentage = 100 * done // total if total else 0
             progress.report(f"{done} of {total} files" if total else "looking", percentage)
             self._changed.clear()
             await self._changed.wait()
             await asyncio.sleep(REPORT_EVERY_S)
         if not self._ended():
-            progress.end(f"{sum(state[3] for state in self._states())} files")
+            progress.end(f"{sum(state.files for state in self._folders())} files")

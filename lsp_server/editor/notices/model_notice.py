@@ -33,27 +33,23 @@ class ModelNotice:
 
     def engine_changed(self, engine: EngineInterface, features: ClientFeatures) -> None:
         """Tell the cause, unless that was done."""
-        if engine.status.state == "ready":
-            self._shown.pop(engine, None)
         status = engine.status
-        if status.state != "failed":
+        if status.state == "ready":
+            self._shown.pop(engine, None)
+        # A model is offered once (``first_start``).
+        if status.state != "failed" or status.message == NO_MODEL:
             return
-        if status.message == NO_MODEL:
-            # A model is offered once (``first_start``).
+        text = f"Redraft: {ModelUnavailable(status.message, status.remedy)}"
+        if text in self._shown.values():
             return
-        text = str(ModelUnavailable(status.message, status.remedy))
-        if text not in self._shown.values():
-            self._shown[engine] = text
-            self._tell(f"Redraft: {text}", features.choose_model)
-
-    def _tell(self, text: str, can_choose: bool) -> None:
-        kind = types.MessageType.Warning
-        if can_choose:
-            in_background(self._ask(text, kind))
+        self._shown[engine] = text
+        if features.choose_model:
+            in_background(self._ask(text))
         else:
-            message = {"type": kind.value, "message": text}
+            message = {"type": types.MessageType.Warning.value, "message": text}
             self._protocol.tell(types.WINDOW_SHOW_MESSAGE, message)
 
-    async def _ask(self, text: str, kind: types.MessageType) -> None:
+    async def _ask(self, text: str) -> None:
+        kind = types.MessageType.Warning
         if await pressed(self._protocol, text, [CHOOSE_MODEL], kind) == CHOOSE_MODEL:
             self._protocol.tell("redraft/chooseModel", {})

@@ -23,13 +23,14 @@ _KINDS = {"error": "Error", "inactive": "Inactive", "paused": "Inactive"}
 
 
 def reason_of(status: dict[str, Any]) -> str:
-    """Return why nothing is suggested by the JSON of ``redraft/status``; empty if nothing is
-    wrong."""
+    """Return why nothing is suggested, or what else is wrong, by the JSON of ``redraft/status``;
+    empty if nothing is."""
     if status["state"] in ("error", "inactive", "paused"):
         return "; ".join(filter(None, (status["message"], status["remedy"])))
     if status["state"] == "loading":
         return status["message"] or "the model is loading"
-    return str(status["reason"])
+    is_loaded = status["state"] == "ready" and status["models"]["completion"]["state"] == "ready"
+    return str(status["reason"] or (status["message"] if is_loaded else ""))
 
 
 class Reasons:

@@ -157,12 +157,8 @@ def _used(used: UsedModel, engine: EngineStatus) -> dict[str, Any]:
 
 def _state(condition: Condition) -> tuple[str, str]:
     engine, edits = condition.engine.status, condition.edit_engine.status
-    indexing = [
-        workspace
-        for workspace in condition.workspaces
-        if workspace.state in ("waiting", "indexing")
-    ]
-    failed = [workspace for workspace in condition.workspaces if workspace.state == "failed"]
+    indexing = [state for state in condition.workspaces if state.state in ("waiting", "indexing")]
+    failed = [state for state in condition.workspaces if state.state == "failed"]
     if not condition.enabled:
         return "inactive", "switched off by the setting redraft.enabled"
     if condition.paused:
@@ -177,10 +173,8 @@ def _state(condition: Condition) -> tuple[str, str]:
     if engine.state == "loading":
         return "loading", engine.message
     if indexing:
-        done, total = (
-            sum(workspace.done for workspace in indexing),
-            sum(workspace.total for workspace in indexing),
-        )
+        done = sum(state.done for state in indexing)
+        total = sum(state.total for state in indexing)
         if not total:
             return "indexing", "looking for files to index"
         return "indexing", f"indexing {done} of {total} files"
@@ -188,7 +182,7 @@ def _state(condition: Condition) -> tuple[str, str]:
         return "ready", f"without index: {failed[0].message}"
     if edits.state == "failed":
         return "ready", f"no edits: {edits.message}"
-    if troubled := [workspace.message for workspace in condition.workspaces if workspace.message]:
+    if troubled := [state.message for state in condition.workspaces if state.message]:
         return "ready", troubled[0]
     return "ready", engine.message if engine.state == "idle" else _hint(engine)
 

@@ -13,7 +13,12 @@ import pytest
 from lsp_server.editor.daemon.connection import new_server
 from lsp_server.editor.daemon.hub import Hub
 from lsp_server.editor.server import RedraftServer
-from lsp_server.shared.settings import merged, read_settings, with_own_server
+from lsp_server.shared.settings import (
+    ADDRESS_OF_WORKSPACE,
+    merged,
+    read_settings,
+    with_own_server,
+)
 
 MINE = {"url": "https://mine.example.com", "key": "mine"}
 THEIRS = {"url": "https://theirs.example.com", "key": "theirs", "fallback": "none"}
@@ -25,6 +30,7 @@ class Editor:
     def __init__(self, server: RedraftServer, configuration: Any) -> None:
         self.server = server
         self.asked: list[Any] = []
+        self.told: list[str] = []
         self._configuration = configuration
         server.protocol.set_writer(self)  # type: ignore[arg-type]
 
@@ -35,6 +41,8 @@ class Editor:
                 self.asked.append(message["params"])
                 answer = {"id": message["id"], "result": [self._configuration]}
                 asyncio.get_running_loop().call_soon(self.tell, answer)
+            elif message.get("method") == "window/showMessage":
+                self.told.append(message["params"]["message"])
 
     def close(self) -> None: ...
 
@@ -88,6 +96,7 @@ def test_what_the_editor_answers_for_a_workspace_sets_no_server(
         editor.tell({"method": "workspace/didChangeConfiguration", "params": pushed})
         await editor.until_taken(34)
         assert server.settings.server == wanted
+        assert editor.told == [f"Redraft settings: {ADDRESS_OF_WORKSPACE}"]
         # The section is asked for without the scope of a folder.
         assert editor.asked == [{"items": [{"section": "redraft"}]}]
 
@@ -170,6 +179,7 @@ def test_one_setting_of_a_section_keeps_its_neighbours(tmp_path: Path, pushes: b
             settings = {"settings": {"redraft": {"completion": {"maxTokens": 34}}}}
             editor.tell({"method": "workspace/didChangeConfiguration", "params": settings})
             await editor.until_taken(34)
+        assert len(editor.told) == 1
         found = server.settings
         assert (found.completion.gate, found.next_edits.gate) == ("quiet", "eager")
 

@@ -10,6 +10,7 @@ import pytest
 
 from accel.errors import NO_MODEL
 from lsp_server.commands.cli.status import _page
+from lsp_server.editor.notices.reasons import reason_of
 from lsp_server.editor.notices.status import NO_FILLING, Performance, _hint, _state
 from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.shared.contract.status import EngineStatus
@@ -93,6 +94,25 @@ def test_a_model_that_is_fetched_is_told_where_there_is_none(
         fetching=fetching,
     )
     assert _state(condition) == told
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, ""),
+        ({"state": "indexing", "message": "indexing 3 of 40 files"}, ""),
+        ({"message": "without index: it cannot be written"}, "without index: it cannot be written"),
+        ({"message": "unloaded", "models": {"completion": {"state": "idle"}}}, ""),
+        ({"reason": "nothing is missing", "message": "no edits: gone"}, "nothing is missing"),
+        ({"state": "error", "message": "it is damaged", "remedy": "fetch it"},
+         "it is damaged; fetch it"),
+        ({"state": "loading", "message": ""}, "the model is loading"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_a_reason(changes: dict[str, Any], told: str) -> None:
+    models = {"completion": {"state": "ready"}}
+    status = {"state": "ready", "message": "", "remedy": "", "reason": "", "models": models}
+    assert reason_of(status | changes) == told
 
 
 def a_status(**engine: Any) -> dict[str, Any]:
