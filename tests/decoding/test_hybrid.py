@@ -324,7 +324,10 @@ def test_a_session_is_held_again_as_it_was(model: CompiledHybrid) -> None:
     assert again.length == 0
 
 
-def test_a_session_that_is_held_again_goes_back_as_far(model: CompiledHybrid) -> None:
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_a_session_that_is_held_again_goes_back_as_far(
+    model: CompiledHybrid, is_copied: bool
+) -> None:
     text = some_text(9, 400)
     cache = model.new_cache(8)
     feed(model, cache, text[:300])
@@ -336,7 +339,10 @@ def test_a_session_that_is_held_again_goes_back_as_far(model: CompiledHybrid) ->
     assert len(kept) == MOST_KEPT
     for length in (kept[-1] + 3, kept[-2], kept[1] - 1):
         again = model.new_cache(8)
-        again.restore(state, 400)
+        if is_copied:
+            assert again.copy(cache)
+        else:
+            again.restore(state, 400)
         again.trim(length)
         assert again.length == max(count for count in kept if count <= length)
         feed(model, again, text[again.length : length])

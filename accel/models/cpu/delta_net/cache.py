@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.models.base import Cache
 from accel.models.cpu.attention import Floats, Shape, Stored
 from accel.models.cpu.cache import CompiledCache
 from accel.models.cpu.delta_net.kept_rows import KeptRows, StoredRows, empty_state
@@ -126,11 +125,6 @@ class HybridCache(CompiledCache):
             states[i], inputs[i] = mark.state, mark.inputs
         tokens = np.array([mark.tokens for mark in marks], np.int64)
         return [*self._committed(self.length), tokens, states, inputs]
-
-    def copy(self, other: Cache) -> bool:
-        assert isinstance(other, HybridCache)
-        self.restore(other._committed(other.length), other.length)
-        return True
 
     def restore(self, state: list[NDArray[Any]], length: int) -> None:
         self.trim(0)
