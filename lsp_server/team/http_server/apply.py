@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from lsp_server.shared.contract.codec import to_json
 from lsp_server.shared.contract.engine import EngineInterface
@@ -30,17 +30,18 @@ from lsp_server.tasks.apply.replacements import (
     apply_replacements,
     text_replacement,
 )
-from lsp_server.team.http_server.bodies import read_json
+from lsp_server.team.http_server.bodies import json_route
 from lsp_server.team.http_server.errors import RequestRefused, invalid
-from lsp_server.team.http_server.fields import Flag, read_fields
+from lsp_server.team.http_server.fields import Flag
 from lsp_server.team.http_server.generation import data, owned
 from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.metrics import note_result
 from lsp_server.team.http_server.model_names import model_name
-from lsp_server.team.http_server.openai_events import DONE
+from lsp_server.team.http_server.openai_completions import DONE
 from lsp_server.team.http_server.streaming import EVENT_HEADERS, answered
 from lsp_server.team.http_server.usage import usage
 
+PATHS = "/v1/apply", "/v1/code/apply"
 _MESSAGE = re.compile(
     r"\s*(?:<instructions?>(?P<instruction>.*?)</instructions?>)?\s*"
     r"<code>(?P<code>.*)</code>\s*<update>(?P<update>.*)</update>\s*",
@@ -135,8 +136,7 @@ class SnippetRefused(RequestRefused):
 
 
 def apply_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
-    async def apply(request: Request) -> Response:
-        fields = read_fields(ApplyFields, await read_json(request, limits.body_bytes))
+    async def apply(fields: ApplyFields, request: Request) -> Response:
         snippet, stream = fields.asked, bool(fields.stream)
         applied = await apply_for(engine, snippet, request)
         answer = {
@@ -149,7 +149,7 @@ def apply_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRou
             return Response(data(answer) + DONE, headers=EVENT_HEADERS)
         return JSONResponse(answer)
 
-    return [Route(path, apply, methods=["POST"]) for path in ("/v1/apply", "/v1/code/apply")]
+    return [json_route(path, limits, ApplyFields, apply) for path in PATHS]
 
 
 def message_of(messages: Sequence[Any]) -> ApplyRequest | None:

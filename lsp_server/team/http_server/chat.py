@@ -21,7 +21,7 @@ from lsp_server.team.http_server.errors import invalid
 from lsp_server.team.http_server.generation_fields import Content, GenerationFields, text_of
 from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.logprobs import chat_logprobs
-from lsp_server.team.http_server.openai_events import OpenAiEvents, openai_route
+from lsp_server.team.http_server.openai_completions import CompletionEvents, openai_route
 from lsp_server.team.http_server.tool_calls import call_grammar, function_of, spelt
 
 DEFAULT_TOKENS = 4096
@@ -164,7 +164,7 @@ async def _applied(
     return written or unchanged(applied.text)
 
 
-class ChatEvents(OpenAiEvents):
+class ChatEvents(CompletionEvents):
     """The answers of the route."""
 
     id_prefix = "chatcmpl"

@@ -11,14 +11,14 @@ import msgspec
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import JSONResponse
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import MOST_TOKENS, ContextSnippet, GenerateJob, JobResult
 from lsp_server.team.http_server.answer_text import AnswerPiece
-from lsp_server.team.http_server.bodies import read_json
-from lsp_server.team.http_server.fields import Count, read_fields
+from lsp_server.team.http_server.bodies import json_route
+from lsp_server.team.http_server.fields import Count
 from lsp_server.team.http_server.generation import (
     GenerationEvents,
     data,
@@ -35,22 +35,20 @@ _STOP_TYPES = {"end": "eos", "stop": "word", "length": "limit", "cancelled": "li
 
 
 def infill_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
-    def route(path: str, kind: type[PromptFields]) -> Route:
-        async def write(request: Request) -> ASGIApp:
-            body = await read_json(request, limits.body_bytes)
-            fields = read_fields(kind, body)
-            job = owned(fields.prompt_job(), request)
-            jobs = batch_of([job], fields.choices)
-            events = InfillEvents(model_name(engine), jobs, fields.response_fields)
-            if job.max_tokens == 0:
-                await answered([engine.prefill(job, job.owner)], request.receive)
-                nothing = JobResult("", [], 0, 0, 0.0, 0.0, {}, "length")
-                return JSONResponse(events.choice(0, AnswerPiece(), nothing))
-            return generation_response(engine, jobs, events, bool(fields.stream))
+    async def write(fields: PromptFields, request: Request) -> ASGIApp:
+        job = owned(fields.prompt_job(), request)
+        jobs = batch_of([job], fields.choices)
+        events = InfillEvents(model_name(engine), jobs, fields.response_fields)
+        if job.max_tokens == 0:
+            await answered([engine.prefill(job, job.owner)], request.receive)
+            nothing = JobResult("", [], 0, 0, 0.0, 0.0, {}, "length")
+            return JSONResponse(events.choice(0, AnswerPiece(), nothing))
+        return generation_response(engine, jobs, events, bool(fields.stream))
 
-        return Route(path, write, methods=["POST"])
-
-    return [route("/infill", InfillFields), route("/completion", PromptFields)]
+    return [
+        json_route("/infill", limits, InfillFields, write),
+        json_route("/completion", limits, PromptFields, write),
+    ]
 
 
 class PromptFields(GenerationFields, kw_only=True):

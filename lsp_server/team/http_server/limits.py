@@ -28,7 +28,7 @@ class RequestLimits:
     concurrent: int = 32
     """Requests of a key that are under way."""
     body_bytes: int = 8 << 20
-    """Of a request, compressed and not."""
+    """Of a request."""
 
     @property
     def burst(self) -> float:

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import GenerateJob, JobResult
 from lsp_server.team.http_server.answer_text import AnswerPiece
-from lsp_server.team.http_server.bodies import read_json
+from lsp_server.team.http_server.bodies import json_route
 from lsp_server.team.http_server.chat import ChatFields
 from lsp_server.team.http_server.errors import RequestRefused, invalid
 from lsp_server.team.http_server.fields import read_fields
@@ -116,8 +116,7 @@ class OllamaEvents(GenerationEvents):
 
 def ollama_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
     def route(path: str, *, is_chat: bool) -> Route:
-        async def write(request: Request) -> ASGIApp:
-            fields = read_fields(OllamaFields, await read_json(request, limits.body_bytes))
+        async def write(fields: OllamaFields, request: Request) -> ASGIApp:
             if not (fields.messages if is_chat else fields.prompt or fields.suffix):
                 # So a model is loaded, which this one is.
                 answer = {"model": model_name(engine), "created_at": _now(), "done": True}
@@ -127,7 +126,7 @@ def ollama_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRo
             events = OllamaEvents(model_name(engine), job, is_chat)
             return generation_response(engine, [job], events, fields.stream)
 
-        return Route(path, write, methods=["POST"])
+        return json_route(path, limits, OllamaFields, write)
 
     def described() -> dict[str, Any]:
         name, family = model_name(engine), "redraft"

@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 from starlette.requests import Request
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import GenerateJob, JobResult
 from lsp_server.team.http_server.answer_text import AnswerPiece
-from lsp_server.team.http_server.bodies import read_json
+from lsp_server.team.http_server.bodies import json_route
 from lsp_server.team.http_server.chat import ChatFields
 from lsp_server.team.http_server.errors import RequestRefused, invalid
 from lsp_server.team.http_server.fields import Flag, read_fields
@@ -96,15 +96,14 @@ def _messages(items: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def responses_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRoute]:
-    async def respond(request: Request) -> ASGIApp:
-        fields = read_fields(ResponseFields, await read_json(request, limits.body_bytes))
+    async def respond(fields: ResponseFields, request: Request) -> ASGIApp:
         chat = read_fields(ChatFields, fields.chat())
         job = owned(chat.chat_job(engine), request)
         events = ResponseEvents(model_name(engine), job, fields)
         events.headers |= chat.headers(job)
         return generation_response(engine, [job], events, bool(fields.stream))
 
-    return [Route("/v1/responses", respond, methods=["POST"])]
+    return [json_route("/v1/responses", limits, ResponseFields, respond)]
 
 
 class ResponseEvents(GenerationEvents):

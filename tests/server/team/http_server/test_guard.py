@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 from contextlib import ExitStack
@@ -111,15 +110,11 @@ def send(server: Served, body: bytes, **headers: str) -> Any:
     )
 
 
-def test_bodies_are_bounded_before_and_after_they_are_unpacked(server: Served) -> None:
+def test_bodies_are_bounded_and_not_compressed(server: Served) -> None:
     asked = json.dumps({"prompt": "x = ", "max_tokens": 1}).encode()
-    assert send(server, gzip.compress(asked), **{"content-encoding": "gzip"}).status_code == 200
-    bomb = gzip.compress(b" " * (64 << 20))
-    assert len(bomb) < 1 << 19
-    assert send(server, bomb, **{"content-encoding": "gzip"}).status_code == 413
+    assert send(server, asked, **{"content-encoding": "identity"}).status_code == 200
     assert send(server, b" " * (9 << 20)).status_code == 413
-    assert send(server, asked, **{"content-encoding": "br"}).status_code == 415
-    assert send(server, asked, **{"content-encoding": "gzip"}).status_code == 400
+    assert send(server, asked, **{"content-encoding": "gzip"}).status_code == 415
     assert send(server, b"[" * 200_000).status_code == 400
     assert send(server, b'{"prompt": NaN}').status_code == 400
     assert send(server, b'{"max_tokens": ' + b"9" * 6000 + b"}").status_code == 400
@@ -197,12 +192,9 @@ def test_mutated_requests_crash_nothing(server: Served, amount: Amount) -> None:
             body = mutated(rng, body)
         data = json.dumps(body).encode()
         headers = {"authorization": f"Bearer {rng.choice(keys)}"}
-        kind = rng.randrange(6)
-        if kind == 0:
+        if rng.randrange(6) == 0:
             place = rng.randrange(len(data) + 1)
             data = data[:place] + bytes([rng.randrange(256)]) + data[place + rng.randint(0, 3) :]
-        elif kind == 1:
-            data, headers["content-encoding"] = gzip.compress(data)[: rng.randint(0, 90)], "gzip"
         path = rng.choice(POSTS)
         answer = CLIENT.post(f"{server.url}{path}", content=data, headers=headers)
         # A key that asks this much is told to wait; that is not what is looked at here.
