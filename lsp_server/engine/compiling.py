@@ -172,7 +172,7 @@ def main() -> None:
     optimise_at_link_time()
     patient, commands = json.loads(sys.argv[1])
     if patient:
-        lower_priority(10)
+        lower_priority(19)
     failed = False
     for command in commands:
         sys.argv = command

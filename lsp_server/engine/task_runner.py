@@ -109,11 +109,10 @@ class TaskRunner:
 
     def _generation(self, job: GenerateJob, cancelled: Cancelled) -> Preparation:
         index = self._indexes.snapshot_for(job)
-        drafts_edits = bool(job.prediction) and self.model.drafts_edits()
 
         def make() -> Task:
             length = self.model.prompt_length
-            task = partial(generation_task, self._engine, drafts_edits=drafts_edits)
+            task = partial(generation_task, self._engine)
             if job.prompt_seconds:
                 # What is computed already takes no time.
                 whole = task(replace(job, prompt_seconds=0.0), length, index, cancelled)
@@ -194,15 +193,17 @@ class TaskRunner:
 
         engine, caches, request = self._engine, self.caches, task.request
         builder = SpanBuilder(engine.tokenizer.bytes_of, len(request.required_prefix))
+        if task.copies and not self.model.drafts_edits():
+            task.look_up_original()
         new_drafter = self.model.copy_drafter if task.copies else caches.mixture
-        plain = task.plain or (task.copies and not self.model.drafts_edits())
+        drafts = "copies" if task.copies else task.key[0], task.key[1]
         with (
             caches.session_for(task.key, request.prompt, shares=task.shares) as session,
-            caches.drafters.acquire(task.key[:2], new_drafter) as drafter,
+            caches.drafters.acquire(drafts, new_drafter) as drafter,
         ):
             if task.shares:
                 caches.copy_prompt(task.key, request.prompt, session)
-            request.drafter = None if plain else drafter
+            request.drafter = None if task.plain else drafter
             # Rules of papers have no calibrated chances: their drafts are verified as they are.
             request.plan = drafter.name == "redraft"
             generation = engine.generate(request, session)

@@ -34,31 +34,18 @@ NEVER = -math.inf
 
 
 def generation_task(
-    engine: Engine,
-    job: GenerateJob,
-    length: PromptLength,
-    index: Any,
-    cancelled: Cancelled,
-    *,
-    drafts_edits: bool,
+    engine: Engine, job: GenerateJob, length: PromptLength, index: Any, cancelled: Cancelled
 ) -> Task:
-    """Return the task that continues a prompt, drafted as an edit of the prediction where
-    ``drafts_edits``. Raises AccelError."""
+    """Return the task that continues a prompt, drafted as an edit of the prediction where there is
+    one. Raises AccelError."""
     prompt = generation_prompt(engine, job, length)
     predicted = prompt.original_tokens
-    copies = predicted is not None and drafts_edits
-    if predicted is not None and not copies:
-        # A prediction is one more text to look things up in.
-        prompt.original_tokens = None
-        prompt.suffix_tokens = np.concatenate([predicted, prompt.suffix_tokens])
-    nodes = COMPLETION_NODES
-    if copies:
-        nodes = EDIT_NODES if job.rewrites is None else WINDOW_NODES
-    # Those that are drafted as edits have another drafter.
-    key = ("predict" if copies else "generate", job.scope, job.path)
+    edit_nodes = EDIT_NODES if job.rewrites is None else WINDOW_NODES
+    nodes = COMPLETION_NODES if predicted is None else edit_nodes
     sampling = replace(job.sampling, logit_bias=_biases(engine, job, prompt))
+    key = "generate", job.scope, job.path
     task = new_task(key, job, prompt, sampling, index, cancelled, nodes)
-    task.copies = copies
+    task.copies = predicted is not None
     request = task.request
     room = max(engine.max_positions - len(prompt.tokens) - 1, 1)
     request.max_tokens = min(job.max_tokens, room)
@@ -75,14 +62,15 @@ def generation_task(
     if job.suffix is not None and _is_cut(engine, job, prompt):
         task.read = _with_cut_prompt
     if predicted is not None:
-        task.read = partial(_with_prediction, len(predicted), "original" if copies else "suffix")
+        task.read = partial(_with_prediction, task, len(predicted))
     return task
 
 
-def _with_prediction(count: int, source: str, steps: Steps) -> Steps:
-    """Run the steps; their result counts the tokens of the prediction that are in the text."""
+def _with_prediction(task: Task, count: int, steps: Steps) -> Steps:
+    """Run the steps of ``task``; their result counts the tokens of the prediction, of ``count``,
+    that are in the text."""
     result = yield from steps
-    accepted = min(result.sources.get(source, 0), count)
+    accepted = min(result.sources.get("original" if task.copies else "suffix", 0), count)
     return replace(result, prediction_tokens=count, prediction_accepted=accepted)
 
 

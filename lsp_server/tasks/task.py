@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from lsp_server.shared.contract.jobs import AnyJob, JobResult
 from lsp_server.tasks.steps import Steps
@@ -50,7 +52,16 @@ class Task:
         """True if it names no document: such tasks share a key, and each continues the cache that
         is most like its prompt."""
         kind, name = self.key[0], self.key[-1]
-        return kind == "edit" or (kind in ("generate", "predict") and not name)
+        return kind == "edit" or (kind == "generate" and not name)
+
+    def look_up_original(self) -> None:
+        """Draft as for any other text: the original is one more text to look things up in."""
+        draft = self.request.draft_request
+        assert draft is not None
+        assert draft.original is not None
+        suffix = np.concatenate([draft.original, draft.suffix])
+        self.request.draft_request = replace(draft, original=None, suffix=suffix)
+        self.copies = False
 
 
 class TaskList(NamedTuple):

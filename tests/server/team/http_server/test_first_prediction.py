@@ -13,7 +13,7 @@ from steady_costs import DTYPE, THREADS, hold_costs, keep_costs
 from accel.verification.sampling import Sampling
 from lsp_server.engine.compiling import CompileTask, CompilingBehind
 from lsp_server.engine.service import EngineService
-from lsp_server.shared.contract.jobs import GenerateJob
+from lsp_server.shared.contract.jobs import EditJob, GenerateJob
 from lsp_server.shared.contract.options import EngineOptions
 
 CODE = "def total(values):\n    result = 0\n    for value in values:\n        result += value\n"
@@ -54,6 +54,15 @@ def test_a_prediction_counts_while_another_process_compiles(
     foreign = compiling.write(replace(predicted, prediction="zebra " * 20))
     assert foreign.text == plain.text
     assert foreign.prediction_tokens > 10
+
+
+def test_an_edit_is_drafted_while_another_process_compiles(compiling: EngineService) -> None:
+    asked = EditJob("", "a.py", "rename result to amount", CODE * 2, max_tokens=64, plain=True)
+    plain = compiling.write(asked)
+    edited = compiling.write(replace(asked, plain=False))
+    assert not compiling.model.edits_behind.is_over
+    assert edited.text == plain.text
+    assert edited.forwards < plain.forwards
 
 
 def test_what_is_foreign_is_not_counted_while_another_process_compiles(
