@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.examples import same_change
-from lsp_server.editor.next_edits.importers import ImportingFile, importing_files
+from lsp_server.editor.next_edits.importers import ImportingFile, aliased, importing_files
 from lsp_server.editor.next_edits.listed_members import AddedMember, added_member
 from lsp_server.editor.next_edits.parameters import (
     BY_NAME,
@@ -70,10 +70,14 @@ class Elsewhere:
                 found_in = renamed_arguments if self.is_parameter else renamed_in
                 edits += found_in(file, self.rename)
             if self.signature is not None and self.owner:
-                calls = calls_of_method(file.tree, self.signature, alone=False)
+                # A class that has a method of its own there has its own signature.
+                is_own = any(use.declares for use in file.places)
+                uses = () if is_own else file.places
+                calls = calls_of_method(file.tree, self.signature, uses)
                 edits += calls_to_change(self.signature, file.tree, calls)
             elif self.signature is not None:
-                calls = [(edit, 0) for edit in calls_at(file.tree, file.places)]
+                uses = (*file.places, *aliased(file.tree, file.places))
+                calls = [(call, 0) for call in calls_at(file.tree, uses)]
                 edits += calls_to_change(self.signature, file.tree, calls)
             edits += self.member.entries(file.tree) if self.member is not None else ()
             proposed += [(file.path, file.text, edit) for edit in edits]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lsp_server.text.syntax.expression_types import class_named
+from lsp_server.text.syntax.expression_types import ExpressionTypes
 from lsp_server.text.syntax.imports import python_paths, script_paths
 from lsp_server.text.syntax.languages import grammar_of
 from lsp_server.text.syntax.members import Members
@@ -37,12 +37,12 @@ _ENDINGS = {
 MOST_MODULES = 8
 """Files that hand a name on."""
 _ALL_ON = re.compile(r"^\s*export\s*\*\s*from\s*['\"]([^'\"]+)['\"]", re.MULTILINE)
-_RETURNS = re.compile(
-    r"^(?:export\s+)?(?:async\s+)?(?:def|function|func)\s+(\w+)[^\n]*?\)\s*(?:->|:)?\s*"
-    r"([\w.*\[\]<>| ]+?)\s*[:{]\s*$",
+_GIVEN = re.compile(
+    r"^(?:(?:export|default|declare|async|abstract|pub|def|class|function|func|fn|const|let|var|type"
+    r"|interface|enum|struct)\s+)*(\w+)",
     re.MULTILINE,
 )
-"""A function in one line, and the type that it returns: Python, TypeScript and Go."""
+"""The name that a line of a file gives to others."""
 _SCRIPT_IMPORT = re.compile(r"^(?:import|export)_statement$")
 
 
@@ -77,12 +77,16 @@ def importing_files(
     """
     endings = _ENDINGS.get(grammar_of("", module), ())
     trees: dict[str, SyntaxTree] = {}
-    returned = _returned(opened.get(module, "")) if owner else {}
-    heirs = rf"class\s+(\w+)[^\n{{]*\b{owner}\b"
-    family = [owner, *re.findall(heirs, opened.get(module, ""))] if owner else []
-    givers = [owner, *(giver for giver in returned if class_named(returned[giver]) == owner)]
+    declaring = opened.get(module, "")
+    types = ExpressionTypes(SyntaxTree.parsed(declaring, grammar_of("", module))) if owner else None
+    # What stands between brackets of a type is no base.
+    heirs = re.compile(
+        r"(?:class|interface)\s+(\w+)(?:\s*\(|[^\n{]*?(?:\bextends|\bimplements|:))"
+        rf"[^\n{{<\[]*\b{re.escape(owner)}\b(?!\s*[\[<.])"
+    )
+    givers = [owner, *_GIVEN.findall(declaring)] if owner else [name]
     for path, text in readable_texts(folder, opened, endings) if endings else ():
-        is_meant = name in text and any(giver in text for giver in (*givers, *family))
+        is_meant = name in text and any(giver in text for giver in givers)
         is_meant = is_meant or _ALL_ON.search(text) is not None
         grammar = grammar_of("", path) if is_meant and path.endswith(endings) else ""
         if grammar and path != module:
@@ -92,9 +96,10 @@ def importing_files(
     for use in modules:
         for path, tree in trees.items():
             uses = [] if owner else list(_places(tree, path, use, name))
-            for each in family:
-                declared = [each, *givers], returned
-                uses += _member_places(tree, path, use, name, declared, is_argument=is_argument)
+            if types is not None and _uses_any(tree, path, use, givers):
+                members = Members(tree, module=types)
+                for each in (owner, *heirs.findall(declaring), *heirs.findall(tree.text)):
+                    uses += members.places(name, each, is_argument=is_argument).meant
             by_path.setdefault(path, {}).update((each.start, each) for each in uses)
             if path not in modules and len(modules) < MOST_MODULES:
                 modules += [path] if _hands_on(tree, path, use, owner or name) else []
@@ -102,6 +107,20 @@ def importing_files(
         if by_start:
             uses = sorted(by_start.values(), key=lambda each: each.start)
             yield ImportingFile(path, trees[path].text, trees[path], tuple(uses))
+
+
+def aliased(tree: SyntaxTree, uses: Iterable[Reference]) -> Iterator[Reference]:
+    """Yield the places of the aliases that some uses get where they are imported."""
+    for use in uses:
+        node = tree.node(use.start, use.end)
+        specifier = node.parent if node is not None else None
+        if specifier is not None and specifier.type == "dotted_name":
+            specifier = specifier.parent
+        alias = specifier.child_by_field_name("alias") if specifier is not None else None
+        if alias is not None:
+            names = references(tree, text_of(tree, alias))
+            scopes = {name.scope for name in names if name.start == tree.index(alias.start_byte)}
+            yield from (name for name in names if name.scope in scopes and not name.declares)
 
 
 def _hands_on(tree: SyntaxTree, path: str, module: str, name: str) -> bool:
@@ -141,32 +160,19 @@ def readable_texts(
             yield path, content.text
 
 
-def _returned(text: str) -> dict[str, str]:
-    """Return the types that the functions of a text say they return, by their names."""
-    return {by_path[1]: by_path[2].strip() for by_path in _RETURNS.finditer(text)}
-
-
-def _member_places(
-    tree: SyntaxTree,
-    path: str,
-    module: str,
-    name: str,
-    declared: tuple[list[str], dict[str, str]],
-    *,
-    is_argument: bool = False,
-) -> Iterator[Reference]:
-    """Yield the places of a class's member. given: the class and the functions of the module that
-    return one of it, and the types that its functions return."""
-    givers, returned = declared
-    owner, folders = givers[0], (posixpath.dirname(path), posixpath.dirname(module))
-    is_known = (
-        (tree.grammar == "java" and (folders[0] == folders[1] or f".{owner};" in tree.text))
-        or tree.grammar == "csharp"
-        or any(next(_places(tree, path, module, giver), None) is not None for giver in givers)
+def _uses_any(tree: SyntaxTree, path: str, module: str, names: list[str]) -> bool:
+    """Return whether a file uses one of some names of a module, the first of which is a class."""
+    if tree.grammar == "csharp":
+        return True
+    if tree.grammar == "java":
+        is_beside = posixpath.dirname(path) == posixpath.dirname(module)
+        return is_beside or f".{names[0]};" in tree.text
+    words = set(re.findall(r"\w+", tree.text))
+    return any(
+        next(_places(tree, path, module, name), None) is not None
+        for name in dict.fromkeys(names)
+        if name in words
     )
-    if is_known:
-        by_path = Members(tree, returned=returned).places(name, owner, is_argument=is_argument)
-        yield from (use for use in by_path.meant if not use.declares)
 
 
 def _places(tree: SyntaxTree, path: str, module: str, name: str) -> Iterator[Reference]:

@@ -111,10 +111,6 @@ class WindowRequest:
         """Code points of the document before the window."""
         return sum(len(line) + 1 for line in self.version_text.split("\n")[: self.window.first])
 
-    def refused_removals(self, hunks: Sequence[TextEdit[int]]) -> list[tuple[TextEdit[int], str]]:
-        """Return those of the changes together that take away what has to stay, and why."""
-        return refused_removals(self.window, hunks, self.recent, self.document)
-
     def job(self) -> GenerateJob:
         """Return what the engine is asked."""
         return GenerateJob(
@@ -298,16 +294,14 @@ class NextEditModel:
                 self.reason = reason
             else:
                 confident.append((times, likely))
-        for removal, self.reason in request.refused_removals([hunk for hunk, _ in confident]):
+        window, recent, document = request.window, request.recent, request.document
+        sure = [hunk for hunk, _ in confident]
+        for removal, self.reason in refused_removals(window, sure, recent, document):
             confident = [times for times in confident if times[0] is not removal]
-        if confident and (problem := self._problem(request, [hunk for hunk, _ in confident])):
+        sure = [hunk for hunk, _ in confident]
+        problem = sure and does_not_parse(window, sure, request.version_text, request.offset)
+        if problem:
             self.reason = f"the text would not parse ({problem})"
             return []
         first = request.region.start.line
-        return [
-            (in_document(request.window, hunk, request.document, first), likely)
-            for hunk, likely in confident
-        ]
-
-    def _problem(self, request: WindowRequest, hunks: list[TextEdit[int]]) -> str:
-        return does_not_parse(request.window, hunks, request.version_text, request.offset)
+        return [(in_document(window, hunk, document, first), likely) for hunk, likely in confident]

@@ -140,7 +140,8 @@ def calls_of(tree: SyntaxTree, change: SignatureChange, function: Node) -> list[
         calls = calls_at(tree, _of_class(tree, change.function))
         return [(call, 0) for call in (*calls, *_calls_of_derived(tree, change.function))]
     if change.owner:
-        return calls_of_method(tree, change, alone=True)
+        uses = Members(tree).places(change.function, change.owner).meant
+        return calls_of_method(tree, change, uses) if sum(use.declares for use in uses) == 1 else []
     names = references(tree, change.function)
     own = next((node for node in names if node.start == offset), None)
     if own is None or sum(node.declares and node.scope == own.scope for node in names) != 1:
@@ -150,13 +151,9 @@ def calls_of(tree: SyntaxTree, change: SignatureChange, function: Node) -> list[
 
 
 def calls_of_method(
-    tree: SyntaxTree, change: SignatureChange, *, alone: bool
+    tree: SyntaxTree, change: SignatureChange, uses: Iterable[Reference]
 ) -> list[tuple[Node, int]]:
-    """Return the calls of a method, by the types of what is before the dot; none where there are
-    several of its name. alone: its class is in this text."""
-    uses = Members(tree).places(change.function, change.owner).meant
-    if sum(parameter.declares for parameter in uses) != alone:
-        return []
+    """Return the calls of a method at the places where it is meant."""
     calls = []
     for parameter in uses:
         call = next(iter(calls_at(tree, [parameter])), None)

@@ -60,7 +60,6 @@ SMALL_TEXT = 2_000
 
 _numbers = itertools.count(1)
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 
@@ -140,7 +139,9 @@ class NextEditProvider:
             if suggestion.is_of_model
         ]
         before = self.history.last
-        if accepted and not any(suggestion.is_of_model for suggestion in accepted):
+        is_of_model = any(suggestion.is_of_model for suggestion in accepted)
+        self._took_settled = bool(accepted) and not is_of_model
+        if self._took_settled:
             self.history.accepted(document, edits)
         else:
             # What a model wrote and the user took is an edit like his own.
@@ -158,14 +159,9 @@ class NextEditProvider:
                 for suggestion in self._pending
                 if not suggestion.is_of_model or suggestion.is_typed
             ]
-        self._pending = [
-            suggestion for suggestion in self._pending if not suggestion.region.touched
-        ]
+        self._pending = [each for each in self._pending if not each.region.touched]
         self.goes_on = bool(accepted) or any(suggestion.is_typed for suggestion in self._pending)
         self._is_news = self._is_news and self.goes_on
-        self._took_settled = bool(accepted) and not any(
-            suggestion.is_of_model for suggestion in accepted
-        )
         for suggestion in self._pending:
             if suggestion.is_typed and suggestion.is_of_model and self.history.last is not None:
                 suggestion.source = self.history.last
@@ -273,9 +269,7 @@ class NextEditProvider:
                 if self._flight.newest is not mine:
                     return None
             self._drop_invalid()
-        return sorted(
-            self._pending, key=lambda suggestion: _order(suggestion, document.uri, cursor)
-        )
+        return sorted(self._pending, key=lambda each: _order(each, document.uri, cursor))
 
     async def settled(self) -> bool:
         """Return whether the last change led to next edits that need no model and wait for the
@@ -457,9 +451,7 @@ class NextEditProvider:
             self._pending = []
             self._flight.stop()
         self._add(suggestions)
-        settled = {
-            (suggestion.uri, suggestion.title, suggestion.new_text) for suggestion in suggestions
-        }
+        settled = {(each.uri, each.title, each.new_text) for each in suggestions}
         self._is_news = bool(settled) and settled != self._settled
         self._settled = settled
         self._elsewhere = (proposed.elsewhere, last) if proposed.elsewhere is not None else None
@@ -477,21 +469,6 @@ class NextEditProvider:
             return function(*arguments, **named)
         return await self._functions.call(function, *arguments, **named)
 
-    async def _look(
-        self,
-        function: Callable[Arguments, list[Item]],
-        *arguments: Arguments.args,
-        **named: Arguments.kwargs,
-    ) -> list[Item]:
-        """Return what a function finds in files; nothing where that takes too long."""
-        if self._functions is None:
-            return await asyncio.to_thread(function, *arguments, **named)
-        try:
-            return await self._functions.call(function, *arguments, **named)
-        except WorkTakesTooLong as reason:
-            self._given_up = str(reason)
-            return []
-
     def _add(self, suggestions: list[Suggestion]) -> None:
         self._pending += [
             suggestion
@@ -506,7 +483,12 @@ class NextEditProvider:
             return
         opened = self._opened_in(location)
         folder = Path(location.folder)
-        proposed = await self._look(elsewhere.edits, folder, location.path, opened)
+        try:
+            files = folder, location.path, opened
+            proposed = await self._compute(LARGEST_TEXT, elsewhere.edits, *files)
+        except WorkTakesTooLong as reason:
+            self._given_up = str(reason)
+            return
         if source not in set(self.history):
             return
         unopened: dict[str, Document] = {}
@@ -619,9 +601,7 @@ def _is_near(edit: TextEdit[Position], region: TrackedRegion) -> bool:
 def _with(lines: list[str], accepted: list[Suggestion]) -> list[str]:
     """Return lines of a document with the text of proposals, none of which overlap."""
     proposed = list(lines)
-    for suggestion in sorted(
-        accepted, key=lambda suggestion: suggestion.region.start, reverse=True
-    ):
+    for suggestion in sorted(accepted, key=lambda each: each.region.start, reverse=True):
         start, end = suggestion.region.start, suggestion.region.end
         head, tail = proposed[start.line][: start.column], proposed[end.line][end.column :]
         new = split_lines(f"{head}{suggestion.new_text}{tail}")

@@ -107,7 +107,10 @@ def rename_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
 def _alias_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
     """Return the rename of the other uses of an import that an edit gave an alias."""
     head, tail = common_ends(edit.old_text, edit.new_text)
-    alias = re.fullmatch(r" ?as ([^\W\d]\w*)", edit.new_text[head : len(edit.new_text) - tail])
+    inserted = edit.new_text[head : len(edit.new_text) - tail]
+    if before.grammar == "go":
+        return _package_alias(edit, before, inserted.strip(), edit.old_text[head:])
+    alias = re.fullmatch(r" ?as ([^\W\d]\w*)", inserted)
     name = re.search(r"\bimport\b.*?([^\W\d]\w*)\s*\Z", edit.old_text[:head], re.DOTALL)
     if alias is None or name is None or edit.old_text[head : len(edit.old_text) - tail].strip():
         return None
@@ -126,6 +129,26 @@ def _alias_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
     if any(use.declares for use in uses):
         return None
     return Rename(name[1], alias[1], uses, Shift((start,), len(alias[0])), is_global=False)
+
+
+def _package_alias(edit: RecordedEdit, before: SyntaxTree, alias: str, after: str) -> Rename | None:
+    """Return the rename of the uses of a package of Go whose import got an alias before the path
+    with which ``after`` begins."""
+    path = re.match(r'\s*"(?:[\w.-]+/)*([^\W\d]\w*)(?:/v\d+)?"', after)
+    if path is None or not _NAME.fullmatch(alias) or references(before, alias):
+        return None
+    names = references(before, path[1])
+    if any(use.declares and use.use is NameUse.VARIABLE for use in names):
+        return None
+    uses = tuple(use for use in names if use.use is NameUse.VARIABLE)
+    start = edit.start_offset()
+    return Rename(
+        path[1],
+        alias,
+        uses,
+        Shift((start,), len(edit.new_text) - len(edit.old_text)),
+        is_global=False,
+    )
 
 
 def rename_at(tree: SyntaxTree, start: int, end: int, old: str, new: str) -> Rename:

@@ -64,18 +64,14 @@ class TakenPlaces:
     def went_on(self, edit: RecordedEdit, longer: RecordedEdit | None) -> None:
         """A change was joined to an edit, which is another one now; None where it was undone."""
         if longer is None:
-            self._places = [
-                place_taken for place_taken in self._places if place_taken.source is not edit
-            ]
+            self._places = [each for each in self._places if each.source is not edit]
         for place_taken in self._places:
             if longer is not None and place_taken.source is edit:
                 place_taken.source = longer
 
     def closed(self, uri: str) -> None:
         """A document was closed."""
-        self._places = [
-            place_taken for place_taken in self._places if place_taken.document.uri != uri
-        ]
+        self._places = [each for each in self._places if each.document.uri != uri]
 
     def typed(self, edit: RecordedEdit) -> RecordedEdit | None:
         """Return an edit as the user typed it, without what was taken in its lines; None where
@@ -112,9 +108,7 @@ def _taken(accepted: Iterable[Suggestion]) -> Iterator[TakenPlace]:
 def _without(edit: RecordedEdit, taken_places: list[TakenPlace]) -> RecordedEdit:
     """Return an edit as the user typed it, without what was taken in its lines."""
     new = list(edit.new)
-    for place_taken in sorted(
-        taken_places, key=lambda place_taken: place_taken.region.start, reverse=True
-    ):
+    for place_taken in sorted(taken_places, key=lambda each: each.region.start, reverse=True):
         start, end = place_taken.region.start, place_taken.region.end
         if place_taken.document is edit.document and edit.line <= start.line < edit.end:
             line = new[start.line - edit.line]

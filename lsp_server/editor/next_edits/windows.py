@@ -88,24 +88,19 @@ def window_at(
     if len(lines) > 1 and not lines[-1]:
         lines.pop()
     line_number = min(cursor.line, len(lines) - 1)
-    unfinished = None
-    if recent and recent[0].document is document and (is_typing or not fmt.original_of_unfinished):
-        unfinished = recent[0]
-    readable = [edit_of for edit_of in recent if edit_of.document.uri in path_of]
+    is_last = recent and recent[0].document is document
+    unfinished = recent[0] if is_last and (is_typing or not fmt.original_of_unfinished) else None
+    readable = [edit for edit in recent if edit.document.uri in path_of]
     if fmt.original_of_unfinished and unfinished is not None:
-        readable = [edit_of for edit_of in readable if edit_of is not unfinished]
-    edits = [_shown_edit(edit_of, path_of[edit_of.document.uri], fmt) for edit_of in readable]
-    edits = [
-        edit_of
-        for edit_of in edits
-        if max(len(edit_of.old), len(edit_of.new)) <= fmt.most_edit_lines
-    ]
+        readable = [edit for edit in readable if edit is not unfinished]
+    edits = [_shown_edit(edit, path_of[edit.document.uri], fmt) for edit in readable]
+    edits = [edit for edit in edits if max(len(edit.old), len(edit.new)) <= fmt.most_edit_lines]
     edits = edits[: fmt.most_edits]
     first, end = _span(lines, line_number, fmt)
     if most_tokens:
         # Those before the latest one that is shown stand in the prompts of earlier edits, too.
         remaining = most_tokens * BYTES_PER_TOKEN - sum(
-            _size(line) for edit_of in edits[:1] for line in (*edit_of.old, *edit_of.new)
+            _size(line) for edit in edits[:1] for line in (*edit.old, *edit.new)
         )
         first, end = _affordable(lines, line_number, first, end, remaining // fmt.window_copies)
     inside = lines[first:end]
@@ -204,13 +199,11 @@ def _original(
 
 def _shown_edit(edit: RecordedEdit, path: str, fmt: NextEditFormat) -> RecentEdit:
     lines = edit.document.lines
-    above = [
-        shown_line(edit_of) for edit_of in lines[max(edit.line - fmt.edit_context, 0) : edit.line]
-    ]
-    below = [shown_line(edit_of) for edit_of in lines[edit.end : edit.end + fmt.edit_context]]
+    above = [shown_line(line) for line in lines[max(edit.line - fmt.edit_context, 0) : edit.line]]
+    below = [shown_line(line) for line in lines[edit.end : edit.end + fmt.edit_context]]
     if edit.end + fmt.edit_context >= len(lines) and below and not below[-1]:
         below.pop()
-    old, new = ([shown_line(edit_of) for edit_of in side] for side in (edit.old, edit.new))
+    old, new = ([shown_line(line) for line in side] for side in (edit.old, edit.new))
     before, after = (*above, *old, *below), (*above, *new, *below)
     return RecentEdit(path, edit.line - len(above), before, after, edit.origin == "suggested")
 

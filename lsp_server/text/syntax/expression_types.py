@@ -11,7 +11,7 @@ from lsp_server.text.syntax.name_uses import NameUse, Reference, text_of
 from lsp_server.text.syntax.references import references
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
     from tree_sitter import Node
 
@@ -85,8 +85,8 @@ def element_of(text: str, *, is_loop: bool = False) -> str:
     loop."""
     text = _OPTIONAL.sub("", _BEFORE.sub("", text.strip().strip("'\""))).strip()
     listed = (
-        re.fullmatch(r"(.+)\[\]", text)
-        or re.fullmatch(r"\[\w*\](.+)", text)
+        re.fullmatch(r"(?s)(.+)\[\]", text)
+        or re.fullmatch(r"(?s)\[\w*\](.+)", text)
         or re.fullmatch(r"\[([^;\[\]]+)(?:;.*)?\]", text)
         or re.fullmatch(r"map\[\w+\](.+)", text)
     )
@@ -99,6 +99,12 @@ def element_of(text: str, *, is_loop: bool = False) -> str:
     if len(arguments) > 1 and not _MAPS.search(generic[1]):
         return arguments[0] if arguments[1] == "..." else ""
     return arguments[0] if is_loop else arguments[-1]
+
+
+def without_arguments(text: str) -> str:
+    """Return a type, or some, without what stands between its brackets."""
+    inner = re.sub(r"[\[<][^\[\]<>]*[\]>]", "", text)
+    return inner if inner == text else without_arguments(inner)
 
 
 def _arguments(text: str) -> list[str]:
@@ -115,10 +121,10 @@ def _arguments(text: str) -> list[str]:
 class ExpressionTypes:
     """Those of one text."""
 
-    def __init__(self, tree: SyntaxTree, returned: Mapping[str, str] | None = None) -> None:
-        """returned: the types that functions of another file return, by their names."""
+    def __init__(self, tree: SyntaxTree, module: ExpressionTypes | None = None) -> None:
+        """module: the types of the file whose classes and functions this one uses."""
         self._tree = tree
-        self._returned = returned or {}
+        self.module = module
         self._references: dict[str, dict[int, Reference]] = {}
         self._known: dict[int, str] = {}
 
@@ -128,6 +134,13 @@ class ExpressionTypes:
             refs = references(self._tree, name)
             self._references[name] = {reference.start: reference for reference in refs}
         return self._references[name]
+
+    def declarations(self, name: str) -> Iterator[Node]:
+        """Yield the nodes of a name where it is declared."""
+        for reference in self.references(name).values():
+            node = self._tree.node(reference.start, reference.end) if reference.declares else None
+            if node is not None:
+                yield node
 
     def class_of(self, node: Node | None) -> str:
         """Return the name of an expression's class; empty where the text does not tell."""
@@ -158,8 +171,7 @@ class ExpressionTypes:
             return self._of_call(node, steps)
         if kind in _WITHOUT_DOT:
             name, before = _member(node), _receiver(node)
-            owner = class_named(self.of(before, steps))
-            return self.of_member(owner, text_of(self._tree, name), steps) if owner else ""
+            return self._of_field(self.of(before, steps), text_of(self._tree, name), steps)
         if kind in ("subscript", "subscript_expression", "index_expression", "array_access",
                     "element_access_expression"):  # fmt: skip
             return element_of(self.of(node.named_children[0], steps))
@@ -183,7 +195,7 @@ class ExpressionTypes:
         refs = self.references(name)
         here = refs.get(self._tree.index(node.start_byte))
         if here is None or here.scope is None:
-            return ""
+            return self._of_module(name) if self._tree.grammar == "go" else ""
         if here.use is NameUse.MEMBER:
             return self.of_member(class_around(self._tree, node), name, steps)
         types = {
@@ -192,7 +204,44 @@ class ExpressionTypes:
             if reference.declares and reference.scope == here.scope and not reference.is_foreign
             and (declared := self._tree.node(reference.start, reference.end)) is not None
         }  # fmt: skip
-        return types.pop() if len(types) == 1 else ""
+        return types.pop() if len(types) == 1 else "" if types else self._of_module(name)
+
+    def declared(self, name: str) -> str:
+        """Return the type of a variable of the whole file, or what a function of it returns."""
+        for reference in self.references(name).values():
+            node = self._tree.node(reference.start, reference.end) if reference.declares else None
+            if (
+                node is not None
+                and reference.scope is not None
+                and reference.scope.kind == "module"
+            ):
+                return self._declared(node, 0)
+        return ""
+
+    def parameter(self, name: str, number: int) -> str:
+        """Return the type of a parameter of a function that this file or its module has."""
+        declarations = [use for use in self.references(name).values() if use.declares]
+        if len(declarations) != 1 or declarations[0].is_foreign:
+            is_foreign = bool(declarations) or self._tree.grammar == "go"
+            return self.module.parameter(name, number) if self.module and is_foreign else ""
+        node = self._tree.node(declarations[0].start, declarations[0].end)
+        function = node.parent if node is not None else None
+        value = function.child_by_field_name("value") if function is not None else None
+        parameters = (value or function).child_by_field_name("parameters") if function else None
+        if parameters is None or number >= parameters.named_child_count:
+            return ""
+        return text_of(self._tree, parameters.named_children[number].child_by_field_name("type"))
+
+    def _of_module(self, name: str) -> str:
+        return self.module.declared(name) if self.module is not None else ""
+
+    def _of_field(self, held: str, name: str, steps: int) -> str:
+        """Return the type of a field of something whose type is written so."""
+        if owner := class_named(held):
+            return self.of_member(owner, name, steps)
+        field = rf"[{{;,\s]{re.escape(name)}\??:?\s+([^;,\n}}]+)"
+        nameless = re.search(field, held) if "{" in held else None
+        return nameless[1].strip() if nameless else ""
 
     def of_member(self, owner: str, name: str, steps: int = 0) -> str:
         """Return the type of a field, or what a method returns."""
@@ -204,21 +253,14 @@ class ExpressionTypes:
                 type_name := self._declared(node, steps)
             ):
                 return re.sub(r"^this$|\bSelf\b", owner, type_name)
+        if self.module is not None and (type_name := self.module.of_member(owner, name, steps)):
+            return type_name
         # A struct of Go that is embedded has the name of its type.
-        is_go = self._tree.grammar == "go"
-        declarations = (
-            self._tree.node(reference.start, reference.end)
-            for reference in self.references(name).values()
-            if is_go and reference.declares
+        is_embedded = self._tree.grammar == "go" and any(
+            declaration.parent is not None and is_class(declaration.parent)
+            for declaration in self.declarations(name)
         )
-        return (
-            name
-            if any(
-                declaration and declaration.parent and is_class(declaration.parent)
-                for declaration in declarations
-            )
-            else ""
-        )
+        return name if is_embedded else ""
 
     def _of_call(self, node: Node, steps: int) -> str:
         called = next((child for field in ("function", "name", "macro")
@@ -243,12 +285,15 @@ class ExpressionTypes:
                 return held
             return element_of(held) or held if _GENERIC.fullmatch(held) or "[" in held else ""
         if before is not None:
+            if name in ("map", "flatMap") and arguments_given:
+                body = self.of(arguments_given[0].child_by_field_name("body"), steps)
+                return body if name == "flatMap" or not body else f"list[{body}]"
             if name == "values":
                 return f"list[{element_of(self.of(before, steps))}]"
             owner = class_named(self.of(before, steps))
             is_module = not owner and text_of(self._tree, before).isidentifier()
             if is_module:
-                return self._returned.get(name, "")
+                return self._of_module(name)
             return self.of_member(owner, name, steps) if owner else ""
         if name == "new" and arguments_given and self._tree.grammar == "go":
             return text_of(self._tree, arguments_given[0])
@@ -259,9 +304,9 @@ class ExpressionTypes:
             if not reference.declares or reference.scope != scope or given_at is None:
                 continue
             if reference.is_foreign or (given_at.parent and _CLASS.search(given_at.parent.type)):
-                return self._returned.get(name, name if name[:1].isupper() else "")
+                return self._of_module(name) or (name if name[:1].isupper() else "")
             return self._declared(given_at, steps)
-        return "" if scope is not None else self._returned.get(name, "")
+        return "" if scope is not None else self._of_module(name)
 
     def _declared(self, node: Node, steps: int) -> str:
         """Return the type that a declaration gives the name at a node."""
@@ -273,8 +318,7 @@ class ExpressionTypes:
                 return self._matched(outer, inner, steps)
             if outer.type == "object_pattern":
                 key = inner.child_by_field_name("key") or inner
-                owner = class_named(self._declared(outer, steps))
-                return self.of_member(owner, text_of(self._tree, key), steps) if owner else ""
+                return self._of_field(self._declared(outer, steps), text_of(self._tree, key), steps)
             around = outer.parent if outer.type == "variable_declarator" else None
             for field in ("return_type", "result", "returns", "type"):
                 annotation = outer.child_by_field_name(field)

@@ -15,6 +15,7 @@ from lsp_server.text.syntax.expression_types import (
     element_of,
     is_class,
     receiver_of,
+    without_arguments,
 )
 from lsp_server.text.syntax.name_uses import NameUse, Reference, leaf_before, text_of
 from lsp_server.text.syntax.tree import SyntaxTree
@@ -60,12 +61,12 @@ class Members:
         tree: SyntaxTree,
         *,
         by_words: bool = False,
-        returned: Mapping[str, str] | None = None,
+        module: ExpressionTypes | None = None,
     ) -> None:
-        """by_words: a variable that is called as a class is one of it; returned: the types that
-        functions of another file return, by their names."""
+        """by_words: a variable that is called as a class is one of it; module: the types of the
+        file that declares the class, where that is another one."""
         self._tree = tree
-        self._types = ExpressionTypes(tree, returned)
+        self._types = ExpressionTypes(tree, module)
         self._nodes: dict[str, Node | None] = {}
         self._by_words = by_words
 
@@ -74,21 +75,25 @@ class Members:
         the member from are one. is_argument: the class is in another file, where calls of it give
         the member by its name."""
         references = self._types.references(name)
-        nodes = [
-            self._tree.node(reference.start, reference.end) for reference in references.values()
+        module = self._types.module
+        if module is not None and module.references(owner) and self._class_node(owner) is not None:
+            # The file has a class of that name of its own.
+            references = {}
+        placed = [
+            (reference, node)
+            for reference in references.values()
+            if (node := self._tree.node(reference.start, reference.end)) is not None
         ]
         declaring = {
             class_around(self._tree, node)
-            for reference, node in zip(references.values(), nodes, strict=True)
-            if node is not None and self._gives(reference, node)
+            for reference, node in placed
+            if self._gives(reference, node)
         }
         root = self._root(owner, declaring)
         members: list[Reference] = []
         unclear = [*self._promised(references, owner)]
         roots: dict[str, str] = {}
-        for reference, node in zip(references.values(), nodes, strict=True):
-            if node is None:
-                continue
+        for reference, node in placed:
             owner_class = self._class(reference, node, owner)
             if is_argument and reference.use is NameUse.KEY and self._called(node) == owner:
                 owner_class = owner
@@ -205,13 +210,8 @@ class Members:
 
     def _may_be_any(self, name: str) -> bool:
         """Return whether a type does not tell the class: any, a type parameter, one of several."""
-        references = self._types.references(name).values() if name.isidentifier() else ()
-        nodes = [
-            self._tree.node(reference.start, reference.end)
-            for reference in references
-            if reference.declares
-        ]
-        outer = {node.parent.type for node in nodes if node is not None and node.parent is not None}
+        nodes = list(self._types.declarations(name)) if name.isidentifier() else []
+        outer = {node.parent.type for node in nodes if node.parent is not None}
         alias = self._class_node(name) if "type_alias_declaration" in outer else None
         is_either = alias is not None and "|" in text_of(self._tree, alias)
         return is_either or _ANY.fullmatch(name) is not None or "type_parameter" in outer
@@ -261,6 +261,9 @@ class Members:
             literal = literal.parent
         if literal is None:
             return ""
+        if literal.type == "jsx_attribute" and literal.parent is not None:
+            element = text_of(tree, literal.parent.child_by_field_name("name"))
+            return class_named(self._types.parameter(element, 0))
         if literal.type.startswith("struct_"):
             named = literal.child_by_field_name("name") or literal.child_by_field_name("type")
             text = text_of(tree, named)
@@ -326,7 +329,8 @@ class Members:
         if outer.type == "assignment_expression":
             return self._types.of(outer.child_by_field_name("left"))
         if outer.type == "arguments" and outer.parent is not None:
-            return self._parameter(outer.parent, outer.named_children.index(node))
+            called = text_of(tree, outer.parent.child_by_field_name("function")).split(".")[-1]
+            return self._types.parameter(called, outer.named_children.index(node))
         if outer.type in ("return_statement", "arrow_function"):
             function: Node | None = outer
             while function is not None and not _FUNCTION.search(function.type):
@@ -336,36 +340,13 @@ class Members:
         is_value = re.match("parenthesized|binary|ternary|conditional", outer.type) is not None
         return self._expected(outer, steps + 1) if is_value else ""
 
-    def _parameter(self, call: Node, number: int) -> str:
-        """Return the type of a parameter of the function that a call names, where the file has
-        it."""
-        called = call.child_by_field_name("function")
-        name = text_of(self._tree, called).split(".")[-1]
-        declared = [
-            reference for reference in self._types.references(name).values() if reference.declares
-        ]
-        node = self._tree.node(declared[0].start, declared[0].end) if len(declared) == 1 else None
-        function = node.parent if node is not None else None
-        value = function.child_by_field_name("value") if function is not None else None
-        parameters = (value or function).child_by_field_name("parameters") if function else None
-        if parameters is None or number >= parameters.named_child_count:
-            return ""
-        return text_of(self._tree, parameters.named_children[number].child_by_field_name("type"))
-
     # Classes
 
     def _class_node(self, name: str) -> Node | None:
         if name not in self._nodes:
-            references = self._types.references(name).values() if name.isidentifier() else ()
-            nodes = (
-                self._tree.node(reference.start, reference.end)
-                for reference in references
-                if reference.declares
-            )
-            around = (node.parent for node in nodes if node is not None)
-            self._nodes[name] = next(
-                (reference for reference in around if reference and is_class(reference)), None
-            )
+            nodes = self._types.declarations(name) if name.isidentifier() else ()
+            around = (node.parent for node in nodes)
+            self._nodes[name] = next((outer for outer in around if outer and is_class(outer)), None)
         return self._nodes[name]
 
     def _bases(self, name: str, *, only_known: bool = True) -> list[str]:
@@ -374,7 +355,7 @@ class Members:
         bases = []
         for child in node.children if node is not None else ():
             if _BASES.search(child.type):
-                bases += re.findall(r"[^\W\d]\w*", text_of(self._tree, child))
+                bases += re.findall(r"[^\W\d]\w*", without_arguments(text_of(self._tree, child)))
             elif child.type == "struct_type":
                 bases += re.findall(r"^\s*\*?(\w+)\s*$", text_of(self._tree, child), re.MULTILINE)
             elif child.type == "intersection_type":
