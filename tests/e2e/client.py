@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import socket
 import subprocess
 import sys
 import threading
@@ -60,6 +61,10 @@ class Driver:
             env=environment,
             cwd=cwd or REPOSITORY,
         )
+        self._begin(self.process.stdin, self.process.stdout)
+
+    def _begin(self, to_server: Any, from_server: Any) -> None:
+        self._to_server, self._from_server = to_server, from_server
         self.notifications: list[Message] = []
         self.asked: list[Message] = []
         self.configuration: Any = None
@@ -76,9 +81,8 @@ class Driver:
     # Sending
 
     def send_bytes(self, data: bytes) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
+        self._to_server.write(data)
+        self._to_server.flush()
 
     def send(self, message: Message) -> None:
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
@@ -109,8 +113,7 @@ class Driver:
     # Receiving
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        while (message := read_message(self.process.stdout)) is not None:
+        while (message := read_message(self._from_server)) is not None:
             if "method" in message and "id" in message:
                 self._serve(message)
             elif "method" in message:
@@ -197,8 +200,57 @@ class Driver:
         return self.process.wait(timeout)
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(60)
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(60)
+
+
+class DaemonDriver(Driver):
+    """Speaks with the daemon that runs, without a front: no process is started for it."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        wait_until(lambda: self._joins(environment))
+        self._begin(self._connection.makefile("wb"), self._stream)
+
+    def _joins(self, environment: dict[str, str]) -> bool:
+        connection = asked_daemon(environment, {"command": "lsp", "server": {}})
+        if connection is not None:
+            self._connection, self._stream = connection
+        return connection is not None
+
+    def close(self, timeout: float = 120) -> int:
+        """Shut down in order; 0 when the daemon has ended the connection."""
+        self.request("shutdown", None, timeout)
+        self.notify("exit", None)
+        self._reader.join(timeout)
+        assert not self._reader.is_alive()
+        return 0
+
+    def kill(self) -> None:
+        self._connection.shutdown(socket.SHUT_RDWR)
+        self._reader.join(60)
+        self._connection.close()
+
+
+def asked_daemon(
+    environment: dict[str, str], hello: dict[str, Any]
+) -> tuple[socket.socket, Any] | None:
+    """A connection to the only daemon of an environment and what it says after its greeting; None
+    where there is none."""
+    sockets = list(Path(environment["XDG_RUNTIME_DIR"], "redraft").glob("*.sock"))
+    assert len(sockets) <= 1, sockets
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        for path in sockets:
+            connection.connect(str(path))
+            connection.sendall(json.dumps(hello).encode() + b"\n")
+            stream = connection.makefile("rb")
+            if stream.readline().startswith(b"redraft "):
+                return connection, stream
+    except ConnectionError:
+        pass
+    connection.close()
+    return None
 
 
 def without_gate(settings: Any) -> Any:
@@ -259,6 +311,17 @@ def status(environment: dict[str, str]) -> dict[str, Any]:
     shown = command(environment, "status", "--json")
     loaded: dict[str, Any] = json.loads(shown.stdout)
     return loaded
+
+
+def daemon_status(environment: dict[str, str]) -> dict[str, Any]:
+    """What ``status`` is, of the only daemon, without a process that asks."""
+    asked = asked_daemon(environment, {"command": "status"})
+    if asked is None:
+        return {"running": False}
+    connection, stream = asked
+    with connection:
+        told: dict[str, Any] = json.loads(stream.read() or b'{"running": false}')
+    return told
 
 
 def greeted(environment: dict[str, str]) -> Driver:

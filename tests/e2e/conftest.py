@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from python_environments import python_environment
 
-from .client import PYTHON, Driver, command, private_environment, profile
+from .client import PYTHON, DaemonDriver, Driver, command, private_environment, profile
 from .new_account import TEXT
 
 READY_S = 240
@@ -110,11 +110,14 @@ def first(environment: dict[str, str], workspace: Path) -> Iterator[Driver]:
 def connect(
     environment: dict[str, str], first: Driver, workspace: Path
 ) -> Iterator[Callable[..., Driver]]:
-    """Makes further clients of the warm daemon; they are closed at the end of the test."""
+    """Makes further clients of the warm daemon, some with a front of their own; they are closed at
+    the end of the test."""
     drivers: list[Driver] = []
 
-    def make(name: str = "vscode", initialize: bool = True, **options: Any) -> Driver:
-        driver = Driver(environment)
+    def make(
+        name: str = "vscode", initialize: bool = True, front: bool = False, **options: Any
+    ) -> Driver:
+        driver = Driver(environment) if front else DaemonDriver(environment)
         drivers.append(driver)
         if initialize:
             driver.initialize({**profile(name), **options}, workspace)
@@ -123,8 +126,7 @@ def connect(
 
     yield make
     for driver in drivers:
-        if driver.process.poll() is None:
-            driver.kill()
+        driver.kill()
 
 
 @pytest.fixture

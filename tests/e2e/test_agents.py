@@ -12,7 +12,7 @@ import pytest
 
 from tests.server.server_stand_in import KEY, Server, served
 
-from .client import REPOSITORY, Driver, redraft, status
+from .client import REPOSITORY, Driver, daemon_status, redraft
 from .conftest import SHAPES
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
@@ -82,7 +82,7 @@ def test_a_snippet_is_written(
 def test_the_daemon_of_the_editor_answers_with_its_model(
     environment: dict[str, str], first: Driver, folder: Path
 ) -> None:
-    before = status(environment)
+    before = daemon_status(environment)
 
     async def work(client: Client) -> Any:
         rename = {"path": "shapes.py", "line": 14, "name": "factor", "new_name": "by"}
@@ -90,7 +90,7 @@ def test_the_daemon_of_the_editor_answers_with_its_model(
         assert "+def scale(rectangle, by):" in renamed.content[0].text
         arguments = {"path": "shapes.py", "lines": "9:11", "instruction": "remove the docstring"}
         edited = await client.call_tool("edit_file", arguments)
-        return edited, status(environment)
+        return edited, daemon_status(environment)
 
     edited, meanwhile = with_agent(environment, folder, work)
     assert meanwhile["pid"] == before["pid"]

@@ -62,8 +62,7 @@ def connect(environment: dict[str, str], tmp_path: Path) -> Iterator[Connect]:
 
     yield make
     for driver in drivers:
-        if driver.process.poll() is None:
-            driver.kill()
+        driver.kill()
 
 
 def uri(tmp_path: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from .client import Driver, inline, status, wait_until
+from .client import Driver, daemon_status, inline, wait_until
 
 TEXT = """from shapes import Rectangle, scale
 
@@ -39,7 +39,7 @@ def ask(driver: Driver, uri: str, column: int = COLUMN, kind: int = 2) -> list[d
 @contextmanager
 def engines_stopped(environment: dict[str, str]) -> Iterator[None]:
     """What is answered meanwhile is answered without a model."""
-    pids = [engine["pid"] for engine in status(environment)["engines"] if engine["pid"]]
+    pids = [engine["pid"] for engine in daemon_status(environment)["engines"] if engine["pid"]]
     assert pids
     try:
         for pid in pids:

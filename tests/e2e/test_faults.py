@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .client import Driver, inline, status, wait_until, wait_until_ready
+from .client import Driver, daemon_status, inline, wait_until, wait_until_ready
 
 Connect = Callable[..., Driver]
 TEXT = """from shapes import Rectangle
@@ -27,11 +27,11 @@ LINE, COLUMN = 5, len("    height = rectangle.hei")
 
 def suggestion(driver: Driver, uri: str) -> str:
     """The first suggestion, asked for again while the engine starts."""
-    for _ in range(120):
+    for _ in range(1200):
         result = driver.request("textDocument/inlineCompletion", inline(uri, LINE, COLUMN))
         if result["items"]:
             return str(result["items"][0]["insertText"])
-        time.sleep(1)
+        time.sleep(0.1)
     raise AssertionError("no suggestion came")
 
 
@@ -39,10 +39,10 @@ def test_clients_share_one_engine_and_one_index(
     connect: Connect, environment: dict[str, str]
 ) -> None:
     connect().request("redraft/status", {})
-    before = status(environment)
+    before = daemon_status(environment)
     for _ in range(3):
         connect().request("redraft/status", {})
-    shown = status(environment)
+    shown = daemon_status(environment)
     assert shown["clients"] == before["clients"] + 3 == 5
     # Other models of other tests may still be there.
     assert len(shown["engines"]) == len(before["engines"]) >= 1
@@ -142,20 +142,20 @@ def test_files_that_appear_and_vanish_are_followed(
 
 
 def test_a_killed_indexer_comes_back(environment: dict[str, str], first: Driver) -> None:
-    pid = status(environment)["indexer_pid"]
+    pid = daemon_status(environment)["indexer_pid"]
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: status(environment)["indexer_pid"] not in (pid, None))
+    wait_until(lambda: daemon_status(environment)["indexer_pid"] not in (pid, None))
     wait_until_ready(first)
 
 
 def test_a_killed_engine_costs_only_the_running_request(
     connect: Connect, environment: dict[str, str], workspace: Path
 ) -> None:
-    driver, uri = connect(), (workspace / "killed.py").as_uri()
+    driver, uri = connect(front=True), (workspace / "killed.py").as_uri()
     driver.open(uri, TEXT)
     assert suggestion(driver, uri)
     asked = driver.start("textDocument/inlineCompletion", inline(uri, 4, 4))
-    os.kill(status(environment)["engines"][0]["pid"], signal.SIGKILL)
+    os.kill(daemon_status(environment)["engines"][0]["pid"], signal.SIGKILL)
     answer = driver.answer(asked, 120)
     assert answer["result"] is None or "items" in answer["result"]
     driver.insert(uri, 2, 0, 0, "# typed meanwhile\n")
@@ -216,7 +216,7 @@ def test_ten_clients_type_for_minutes_and_nothing_grows(
                 )
 
     def memory() -> int:
-        shown = status(environment)
+        shown = daemon_status(environment)
         pids = [shown["pid"], shown["indexer_pid"], *(one["pid"] for one in shown["engines"])]
         return sum(psutil.Process(pid).memory_info().rss for pid in pids if pid)
 
@@ -234,11 +234,11 @@ def test_ten_clients_type_for_minutes_and_nothing_grows(
 def test_the_engine_is_killed_again_and_again_and_typing_is_never_lost(
     connect: Connect, environment: dict[str, str], workspace: Path
 ) -> None:
-    driver, uri = connect(), (workspace / "again.py").as_uri()
+    driver, uri = connect(front=True), (workspace / "again.py").as_uri()
     driver.open(uri, TEXT)
     for _ in range(20):
         assert suggestion(driver, uri)
-        pids = [one["pid"] for one in status(environment)["engines"] if one["pid"]]
+        pids = [one["pid"] for one in daemon_status(environment)["engines"] if one["pid"]]
         if pids:
             os.kill(pids[0], signal.SIGKILL)
     assert driver.process.poll() is None

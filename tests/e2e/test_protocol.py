@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from seeds import Amount
 
-from .client import Driver, inline, profile
+from .client import Driver, daemon_status, inline, profile
 
 Connect = Callable[..., Driver]
 
@@ -40,19 +40,20 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_bytes_cost_one_error(connect: Connect, name: str) -> None:
-    driver = connect()
-    driver.send_bytes(HOSTILE[name])
-    error = driver.other.get(timeout=60)
-    assert error["id"] is None
-    assert error["error"]["code"] in (-32700, -32600)
-    assert "\n" not in error["error"]["message"]
-    alive(driver)
+@pytest.mark.parametrize("front", [True, False])
+def test_hostile_bytes_cost_one_error(connect: Connect, front: bool) -> None:
+    driver = connect(front=front)
+    for name, data in HOSTILE.items():
+        driver.send_bytes(data)
+        error = driver.other.get(timeout=60)
+        assert error["id"] is None, name
+        assert error["error"]["code"] in (-32700, -32600), name
+        assert "\n" not in error["error"]["message"], name
+        alive(driver)
 
 
 def test_unusual_headers_are_read(connect: Connect) -> None:
-    driver = connect()
+    driver = connect(front=True)
     for number, header in enumerate(
         (
             b"content-length: %d\r\n\r\n",
@@ -87,7 +88,7 @@ def test_bad_parameters_are_answered(connect: Connect) -> None:
 
 
 def test_requests_before_initialize_and_after_shutdown_are_refused(connect: Connect) -> None:
-    driver = connect(initialize=False)
+    driver = connect(initialize=False, front=True)
     assert driver.answer(driver.start("redraft/status", {}))["error"]["code"] == -32002
     driver.initialize(profile("neovim"))
     again = driver.start("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
@@ -127,10 +128,8 @@ def test_an_absurd_document_is_refused_and_not_kept(
 ) -> None:
     import psutil
 
-    from .test_faults import status
-
-    driver, uri = connect(), (workspace / "absurd.py").as_uri()
-    daemon = psutil.Process(status(environment)["pid"])
+    driver, uri = connect(front=True), (workspace / "absurd.py").as_uri()
+    daemon = psutil.Process(daemon_status(environment)["pid"])
     before = daemon.memory_info().rss
     driver.open(uri, "x = 1\n" * (megabytes * 1_000_000 // 7))
     error = driver.other.get(timeout=60)
@@ -146,7 +145,7 @@ def test_a_very_large_document_is_taken(connect: Connect, workspace: Path) -> No
 
 
 def test_fragments_and_floods_of_bytes_are_read(connect: Connect, workspace: Path) -> None:
-    driver, uri = connect(), (workspace / "fragments.py").as_uri()
+    driver, uri = connect(front=True), (workspace / "fragments.py").as_uri()
     opened = {"uri": uri, "languageId": "python", "version": 1, "text": "é𝄞 = 1\n"}
     messages = [{"method": "textDocument/didOpen", "params": {"textDocument": opened}}] + [
         {"id": 5000 + number, "method": "redraft/status", "params": {}} for number in range(50)

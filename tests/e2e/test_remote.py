@@ -108,8 +108,7 @@ class Place:
 
     def close(self) -> None:
         for driver in self._drivers:
-            if driver.process.poll() is None:
-                driver.kill()
+            driver.kill()
         command = [sys.executable, "-m", "lsp_server", "stop"]
         subprocess.run(command, env=self.environment, cwd=REPOSITORY, timeout=60, check=False)
         self.server.kill()

@@ -10,7 +10,7 @@ from pathlib import Path
 from planted_secrets import SECRET_PATHS, schemes_of, token, word
 from seeds import Amount
 
-from .client import Driver, inline, status, wait_until_ready
+from .client import Driver, daemon_status, inline, wait_until_ready
 
 Connect = Callable[..., Driver]
 SHOWN = "from pears import pears_for_all\n\n\ndef total(pears):\n    return "
@@ -48,7 +48,7 @@ def planted(connect: Connect, workspace: Path, environment: dict[str, str], coun
     for number in range(count):
         values += plant(driver, workspace, generator, number)
         driver.request("textDocument/inlineCompletion", inline(shown, 4, 11))
-    assert len(status(environment)["held_back"]) >= min(count, 10)
+    assert len(daemon_status(environment)["held_back"]) >= min(count, 10)
     driver.request("workspace/executeCommand", {"command": "redraft.reindex"})
     wait_until_ready(driver)
     assert driver.close() == 0

@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from .client import PYTHON, Driver, command, inline, profile, status, wait_until, wait_until_ready
+from .client import (
+    PYTHON,
+    Driver,
+    command,
+    daemon_status,
+    inline,
+    profile,
+    wait_until,
+    wait_until_ready,
+)
 from .test_faults import COLUMN, LINE, TEXT, suggestion
 
 Connect = Callable[..., Driver]
@@ -108,12 +117,14 @@ def test_memory_is_given_back_when_the_model_is_not_used_and_it_comes_again(
     connect: Connect, environment: dict[str, str], workspace: Path
 ) -> None:
     driver = configured(
-        connect(initialize=False), workspace, model={"dtype": "fp32", "unloadAfterMinutes": 0.05}
+        connect(initialize=False, front=True),
+        workspace,
+        model={"dtype": "fp32", "unloadAfterMinutes": 0.05},
     )
     driver.wait_for_state("ready", "indexing", timeout=240)
 
     def pid() -> int | None:
-        engines = [one for one in status(environment)["engines"] if one["dtype"] == "fp32"]
+        engines = [one for one in daemon_status(environment)["engines"] if one["dtype"] == "fp32"]
         found: int | None = engines[0]["pid"] if engines else None
         return found
 
@@ -127,16 +138,16 @@ def test_memory_is_given_back_when_the_model_is_not_used_and_it_comes_again(
 def test_a_killed_daemon_costs_one_answer_and_nothing_typed(
     connect: Connect, environment: dict[str, str], workspace: Path
 ) -> None:
-    driver, uri = connect(), (workspace / "survives.py").as_uri()
+    driver, uri = connect(front=True), (workspace / "survives.py").as_uri()
     driver.open(uri, TEXT.replace("hei", ""))
     for number, character in enumerate("hei"):
         driver.insert(uri, 2 + number, LINE, COLUMN - 3 + number, character)
     assert suggestion(driver, uri)
     asked = driver.start("textDocument/inlineCompletion", inline(uri, 4, 4))
-    os.kill(status(environment)["pid"], signal.SIGKILL)
+    os.kill(daemon_status(environment)["pid"], signal.SIGKILL)
     answer = driver.answer(asked, 60)
     assert "result" in answer or answer["error"]["code"] == -32801
-    wait_until(lambda: "pid" in status(environment), 90)
+    wait_until(lambda: "pid" in daemon_status(environment), 90)
     # Others may find the daemon before the front has told it the session.
     wait_until(lambda: not is_to_ask_again(driver, uri))
     assert suggestion(driver, uri)
@@ -212,7 +223,7 @@ def test_a_thousand_cancelled_requests_end(
 
     driver = connect()
     cancel_at_random(driver, workspace, 50)
-    pid = status(environment)["engines"][0]["pid"]
+    pid = daemon_status(environment)["engines"][0]["pid"]
     before = psutil.Process(pid).memory_info().rss
     cancel_at_random(driver, workspace, 1000)
     grown = psutil.Process(pid).memory_info().rss - before
