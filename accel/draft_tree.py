@@ -121,18 +121,6 @@ class DraftTree:
                 return self.prefix(node)
         return self
 
-    def accepted_path(self, continuation: TokenArray) -> list[int]:
-        """Node indices of the longest path that spells a prefix of ``continuation``."""
-        path: list[int] = []
-        parent = -1
-        for token in continuation:
-            matches = np.flatnonzero((self.parents == parent) & (self.tokens == token))
-            if not len(matches):
-                break
-            parent = int(matches[0])
-            path.append(parent)
-        return path
-
 
 _EMPTY = DraftTree(
     np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.int8)

@@ -34,3 +34,16 @@ def depths_of(tree: DraftTree) -> TokenArray:
     for node, parent in enumerate(tree.parents):
         depths[node] = 1 if parent < 0 else depths[parent] + 1
     return depths
+
+
+def accepted_path(tree: DraftTree, continuation: TokenArray) -> list[int]:
+    """Return the nodes of the longest path that spells a prefix of ``continuation``."""
+    path: list[int] = []
+    parent = -1
+    for token in continuation:
+        matches = np.flatnonzero((tree.parents == parent) & (tree.tokens == token))
+        if not len(matches):
+            break
+        parent = int(matches[0])
+        path.append(parent)
+    return path

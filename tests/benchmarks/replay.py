@@ -9,6 +9,7 @@ import numpy as np
 from accel.draft_tree import TokenArray
 from accel.drafting.base import Drafter, DraftRequest
 from accel.execution.statistics import Statistics
+from tests.draft_trees import accepted_path
 
 
 def replay(
@@ -28,7 +29,7 @@ def replay(
         tree = drafter.draft(max_nodes)
         statistics.draft_s.append(time.perf_counter() - draft_started)
         rest = reference[done:]
-        path = tree.accepted_path(rest)
+        path = accepted_path(tree, rest)
         own = 0 if path and getattr(drafter, "drops_bonus_now", False) else 1
         tokens = np.asarray(rest[: len(path) + own], np.int32)
         drafter.commit(tree, path, tokens)

@@ -31,7 +31,7 @@ from accel.models.cpu.silu_and_mul import silu_and_mul
 from accel.models.hf_loading import load_module
 from accel.models.model_file import model_file
 from accel.models.probe import Probe
-from tests.draft_trees import merged
+from tests.draft_trees import accepted_path, merged
 
 CPU = torch.device("cpu")
 WIDE: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 32}
@@ -135,7 +135,7 @@ def test_kept_branches_are_what_was_computed(folder: Path, dtype: str) -> None:
         model.forward(chain_batch(text[:-1], 32), [cache])
         cache.commit(list(range(32)))
         model.forward(tree_batch(text[-1:], tree), [cache])
-        cache.commit([0, *(1 + node for node in tree.accepted_path(branches[2]))])
+        cache.commit([0, *(1 + node for node in accepted_path(tree, branches[2]))])
         last = chain_batch(np.array([7], np.int32), 0)
         actual = numbers(model, last, cache)
         whole = np.concatenate([text, branches[2]])

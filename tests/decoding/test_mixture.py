@@ -34,6 +34,7 @@ from accel.drafting.retrieval.nearby_tokens import note_surroundings
 from accel.drafting.retrieval.token_classes import SHAPES
 from accel.drafting.retrieval.tree_search import LEAST_PROBABILITY, MAX_DEPTH, WIDE, describe
 from tests.benchmarks.replay import replay
+from tests.draft_trees import accepted_path
 from tests.drafting_views import view_of
 
 
@@ -276,7 +277,7 @@ def test_whatever_was_committed_a_draft_is_that_of_a_drafter_that_began_with_the
         tree = drafting.draft(int(random.integers(0, 9)))
         known = drafting.calibration.corrections.copy()
         right = random.integers(0, 12, 4).astype(np.int32)
-        path = tree.accepted_path(right)
+        path = accepted_path(tree, right)
         own = int(not len(tree) or random.random() < 0.8)
         added = right[: len(path) + own] if len(tree) else right[: int(random.integers(1, 3))]
         drafting.commit(tree, path, added)

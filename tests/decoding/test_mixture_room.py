@@ -12,6 +12,7 @@ from small_mixture import IndexOfText, drafter, paths_of, request_of
 
 from accel.drafting.history import History
 from accel.drafting.retrieval.kernels import ARENA_NODES
+from tests.draft_trees import accepted_path
 
 
 class DirectText(IndexOfText):
@@ -64,7 +65,7 @@ def test_what_is_learnt_in_one_call_equals_what_is_learnt_part_by_part(seed):
     while done < len(text):
         tree, same = whole.draft(24), parts.draft(24)
         assert paths_of(tree) == paths_of(same)
-        path = tree.accepted_path(text[done:])
+        path = accepted_path(tree, text[done:])
         tokens = text[done : done + len(path) + 1]
         whole.commit(tree, path, tokens)
         parts.commit(same.prefix(len(same)), path, tokens)  # not the tree that was drafted
@@ -90,10 +91,10 @@ def test_an_index_called_by_compiled_code_gives_the_same_trees(has_history):
             trees = [drafting.draft(24) for drafting in pair]
             assert np.allclose(trees[0].probabilities, trees[1].probabilities, rtol=1e-4)
             assert set(paths_of(trees[0])[:20]) <= set(paths_of(trees[1]))
-            path = trees[0].accepted_path(text[done:])
+            path = accepted_path(trees[0], text[done:])
             tokens = text[done : done + len(path) + 1]
             for drafting, tree in zip(pair, trees, strict=True):
-                drafting.commit(tree, tree.accepted_path(text[done:]), tokens)
+                drafting.commit(tree, accepted_path(tree, text[done:]), tokens)
             done += len(tokens)
     assert indexes[1].calls > 20
 
@@ -138,7 +139,7 @@ def test_a_larger_tree_after_a_smaller_one_learns_from_the_smaller():
     for each in (drafting, other):
         each.begin(request)
         tree = each.draft(8)
-        path = tree.accepted_path(tree.tokens[:1])
+        path = accepted_path(tree, tree.tokens[:1])
         tokens = np.array([*tree.tokens[path], 7], np.int32)
         each.commit(tree if each is drafting else tree.prefix(8), path, tokens)
     assert paths_of(drafting.draft(40)) == paths_of(other.draft(40))

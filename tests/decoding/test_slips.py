@@ -21,6 +21,7 @@ from accel.drafting.copy.deviation_rate import (
     odds,
 )
 from accel.drafting.copy.drafter import CopyDrafter
+from tests.draft_trees import accepted_path
 
 
 @for_each_seed(range(30))
@@ -104,7 +105,7 @@ def test_a_cursor_outside_of_the_version_does_not_lead():
 
 def chance_of(tree: DraftTree, text: np.ndarray) -> float:
     """Chance that a tree gives a whole text."""
-    path = tree.accepted_path(text)
+    path = accepted_path(tree, text)
     return float(tree.probabilities[path[-1]]) if len(path) == len(text) else 0.0
 
 
@@ -122,7 +123,7 @@ def test_a_slip_does_not_lead_away_from_what_is_instructed():
     assert not drafter._as_instructed()
     drafter._pool.slips[FOLLOWING] = PRIOR[FOLLOWING]
     rest = np.append(codec.encode("".join(lines[3:])), np.int32(END))
-    assert len(drafter.draft(64).accepted_path(rest)) == len(rest)
+    assert len(accepted_path(drafter.draft(64), rest)) == len(rest)
 
 
 def test_a_model_that_slips_gets_drafts_with_less_hope_until_the_next_request():

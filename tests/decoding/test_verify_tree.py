@@ -9,7 +9,7 @@ from accel.draft_tree import DraftTree, Source
 from accel.planning.acceptance_rate import expected_hits
 from accel.verification.entropy import entropy_tokens
 from accel.verification.verify_tree import verify_tree
-from tests.draft_trees import merged
+from tests.draft_trees import accepted_path, merged
 
 
 def tree_of(*branches: list[int], source: Source = Source.PROMPT) -> DraftTree:
@@ -30,7 +30,7 @@ def test_the_walk_equals_the_longest_spelt_path_on_random_trees() -> None:
         tree = merged(branches, Source.PROMPT)
         text = random.integers(0, 3, 8).astype(np.int32)
         path, tokens = verify_tree(tree, spelling(text.tolist()))
-        assert path == tree.accepted_path(text)
+        assert path == accepted_path(tree, text)
         assert tokens == text[: len(path) + 1].tolist()
 
 

@@ -32,9 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
     parser.add_argument("--context", type=int, default=1024, help="tokens before the rows")
     parser.add_argument("--seconds", type=float, default=5.0, help="time to measure each dtype")
-    parser.add_argument("--shares", type=int, metavar="ROWS", help="print instead what each kind "
-                        "of step of a forward of so many rows takes, how long threads wait, and "
-                        "the least time of reading")  # fmt: skip
     add_engine_argument(parser)
     parser.add_argument("--backend", choices=BACKENDS, default="own", help="what computes ours "
                         "beside a peer; llama-cpp: its forwards, our drafts")  # fmt: skip
@@ -49,8 +46,6 @@ def run(args: argparse.Namespace) -> int:
         raise BenchError("give --context and --seconds above 0")
     if args.shape and args.dtype not in (None, "both", *OWN_DTYPES):
         raise BenchError(f"--shape is computed in {' or '.join(OWN_DTYPES)}; give --dtype one")
-    if args.shares is not None:
-        return _shares(args)
     with report.progress() as progress:
         measured = _beside_peer(args, progress) if args.peer else _alone(args, progress)
     document = {
@@ -77,40 +72,6 @@ def run(args: argparse.Namespace) -> int:
         headings = {"prefill": f"prefill of {PROMPT_TOKENS} ms", "resident": "resident MB",
                     "built": "library"}  # fmt: skip
         tables.append(report.table("prompt and memory", others, headings))
-    report.publish(document, args.json, tables)
-    return 0
-
-
-def _shares(args: argparse.Namespace) -> int:
-    """Measure, print the tables and write the document. Raises BenchError."""
-    from accel.decoding.engine import Engine
-    from accel.models.cpu.layer_matrices import is_quantised
-    from accel.models.cpu.llama import CompiledLlama
-    from lsp_server.commands.bench.forward import behind
-    from operating_system.machine import cores
-    from tests.benchmarks import report
-    from tests.benchmarks.forwards import shares
-
-    model = Engine.load(args.model, dtype=args.dtype or STORED, threads=args.threads).model
-    is_whole = type(model) is CompiledLlama and is_quantised(model._weights.head)
-    if args.peer or args.shape or args.shares < 1 or not is_whole:
-        raise BenchError("--shares ROWS (1 or more) takes a model like Llama whose weights are "
-                         "stored in eight bits or fewer, without --peer and --shape")  # fmt: skip
-    assert isinstance(model, CompiledLlama)
-    model.threads = args.threads or cores()
-    found = shares.measured(model, behind(model, args.context), args.shares, args.seconds)
-    title = f"ms of a forward of {args.shares} rows after {args.context} tokens, by steps"
-    columns = {"computed": "computed", "waited": "waited", "barrier": "waited at least",
-               "mb": "MB of weights", "reading": "least of reading"}  # fmt: skip
-    ahead = {lines: {"ms": time_ms} for lines, time_ms in found["ahead"].items()}
-    whole = {f"{args.shares} rows": found["whole"]}
-    document = {**found, "context": args.context, "model": args.model, "rows": args.shares,
-                "machine": report.machine(), "versions": report.versions()}  # fmt: skip
-    tables = [
-        report.table(title, found["kinds"], columns),
-        report.table("the whole, and reading", whole, {name: name for name in found["whole"]}),
-        report.table("codes fetched before they are read", ahead, {"ms": "ms"}),
-    ]
     report.publish(document, args.json, tables)
     return 0
 

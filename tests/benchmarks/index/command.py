@@ -27,9 +27,7 @@ from repo_index.source_tree import FolderTree
 from repo_index.store_writer import StoreWriter
 from repo_index.tokens import TextTokenizer
 from repo_index.warming import warm_up
-from tests.benchmarks.index import peers as index_peers
 from tests.benchmarks.index.workload import (
-    TokenFiles,
     contexts_of,
     enlarge,
     enlarge_tokens,
@@ -51,11 +49,6 @@ _COLUMNS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``tests.benchmarks index``."""
-    parser.epilog = (
-        "Other systems' indexes are measured on some of the same tokens: REST's reader (package "
-        "draftretriever) and SuffixDecoding's cache (arctic-inference). How to install them stands "
-        "in tests/benchmarks/peers/README.md; --skip rest --skip suffix-decoding leaves them out."
-    )
     parser.add_argument("--repo", type=Path, required=True, help="repository to index (a copy)")
     parser.add_argument(
         "--synthetic-tokens", type=int, default=0, metavar="N", help="enlarge it to N tokens"
@@ -69,10 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--files", type=int, default=10_000, help="files of the workspace that is opened again"
     )
-    parser.add_argument(
-        "--peer-tokens", type=int, default=2_000_000, help="tokens of the peers' indexes at most"
-    )
-    parser.add_argument("--skip", action="append", default=[], metavar="PEER", help="leave it out")
     parser.add_argument("--threads", type=int, default=2, help="threads that sort")
     parser.add_argument("--model", help="folder of the model whose tokens are indexed")
     parser.add_argument("--seed", type=int, default=0)
@@ -88,12 +77,7 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="redraft-bench-") as folder:
         bench = _Bench(args, tokenizer, Path(folder))
         document = bench.measure()
-    rows = {"redraft": document, **document["peers"]}
-    publish(document, args.json, [table("index", rows, _COLUMNS)])
-    missing = [name for name, peer in document["peers"].items() if "unavailable" in peer]
-    if missing:
-        why = document["peers"][missing[0]]["unavailable"]
-        raise BenchError(f"{missing[0]} cannot be run ({why}); install it or use --skip")
+    publish(document, args.json, [table("index", {"redraft": document}, _COLUMNS)])
     return 0
 
 
@@ -119,7 +103,6 @@ class _Bench:
         document.update(self._save())
         document.update(self._edit())
         document.update(self._reopen(list(texts.values())))
-        document["peers"] = self._peers(ids, contexts)
         document.update(machine=machine(), versions=versions(), seed=self.args.seed)
         return document
 
@@ -271,30 +254,6 @@ class _Bench:
         assert not done.indexed
         return {"reopen_files": files, "reopen_s": seconds, "reopen_cpu_s": cpu}
 
-    def _peers(self, ids: list[NDArray[np.int32]], contexts: Path) -> dict[str, Any]:
-        names = [name for name in index_peers.PEERS if name not in self.args.skip]
-        if not names:
-            return {}
-        files: TokenFiles = {}
-        total = 0
-        for i, part in enumerate(ids):
-            if len(part) and total < self.args.peer_tokens:
-                files[str(i)] = part
-                total += len(part)
-        stored = self.folder / "files.npz"
-        np.savez(
-            stored,
-            tokens=np.concatenate(list(files.values())),
-            lengths=np.array([len(part) for part in files.values()]),
-            vocabulary=self.tokenizer.vocabulary_size,
-        )
-        peers = {
-            name: _child("tests.benchmarks.index.peers", name, str(stored), str(contexts))
-            for name in names
-        }
-        own = _own_on(files, self.folder / "own", self.tokenizer, contexts, self.args.threads)
-        return {**peers, "redraft on the same tokens": own}
-
 
 def _percentiles(name: str, times: list[tuple[float, float]]) -> dict[str, float]:
     """Milliseconds by the clock and of the processor, which a busy machine does not lengthen."""
@@ -303,31 +262,6 @@ def _percentiles(name: str, times: list[tuple[float, float]]) -> dict[str, float
         f"{name}_ms_p50": float(np.percentile(wall, 50)),
         f"{name}_ms_p95": float(np.percentile(wall, 95)),
         f"{name}_cpu_ms_p95": float(np.percentile(cpu, 95)),
-    }
-
-
-def _own_on(
-    files: TokenFiles, store: Path, tokenizer: TextTokenizer, contexts: Path, threads: int
-) -> dict[str, Any]:
-    """Ours where the peers were measured: their tokens alone, without reading or encoding."""
-    store.mkdir()
-    writer = StoreWriter(store, tokenizer.sha256)
-    started = time.perf_counter()
-    dtype = stream_type(tokenizer.vocabulary_size)
-    writer.commit(Segment.from_files(files, dtype=dtype, threads=threads), complete=True)
-    seconds = time.perf_counter() - started
-    writer.close()
-    found = _child(
-        "tests.benchmarks.index.reader",
-        *(str(store), "", tokenizer.sha256, str(tokenizer.vocabulary_size), str(contexts)),
-    )
-    total = sum(map(len, files.values()))
-    names = ("lookup_us_p50", "lookup_us_p95", "resident_mb")
-    return {
-        "tokens": total,
-        "build_s": seconds,
-        "tokens_per_s": total / seconds,
-        **{name: found[name] for name in names},
     }
 
 

@@ -16,7 +16,7 @@ from accel.drafting.base import DraftRequest
 from tests.benchmarks.published.fastcoder import FastCoderDrafter, FastCoderParameters
 from tests.benchmarks.published.fastcoder_cache import SequenceCache
 from tests.benchmarks.published.fastcoder_trie import Trie
-from tests.draft_trees import merged
+from tests.draft_trees import accepted_path, merged
 
 Path = tuple[int, ...]
 
@@ -282,7 +282,7 @@ def test_the_whole_rule_equals_its_slow_form(seed: int, components: str) -> None
     while done < len(reference):
         tree = fast.draft(64)
         assert set(paths(tree)) == slow.tree(), f"seed {seed}, after {done} tokens"
-        path = tree.accepted_path(array(*reference[done:]))
+        path = accepted_path(tree, array(*reference[done:]))
         tokens = reference[done : done + len(path) + 1]
         drafted += len(path)
         fast.commit(tree, path, array(*tokens))

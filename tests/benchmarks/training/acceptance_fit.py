@@ -40,6 +40,7 @@ from accel.drafting.retrieval.token_classes import TokenShapes
 from accel.drafting.retrieval.tree_search import WIDE, describe, write_path
 from accel.native.numba_cache import compiled
 from tests.benchmarks.training.acceptance_inputs import matched_inputs, near_inputs, score_of
+from tests.draft_trees import accepted_path
 from tests.drafting_views import view_of
 
 BATCH = 64
@@ -164,7 +165,7 @@ def observe(
             view = view_of(drafter)
             tree = drafter.draft(max_nodes)
             rest = answer[done : done + max_nodes + 1]
-            path = tree.accepted_path(rest)
+            path = accepted_path(tree, rest)
             noted = _note_path(
                 *view,
                 tree.tokens,
