@@ -10,6 +10,7 @@ from accel.planning.cost_table import CostTable
 from accel.planning.planner import DraftPlan, Planner
 
 COMPLETIONS, EDITS = "completions", "edits"
+# Measure with `python -m tests.benchmarks completion --max-nodes ROWS`, and `edit`, by replay.
 TYPICAL_TOKENS = {
     COMPLETIONS: {1: 1.0, 4: 1.9, 8: 2.25, 12: 2.4, 16: 2.5, 32: 2.65},
     EDITS: {1: 1.0, 4: 3.2, 8: 5.4, 12: 6.7, 16: 7.8, 32: 10.0},

@@ -32,14 +32,17 @@ BACKENDS: dict[str, tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, 
 """Kind of model, the backend that takes it, and what its configuration needs for that; and a
 format other than fp32. Beside them stands llama.cpp."""
 
-
-SLOW = ("transformers, sliding windows", "transformers, a recurrent state")
+USUAL = (
+    *("own forward", "own forward in int8", "own forward of a hybrid in int8"),
+    *("transformers, trees", "transformers, chains"),
+)
+"""Of each way to compute a model one or two; the others are slow only together."""
 
 
 @pytest.fixture(
     scope="module",
     params=[
-        *(pytest.param(each, marks=pytest.mark.slow if each in SLOW else ()) for each in BACKENDS),
+        *(pytest.param(each, marks=() if each in USUAL else pytest.mark.slow) for each in BACKENDS),
         pytest.param("llama.cpp", marks=installed),
     ],
 )

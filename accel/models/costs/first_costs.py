@@ -17,6 +17,7 @@ from operating_system.machine import cores
 ROWS = (1, 2, 3, 4, 5, 6, 8, 9, 12, 13, 16, 17, 24, 32, 48, 64, 96, 128, 256)
 """Kernels compute up to four or eight rows for nearly the price of one: the first row of the next
 chunk is a step up, which a line between cells would hide."""
+# Measure with `python -m tests.benchmarks forward --model FILE --threads 1`.
 TYPICAL_COSTS = {1: 1.0, 8: 1.7, 64: 9.8, 256: 39.0}
 """Of forwards by rows on a CPU, in those of one row: of a model of 135 million weights in eight
 bits, by one thread with AVX2."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from accel.models.costs.forward_costs import ForwardCosts
 
+# Measure with `python -m tests.benchmarks learnt-costs --model FILE`.
 SHORT_S, SHORT_TRIAL = 0.02, 3
 """A trial of another number of threads is a forward, or so many where one is shorter than this: the
 first of these does not count, as threads wake up and their caches are cold."""
