@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from lsp_server.commands.cli.output import add_json_argument
 from tests.benchmarks.dtypes import CHOICES, DTYPES, FASTEST, KV_TYPES
@@ -84,7 +83,6 @@ def add_peer_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure plain decoding in --dtype alone; speed-ups are then against that",
     )
-    parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots as PNG here")
 
 
 def add_engine_argument(parser: argparse.ArgumentParser, default: str = "") -> None:

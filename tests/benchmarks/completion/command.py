@@ -176,7 +176,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises BenchError for wrong options and for a peer that is missing and not in ``--skip``.
     """
-    from tests.benchmarks import plots, report
+    from tests.benchmarks import report
     from tests.benchmarks.methods import choose
     from tests.benchmarks.peers.gguf_engines import ENGINE_OF, with_peers
 
@@ -198,11 +198,9 @@ def run(args: argparse.Namespace) -> int:
     cases = load_cases(args)
     with report.progress() as progress:
         measure = measure_replay if args.target == "replay" else measure_model
-        document, measurements, tokenizer = measure(args, cases, progress)
+        document = measure(args, cases, progress)
         if args.own_text and args.target == "replay":
             document["own_text"] = measure_own_text(args, cases, progress)
-    if args.plots:
-        plots.draw(document, measurements, tokenizer, args.plots)
     report.publish(document, args.json, tables(document))
     return 0
 

@@ -289,24 +289,6 @@ def as_row(written: WrittenText) -> str:
     return json.dumps(row) + "\n"
 
 
-def draw(curve: Sequence[Reliability], file: Path) -> None:
-    """A picture of the reliability curve. BenchError without matplotlib."""
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise BenchError("plots need matplotlib; install redraft[bench]") from error
-    mpl.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(4.5, 4.5))
-    axes.plot([0, 1], [0, 1], color="grey", linewidth=1)
-    axes.plot([one.predicted for one in curve], [one.observed for one in curve], marker="o")
-    axes.set(xlabel="predicted: right to its end", ylabel="observed", xlim=(0, 1), ylim=(0, 1))
-    figure.tight_layout()
-    figure.savefig(file, dpi=120)
-    pyplot.close(figure)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the bench."""
     parser.add_argument("--model", help="folder, GGUF file or id of a model")
@@ -319,7 +301,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     of_written = "file of what the model wrote: read where no --code is given"
     parser.add_argument("--written", type=Path, help=of_written)
     parser.add_argument("--fit", action="store_true", help="print a calibration fitted on it")
-    parser.add_argument("--picture", type=Path, help="PNG of the reliability curve")
     add_json_argument(parser)
 
 
@@ -340,8 +321,6 @@ def run(args: argparse.Namespace) -> int:
         document["fitted"] = {
             kind: fitted([one for one in examples if one.kind == kind]) for kind in _CALIBRATIONS
         }
-    if args.picture is not None:
-        draw(reliability(examples), args.picture)
     if args.json:
         write_json(args.json, document)
     else:

@@ -41,8 +41,8 @@ OPTIONS = (
 
 def measure_replay(
     args: argparse.Namespace, cases: list[CompletionCase], progress: Progress
-) -> tuple[dict[str, Any], list[Measurement], Tokenizer]:
-    """Document, measurements and tokenizer of a replay."""
+) -> dict[str, Any]:
+    """Return the document of a replay."""
     from accel.models.hub import find_model_path
     from accel.models.model_file import model_file
     from tests.benchmarks import report
@@ -65,13 +65,13 @@ def measure_replay(
         document["forward_ms"] = {
             rows: planner.seconds(rows, PROMPT_TOKENS) * 1e3 for rows in (1, 2, 4, 8, 16, 32, 64)
         }
-    return document, measurements, tokenizer
+    return document
 
 
 def measure_model(
     args: argparse.Namespace, cases: list[CompletionCase], progress: Progress
-) -> tuple[dict[str, Any], list[Measurement], Tokenizer]:
-    """Document, measurements and tokenizer of a run with a real model."""
+) -> dict[str, Any]:
+    """Return the document of a run with a real model."""
     from accel.decoding.engine import Engine
     from operating_system.machine import cores
     from tests.benchmarks import report
@@ -136,7 +136,7 @@ def measure_model(
     report.add_pairs(document, compared, PLAIN)
     if args.prompt == "repocoder":
         report.add_whole_times(document, PLAIN)
-    return document, compared, engine.tokenizer
+    return document
 
 
 def measure_own_text(
@@ -154,8 +154,7 @@ def measure_own_text(
         "no_hf": True,
         "one_dtype": True,
     }
-    document, _, _ = measure_model(argparse.Namespace(**vars(args) | wanted), cases, progress)
-    return document
+    return measure_model(argparse.Namespace(**vars(args) | wanted), cases, progress)
 
 
 def replayed(

@@ -106,7 +106,6 @@ def run(args: argparse.Namespace) -> int:
     Raises BenchError for wrong options and for a peer that is missing and not in ``--skip``.
     """
     from tests.benchmarks import report
-    from tests.benchmarks.edits import plot as edit_plot
     from tests.benchmarks.peers.gguf_engines import with_peers
 
     args.methods = with_peers(args.methods, args.peer)
@@ -115,9 +114,7 @@ def run(args: argparse.Namespace) -> int:
     cases = chosen_cases(args)
     with report.progress() as progress:
         measure = _replayed if args.target == "replay" else _decoded
-        document, measurements = measure(args, cases, progress)
-    if args.plots:
-        edit_plot.draw(measurements, args.plots)
+        document = measure(args, cases, progress)
     report.publish(document, args.json, tables(document))
     return 0
 
@@ -155,7 +152,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _replayed(
     args: argparse.Namespace, cases: list[EditCase], progress: Progress
-) -> tuple[dict[str, Any], list[Measurement]]:
+) -> dict[str, Any]:
     from accel.models.hub import find_model_path
     from accel.models.model_file import model_file
     from tests.benchmarks import report
@@ -179,13 +176,10 @@ def _replayed(
             done=lambda: progress.advance(task),
         )
     )
-    document = report.results(measurements, missing) | _circumstances(args, folder.name, "none")
-    return document, measurements
+    return report.results(measurements, missing) | _circumstances(args, folder.name, "none")
 
 
-def _decoded(
-    args: argparse.Namespace, cases: list[EditCase], progress: Progress
-) -> tuple[dict[str, Any], list[Measurement]]:
+def _decoded(args: argparse.Namespace, cases: list[EditCase], progress: Progress) -> dict[str, Any]:
     from accel.decoding.engine import Engine
     from tests.benchmarks import report
     from tests.benchmarks.edits.ablation import ABLATION
@@ -247,7 +241,7 @@ def _decoded(
     _add_exact_shares(document)
     if args.pass_at_1:
         _add_passes(args, document, pairs)
-    return document, compared
+    return document
 
 
 def _add_reuse(document: dict[str, Any], measured: list[Measurement], plain: list[str]) -> None:

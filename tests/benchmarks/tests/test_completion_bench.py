@@ -308,16 +308,8 @@ def test_ablation_rows_of_fastcoder(cases: Path, common: Path) -> None:
     assert sweep["p = 0.1"]["skipped"] > sweep["p = 0.9"]["skipped"]
 
 
-def test_plots(cases: Path, common: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "plots"
-    measure(completion, cases, "--common", str(common), "--plots", str(folder))
-    made = {file.name for file in folder.iterdir()}
-    assert made >= {"acceptance_redraft.png", "whitespace.png", "methods.png"}
-    assert all(file.read_bytes().startswith(b"\x89PNG") for file in folder.iterdir())
-
-
 def test_importing_the_benches_loads_no_torch() -> None:
-    modules = "methods report cases plots measurement completion.command completion.fastcoder"
+    modules = "methods report cases measurement completion.command completion.fastcoder"
     names = ", ".join(f"tests.benchmarks.{name}" for name in modules.split())
     code = f"import sys, {names}, tests.benchmarks.forwards.command; print('torch' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
