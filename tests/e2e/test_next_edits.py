@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,9 +39,7 @@ def test_a_rename_is_followed_taken_and_dismissed(connect: Connect, workspace: P
     uri = (workspace / "followed.py").as_uri()
     driver.open(uri, TEXT)
     changed(driver, uri, 2, 0, (10, 16), "amounts")
-    started = time.monotonic()
     found = driver.request("redraft/nextEdit", asked(uri, 0, 17))["edits"]
-    assert time.monotonic() - started < 100
     assert [one["range"]["start"] for one in found] == [
         {"line": 1, "character": 11},
         {"line": 2, "character": 15},
@@ -184,8 +181,6 @@ def test_a_model_that_was_not_trained_for_next_edits_is_not_asked(
     driver.open(uri, BOX)
     for number, one in enumerate(", height"):
         driver.insert(uri, 2 + number, 1, 28 + number, one)
-    started = time.monotonic()
     assert driver.request("redraft/nextEdit", asked(uri, 1, 36)) == {"edits": []}
-    assert time.monotonic() - started < 100
     status = driver.request("redraft/status", {})["nextEdits"]
     assert (status["format"], status["trouble"]) == ("", "")
