@@ -100,7 +100,9 @@ def run(args: argparse.Namespace) -> int:
     ready: dict[str, float] = {}
     threads = [int(each) for each in args.threads.split(",")] if args.threads else []
     with (
-        tempfile.TemporaryDirectory(prefix="redraft-as-served-") as folder,
+        tempfile.TemporaryDirectory(
+            prefix="redraft-as-served-", ignore_cleanup_errors=True
+        ) as folder,
         engines_at_hand(
             args.model, threads or range(1, cores() + 1), Path(folder, "here")
         ) as engines,
