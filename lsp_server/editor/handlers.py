@@ -185,8 +185,8 @@ async def explain(ls: RedraftServer, params: Any) -> dict[str, Any]:
 def _named_place(ls: RedraftServer, params: Any) -> tuple[Document, types.Position]:
     """``{textDocument, position}``. Raises RedraftError for anything else."""
     try:
-        uri, place = str(params["textDocument"]["uri"]), params["position"]
-        position = types.Position(int(place["line"]), int(place["character"]))
+        uri, units = str(params["textDocument"]["uri"]), params["position"]
+        position = types.Position(int(units["line"]), int(units["character"]))
     except (KeyError, TypeError, ValueError):
         raise RedraftError("expected textDocument and position") from None
     return ls.documents.get(uri), position

@@ -193,7 +193,7 @@ class RedraftServer(LanguageServer):
         settings = used.put_into(read.settings)
         for problem in read.problems:
             logger.warning("%s", problem)
-        problems = [one for one in read.problems if one not in self._shown_problems]
+        problems = [problem for problem in read.problems if problem not in self._shown_problems]
         self._shown_problems.update(problems)
         if problems:
             self.show_warning("Redraft settings: " + "; ".join(problems[:5]))

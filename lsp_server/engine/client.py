@@ -330,8 +330,8 @@ class EngineClient:
         if event == "spans" and call is not None and call.on_spans is not None:
             call.on_spans([read(Span, span, unknown="ignored") for span in frame["spans"]])
         elif event == "result":
-            found = frame["result"]
-            result = None if found is None else read(JobResult, found, unknown="ignored")
+            values = frame["result"]
+            result = None if values is None else read(JobResult, values, unknown="ignored")
             self.calls.finish(call, result, forward_s=frame["forward_s"])
         elif event == "error":
             self.calls.finish(call, error=_error_of(frame))

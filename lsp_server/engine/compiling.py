@@ -86,13 +86,13 @@ def compile_at_once(tasks: list[CompileTask], report: Callable[[str], None]) -> 
     compiles keeps some hundred megabytes of it. ``report`` is told how far it is."""
     if min(cores(), MOST_PROCESSES) < 2 or not tasks:
         return
-    said = ""
+    message = ""
 
     def tell(done: int, total: int) -> None:
-        nonlocal said
-        before, said = said, f"compiling for this machine, this once: {done} of {total} parts"
-        if said != before and done < total:
-            report(said)
+        nonlocal message
+        before, message = message, f"compiling for this machine, this once: {done} of {total} parts"
+        if message != before and done < total:
+            report(message)
 
     compiling = ParallelCompile(tasks)
     try:

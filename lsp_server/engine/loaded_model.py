@@ -33,19 +33,19 @@ class LoadedModel:
     def open(
         cls,
         options: EngineOptions,
-        parts: list[CompileTask],
+        tasks: list[CompileTask],
         report: Callable[[str], None],
         on_change: Callable[[], None],
         *,
         later: bool,
     ) -> LoadedModel:
-        """``parts``: what is not compiled yet. ``later``: what drafts edits and what samples is
+        """``tasks``: what is not compiled yet. ``later``: what drafts edits and what samples is
         compiled after the first answers, and ``on_change`` told. Raises AccelError."""
         from accel.decoding.engine import Engine
 
-        edits = [part for part in parts if part.name == "edits" and later]
-        sampling = [part for part in parts if part.name == "sampling" and later]
-        compile_at_once([part for part in parts if part not in edits + sampling], report)
+        edits = [task for task in tasks if task.name == "edits" and later]
+        sampling = [task for task in tasks if task.name == "sampling" and later]
+        compile_at_once([task for task in tasks if task not in edits + sampling], report)
         budget = options.kv_megabytes << 20
         engine = Engine.open(options, preloads=not later, kv_budget=budget)
         draft_engine = None
@@ -123,10 +123,10 @@ def _next_edits(engine: Engine, path: str) -> dict[str, Any]:
 
     # Only adapters of the laboratory's training say how many lines around an edit they were shown.
     is_ours = engine.tokenizer.edit_lines is not None
-    known = format_for(model_names(path), has_token, is_ours=is_ours)
+    next_edit_format = format_for(model_names(path), has_token, is_ours=is_ours)
     return {
-        "next_edit_format": known.name if known is not None else "",
-        "next_edit_formats": tuple(one.name for one in FORMATS.values() if fits(one, has_token)),
+        "next_edit_format": next_edit_format.name if next_edit_format is not None else "",
+        "next_edit_formats": tuple(each.name for each in FORMATS.values() if fits(each, has_token)),
     }
 
 
@@ -138,5 +138,5 @@ def _notice(engine: Engine) -> str:
     problems = format_problems(engine.tokenizer)
     if engine.adaptive_tokens == "two-step" and not engine.model.adaptive_tokens:
         problems.append("it has no adaptive tokens: what the workspace holds drafts alone")
-    told = [engine.notice, TRANSLATED if is_translated() else ""]
-    return "; ".join([*problems, *filter(None, told)])
+    notes = [engine.notice, TRANSLATED if is_translated() else ""]
+    return "; ".join([*problems, *filter(None, notes)])

@@ -209,8 +209,8 @@ class EngineLoop:
             return
         job.cancelled = time.perf_counter()
         job.cancel.set()
-        left = [other for other in self._computed if not other.cancel.is_set()]
-        if job in self._computed and all(other.priority > job.priority for other in left):
+        others = [other for other in self._computed if not other.cancel.is_set()]
+        if job in self._computed and all(other.priority > job.priority for other in others):
             self._service.interrupt()
         if not job.has_begun:
             del self._jobs[job_id]
@@ -363,18 +363,18 @@ class EngineLoop:
     def _compute(self, jobs: list[Job]) -> None:
         """One forward over the rows of these jobs."""
         waiting = {id(job.forward): job for job in jobs}
-        asked = [(job.priority, job.forward) for job in jobs if job.forward is not None]
-        if not asked:
+        requests = [(job.priority, job.forward) for job in jobs if job.forward is not None]
+        if not requests:
             return
-        for forwards in self._service.planned(asked):
+        for forwards in self._service.planned(requests):
             self._computed = [waiting[id(forward)] for forward in forwards]
-            for forward, found in self._service.compute(forwards):
+            for forward, logits in self._service.compute(forwards):
                 self._computed = []
                 job = waiting[id(forward)]
                 job.batched_requests += len(forwards)
                 job.batched_rows += forward.rows
                 job.last_step = self._turns.note(job.client, job.job.connection or "")
-                self._resume(job, found)
+                self._resume(job, logits)
 
     def _prepare(self, job: Job, aside: Aside) -> None:
         """Have texts prepared while others decode; the job goes on with what is made of them."""
@@ -389,12 +389,12 @@ class EngineLoop:
         job.is_aside = True
         self._aside.submit(work)
 
-    def _resume(self, job: Job, found: Any) -> None:
+    def _resume(self, job: Job, answer: Any) -> None:
         """Give a job what it waited for, and advance it to its next forward, or to its end."""
         steps, job.forward = job.steps, None
         assert steps is not None, "a job that has ended is not resumed"
         try:
-            step = steps.throw(found) if isinstance(found, Exception) else steps.send(found)
+            step = steps.throw(answer) if isinstance(answer, Exception) else steps.send(answer)
             while isinstance(step, list):
                 job.has_written = True
                 if job.is_heard:
@@ -442,12 +442,12 @@ def _batch_of(job: Job) -> str:
     return job.job.batch
 
 
-def _is_of_same_document(one: Job, other: Job) -> bool:
+def _is_of_same_document(job: Job, other: Job) -> bool:
     def document(job: Job) -> tuple[str, ...]:
         path = job.job.path
         return (job.client, job.operation, job.job.workspace, path) if path else ()
 
-    return document(one) == document(other) != ()
+    return document(job) == document(other) != ()
 
 
 def _interrupted() -> Exception:

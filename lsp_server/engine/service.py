@@ -172,17 +172,17 @@ class EngineService:
         """The number of requests that share a forward."""
         return self.engine.model.capability.requests
 
-    def planned(self, asked: Sequence[tuple[int, Forward]]) -> list[list[Forward]]:
+    def planned(self, requested: Sequence[tuple[int, Forward]]) -> list[list[Forward]]:
         """Of forwards with their urgency, in the order of their turns, those that are computed
         next: of each model some together, with as many rows as pay."""
         from accel.planning.sharing import Urgent, plan_step
 
-        most_urgent = min(urgency for urgency, _ in asked)
+        most_urgent = min(urgency for urgency, _ in requested)
         # What nobody may ever ask for lengthens no forward that somebody waits for.
-        asked = [each for each in asked if each[0] in (most_urgent, COMPLETION, EDIT)]
+        requested = [each for each in requested if each[0] in (most_urgent, COMPLETION, EDIT)]
         planned = []
         for engine in self.model.engines:
-            group = [Urgent(*each) for each in asked if each[1].model is engine.model]
+            group = [Urgent(*each) for each in requested if each[1].model is engine.model]
             if group and min(each.urgency for each in group) == most_urgent:
                 planned.append(plan_step(group, engine.planner))
         return planned

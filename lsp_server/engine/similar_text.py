@@ -38,8 +38,8 @@ def similar_text(
             replace_surrogates(after[:AFTER_CHARACTERS]),
         ]
     )
-    places = places_to_send(files, head, tail, path, tokenizer.decode)
-    return continuations_to_send(files, head, tokenizer.decode), places
+    snippets = places_to_send(files, head, tail, path, tokenizer.decode)
+    return continuations_to_send(files, head, tokenizer.decode), snippets
 
 
 @cache

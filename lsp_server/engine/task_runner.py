@@ -115,11 +115,11 @@ class TaskRunner:
             task = partial(generation_task, self._engine)
             if job.prompt_seconds:
                 # What is computed already takes no time.
-                whole = task(replace(job, prompt_seconds=0.0), length, index, cancelled)
-                prompt = whole.request.prompt
-                new = len(prompt) - self.caches.held(whole.key, prompt)
+                full_task = task(replace(job, prompt_seconds=0.0), length, index, cancelled)
+                prompt = full_task.request.prompt
+                new = len(prompt) - self.caches.held(full_task.key, prompt)
                 if length.seconds_of(new) <= job.prompt_seconds:
-                    return whole
+                    return full_task
             return task(job, length, index, cancelled)
 
         return TaskList([(yield from made_of(characters_of(job), make))])

@@ -81,32 +81,32 @@ def model_at(path_text: str) -> ModelCard:
     return rated(describe(model_folder(os.path.abspath(os.path.expanduser(path_text)))))
 
 
-def find_model(models: list[ModelCard], wanted: str) -> ModelCard:
+def find_model(models: list[ModelCard], query: str) -> ModelCard:
     """Return the model of this name or path, or the only one whose name holds it. Raises
     RedraftError."""
-    path = os.path.expanduser(wanted)
+    path = os.path.expanduser(query)
     for model in models:
         if os.path.realpath(path) in map(os.path.realpath, model.paths):
             return model
-    ends = f"/{wanted}"
-    named = [model for model in models if wanted in model.names]
+    ends = f"/{query}"
+    named = [model for model in models if query in model.names]
     named = named or [model for model in models if any(name.endswith(ends) for name in model.names)]
     if len(named) == 1:
         return named[0]
     if named:
         paths = ", ".join(str(model.paths[0]) for model in named)
-        raise RedraftError(f"{len(named)} models here are called {wanted}; give a path of {paths}")
+        raise RedraftError(f"{len(named)} models here are called {query}; give a path of {paths}")
     if os.path.exists(path) or path.startswith((os.sep, ".")) or path.endswith(".gguf"):
-        return model_at(wanted)
+        return model_at(query)
     similar = [
-        model for model in models if any(wanted.lower() in name.lower() for name in model.names)
+        model for model in models if any(query.lower() in name.lower() for name in model.names)
     ]
     if len(similar) == 1:
         return similar[0]
     if similar:
         names = ", ".join(model.name for model in similar[:8])
-        raise RedraftError(f"{wanted} may be any of {names}; give the whole name")
-    raise RedraftError(f"no model here is called {wanted}; `redraft models` lists those there are")
+        raise RedraftError(f"{query} may be any of {names}; give the whole name")
+    raise RedraftError(f"no model here is called {query}; `redraft models` lists those there are")
 
 
 class _CardCache:

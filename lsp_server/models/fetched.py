@@ -36,11 +36,11 @@ def was_changed(file: Path) -> bool:
     return (state.st_size, state.st_mtime_ns) != (noted["size"], noted["changed"])
 
 
-def remove_fetched(wanted: str) -> list[Path]:
+def remove_fetched(name_or_part: str) -> list[Path]:
     """Delete the files of a model by its name or that of a file; an empty name stands for the only
     one. Raises RedraftError."""
     entries = fetched_models()
-    low = wanted.lower()
+    low = name_or_part.lower()
     exact = {state["name"] for state in entries.values() if state["name"].lower() == low}
     similar = {
         state["name"] for file, state in entries.items() if low in f"{file} {state['name']}".lower()
@@ -49,7 +49,7 @@ def remove_fetched(wanted: str) -> list[Path]:
     if len(names) != 1:
         listed = ", ".join(sorted({state["name"] for state in entries.values()}))
         raise RedraftError(
-            f"{wanted or 'no name'} stands for {len(names)} models; fetched were: {listed}"
+            f"{name_or_part or 'no name'} stands for {len(names)} models; fetched were: {listed}"
             if entries
             else "nothing was fetched by `redraft models get`, and only that is removed"
         )

@@ -52,12 +52,12 @@ def fetch(model: OfferedModel, report: Report = unheard, source: Path | None = N
             arrived = _all_arrived(model, staged, report, source)
             files = _made(arrived, model, report)
             # The first part is what a model is found by.
-            for piece, place in reversed(list(zip(model.parts, files, strict=True))):
+            for piece, path in reversed(list(zip(model.parts, files, strict=True))):
                 target = file if model.base else folder / piece.file
-                replace_file(place, target)
+                replace_file(path, target)
                 note_fetched(target, model.name)
-            for place in staged:
-                shutil.rmtree(place, ignore_errors=True)
+            for path in staged:
+                shutil.rmtree(path, ignore_errors=True)
     except OSError as error:
         raise FetchFailed(
             f"{model.name} could not be fetched ({error.strerror or error}); try again"

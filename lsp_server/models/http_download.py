@@ -99,11 +99,11 @@ def _append(
     ) as response:
         hf_raise_for_status(response)
         start = before if response.status_code == _RESUMED else 0
-        whole = _whole_length(response.headers, start)
-        _check_answer(response.headers, start, whole, nbytes)
+        whole_bytes = _whole_length(response.headers, start)
+        _check_answer(response.headers, start, whole_bytes, nbytes)
         # A server that cannot go on in the middle begins anew: what is here is passed over.
         passed_over = before - start
-        done, total = before, nbytes or whole or 0
+        done, total = before, nbytes or whole_bytes or 0
         report("fetching", done, total)
         with file.open("ab", buffering=0) as target:
             for piece in response.iter_bytes():

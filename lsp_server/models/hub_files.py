@@ -52,10 +52,10 @@ def names_a_repository(name: str) -> bool:
     return _named(name) is not None
 
 
-def _named(wanted: str) -> _Named | None:
+def _named(typed: str) -> _Named | None:
     """Return the repository and file that ``OWNER/NAME[:FILE or quantisation]``,
     ``OWNER/NAME/FILE`` or the address of a page names."""
-    address = wanted.strip()
+    address = typed.strip()
     is_address = _ADDRESS.match(address) is not None
     address = _ADDRESS.sub("", address, count=1)
     mirror = urlsplit(os.environ.get("HF_ENDPOINT", "").strip()).netloc.lower()

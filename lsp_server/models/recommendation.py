@@ -56,8 +56,8 @@ def recommended_for_edits(
         larger = choice.parameters >= least and choice.name != best.name
         return edits and quick and larger and choice.fits(beside=best.nbytes)
 
-    found = _best(here, suits) or _best(there, suits)
-    return None if found is None else _recommendation(found, "edits")
+    editor = _best(here, suits) or _best(there, suits)
+    return None if editor is None else _recommendation(editor, "edits")
 
 
 def _for_completions(here: list[ModelCard], there: list[ModelCard]) -> ModelCard | None:

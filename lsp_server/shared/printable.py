@@ -16,7 +16,7 @@ _SURROGATES = range(0xD800, 0xE000)
 """What no encoding has: the bytes of a file's name that are no text."""
 _ORDERING = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 _ALL = _PICTURES | dict.fromkeys((*_C1, *_SURROGATES, *_ORDERING), _UNSEEN)
-_LAID_OUT = {code: seen for code, seen in _ALL.items() if code not in (0x09, 0x0A)}
+_LAID_OUT = {code: shown_as for code, shown_as in _ALL.items() if code not in (0x09, 0x0A)}
 
 
 def printable(text: str) -> str:

@@ -41,12 +41,12 @@ class SpanBuilder:
     def add_one_by_one(self, logprobs: Sequence[Logprob], sources: Iterable[str]) -> list[Span]:
         """Return a span for each token, with how likely it was; its text may be empty."""
         added: list[Span] = []
-        for found, source in zip(logprobs, sources, strict=True):
-            text = "".join(span.text for span in self.add([found.token], [source]))
+        for scores, source in zip(logprobs, sources, strict=True):
+            text = "".join(span.text for span in self.add([scores.token], [source]))
             token_logprob = TokenLogprob(
-                list(self._bytes_of(found.token)),
-                found.logprob,
-                [(list(self._bytes_of(token)), logprob) for token, logprob in found.likeliest],
+                list(self._bytes_of(scores.token)),
+                scores.logprob,
+                [(list(self._bytes_of(token)), logprob) for token, logprob in scores.likeliest],
             )
             added.append(Span(text, source, token_logprob=token_logprob))
         return added

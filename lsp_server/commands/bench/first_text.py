@@ -29,9 +29,9 @@ MOST_TOKENS = 48
 def first_texts(service: EngineService, rounds: list[CompletionJob]) -> dict[str, list[float]]:
     """Return seconds of every job where nothing is known, then of a letter and of a line more."""
     times: dict[str, list[float]] = {"cold": [], "warm": [], "line": []}
-    for one in rounds:
+    for job_round in rounds:
         for kind, typed in zip(times, ("", "x", "xs = []\n"), strict=True):
-            job = replace(one, prefix=f"{one.prefix}{typed}")
+            job = replace(job_round, prefix=f"{job_round.prefix}{typed}")
             times[kind].append(first_text_s(service, job))
     return times
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PEER = "llama-cpp"
 KV_MEGABYTES = 4096
-_FIELDS = [one for one in fields(ModelOptions) if one.name not in ("path", "backend")]
+_FIELDS = [option for option in fields(ModelOptions) if option.name not in ("path", "backend")]
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,9 +53,9 @@ def options_of(args: argparse.Namespace, backend: Any = "auto") -> EngineOptions
     """Return the options of an engine as the server has it."""
     from lsp_server.shared.contract.options import EngineOptions
 
-    given = {one.name: getattr(args, one.name) for one in _FIELDS}
+    values = {option.name: getattr(args, option.name) for option in _FIELDS}
     return EngineOptions(
-        path=args.model or "", backend=backend, common=False, disk_cache_megabytes=0, **given
+        path=args.model or "", backend=backend, common=False, disk_cache_megabytes=0, **values
     )
 
 

@@ -50,14 +50,14 @@ def run(args: argparse.Namespace) -> int:
 
     text = source_text(args.file)
     why = why_no_peer(args.model)
-    with terminal(stderr=True).status("starting an engine") as shown:
+    with terminal(stderr=True).status("starting an engine") as progress:
         ready = asyncio.run(ready_s(args))
         forwards: dict[str, Any] = {}
         written: dict[str, Any] = {}
         firsts: dict[str, list[float]] = {}
         for backend in ("auto",) if why else ("auto", PEER):
             name = "redraft" if backend == "auto" else backend
-            shown.update(f"measuring {name}")
+            progress.update(f"measuring {name}")
             service = started(args, backend)
             try:
                 forwards[name] = forward_ms(service.engine, CONTEXT, FORWARDS_S)
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
             finally:
                 service.close()
     firsts["ready"] = [ready]
-    seconds = {kind: statistics.median(found) for kind, found in firsts.items()}
+    seconds = {kind: statistics.median(times) for kind, times in firsts.items()}
     document = {
         "forward_ms": forwards,
         "context": CONTEXT,
@@ -103,11 +103,11 @@ def writing(service: EngineService, text: str, *, plain: bool) -> dict[str, floa
     """Return tokens per second and per forward after positions of a text. Prompts are not
     counted."""
     results = [service.write(replace(job, plain=plain)) for job in _places(text)]
-    tokens = sum(one.tokens for one in results)
+    tokens = sum(result.tokens for result in results)
     return {
         "tokens": tokens,
-        "tokens_per_s": tokens / max(1e-9, sum(one.seconds for one in results)),
-        "tokens_per_forward": tokens / max(1, sum(one.forwards for one in results)),
+        "tokens_per_s": tokens / max(1e-9, sum(result.seconds for result in results)),
+        "tokens_per_forward": tokens / max(1, sum(result.forwards for result in results)),
     }
 
 

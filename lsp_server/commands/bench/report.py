@@ -38,13 +38,13 @@ def machine() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of ourselves, Python and the libraries that do the arithmetic."""
-    found = {"redraft": VERSION, "python": platform.python_version()}
+    versions_by_name = {"redraft": VERSION, "python": platform.python_version()}
     for library in LIBRARIES:
         try:
-            found[library] = importlib.metadata.version(library)
+            versions_by_name[library] = importlib.metadata.version(library)
         except importlib.metadata.PackageNotFoundError:
-            found[library] = "not installed"
-    return found
+            versions_by_name[library] = "not installed"
+    return versions_by_name
 
 
 def publish(document: dict[str, Any], target: str | None, tables: Sequence[Table]) -> None:
@@ -66,21 +66,21 @@ def table(
     title: str, figures: dict[str, dict[str, Any]], columns: dict[str, str], first: str = "method"
 ) -> Table:
     """One row for each name; ``columns``: field of the document to heading."""
-    made = Table(title=title, title_justify="left")
-    made.add_column(first, overflow="fold")
+    shown_table = Table(title=title, title_justify="left")
+    shown_table.add_column(first, overflow="fold")
     for heading in columns.values():
-        made.add_column(heading, justify="right")
+        shown_table.add_column(heading, justify="right")
     for name, fields in figures.items():
         if "unavailable" not in fields:
-            made.add_row(name, *(_shown(fields.get(key)) for key in columns))
+            shown_table.add_row(name, *(_shown(fields.get(key)) for key in columns))
     absent = [
         f"{name} is unavailable: {fields['unavailable']}"
         for name, fields in figures.items()
         if "unavailable" in fields
     ]
     if absent:
-        made.caption, made.caption_justify = "\n".join(absent), "left"
-    return made
+        shown_table.caption, shown_table.caption_justify = "\n".join(absent), "left"
+    return shown_table
 
 
 def _shown(value: Any) -> str:

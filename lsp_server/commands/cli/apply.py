@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         merge = apply_text(text, snippet, language, args.file.name)
     except AmbiguousSnippet as error:
-        asked = ModelMerge(text, snippet, error, args.instruction, language)
-        by_model = None if args.no_model else _by_model(args, asked)
+        merge_by_model = ModelMerge(text, snippet, error, args.instruction, language)
+        by_model = None if args.no_model else _by_model(args, merge_by_model)
         if by_model is None:
             if args.json:
                 write_json(args.json, {"refused": str(error), "places": to_json(error.readings)})

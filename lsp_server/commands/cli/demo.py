@@ -69,31 +69,31 @@ def run(args: argparse.Namespace) -> int:
         if not typing and not edits:
             raise RedraftError(f"{args.folder} has no Python function to show; name another folder")
         with daemon_of_its_own(Path(scratch)):
-            shown = asyncio.run(_shown(console, root, model, [*typing, *edits]))
+            answers = asyncio.run(_shown(console, root, model, [*typing, *edits]))
     console.print()
     name = args.folder.resolve().name if args.folder else "the bakery"
-    console.print(show.summary(name, shown))
+    console.print(show.summary(name, answers))
     if args.model == DEFAULT:
         console.print(f"The model is here, {model}; {choose_if_none(Path(model))}.", soft_wrap=True)
     if args.json:
-        args.json.write_text(json.dumps([asdict(answer) for answer in shown], indent=2), "utf-8")
+        args.json.write_text(json.dumps([asdict(answer) for answer in answers], indent=2), "utf-8")
     return 0
 
 
 async def _shown(
-    console: Console, root: Path, model: str, places: list[TypingPlace | EditPlace]
+    console: Console, root: Path, model: str, edits: list[TypingPlace | EditPlace]
 ) -> list[ShownAnswer]:
-    session, shown = session_in(root, model), []
+    session, answers = session_in(root, model), []
     try:
         with console.status("starting") as status:
             await wait_until_ready(session, status.update)
         console.print(show.legend())
-        for place in places:
-            shown.append(await answer_at(session, place))
-            show.answer(console, shown[-1])
+        for edit in edits:
+            answers.append(await answer_at(session, edit))
+            show.answer(console, answers[-1])
     finally:
         await session.close()
-    return shown
+    return answers
 
 
 def shown_model(console: Console, model_name: str) -> str:

@@ -40,8 +40,8 @@ OBJECT_STORE_BYTES = 200_000_000
 """Requests are small, and none is kept."""
 SHORT_PATHS = "/tmp" if is_linux() else None
 """A socket's path has at most 108 characters."""
-_OF_MODEL = {one.name for one in fields(ModelOptions)}
-_FIELDS = [one for one in fields(DeployOptions) if one.name not in {*_OF_MODEL, "names"}]
+_OF_MODEL = {option.name for option in fields(ModelOptions)}
+_FIELDS = [option for option in fields(DeployOptions) if option.name not in {*_OF_MODEL, "names"}]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

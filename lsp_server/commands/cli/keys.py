@@ -43,11 +43,11 @@ def run(args: argparse.Namespace) -> int:
         say(key)
         say(f"redraft: only its hash is kept, in {file}", file=sys.stderr)
     elif args.action == "revoke":
-        others = [one for one in keys if one.holder != args.name]
+        others = [hashed for hashed in keys if hashed.holder != args.name]
         if len(others) == len(keys):
             raise RedraftError(f"{args.name} has no key in {file}; see `redraft keys list`")
         write_keys(file, others)
     else:
-        for one in keys:
-            say(one.holder)
+        for hashed in keys:
+            say(hashed.holder)
     return 0

@@ -10,7 +10,7 @@ from typing import Any
 from accel.files.model_options import ModelOptions
 from lsp_server.shared.contract.codec import Unreadable, read
 
-_FIELDS = [one for one in fields(ModelOptions) if one.name != "path"]
+_FIELDS = [option for option in fields(ModelOptions) if option.name != "path"]
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:

@@ -96,14 +96,14 @@ def typed_answer(question: str, instead: str = "Give --accept-licence to agree")
 def progress_lines() -> Iterator[Report]:
     """A JSON document a line on standard output, for another program."""
 
-    last, said = "", 0.0
+    last, said_at = "", 0.0
 
     def report(step: str, done: int, total: int) -> None:
-        nonlocal last, said
+        nonlocal last, said_at
         now = time.monotonic()
-        if step == last and done != total and now - said < _BETWEEN_LINES_S:
+        if step == last and done != total and now - said_at < _BETWEEN_LINES_S:
             return
-        last, said = step, now
+        last, said_at = step, now
         say(json.dumps({"step": step, "done": done, "total": total}), flush=True)
 
     yield report

@@ -110,13 +110,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _progress() -> Callable[[EngineStatus], None]:
     """Says what the engine does until it is ready, which takes minutes where it has to compile."""
-    said = ""
+    message = ""
 
     def tell(status: EngineStatus) -> None:
-        nonlocal said
-        before, said = said, status.message
-        if status.state == "loading" and said not in ("", before):
-            say(f"redraft: {said}", file=sys.stderr)
+        nonlocal message
+        before, message = message, status.message
+        if status.state == "loading" and message not in ("", before):
+            say(f"redraft: {message}", file=sys.stderr)
 
     return tell
 

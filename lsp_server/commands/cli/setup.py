@@ -77,8 +77,8 @@ def run(args: argparse.Namespace) -> int:
     options += [model for model in offered if _is_for_this_machine(model)]
     if not options:
         raise RedraftError(f"there is no model on this machine; {HOW_TO_CHOOSE}")
-    wanted = best.name, best.path
-    matching = (n for n, option in enumerate(options) if (option.name, option.path) == wanted)
+    identity = best.name, best.path
+    matching = (n for n, option in enumerate(options) if (option.name, option.path) == identity)
     index = next(matching, 0)
     if not args.json:
         _show(console, report["machine"], options, index, best, for_edits)

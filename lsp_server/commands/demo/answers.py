@@ -90,60 +90,60 @@ def why_not_ready(status: dict[str, Any]) -> str:
     return f"{status['message'] or 'starting'} {status['remedy']}".strip()
 
 
-async def answer_at(session: DaemonSession, place: TypingPlace | EditPlace) -> ShownAnswer:
-    """Return the completion or the edit of ``place``. Raises RedraftError."""
-    document = {"uri": place.path.as_uri()}
-    opened = {**document, "languageId": "python", "version": 1, "text": place.document}
+async def answer_at(session: DaemonSession, demo_place: TypingPlace | EditPlace) -> ShownAnswer:
+    """Return the completion or the edit of ``demo_place``. Raises RedraftError."""
+    document = {"uri": demo_place.path.as_uri()}
+    opened = {**document, "languageId": "python", "version": 1, "text": demo_place.document}
     await session.notify("textDocument/didOpen", {"textDocument": opened})
-    if isinstance(place, EditPlace):
-        answer = await _edit(session, place, document)
+    if isinstance(demo_place, EditPlace):
+        answer = await _edit(session, demo_place, document)
     else:
-        answer = await _complete(session, place, document)
+        answer = await _complete(session, demo_place, document)
     await session.notify("textDocument/didClose", {"textDocument": document})
     return answer
 
 
 async def _complete(
-    session: DaemonSession, place: TypingPlace, document: dict[str, Any]
+    session: DaemonSession, typing: TypingPlace, document: dict[str, Any]
 ) -> ShownAnswer:
     """Type key by key as a person does, ask as an editor does, then where the text is from."""
-    line = place.before.count("\n")
-    for column, key in enumerate(place.typed):
+    line = typing.before.count("\n")
+    for column, key in enumerate(typing.typed):
         cursor = {"line": line, "character": column}
         changes = [{"range": {"start": cursor, "end": cursor}, "text": key}]
         changed = {**document, "version": column + 2}
         params = {"textDocument": changed, "contentChanges": changes}
         await session.notify("textDocument/didChange", params)
-    cursor = {"line": line, "character": len(place.typed)}
+    cursor = {"line": line, "character": len(typing.typed)}
     at_cursor = {"textDocument": document, "position": cursor}
     by_key = {**at_cursor, "context": {"triggerKind": 1}}
     items = (await session.request("textDocument/inlineCompletion", by_key) or {}).get("items")
     ghost = items[0]["insertText"] if items else ""
     return ShownAnswer(
-        f"{place.path.name}:{line + 1}",
+        f"{typing.path.name}:{line + 1}",
         await session.request("redraft/explain", at_cursor),
         await session.request("redraft/explain", {**at_cursor, "plain": True}),
-        place.before + place.typed + ghost + "\n" + place.after,
-        typed=place.typed,
+        typing.before + typing.typed + ghost + "\n" + typing.after,
+        typed=typing.typed,
         refusal="" if items else "nothing is suggested here",
     )
 
 
-async def _edit(session: DaemonSession, place: EditPlace, document: dict[str, Any]) -> ShownAnswer:
+async def _edit(session: DaemonSession, edit: EditPlace, document: dict[str, Any]) -> ShownAnswer:
     """Edit lines by an instruction. What the server refuses comes with its reason."""
-    first, end = place.first_line, place.end_line
-    title = f"{place.path.name}:{first + 1}, {place.instruction}"
+    first, end = edit.first_line, edit.end_line
+    title = f"{edit.path.name}:{first + 1}, {edit.instruction}"
     span = {edge: {"line": n, "character": 0} for edge, n in (("start", first), ("end", end))}
-    params = {"textDocument": document, "range": span, "instruction": place.instruction}
+    params = {"textDocument": document, "range": span, "instruction": edit.instruction}
     try:
         answer = await session.request("redraft/edit", params)
         plain = await session.request("redraft/edit", {**params, "plain": True})
     except EditRefused as refusal:
-        return ShownAnswer(title, {}, {}, place.document, refusal=str(refusal))
-    lines = place.document.splitlines(keepends=True)
+        return ShownAnswer(title, {}, {}, edit.document, refusal=str(refusal))
+    lines = edit.document.splitlines(keepends=True)
     code = answer["text"] + "\n"
     if problem := new_problem("".join(lines[first:end]), code, "python"):
         reason = f"the model's answer does not parse ({problem})"
-        return ShownAnswer(title, {}, {}, place.document, refusal=reason)
+        return ShownAnswer(title, {}, {}, edit.document, refusal=reason)
     text = "".join([*lines[:first], code, *lines[end:]])
     return ShownAnswer(title, answer["statistics"], plain["statistics"], text, answer["diff"])

@@ -101,31 +101,31 @@ def places_in(root: Path, typing: int, edits: int) -> tuple[list[TypingPlace], l
         for node in _functions(text)
         if FUNCTION_LINES[0] <= _line_count(node) <= FUNCTION_LINES[1] and not node.decorator_list
     ]
-    typed = [place for one in functions for place in _places_to_type(*one)]
+    typed = [typing_place for function in functions for typing_place in _places_to_type(*function)]
     by_kind: dict[str, list[EditPlace]] = {}
     for path, text, node in functions:
         if _line_count(node) <= EDITED_LINES:
             for instruction in _instructions(node):
-                place = _edit_place(path, text, node, instruction)
-                by_kind.setdefault(instruction.split()[0], []).append(place)
+                edit_place = _edit_place(path, text, node, instruction)
+                by_kind.setdefault(instruction.split()[0], []).append(edit_place)
     turns = chain.from_iterable(zip_longest(*(_spread(kind, edits) for kind in by_kind.values())))
-    return _spread(typed, typing), list(islice((one for one in turns if one is not None), edits))
+    return _spread(typed, typing), list(islice((turn for turn in turns if turn is not None), edits))
 
 
-def _spread(places: Sequence[Place], count: int) -> list[Place]:
+def _spread(items: Sequence[Place], count: int) -> list[Place]:
     """Evenly spaced members: the same on every run, and from different files."""
-    step = max(len(places) / max(count, 1), 1)
-    return [places[int((index + 0.5) * step)] for index in range(min(count, len(places)))]
+    step = max(len(items) / max(count, 1), 1)
+    return [items[int((index + 0.5) * step)] for index in range(min(count, len(items)))]
 
 
 def _python_files(root: Path) -> list[Path]:
-    found = (
+    paths = (
         path
         for path in sorted(root.rglob("*.py"))
-        if not any(part.startswith(".") or part in SKIPPED for part in path.relative_to(root).parts)
+        if not any(name.startswith(".") or name in SKIPPED for name in path.relative_to(root).parts)
         and path.stat().st_size < LARGEST_FILE
     )
-    return list(islice(found, MOST_FILES))
+    return list(islice(paths, MOST_FILES))
 
 
 def _functions(text: str) -> Iterator[ast.FunctionDef]:

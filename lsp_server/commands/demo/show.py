@@ -46,18 +46,18 @@ def spans(answer: dict[str, Any]) -> Text:
     return text
 
 
-def answer(console: Console, shown: ShownAnswer) -> None:
+def answer(console: Console, reply: ShownAnswer) -> None:
     """One answer: ghost text after what was typed, or a diff; the tokens by source, both times."""
     console.print()
-    console.print(Text(shown.title, "bold"))
-    if shown.refusal:
-        console.print(Text(f"  {shown.refusal}", "yellow"))
+    console.print(Text(reply.title, "bold"))
+    if reply.refusal:
+        console.print(Text(f"  {reply.refusal}", "yellow"))
         return
-    if shown.diff:
-        console.print(Syntax(hunks_of(shown.diff), "diff", background_color="default"))
-    if shown.drafted["tokens"]:
-        console.print(Padding(Text().append(shown.typed, "dim") + spans(shown.drafted), (0, 2)))
-    console.print(Text(f"  {times(shown)}", "dim"))
+    if reply.diff:
+        console.print(Syntax(hunks_of(reply.diff), "diff", background_color="default"))
+    if reply.drafted["tokens"]:
+        console.print(Padding(Text().append(reply.typed, "dim") + spans(reply.drafted), (0, 2)))
+    console.print(Text(f"  {times(reply)}", "dim"))
 
 
 def hunks_of(diff: str) -> str:
@@ -65,9 +65,9 @@ def hunks_of(diff: str) -> str:
     return "\n".join(line for line in diff.splitlines() if not line.startswith(("--- ", "+++ ")))
 
 
-def times(shown: ShownAnswer) -> str:
+def times(reply: ShownAnswer) -> str:
     """Return the time of an answer, and its time without drafts."""
-    drafted, plain = shown.drafted, shown.plain
+    drafted, plain = reply.drafted, reply.plain
     if not drafted["tokens"]:
         return "known from the syntax tree, no model was asked"
     return (
@@ -81,15 +81,15 @@ def summary(name: str, answers: list[ShownAnswer]) -> Table:
     table = Table(title=name, title_justify="left")
     for column in ("", "tokens", "a forward", "drafted", "plain", "times faster"):
         table.add_column(column, justify="right" if column else "left")
-    generated = [one for one in answers if one.drafted and one.drafted["tokens"]]
-    rows = [(one.title, [one]) for one in generated] + (
+    generated = [item for item in answers if item.drafted and item.drafted["tokens"]]
+    rows = [(item.title, [item]) for item in generated] + (
         [("all", generated)] if len(generated) > 1 else []
     )
     for title, group in rows:
         tokens, forwards, drafted = (
-            sum(one.drafted[what] for one in group) for what in ("tokens", "forwards", "seconds")
+            sum(item.drafted[what] for item in group) for what in ("tokens", "forwards", "seconds")
         )
-        plain = sum(one.plain["seconds"] for one in group)
+        plain = sum(item.plain["seconds"] for item in group)
         table.add_row(
             title,
             str(tokens),

@@ -192,8 +192,8 @@ class AgentTools:
         if len({file.place for file in read_files}) < len(read_files):
             raise EditRefused(f"a file is named twice; {ONE_SNIPPET}")
         async with AsyncExitStack() as held:
-            for place in sorted(str(file.place) for file in read_files):
-                await held.enter_async_context(self._locks[place])
+            for file_place in sorted(str(file.place) for file in read_files):
+                await held.enter_async_context(self._locks[file_place])
             # An edit that was made meanwhile counts.
             read_files = [files.read(path) for path in paths]
             for file in read_files:

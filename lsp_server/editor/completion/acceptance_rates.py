@@ -73,8 +73,8 @@ class AcceptanceRates:
         rates: dict[str, dict[str, float]] = {}
         for language in sorted({language for language, _ in self._rates}):
             both = [rate for (name, _), rate in self._rates.items() if name == language]
-            count = sum(one.count for one in both)
-            rate = sum(one.rate * one.count for one in both) / max(1, count)
+            count = sum(each.count for each in both)
+            rate = sum(each.rate * each.count for each in both) / max(1, count)
             rates[language] = {"rate": round(rate, 3), "shown": count}
         return rates
 

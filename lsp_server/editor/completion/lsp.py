@@ -197,8 +197,8 @@ def menu_items(
     indentation = line[: len(line) - len(line.lstrip())] if indents else ""
     mode = types.InsertTextMode.AdjustIndentation if indents else types.InsertTextMode.AsIs
     items = []
-    for number, whole in enumerate(texts):
-        text = _as_far_as_indented(whole, indentation)
+    for number, suggestion in enumerate(texts):
+        text = _as_far_as_indented(suggestion, indentation)
         if not text:
             continue
         first_line = text.split("\n", 1)[0]

@@ -174,7 +174,7 @@ class CompletionProvider:
                 if running is not None and running.error is not None:
                     raise _as_ours(running.error)
                 if running is None or running.typed_since(ask) is None:
-                    fitting = (one for one in flight if one.typed_since(ask) is not None)
+                    fitting = (run for run in flight if run.typed_since(ask) is not None)
                     running = next(fitting, None) or self._start(ask, flight, COMPLETION)
                 typed = len(ask.prefix) - len(running.ask.prefix)
                 rest, pieces = running.text[typed:], rest_of(running.pieces, typed)

@@ -71,9 +71,10 @@ class Surroundings:
         """Return True if ``piece`` of ``text`` closes a bracket or a tag that nothing else
         closes."""
         for tag in _END_TAG.findall(piece):
-            whole = f"{self.prefix}{text}{self.suffix}"
+            joined = f"{self.prefix}{text}{self.suffix}"
             opened, closed = (
-                len(re.findall(rf"<{sign}{re.escape(tag)}(?![\w.:-])", whole)) for sign in ("", "/")
+                len(re.findall(rf"<{sign}{re.escape(tag)}(?![\w.:-])", joined))
+                for sign in ("", "/")
             )
             if opened >= closed:
                 return True

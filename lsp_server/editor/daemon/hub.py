@@ -122,10 +122,10 @@ class Hub:
             engine.grant_memory = lambda: self._grant_memory(engine)
             return engine
         local = key.local
-        made = RemoteEngine(key.server, on_change, None if local is None else self._engine(local))
+        remote = RemoteEngine(key.server, on_change, None if local is None else self._engine(local))
         if key.server.sharing:
-            made.similar = self.similar
-        return made
+            remote.similar = self.similar
+        return remote
 
     def _store_of(self, folder: str) -> tuple[str, str] | None:
         """Return the datastore of a workspace and the model that it is for."""

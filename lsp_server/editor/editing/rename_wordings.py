@@ -51,7 +51,7 @@ _MEMBERS = "method|field|property|attribute|member|key"
 _KIND = f"(?:{_VARIABLES}|{_MEMBERS}|class)"
 _NOUN = rf"(?:the |this )?(?:{_KIND} |name |identifier )?"
 _OLD, _NEW = (
-    rf"(?P<_{one}>[`'\"]?)(?P<{one}>{_PLAIN.pattern})(?P=_{one})" for one in ("old", "new")
+    rf"(?P<_{which}>[`'\"]?)(?P<{which}>{_PLAIN.pattern})(?P=_{which})" for which in ("old", "new")
 )
 _TO = "(?:to|into|as|->|=>|→)"
 _IT = "(?:it|this function|the function|(?:the |this )?(?:function|method))"

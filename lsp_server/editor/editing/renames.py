@@ -143,7 +143,7 @@ def _places_beside_code(
     roles = {role for role, does in is_meant.items() if does}
     if not roles:
         return []
-    pieces = [one for one in tree.pieces(where.start, where.end) if one.role in roles]
+    pieces = [piece for piece in tree.pieces(where.start, where.end) if piece.role in roles]
     starts = [piece.start for piece in pieces]
     return [
         span

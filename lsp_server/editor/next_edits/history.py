@@ -254,9 +254,9 @@ class EditHistory:
         self._lines.pop(uri, None)
         remaining = [edit for edit in self.overwritten if edit.document.uri != uri]
         self.overwritten = deque(remaining, MOST_OVERWRITTEN)
-        left = [edit for edit in self._edits if edit.document.uri != uri]
-        if len(left) != len(self._edits):
-            self._edits = deque(left, LONGEST_HISTORY)
+        others = [edit for edit in self._edits if edit.document.uri != uri]
+        if len(others) != len(self._edits):
+            self._edits = deque(others, LONGEST_HISTORY)
             self._joins = False
 
     def clear(self) -> None:

@@ -44,21 +44,21 @@ def readable_params(params: Any, is_readable: Callable[[Any], bool]) -> Any:
     """Return ``params`` without what is not readable of the optional ones."""
     if not isinstance(params, dict):
         return params
-    kept = {name: value for name, value in params.items() if name not in _OPTIONAL}
-    kept |= {"capabilities": {}} if "capabilities" in params else {}
-    return _added(kept, {name: params[name] for name in _OPTIONAL if name in params}, is_readable)
+    usable = {name: value for name, value in params.items() if name not in _OPTIONAL}
+    usable |= {"capabilities": {}} if "capabilities" in params else {}
+    return _added(usable, {name: params[name] for name in _OPTIONAL if name in params}, is_readable)
 
 
-def _added(kept: Any, values: dict[str, Any], is_readable: Callable[[Any], bool]) -> Any:
-    """Return ``kept`` with each of ``values``, or as much of an object as is readable there."""
+def _added(usable: Any, values: dict[str, Any], is_readable: Callable[[Any], bool]) -> Any:
+    """Return ``usable`` with each of ``values``, or as much of an object as is readable there."""
     for name, value in values.items():
-        if is_readable({**kept, name: value}):
-            kept = {**kept, name: value}
+        if is_readable({**usable, name: value}):
+            usable = {**usable, name: value}
         elif isinstance(value, dict):
 
-            def fits(inner: Any, name: str = name, kept: Any = kept) -> bool:
-                return is_readable({**kept, name: inner})
+            def fits(inner: Any, name: str = name, usable: Any = usable) -> bool:
+                return is_readable({**usable, name: inner})
 
             if fits(inner := _added({}, value, fits)):
-                kept = {**kept, name: inner}
-    return kept
+                usable = {**usable, name: inner}
+    return usable

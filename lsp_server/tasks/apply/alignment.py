@@ -63,7 +63,7 @@ class SnippetAligner:
         blocks = [_blocks(file, *border) for border in borders]
         is_exact = _is_indented_alike(costs)
         depths = left_out or [None] * len(hunks)
-        holders = [file.left_out(one if is_exact else None) for one in depths]
+        holders = [file.left_out(depth if is_exact else None) for depth in depths]
         ends = (open_top, open_end)
         self._forward = _Pass(file.gone, costs, blocks, holders, ends, is_whole)
         self._backward = self._forward.flipped()
@@ -131,7 +131,7 @@ class SnippetAligner:
 
 
 def _flipped(regions: Sequence[Region], size: int) -> Iterator[Region]:
-    return (Region(size - one.end, size - one.start) for one in reversed(regions))
+    return (Region(size - region.end, size - region.start) for region in reversed(regions))
 
 
 def _blocks(
@@ -194,7 +194,8 @@ class _Pass:
         size = len(self.lines) - 1
         few, many = (each[-1] - each[::-1] for each in self.gone)
         blocks = [
-            [Region(size - one.end, size - one.start) for one in border] for border in self.blocks
+            [Region(size - region.end, size - region.start) for region in border]
+            for border in self.blocks
         ]
         costs = [hunk[::-1] for hunk in self.costs[::-1]]
         return _Pass(
@@ -225,7 +226,7 @@ class _Pass:
         return _cost(self.hunks[number].region_ends(cells))
 
     def start_of_gap(self, number: int, start: int) -> int:
-        """Where the hunk before one ends that starts there."""
+        """Return where the hunk before one ends that starts there."""
         return int(self.before[number][start] & LINE_OF)
 
     def _gap(self, number: int, costs: Cells) -> Cells:
@@ -257,7 +258,7 @@ class _Pass:
 
 
 def _is_indented_alike(costs: Sequence[Sequence[LineCosts]]) -> bool:
-    """Whether most lines of the file are indented in the snippet as there."""
+    """Return whether most lines of the file are indented in the snippet as there."""
     known = [line for hunk in costs for line in hunk if line.is_known and not line.is_weak]
     return 2 * sum(line.is_exact for line in known) >= len(known)
 

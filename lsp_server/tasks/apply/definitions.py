@@ -33,7 +33,7 @@ def assigned_name(line: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def defined_name(line: str) -> str:
-    """What a line begins to define, such as a function; nothing where it defines nothing."""
+    """Return what a line begins to define, such as a function; nothing where it defines nothing."""
     found = _DEFINITION.match(line)
     if found is None and line.rstrip().endswith("{"):
         found = _METHOD.match(line)

@@ -40,7 +40,7 @@ class FileText:
 
     @cached_property
     def end(self) -> str:
-        """How its lines end, most of them."""
+        """Return how its lines end, most of them."""
         counted = Counter(end for end in self.ends if end)
         return max(counted, key=counted.__getitem__, default="\n")
 
@@ -73,7 +73,7 @@ class FileText:
 
 
 def common(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many lines are the same before the first that is not."""
+    """Return how many lines are the same before the first that is not."""
     pairs = enumerate(zip(old, new, strict=False))
     return next((n for n, (one, other) in pairs if one != other), min(len(old), len(new)))
 

@@ -48,7 +48,7 @@ FORMATS = (
 
 def apply_format(model: str) -> ApplyFormat | None:
     """The format of a model by its name; None where it was not made to merge snippets."""
-    return next((one for one in FORMATS if re.search(one.models, model, re.IGNORECASE)), None)
+    return next((each for each in FORMATS if re.search(each.models, model, re.IGNORECASE)), None)
 
 
 def apply_job(made_for_it: ApplyFormat, code: str, snippet: str, instruction: str) -> GenerateJob:

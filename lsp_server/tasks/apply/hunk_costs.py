@@ -119,7 +119,7 @@ class HunkPass:
         return self._ends(above, below, weak, clean, mended, added)
 
     def _head(self, number: int) -> int:
-        """What it costs that the lines above one are added."""
+        """Return what it costs that the lines above one are added."""
         if number <= self.first_strong:
             return 0
         return self.new_head if number > self.last_strong else self.head
@@ -232,14 +232,14 @@ def _no_anchor(hunk: Sequence[LineCosts], *, is_alone: bool = False) -> int:
 
 
 def _at_end(line: LineCosts) -> int:
-    """What it costs more that a line is added as the first or last one of the file."""
+    """Return what it costs more that a line is added as the first or last one of the file."""
     if line.is_blank:
         return -_border(line) << SHIFT
     return (KNOWN_AT_END if line.is_known and not line.is_weak else 0) << SHIFT
 
 
 def _border(line: LineCosts) -> int:
-    """What it costs besides that a weak line at the border of a hunk is added."""
+    """Return what it costs besides that a weak line at the border of a hunk is added."""
     if line.is_blank:
         return LOOSE_BLANK
     return WEAK_ANCHOR if line.is_weak and line.is_known else 0

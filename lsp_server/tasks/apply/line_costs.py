@@ -112,7 +112,7 @@ class FileLines:
 
     @cached_property
     def _depths_of_code(self) -> Cells:
-        """How deep each line is, or of an empty one the next that is not; -1 at the end."""
+        """Return how deep each line is, or of an empty one the next that is not; -1 at the end."""
         size = len(self.lines)
         own = np.where(self._is_blank, size, np.arange(size))
         following = np.minimum.accumulate(np.append(own, size)[::-1])[::-1]
@@ -142,7 +142,7 @@ class FileLines:
         return costs.astype(np.int64)[self.raw_numbers]
 
     def _begin_as(self, line: str) -> NDArray[np.bool_]:
-        """Which of the different lines have the indentation and the first word of a line."""
+        """Return which of the different lines have the indentation and the first word of a line."""
         found = _FIRST_WORD.match(line)
         if found is None:
             return np.zeros(len(self._different), bool)
@@ -195,7 +195,7 @@ class FileLines:
         return [int(line) for line in np.flatnonzero(np.isin(self.raw_numbers, numbers))]
 
     def block_end(self, line: int) -> int:
-        """Where the block ends that a line opens: at the next one that is no deeper."""
+        """Return where the block ends that a line opens: at the next one that is no deeper."""
         ends = np.flatnonzero(self._depths[line + 1 :] <= self._depths[line]) + line + 1
         found = (int(end) for end in ends if not self._is_blank[end])
         return next(

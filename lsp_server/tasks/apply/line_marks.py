@@ -115,7 +115,7 @@ def _without_signs(
     own = {line.strip() for line in file}
     if any(line.startswith("+") for line in file):
         return lines, frozenset()
-    made: list[str] = []
+    result: list[str] = []
     gone: set[int] = set()
     start = 0
     for number in [*(n for n, line in enumerate(lines) if place_holder(line)), len(lines)]:
@@ -125,14 +125,14 @@ def _without_signs(
             is_shifted = strips > sum(line in file for line in hunk if line.startswith(" "))
             for line in hunk:
                 if line.startswith("-"):
-                    gone.add(len(made))
+                    gone.add(len(result))
                 has_sign = line.startswith(("+", "-")) or (is_shifted and line.startswith(" "))
-                made.append(line[has_sign:])
+                result.append(line[has_sign:])
         else:
-            made += hunk
-        made += lines[number : number + 1]
+            result += hunk
+        result += lines[number : number + 1]
         start = number + 1
-    return made, frozenset(gone)
+    return result, frozenset(gone)
 
 
 def _has_signs(hunk: Sequence[str], own: set[str]) -> bool:

@@ -243,29 +243,29 @@ def _depth_of(lines: Sequence[str]) -> int:
 
 
 def _meant(line: str) -> str:
-    """What a line is about: what it defines or gives a value to, else all of it."""
+    """Return what a line is about: what it defines or gives a value to, else all of it."""
     return defined_name(line) or assigned_name(line) or line.strip()
 
 
 def _several(
-    lines: Sequence[str], parts: SnippetHunks, found: Sequence[WholeReading]
+    lines: Sequence[str], parts: SnippetHunks, candidates: Sequence[WholeReading]
 ) -> AmbiguousSnippet:
     """Says which lines of a snippet fit where."""
     number = next(
         n
         for n in range(len(parts.hunks))
-        if len({(one.spans[n], one.news[n]) for one in found}) > 1
+        if len({(reading.spans[n], reading.news[n]) for reading in candidates}) > 1
     )
     readings: dict[tuple[int, int], Reading] = {}
-    for one in found:
-        (start, end), new = one.spans[number], one.news[number]
+    for reading in candidates:
+        (start, end), new = reading.spans[number], reading.news[number]
         text = "".join(f"{line}\n" for line in new)
         readings.setdefault((start, end), Reading(start + 1, end, text))
-    places = "; ".join(_place(lines, one) for one in [*readings.values()][:MOST_SHOWN])
+    described = "; ".join(_place(lines, reading) for reading in [*readings.values()][:MOST_SHOWN])
     return AmbiguousSnippet(
-        f"{_lines(parts.hunks[number])} fit several places: {places}; {MORE_CONTEXT}",
+        f"{_lines(parts.hunks[number])} fit several places: {described}; {MORE_CONTEXT}",
         tuple(readings.values()),
-        tuple(one.lines for one in found),
+        tuple(reading.lines for reading in candidates),
     )
 
 

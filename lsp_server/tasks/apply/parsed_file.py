@@ -47,7 +47,7 @@ class ParsedFile:
         return cls(lines, tree)
 
     def breaks(self, spans: tuple[Span, ...], news: tuple[Lines, ...]) -> bool:
-        """Whether the file parses, and does not with new lines for old ones."""
+        """Return whether the file parses, and does not with new lines for old ones."""
         if self._tree is None or self._tree.has_errors:
             return False
         if (spans, news) not in self._known:
@@ -79,7 +79,7 @@ class ParsedFile:
         return False
 
     def _start(self, line: int) -> int:
-        """Where a line begins in the text."""
+        """Return where a line begins in the text."""
         return self._lengths[line] + line
 
 

@@ -25,7 +25,7 @@ OF_CODE = re.compile(
 
 
 def place_holder(line: str) -> bool:
-    """Whether a line stands for text that was left out and is nothing else."""
+    """Return whether a line stands for text that was left out and is nothing else."""
     return is_marked(line) or is_bare(line)
 
 
@@ -56,15 +56,15 @@ def _says_left_out(text: str) -> bool:
     if says_left_out(words):
         return True
     if dotted_start or dotted_end:
-        parts = re.split(rf"\s*(?:{ELLIPSIS}|[(),;–—])\s*", text)
+        pieces = re.split(rf"\s*(?:{ELLIPSIS}|[(),;–—])\s*", text)
         if any(
-            says_left_out(" ".join(part.strip(" .:").split())) for part in parts if part.strip()
+            says_left_out(" ".join(piece.strip(" .:").split())) for piece in pieces if piece.strip()
         ):
             return True
         return dotted_start and len(words.split()) <= 5 and may_say_left_out(words)
-    parts = [part.strip(" .:()") for part in re.split(r"[(),;–—]", text)]
-    parts = [part for part in parts if part]
-    return len(parts) > 1 and all(says_left_out(" ".join(part.split())) for part in parts)
+    pieces = [piece.strip(" .:()") for piece in re.split(r"[(),;–—]", text)]
+    pieces = [piece for piece in pieces if piece]
+    return len(pieces) > 1 and all(says_left_out(" ".join(piece.split())) for piece in pieces)
 
 
 def _is_bracketed(line: str) -> bool:

@@ -27,7 +27,7 @@ def placed(hunks: Sequence[Lines], olds: Sequence[Sequence[str]]) -> tuple[Lines
     if len(every) == 1 and every != {("", "")}:
         ((more, less),) = every
         moved = [_moved(hunk, pairs, more, less) for hunk, pairs in zip(hunks, same, strict=True)]
-        return None if None in moved else tuple(tuple(one or ()) for one in moved)
+        return None if None in moved else tuple(tuple(lines or ()) for lines in moved)
     if any(own and ("", "") not in own for own in shifts):
         return None
     return tuple(
@@ -51,7 +51,7 @@ def _same(hunk: Sequence[str], old: Sequence[str]) -> Mapping[int, str]:
 
 def _paired(new: list[str], texts: list[str], old: Sequence[str]) -> Mapping[int, str]:
     blocks = difflib.SequenceMatcher(None, texts, new, autojunk=False).get_matching_blocks()
-    return {one.b + n: old[one.a + n] for one in blocks for n in range(one.size)}
+    return {block.b + n: old[block.a + n] for block in blocks for n in range(block.size)}
 
 
 def _kept(old: str, new: str) -> str:
@@ -71,13 +71,13 @@ def _moved(hunk: Sequence[str], same: Mapping[int, str], more: str, less: str) -
 
 
 def _shift(new: str, old: str) -> tuple[str, str]:
-    """What stands more before an old line than before the new one, and what less."""
-    wanted, found = indentation(old), indentation(new)
-    if wanted.endswith(found):
-        return wanted[: len(wanted) - len(found)], ""
-    if found.endswith(wanted):
-        return "", found[: len(found) - len(wanted)]
-    return wanted, found
+    """Return what stands more before an old line than before the new one, and what less."""
+    old_indent, new_indent = indentation(old), indentation(new)
+    if old_indent.endswith(new_indent):
+        return old_indent[: len(old_indent) - len(new_indent)], ""
+    if new_indent.endswith(old_indent):
+        return "", new_indent[: len(new_indent) - len(old_indent)]
+    return old_indent, new_indent
 
 
 def joined(
@@ -113,5 +113,5 @@ def _is_about(line: str, other: str) -> bool:
 
 
 def blank(lines: Sequence[str]) -> int:
-    """How many lines are empty before the first that is not."""
+    """Return how many lines are empty before the first that is not."""
     return next((n for n, line in enumerate(lines) if line.strip()), len(lines))

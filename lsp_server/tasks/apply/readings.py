@@ -110,9 +110,10 @@ def best_readings(
             return False
         return True
 
-    cheapest = [one for one in aligned if one.cost <= aligned[0].cost + 2 * MARGIN][:MOST_TRIED]
-    wholes = (_whole(lines, hunks, gone, one, counts) for one in cheapest)
-    best = next((one for one in wholes if can_be(one)), None)
+    most_cost = aligned[0].cost + 2 * MARGIN
+    cheapest = [reading for reading in aligned if reading.cost <= most_cost][:MOST_TRIED]
+    wholes = (_whole(lines, hunks, gone, reading, counts) for reading in cheapest)
+    best = next((reading for reading in wholes if can_be(reading)), None)
     best = best or _whole(lines, hunks, gone, aligned[0], counts)
     rivals: list[WholeReading] = []
 
@@ -197,14 +198,14 @@ def _whole(
 
 
 def _is_frame(hunk: Lines) -> bool:
-    """Whether a hunk is the header or the end of a definition."""
+    """Return whether a hunk is the header or the end of a definition."""
     return len(hunk) == 1 and bool(defined_name(hunk[0]) or not re.search(r"\w", hunk[0]))
 
 
 def _repeated(
     lines: Lines, spans: Sequence[Span], news: Sequence[Lines], counts: Mapping[str, int]
 ) -> list[set[str]]:
-    """What each hunk adds of the lines that stand in the file once, near by, and stay."""
+    """Return what each hunk adds of the lines that stand in the file once, near by, and stay."""
     found = []
     for number, ((start, end), new) in enumerate(zip(spans, news, strict=True)):
         old = lines[start:end]
@@ -229,7 +230,7 @@ def _lead(
     regions: Sequence[Span],
     is_last_use: Callable[[str], bool],
 ) -> int:
-    """How much more another reading has to cost."""
+    """Return how much more another reading has to cost."""
     if _leaves_unused(lines, best, regions, is_last_use):
         return MARGIN + DOUBTFUL
     first = next(line for line in snippet.hunks[0].lines if line.strip())
@@ -260,7 +261,7 @@ def _leaves_unused(
 
 
 def _lost(lines: Lines, hunks: Sequence[Lines], regions: Sequence[Span]) -> int:
-    """How many lines of code the file loses where hunks replace regions."""
+    """Return how many lines of code the file loses where hunks replace regions."""
     lost = 0
     for (start, end), hunk in zip(regions, hunks, strict=True):
         old, new = (
@@ -271,7 +272,7 @@ def _lost(lines: Lines, hunks: Sequence[Lines], regions: Sequence[Span]) -> int:
 
 
 def _names(line: str) -> list[str]:
-    """What a line defines, imports or, at the left, gives a value to."""
+    """Return what a line defines, imports or, at the left, gives a value to."""
     if found := _IMPORT.match(line):
         return re.findall(r"\w+", found["names"])
     return [defined_name(line) or ("" if depth(line) else assigned_name(line))]
@@ -306,7 +307,7 @@ def _definitions(lines: Sequence[str], by_name: bool) -> Counter[tuple[str, ...]
                 scope.pop()
             key = name if by_name else line.strip()
             if not above.startswith("@"):
-                path = (*(one for _, one in scope), key)
+                path = (*(outer for _, outer in scope), key)
                 found[path] += 1
             scope.append((depth(line), key))
         above = line.strip() or above

@@ -160,11 +160,11 @@ def spans_of(lines: Lines, old: Lines) -> list[Span]:
     """Return the lines at which an old text stands, by the strictest comparison that has any."""
     for texts in dict.fromkeys((old, _without_blank_ends(old))):
         for spelling in _SPELLINGS:
-            given = [spelling(line) for line in texts]
+            old_texts = [spelling(line) for line in texts]
             file = [spelling(line) for line in lines]
-            size = len(given)
-            starts = [n for n in range(len(file) - size + 1) if file[n] == given[0]]
-            if spans := [(n, n + size) for n in starts if file[n : n + size] == given]:
+            size = len(old_texts)
+            starts = [n for n in range(len(file) - size + 1) if file[n] == old_texts[0]]
+            if spans := [(n, n + size) for n in starts if file[n : n + size] == old_texts]:
                 return spans
     return _nearly(lines, old)
 
@@ -180,18 +180,18 @@ def _nearly(lines: Lines, old: Lines) -> list[Span]:
     size = len(old)
     if len(lines) * size > MOST_COMPARED:
         return []
-    texts, given = [line.split() for line in lines], [line.split() for line in old]
-    code = [number for number, line in enumerate(given) if line]
+    texts, old_words = [line.split() for line in lines], [line.split() for line in old]
+    code = [number for number, line in enumerate(old_words) if line]
     same: Counter[int] = Counter()
     for start in range(len(texts) - size + 1):
-        same[start] = sum(texts[start + number] == given[number] for number in code)
+        same[start] = sum(texts[start + number] == old_words[number] for number in code)
     most = max(same.values(), default=0)
     if most < NEARLY * len(code):
         return []
     return [
         (start, start + size)
         for start, count in same.items()
-        if count == most and all(_alike(texts[start + n], given[n]) for n in range(size))
+        if count == most and all(_alike(texts[start + n], old_words[n]) for n in range(size))
     ]
 
 
@@ -228,8 +228,8 @@ def _scope(lines: Lines, scopes: Lines) -> Span | None:
     """Return the block that the innermost line of ``scopes`` opens, if they all stand there."""
     start, end = -1, len(lines)
     for scope in scopes:
-        given = " ".join(scope.split())
-        headers = [n for n in range(start + 1, end) if " ".join(lines[n].split()).startswith(given)]
+        title = " ".join(scope.split())
+        headers = [n for n in range(start + 1, end) if " ".join(lines[n].split()).startswith(title)]
         if not headers:
             return None
         start = headers[0]
@@ -257,13 +257,13 @@ def replaced_lines(region: Lines, old: Lines, new: Lines) -> Lines:
         old, new = _without_blank_ends(old), _without_blank_ends(new) if any(new) else new
     table = IndentTable.of(old, region, new)
     texts, others = ([line.rstrip() for line in lines] for lines in (old, new))
-    made: list[str] = []
+    result: list[str] = []
     for kind, start, end, new_start, new_end in opcodes(texts, others):
         if kind == "equal":
-            made += region[start:end]
+            result += region[start:end]
         else:
-            made += [table.written(line) for line in new[new_start:new_end]]
-    return tuple(made)
+            result += [table.written(line) for line in new[new_start:new_end]]
+    return tuple(result)
 
 
 def _stands_there(lines: Lines, span: Span, new: Lines) -> bool:
@@ -272,9 +272,9 @@ def _stands_there(lines: Lines, span: Span, new: Lines) -> bool:
     size = len(new)
     if size <= end - start:
         return False
-    given = [line.rstrip() for line in new]
+    new_lines = [line.rstrip() for line in new]
     offsets = range(max(0, end - size), min(start, len(lines) - size) + 1)
-    return any([line.rstrip() for line in lines[n : n + size]] == given for n in offsets)
+    return any([line.rstrip() for line in lines[n : n + size]] == new_lines for n in offsets)
 
 
 def _refusal(

@@ -65,7 +65,7 @@ class SnippetHunks(NamedTuple):
         return frozenset(line - hunk.first for line in self.gone if hunk.first <= line < hunk.end)
 
     def depth_left_out(self, number: int) -> int | None:
-        """How deep the place holder below a hunk is; None where there is none."""
+        """Return how deep the place holder below a hunk is; None where there is none."""
         if self.is_moved:
             return None
         hunk = self.hunks[number]
@@ -116,14 +116,14 @@ def read_snippet(
 
 
 def _follows(lines: Sequence[str], number: int, file: Sequence[str]) -> bool:
-    """Whether a line of the file that is the same stands below the same line."""
+    """Return whether a line of the file that is the same stands below the same line."""
     text, above = lines[number].strip(), lines[number - 1].strip() if number else ""
     pairs = itertools.pairwise(line.strip() for line in file)
     return any(pair == (above, text) for pair in pairs)
 
 
 def _is_of_session(lines: Sequence[str], number: int) -> bool:
-    """Whether a line with dots goes on from the one above in a session with Python."""
+    """Return whether a line with dots goes on from the one above in a session with Python."""
     if not lines[number].lstrip().startswith("..."):
         return False
     above = itertools.takewhile(_SESSION.match, reversed(lines[:number]))
@@ -131,7 +131,7 @@ def _is_of_session(lines: Sequence[str], number: int) -> bool:
 
 
 def _left_out_within(text: str) -> bool:
-    """Whether a body is left out in the line that begins it."""
+    """Return whether a body is left out in the line that begins it."""
     if _ELIDED_BODY.search(text):
         return True
     found = _NOTE.search(text)

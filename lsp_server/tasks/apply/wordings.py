@@ -163,20 +163,24 @@ WORDINGS = (
 
 def pattern_of(words: str) -> str:
     """A regular expression for a row, each of whose words is followed by a blank."""
-    found = []
+    patterns = []
     for token in words.replace("{stays}", STAYS).split():
         if count := re.fullmatch(r"<(?:(\d)-)?(\d)>", token):
-            found.append(rf"(?:\w+ ){{{count[1] or 0},{count[2]}}}")
+            patterns.append(rf"(?:\w+ ){{{count[1] or 0},{count[2]}}}")
             continue
         often = token[-1] if token[-1] in "?*+" else ""
-        one = re.sub(r"\{(\w+)\}", lambda name: f"({LISTS[name[1]]})", token.removesuffix(often))
-        one = one.replace("<number>", r"\d+").replace("_", " ")
-        one = re.sub(r"(?<![^\s|(])~(?=$|[\s|)])", r"\\w+", one).replace("~", r"\w*")
-        found.append(f"(?:(?:{one}) ){often}")
-    return "".join(found)
+        pattern = re.sub(
+            r"\{(\w+)\}", lambda name: f"({LISTS[name[1]]})", token.removesuffix(often)
+        )
+        pattern = pattern.replace("<number>", r"\d+").replace("_", " ")
+        pattern = re.sub(r"(?<![^\s|(])~(?=$|[\s|)])", r"\\w+", pattern).replace("~", r"\w*")
+        patterns.append(f"(?:(?:{pattern}) ){often}")
+    return "".join(patterns)
 
 
-_ANY = re.compile("|".join(f"(?:{pattern_of(one.words)})" for one in WORDINGS), re.IGNORECASE)
+_ANY = re.compile(
+    "|".join(f"(?:{pattern_of(wording.words)})" for wording in WORDINGS), re.IGNORECASE
+)
 _LEFT_OUT = re.compile(
     r"\b(?:rest|remain\w*|existing|unchanged|previous|omitted|other|same|before|above|original|more|"
     rf"continu\w+|elided|snip\w*|truncat\w*|skip\w*|brevity|etc|your|{LISTS['what']})\b",
@@ -185,10 +189,10 @@ _LEFT_OUT = re.compile(
 
 
 def says_left_out(words: str) -> bool:
-    """Whether words, parted by blanks, are one of the wordings."""
+    """Return whether words, parted by blanks, are one of the wordings."""
     return _ANY.fullmatch(f"{words} ") is not None
 
 
 def may_say_left_out(words: str) -> bool:
-    """Whether one of the words is such as stands in a place holder."""
+    """Return whether one of the words is such as stands in a place holder."""
     return _LEFT_OUT.search(words) is not None

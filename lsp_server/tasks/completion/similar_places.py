@@ -35,16 +35,16 @@ def similar_places(
     shared: dict[str, list[tuple[NDArray[np.int32], float]]] = {}
     for end in range(SHORTEST_MATCH, len(query) + 1, EVERY):
         context = query[max(0, end - LONGEST_MATCH) : end]
-        found = files.snapshot.lookup(context, max_match=LONGEST_MATCH, limit=ROWS, depth=1)
-        seen: set[str] = set()
+        lookup = files.snapshot.lookup(context, max_match=LONGEST_MATCH, limit=ROWS, depth=1)
+        paths: set[str] = set()
         for length, count, file in zip(
-            found.lengths.tolist(), found.counts.tolist(), found.files.tolist(), strict=True
+            lookup.lengths.tolist(), lookup.counts.tolist(), lookup.files.tolist(), strict=True
         ):
             path = files.path_of(file)
-            if length < SHORTEST_MATCH or not path or path == without or path in seen:
+            if length < SHORTEST_MATCH or not path or path == without or path in paths:
                 continue
-            seen.add(path)
-            weight = (length - SHORTEST_MATCH + 1) / (1.0 + max(count, len(found) / COMMON_ROWS))
+            paths.add(path)
+            weight = (length - SHORTEST_MATCH + 1) / (1.0 + max(count, len(lookup) / COMMON_ROWS))
             scores[path] += weight
             shared.setdefault(path, []).append((context[len(context) - length :], weight))
     best = sorted(

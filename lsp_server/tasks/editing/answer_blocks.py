@@ -214,9 +214,9 @@ def _width(text: str) -> int:
 
 
 def _without_width(text: str, width: int) -> str:
-    taken = 0
-    while taken < len(text) and text[taken] in " \t":
-        if len(text[: taken + 1].expandtabs(TAB)) > width:
+    end = 0
+    while end < len(text) and text[end] in " \t":
+        if len(text[: end + 1].expandtabs(TAB)) > width:
             break
-        taken += 1
-    return text[taken:]
+        end += 1
+    return text[end:]

@@ -175,8 +175,8 @@ def _bare(text: str, selection: str, language: str) -> AnswerBlock:
     if own and (_alike(_words(code), words) >= BARE or 2 * unchanged >= len(own) > 0):
         return AnswerBlock(f"{code}\n", language, "")
     if len(selected_lines) == 1:
-        inline = [one for one in inline_code(text) if one != selection.strip()]
-        alike = [one for one in inline if _alike(_words(one), words) >= BARE]
+        inline = [span for span in inline_code(text) if span != selection.strip()]
+        alike = [span for span in inline if _alike(_words(span), words) >= BARE]
         if len(set(alike)) == 1:
             return AnswerBlock(f"{alike[0]}\n", language, "")
     raise EditRefused(NO_CODE)

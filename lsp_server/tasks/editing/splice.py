@@ -198,11 +198,11 @@ def _spoilt() -> EditRefused:
 
 def _likeness(line: ShownLine, pieces: list[str]) -> float:
     """Return the equal share of both, from 0 to 1; 0 if it cannot exceed ALIKE."""
-    shown = [each.shown for each in line.pieces]
-    both = len(shown) + len(pieces)
-    if not both or 2 * min(len(shown), len(pieces)) <= ALIKE * both:
+    texts = [each.shown for each in line.pieces]
+    both = len(texts) + len(pieces)
+    if not both or 2 * min(len(texts), len(pieces)) <= ALIKE * both:
         return 0.0 if both else 1.0
-    equal = (last - first for kind, first, last, _, _ in opcodes(shown, pieces) if kind == "equal")
+    equal = (last - first for kind, first, last, _, _ in opcodes(texts, pieces) if kind == "equal")
     return 2 * sum(equal) / both
 
 

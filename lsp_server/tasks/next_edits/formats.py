@@ -220,7 +220,7 @@ ZETA_2_1 = replace(
 )
 
 FORMATS = {
-    one.name: one for one in (REDRAFT, REDRAFT_PIPED, SWEEP_A, SWEEP_B, ZETA_1, ZETA_2, ZETA_2_1)
+    each.name: each for each in (REDRAFT, REDRAFT_PIPED, SWEEP_A, SWEEP_B, ZETA_1, ZETA_2, ZETA_2_1)
 }  # fmt: skip
 assert tuple(FORMATS) == NEXT_EDIT_FORMATS, "the setting names every format"
 

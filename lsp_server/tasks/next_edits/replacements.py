@@ -17,9 +17,9 @@ def changed_stretches(old: str, new: str) -> list[tuple[str, str]]:
         return []
     stretches = []
     for kind, first, end, new_first, new_end in opcodes(before, after):
-        one, other = "".join(before[first:end]), "".join(after[new_first:new_end])
-        if kind != "replace" or "\n" in one + other or "\r" in one + other:
+        old_text, other = "".join(before[first:end]), "".join(after[new_first:new_end])
+        if kind != "replace" or "\n" in old_text + other or "\r" in old_text + other:
             continue
-        if one.strip() == one and other.strip() == other and re.search(r"\w", one):
-            stretches.append((one, other))
+        if old_text.strip() == old_text and other.strip() == other and re.search(r"\w", old_text):
+            stretches.append((old_text, other))
     return stretches

@@ -62,8 +62,8 @@ def editor_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRo
     async def model(_request: Request) -> Response:
         """Answer with the facts by which the daemon makes prompts."""
         described = {**engine.status.of_model, "model": model_name(engine)}
-        told = {"protocol": PROTOCOL, "similar_bytes": MOST_SIMILAR_BYTES, **described}
-        return JSONResponse(told)
+        facts = {"protocol": PROTOCOL, "similar_bytes": MOST_SIMILAR_BYTES, **described}
+        return JSONResponse(facts)
 
     async def prefill(request: Request) -> Response:
         """Compute the prompt of what may be asked next."""

@@ -130,10 +130,10 @@ class ReplicasConnection(Child):
                 answer.cancel()
         raise EngineUnavailable("the replica ended while it worked on the request; try again")
 
-    async def _tell_accepted(self, taken: AcceptedText) -> None:
-        session = session_of(to_json(taken), self._secret)
+    async def _tell_accepted(self, accepted: AcceptedText) -> None:
+        session = session_of(to_json(accepted), self._secret)
         try:
-            await self._handle.options(session_id=session).tell.remote(taken)
+            await self._handle.options(session_id=session).tell.remote(accepted)
         except (RayError, RayServeException) as error:
             # Another replica will answer, which knows no past outputs either.
             logger.warning("a replica was lost: %s", type(error).__name__)

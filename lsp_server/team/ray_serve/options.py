@@ -43,7 +43,7 @@ class DeployOptions(ModelOptions):
     def of(cls, args: Mapping[str, Any]) -> DeployOptions:
         """Raise DeployError for an unknown option, or one of the wrong type or size."""
         try:
-            options = read(cls, {"path" if one == "model" else one: args[one] for one in args})
+            options = read(cls, {"path" if name == "model" else name: args[name] for name in args})
         except Unreadable as error:
             raise DeployError(f"options of the deployment: {error}") from None
         return options

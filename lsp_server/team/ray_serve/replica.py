@@ -48,9 +48,9 @@ class EngineReplica:
 
     async def describe(self) -> Frame:
         """Return the status frame of the engine, and how many requests it has."""
-        told = replace(self._engine.status, state="ready", message="")
+        status = replace(self._engine.status, state="ready", message="")
         queue = self._engine.calls.queue_length
-        return {"event": "status", "status": to_json(told), "queue_length": queue}
+        return {"event": "status", "status": to_json(status), "queue_length": queue}
 
     async def tell(self, note: Note) -> None:
         self._engine.tell(note)

@@ -421,7 +421,7 @@ class ExpressionTypes:
         if arguments is not None:
             # ``max(items, key=lambda item: …)``, ``map(lambda item: …, items)``
             others = (argument for argument in arguments.named_children if argument != function)
-            before = next((one for one in others if one.type != "keyword_argument"), None)
+            before = next((other for other in others if other.type != "keyword_argument"), None)
         return element_of(self.of(before, steps), is_loop=True)
 
 

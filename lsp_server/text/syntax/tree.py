@@ -125,11 +125,11 @@ class SyntaxTree:
 
     def comments(self) -> list[tuple[int, int]]:
         """Return where comments are, with their signs."""
-        return [(at.start, at.end) for at in self.pieces() if at.role is Role.COMMENT]
+        return [(piece.start, piece.end) for piece in self.pieces() if piece.role is Role.COMMENT]
 
     def strings(self) -> list[tuple[int, int]]:
         """Return where strings are, with their quotes and without code inside of them."""
-        return [(at.start, at.end) for at in self.pieces() if at.role is Role.STRING]
+        return [(piece.start, piece.end) for piece in self.pieces() if piece.role is Role.STRING]
 
     def injections(self, start: int = 0, end: int | None = None) -> list[Injection]:
         """Return where texts of other languages are that touch a range of offsets."""
@@ -147,12 +147,12 @@ class SyntaxTree:
 
     def _identifiers(self, name: str, start: int, end: int) -> list[tuple[int, int]]:
         word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-        found = [at.span() for at in word.finditer(self.text, start, end)] if name else []
-        if not found:
+        spans = [match.span() for match in word.finditer(self.text, start, end)] if name else []
+        if not spans:
             return []
-        pieces = self.pieces(found[0][0], found[-1][1])
-        code = [span for span in found if not _any_overlaps(pieces, span)]
-        inner = self.injections(found[0][0], found[-1][1])
+        pieces = self.pieces(spans[0][0], spans[-1][1])
+        code = [span for span in spans if not _any_overlaps(pieces, span)]
+        inner = self.injections(spans[0][0], spans[-1][1])
         named: list[tuple[int, int]] = []
         for span in code:
             inside = any(injection.start <= span[0] < injection.end for injection in inner)
@@ -162,8 +162,8 @@ class SyntaxTree:
             tree = SyntaxTree.of(self.text[injection.start : injection.end], injection.language)
             if tree is not None:
                 own = tree.identifiers(name)
-                moved = ((at + injection.start, to + injection.start) for at, to in own)
-                named += [(at, to) for at, to in moved if start <= at and to <= end]
+                moved = ((first + injection.start, to + injection.start) for first, to in own)
+                named += [(first, to) for first, to in moved if start <= first and to <= end]
             else:
                 named += [span for span in code if injection.start <= span[0] < injection.end]
         return sorted(named)
@@ -194,11 +194,9 @@ class SyntaxTree:
         node = self.node(start, end)
         if node is not None and not node.is_named and node.parent is not None:
             # A word that is a keyword elsewhere and a name here: data, value, open.
-            same = (node.start_byte, node.end_byte) == (
-                node.parent.start_byte,
-                node.parent.end_byte,
-            )
-            if same and _SOFT.search(node.parent.type):
+            parent = node.parent
+            same = (node.start_byte, node.end_byte) == (parent.start_byte, parent.end_byte)
+            if same and _SOFT.search(parent.type):
                 return True
         if node is None or node.child_count:
             # Between the leaves: the grammar did not read it.
@@ -207,7 +205,7 @@ class SyntaxTree:
             return True
         if not node.is_named or not may_be_identifier(node.type):
             return False
-        text = self.text[offsets.index(node.start_byte) : offsets.index(node.end_byte)]
+        text = self.text[self.index(node.start_byte) : self.index(node.end_byte)]
         return text == name or bool(_OPAQUE.search(text)) or _bare(text) == _bare(name)
 
     def _marks(self, start: int, end: int) -> list[tuple[int, int, Role]]:
@@ -223,8 +221,7 @@ class SyntaxTree:
             for node in nodes:
                 role = self._role_of(name, node)
                 if role is not None:
-                    at, to = offsets.index(node.start_byte), offsets.index(node.end_byte)
-                    marks.append((at, to, role))
+                    marks.append((self.index(node.start_byte), self.index(node.end_byte), role))
                     if role is Role.STRING and names:
                         marks += self._names_inside(node)
         for injection in injections(self._tree.root_node, self.grammar, offsets, start, end):
@@ -241,14 +238,11 @@ class SyntaxTree:
         """Yield the names in the expressions that run inside of a string."""
         for child in string.named_children:
             if is_name_in_string(self.grammar, child.type):
-                at, to = self._offsets.index(child.start_byte), self._offsets.index(child.end_byte)
-                yield at, to, Role.CODE
+                yield self.index(child.start_byte), self.index(child.end_byte), Role.CODE
 
     def _role_of(self, capture: str, node: Node) -> Role | None:
         if capture == "literal":
-            text = self.text[
-                self._offsets.index(node.start_byte) : self._offsets.index(node.end_byte)
-            ]
+            text = self.text[self.index(node.start_byte) : self.index(node.end_byte)]
             return Role.STRING if is_quoted(text) else None
         return Role(capture)
 
@@ -257,26 +251,26 @@ def _flattened(marks: list[tuple[int, int, Role]], start: int, end: int) -> list
     """Nested marks as pieces side by side: the innermost counts."""
     pieces: list[RolePiece] = []
     open_marks: list[tuple[int, Role]] = []
-    place = start
+    offset = start
 
     def add(to: int) -> None:
-        nonlocal place
+        nonlocal offset
         to = min(to, end)
-        if to <= place:
+        if to <= offset:
             return
         role = open_marks[-1][1] if open_marks else Role.CODE
         if role is not Role.CODE:
-            if pieces and pieces[-1].role is role and pieces[-1].end == place:
+            if pieces and pieces[-1].role is role and pieces[-1].end == offset:
                 pieces[-1] = RolePiece(pieces[-1].start, to, role)
             else:
-                pieces.append(RolePiece(place, to, role))
-        place = to
+                pieces.append(RolePiece(offset, to, role))
+        offset = to
 
-    for at, own_end, own in marks:
-        while open_marks and open_marks[-1][0] <= at:
+    for own_start, own_end, own in marks:
+        while open_marks and open_marks[-1][0] <= own_start:
             add(open_marks[-1][0])
             open_marks.pop()
-        add(at)
+        add(own_start)
         outer = open_marks[-1][1] if open_marks else Role.CODE
         # Nothing is told apart inside of a comment, and inside of a string only what runs.
         stays = outer is Role.COMMENT or (outer is Role.STRING and own is not Role.CODE)
