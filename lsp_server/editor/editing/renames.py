@@ -82,16 +82,10 @@ def rename_changes(instruction: str, where: EditedPart) -> list[TextEdit[int]] |
     else:
         code = _references(wording, where, tree)
         marked = _marked(code)
-        hunks = [
-            _hunk(reference, wording, where, is_marked=reference in marked) for reference in code
-        ]
+        hunks = [_hunk(use, wording, where, is_marked=use in marked) for use in code]
         beside = _places_beside_code(wording, where, tree, in_text=not code)
         known_starts = {hunk.start for hunk in hunks}
-        hunks += [
-            reference
-            for reference in _hunks(beside, wording, where)
-            if reference.start not in known_starts
-        ]
+        hunks += [use for use in _hunks(beside, wording, where) if use.start not in known_starts]
         hunks.sort(key=lambda hunk: hunk.start)
     if not hunks:
         raise EditRefused(f"there is no name {wording.old[:40]} in the selected lines")
@@ -111,11 +105,11 @@ def doubt_about_rename(hunks: list[TextEdit[int]], where: EditedPart) -> str:
 
 
 def _hunk(
-    reference: Reference, wording: RenameWording, where: EditedPart, *, is_marked: bool
+    use: Reference, wording: RenameWording, where: EditedPart, *, is_marked: bool
 ) -> TextEdit[int]:
-    start, end = reference.span
+    start, end = use.span
     note = MAY_BE_ANOTHER if is_marked else ""
-    return TextEdit(start - where.start, end - where.start, reference.written(wording.new), note)
+    return TextEdit(start - where.start, end - where.start, use.written(wording.new), note)
 
 
 def _hunks(spans: list[Span], wording: RenameWording, where: EditedPart) -> list[TextEdit[int]]:
@@ -165,47 +159,33 @@ def _references(wording: RenameWording, where: EditedPart, tree: SyntaxTree) -> 
     """Return the references in the range that are renamed, in order. Raises EditRefused if the
     instruction is ambiguous."""
     names = references(tree, wording.old)
-    inside = [
-        reference
-        for reference in names
-        if where.start <= reference.span[0] and reference.span[1] <= where.end
-    ]
-    _refuse_unread(
-        tree, wording.old, [(reference.start, reference.end) for reference in inside], where
-    )
+    inside = [use for use in names if where.start <= use.span[0] and use.span[1] <= where.end]
+    _refuse_unread(tree, wording.old, [(use.start, use.end) for use in inside], where)
     if wording.within:
         scope = function_named(tree, wording.within, where.start, where.end)
         if scope is None:
             raise EditRefused(f"there is no function {wording.within[:40]} in the selected lines")
-        inside = [reference for reference in inside if scope.start <= reference.start < scope.end]
+        inside = [use for use in inside if scope.start <= use.start < scope.end]
     _refuse_doubtful(wording.old, inside, where)
     chosen = _chosen(wording, inside, where)
-    scopes = {reference.scope for reference in chosen if reference.scope is not None}
-    keys = [
-        reference
-        for reference in inside
-        if reference.use is NameUse.KEY and reference.scope in scopes
-    ]
-    for reference in names:
-        is_same = reference.scope is None or reference.scope in scopes
-        if reference.use is NameUse.FOREIGN and is_same and chosen[0].use is NameUse.VARIABLE:
+    scopes = {use.scope for use in chosen if use.scope is not None}
+    keys = [use for use in inside if use.use is NameUse.KEY and use.scope in scopes]
+    for use in names:
+        is_same = use.scope is None or use.scope in scopes
+        if use.use is NameUse.FOREIGN and is_same and chosen[0].use is NameUse.VARIABLE:
             raise EditRefused(
-                f"line {where.line(reference.start)} takes {wording.old} as it is called elsewhere "
+                f"line {where.line(use.start)} takes {wording.old} as it is called elsewhere "
                 "and cannot call it otherwise; change that line first"
             )
-    return sorted({*chosen, *keys}, key=lambda reference: reference.start)
+    return sorted({*chosen, *keys}, key=lambda use: use.start)
 
 
 def _refuse_doubtful(name: str, names: list[Reference], where: EditedPart) -> None:
     """Raise EditRefused where the language's bindings are not read, and some of its names are
     variables and others may be members or keys."""
-    doubtful = [
-        reference
-        for reference in names
-        if reference.is_guessed and reference.use is not NameUse.VARIABLE
-    ]
-    if doubtful and any(reference.use is NameUse.VARIABLE for reference in names):
-        lines = dict.fromkeys(str(where.line(reference.start)) for reference in doubtful)
+    doubtful = [use for use in names if use.is_guessed and use.use is not NameUse.VARIABLE]
+    if doubtful and any(use.use is NameUse.VARIABLE for use in names):
+        lines = dict.fromkeys(str(where.line(use.start)) for use in doubtful)
         raise EditRefused(
             f"{name[:40]} may be a member or a key in line {', '.join(lines)}; select other lines"
         )
@@ -214,14 +194,12 @@ def _refuse_doubtful(name: str, names: list[Reference], where: EditedPart) -> No
 def _chosen(wording: RenameWording, names: list[Reference], where: EditedPart) -> list[Reference]:
     """Return the variables of that name or, without any, the members and keys. If there are both,
     the instruction's wording decides; raises EditRefused if it does not."""
-    variables = [reference for reference in names if reference.use is NameUse.VARIABLE]
-    members = [reference for reference in names if reference.use in (NameUse.MEMBER, NameUse.KEY)]
+    variables = [use for use in names if use.use is NameUse.VARIABLE]
+    members = [use for use in names if use.use in (NameUse.MEMBER, NameUse.KEY)]
     if wording.is_of_member and members:
         return members
-    declared = [
-        reference for reference in members if reference.declares or reference.receiver is None
-    ]
-    declared = [reference for reference in declared if reference.use is NameUse.MEMBER]
+    declared = [use for use in members if use.declares or use.receiver is None]
+    declared = [use for use in declared if use.use is NameUse.MEMBER]
     if not variables or not declared or wording.is_of_variable:
         return variables or members
     name, first, second = wording.old, variables[0].start, declared[0].start
@@ -233,18 +211,10 @@ def _chosen(wording: RenameWording, names: list[Reference], where: EditedPart) -
 
 def _marked(chosen: list[Reference]) -> set[Reference]:
     """Return the members that may belong to another class than the renamed one."""
-    members = [reference for reference in chosen if reference.use is not NameUse.VARIABLE]
-    unknown = {
-        reference for reference in members if reference.scope is None and not reference.declares
-    }
-    unknown = {
-        reference
-        for reference in unknown
-        if reference.use is NameUse.KEY or reference.receiver is not None
-    }
-    is_clear = (
-        len(unknown) == len(members) and len({reference.receiver for reference in unknown}) < 2
-    )
+    members = [use for use in chosen if use.use is not NameUse.VARIABLE]
+    unknown = {use for use in members if use.scope is None and not use.declares}
+    unknown = {use for use in unknown if use.use is NameUse.KEY or use.receiver is not None}
+    is_clear = len(unknown) == len(members) and len({use.receiver for use in unknown}) < 2
     return set() if is_clear or len(members) < len(chosen) else unknown
 
 
@@ -310,30 +280,24 @@ def _colliding(tree: SyntaxTree, renamed: list[Reference], new: str) -> list[int
     others = references(tree, new)
     if not others:
         return []
-    bare = [reference for reference in renamed if _is_bare(reference)]
+    bare = [use for use in renamed if _is_bare(use)]
     finder = ScopeFinder(tree)
-    old_scopes = {finder.at(reference.start, reference.end) for reference in bare}
-    new_scopes = {
-        reference: finder.at(reference.start, reference.end)
-        for reference in others
-        if _is_bare(reference)
-    }
+    old_scopes = {finder.at(use.start, use.end) for use in bare}
+    new_scopes = {use: finder.at(use.start, use.end) for use in others if _is_bare(use)}
     meeting = _Meeting(old_scopes, set(new_scopes.values()))
-    receivers = {reference.receiver for reference in renamed} - {None, ""}
-    classes = {reference.scope for reference in renamed if reference.use is NameUse.MEMBER} - {None}
+    receivers = {use.receiver for use in renamed} - {None, ""}
+    classes = {use.scope for use in renamed if use.use is NameUse.MEMBER} - {None}
     return [
-        reference.start
-        for reference in others
-        if (reference in new_scopes and meeting.confuses(new_scopes[reference]))
-        or reference.receiver in receivers
-        or (reference.use is NameUse.MEMBER and reference.scope in classes)
+        use.start
+        for use in others
+        if (use in new_scopes and meeting.confuses(new_scopes[use]))
+        or use.receiver in receivers
+        or (use.use is NameUse.MEMBER and use.scope in classes)
     ]
 
 
-def _is_bare(reference: Reference) -> bool:
-    return reference.use is NameUse.VARIABLE or (
-        reference.use is NameUse.MEMBER and reference.receiver is None
-    )
+def _is_bare(use: Reference) -> bool:
+    return use.use is NameUse.VARIABLE or (use.use is NameUse.MEMBER and use.receiver is None)
 
 
 class _Meeting:
@@ -383,9 +347,7 @@ def _refuse_no_name(
     spans, moved = set(after.identifiers(wording.new, start, len(text))), start
     names = set(tree.identifiers(wording.old, where.start, where.end))
     lead = {
-        reference.span[0] - where.start: len(reference.before)
-        for reference in code
-        if (reference.start, reference.end) in names
+        use.span[0] - where.start: len(use.before) for use in code if (use.start, use.end) in names
     }
     for hunk in hunks:
         offset = hunk.start + moved + lead.get(hunk.start, 0)

@@ -69,9 +69,9 @@ def references(tree: SyntaxTree, name: str) -> list[Reference]:
         result += _own(tree, name, spans)
     else:
         styled = list(_styled(tree, name, styles))
-        starts = {reference.start for reference in styled}
+        starts = {use.start for use in styled}
         result += [*styled, *(guessed(tree, span) for span in spans if span[0] not in starts)]
-    return sorted(result, key=lambda reference: reference.start)
+    return sorted(result, key=lambda use: use.start)
 
 
 def _styled(tree: SyntaxTree, name: str, styles: str) -> Iterator[Reference]:
@@ -93,7 +93,7 @@ def _within(tree: SyntaxTree | None, spans: list[Span], start: int, name: str) -
     """Return the references of a text inside of another one."""
     if tree is None:
         return [Reference(*span, NameUse.VARIABLE, is_guessed=True) for span in spans]
-    return [reference.moved(start) for reference in references(tree, name)]
+    return [use.moved(start) for use in references(tree, name)]
 
 
 def same_meaning(
@@ -103,25 +103,23 @@ def same_meaning(
     order; none where none of them gives the name, or where the text does not tell."""
     changed_starts = set(starts)
     changed = [
-        reference
-        for reference in names
-        if reference.start in changed_starts and reference.declares and reference.scope is not None
+        use
+        for use in names
+        if use.start in changed_starts and use.declares and use.scope is not None
     ]
-    if len({reference.scope for reference in changed}) != 1:
+    if len({use.scope for use in changed}) != 1:
         return []
     scope = changed[0].scope
     assert scope is not None
-    declared = [reference for reference in names if reference.declares and reference.scope == scope]
+    declared = [use for use in names if use.declares and use.scope == scope]
     if declared[0].start not in changed_starts or any(
-        reference.is_foreign and reference.before for reference in changed
+        use.is_foreign and use.before for use in changed
     ):
         return []
     if not _may_declare_again(tree, declared) and len(declared) > len(changed):
         return []
-    same_scope = [reference for reference in names if reference.scope == scope]
-    if any(reference.use is NameUse.FOREIGN for reference in names) or _is_hidden(
-        tree, names, declared[0]
-    ):
+    same_scope = [use for use in names if use.scope == scope]
+    if any(use.use is NameUse.FOREIGN for use in names) or _is_hidden(tree, names, declared[0]):
         return []
     return same_scope
 
@@ -132,7 +130,7 @@ def _may_declare_again(tree: SyntaxTree, declared: list[Reference]) -> bool:
         return True
     if tree.grammar != "go":
         return False
-    kinds = [tree.node(reference.start, reference.end) for reference in declared]
+    kinds = [tree.node(use.start, use.end) for use in declared]
     return all(
         node is not None
         and node.parent is not None
@@ -150,23 +148,17 @@ def _is_hidden(tree: SyntaxTree, names: list[Reference], declared: Reference) ->
     scope = declared.scope
     assert scope is not None
     firsts: dict[Scope, int] = {}
-    for reference in names:
-        if reference.declares and reference.scope is not None and reference.use is NameUse.VARIABLE:
-            firsts.setdefault(reference.scope, reference.start)
-    others = {reference for reference in firsts if reference != scope}
-    outer = any(
-        reference.start <= scope.start and scope.end <= reference.end for reference in others
-    )
-    inner = {
-        reference
-        for reference in others
-        if scope.start <= reference.start and reference.end <= scope.end
-    }
+    for use in names:
+        if use.declares and use.scope is not None and use.use is NameUse.VARIABLE:
+            firsts.setdefault(use.scope, use.start)
+    others = {use for use in firsts if use != scope}
+    outer = any(use.start <= scope.start and scope.end <= use.end for use in others)
+    inner = {use for use in others if scope.start <= use.start and use.end <= scope.end}
     return any(
-        reference.use is NameUse.VARIABLE
-        and reference.scope in ({*inner, scope} if outer else inner)
-        and reference.start < firsts.get(reference.scope, 0)
-        for reference in names
+        use.use is NameUse.VARIABLE
+        and use.scope in ({*inner, scope} if outer else inner)
+        and use.start < firsts.get(use.scope, 0)
+        for use in names
     )
 
 
