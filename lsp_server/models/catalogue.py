@@ -155,7 +155,4 @@ def _versions() -> list[Any]:
 def _state(path: Path) -> list[list[Any]]:
     from accel.files.model_path import state_of
 
-    return [
-        list(file_state) if isinstance(file_state, tuple) else [file_state]
-        for file_state in state_of(path)
-    ]
+    return [list(state) if isinstance(state, tuple) else [state] for state in state_of(path)]

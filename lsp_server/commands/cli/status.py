@@ -57,9 +57,7 @@ def _page(status: dict[str, Any], explain: bool = False) -> str:
             lines.append(f"          {workspace['message']}")
         lines.append(f"          store {workspace['store']}, {workspace['bytes'] / 1e6:.1f} MB")
     commons = {
-        workspace_status["common"]: workspace_status["common_bytes"]
-        for workspace_status in status["workspaces"]
-        if workspace_status["common"]
+        store["common"]: store["common_bytes"] for store in status["workspaces"] if store["common"]
     }
     for folder, size in commons.items():
         lines.append(f"common    store {folder}, {size / 1e6:.1f} MB")

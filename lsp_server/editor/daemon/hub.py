@@ -210,11 +210,7 @@ class Hub:
             used = {engine for client in self.clients for engine in client.engines()}
             self._let_servers_be(used)
             # What answers in place of servers.
-            used |= {
-                engine_.here
-                for engine_ in used
-                if isinstance(engine_, RemoteEngine) and engine_.here
-            }
+            used |= {other.here for other in used if isinstance(other, RemoteEngine) and other.here}
             for key, engine in self._engines.items():
                 if not isinstance(engine, EngineClient):
                     continue

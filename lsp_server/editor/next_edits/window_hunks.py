@@ -44,11 +44,7 @@ def first_hunks(window: Window, answered: AnsweredWindow) -> list[TextEdit[int]]
 def _hunks(old: str, new: str) -> list[TextEdit[int]]:
     """Return the changes between two texts; lines that changed one by one are changes of their
     own."""
-    return [
-        hunk
-        for hunk_of_lines in minimal_hunks(old, new)
-        for hunk in line_by_line(old, hunk_of_lines)
-    ]
+    return [hunk for change in minimal_hunks(old, new) for hunk in line_by_line(old, change)]
 
 
 def starts_in_answer(hunks: Sequence[TextEdit[int]]) -> list[int]:

@@ -27,11 +27,7 @@ def changed_word(old: str, new: str) -> WordChange | None:
     before, after = _TOKEN.findall(old), _TOKEN.findall(new)
     if len(before) != len(after):
         return None
-    pairs = {
-        (word_before, other)
-        for word_before, other in zip(before, after, strict=True)
-        if word_before != other
-    }
+    pairs = {(old, new) for old, new in zip(before, after, strict=True) if old != new}
     if len(pairs) != 1:
         return None
     ((word, other),) = pairs

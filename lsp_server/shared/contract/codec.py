@@ -96,12 +96,9 @@ def read_with_problems(
             except _Unfit as error:
                 actual = "something else" if member.is_secret else _short(value)
                 problems.append(Problem(path, f"{error}, got {actual}"))
-    missing = [
-        member_of
-        for member_of in members.values()
-        if member_of.is_required and member_of.name not in chosen
-    ]
-    for name in dict.fromkeys(member_of.name for member_of in missing):
+    required = dict.fromkeys(member.name for member in members.values() if member.is_required)
+    missing = [name for name in required if name not in chosen]
+    for name in missing:
         problems.append(Problem(f"{where}.{name}" if where else name, "is missing"))
     return None if missing else kind(**chosen)
 

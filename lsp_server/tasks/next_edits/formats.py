@@ -234,10 +234,7 @@ def format_for(
     vocabulary has a token of this name; ``is_ours``: it has an adapter of ours.
     """
     if is_ours:
-        return next(
-            (candidate for candidate in (REDRAFT, REDRAFT_PIPED) if fits(candidate, has_token)),
-            None,
-        )
+        return next((own for own in (REDRAFT, REDRAFT_PIPED) if fits(own, has_token)), None)
     for candidate in FORMATS.values():
         if (
             candidate.models

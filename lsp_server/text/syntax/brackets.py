@@ -49,30 +49,29 @@ def code_brackets(tree: SyntaxTree, pieces: list[RolePiece]) -> list[Bracket]:
         ]
         offset = end
     if tree.grammar == "bash":
-        return [
-            bracket
-            for bracket in brackets
-            if not _is_case_pattern(tree.text, bracket, 0, len(tree.text))
-        ]
+        return _without_case_patterns(tree.text, brackets, 0, len(tree.text))
     for start, end, language in tree.injections() if brackets else []:
         grammar = grammar_of(language)
         if not grammar:
             # Nobody knows whether that is code.
             brackets = [bracket for bracket in brackets if not start <= bracket.place < end]
         elif grammar == "bash":
-            brackets = [
-                bracket
-                for bracket in brackets
-                if not _is_case_pattern(tree.text, bracket, start, end)
-            ]
+            brackets = _without_case_patterns(tree.text, brackets, start, end)
     return brackets
 
 
-def _is_case_pattern(text: str, bracket: Bracket, start: int, end: int) -> bool:
-    if bracket.sign != ")" or not start <= bracket.place < end:
-        return False
-    line = text[text.rfind("\n", 0, bracket.place) + 1 : bracket.place].lstrip()
-    return _CASE_PATTERN.match(line) is not None
+def _without_case_patterns(
+    text: str, brackets: list[Bracket], start: int, end: int
+) -> list[Bracket]:
+    """Return brackets without those of a shell's ``case`` patterns between two offsets."""
+
+    def is_case_pattern(offset: int, sign: str) -> bool:
+        if sign != ")" or not start <= offset < end:
+            return False
+        line = text[text.rfind("\n", 0, offset) + 1 : offset].lstrip()
+        return _CASE_PATTERN.match(line) is not None
+
+    return [bracket for bracket in brackets if not is_case_pattern(*bracket)]
 
 
 def unpaired(signs: Iterable[str]) -> Unpaired:

@@ -27,40 +27,38 @@ def python_references(tree: SyntaxTree, name: str) -> list[Reference]:
     """Return all places of a name of a Python text, in order."""
     names = occurrences(tree, name)
     members = PythonMembers(tree, names)
-    refs = [_reference(tree, occurrence, members) for occurrence in names]
+    refs = [_reference(tree, use, members) for use in names]
     refs += _in_strings(tree, name, names)
-    refs.sort(key=lambda occurrence: occurrence.start)
-    variables = {
-        occurrence.start: occurrence.node for occurrence in names if occurrence.use is Use.VARIABLE
-    }
+    refs.sort(key=lambda use: use.start)
+    variables = {use.start: use.node for use in names if use.use is Use.VARIABLE}
     return _by_block(tree, refs, variables)
 
 
-def _reference(tree: SyntaxTree, occurrence: Occurrence, members: PythonMembers) -> Reference:
-    span = (occurrence.start, occurrence.end)
-    if occurrence.use is Use.ATTRIBUTE:
-        owner = members.class_of(occurrence)
-        declares = owner is not None and members.declares(occurrence, owner)
+def _reference(tree: SyntaxTree, use: Occurrence, members: PythonMembers) -> Reference:
+    span = (use.start, use.end)
+    if use.use is Use.ATTRIBUTE:
+        owner = members.class_of(use)
+        declares = owner is not None and members.declares(use, owner)
         return Reference(
-            *(*span, NameUse.MEMBER, owner, declares), receiver=text_of(tree, receiver(occurrence))
+            *(*span, NameUse.MEMBER, owner, declares), receiver=text_of(tree, receiver(use))
         )
-    if occurrence.use is Use.KEYWORD:
-        return Reference(*span, NameUse.KEY, members.called_with(occurrence))
-    if occurrence.use is Use.MODULE:
+    if use.use is Use.KEYWORD:
+        return Reference(*span, NameUse.KEY, members.called_with(use))
+    if use.use is Use.MODULE:
         return Reference(*span, NameUse.KEY)
-    if occurrence.scope is not None and occurrence.scope.is_class:
-        return Reference(*span, NameUse.MEMBER, occurrence.scope, occurrence.use.binds)
-    if occurrence.use is Use.IMPORT:
-        is_path = occurrence.node.parent is not None and occurrence.node.parent.child_count > 1
+    if use.scope is not None and use.scope.is_class:
+        return Reference(*span, NameUse.MEMBER, use.scope, use.use.binds)
+    if use.use is Use.IMPORT:
+        is_path = use.node.parent is not None and use.node.parent.child_count > 1
         if is_path:
-            return Reference(*span, NameUse.FOREIGN, occurrence.scope, True, is_foreign=True)
+            return Reference(*span, NameUse.FOREIGN, use.scope, True, is_foreign=True)
         name = tree.text[slice(*span)]
         return Reference(
-            *(*span, NameUse.VARIABLE, occurrence.scope, True),
+            *(*span, NameUse.VARIABLE, use.scope, True),
             is_foreign=True,
             before=f"{name} as ",
         )
-    return Reference(*span, NameUse.VARIABLE, occurrence.scope, occurrence.use.binds)
+    return Reference(*span, NameUse.VARIABLE, use.scope, use.use.binds)
 
 
 # Members of classes
@@ -81,30 +79,30 @@ class PythonMembers:
         self._times: dict[tuple[Scope | None, str], int] = {}
         """How often a scope gives a name."""
 
-    def class_of(self, occurrence: Occurrence) -> Scope | None:
+    def class_of(self, use: Occurrence) -> Scope | None:
         """Return the class whose member an attribute is: by ``self`` or ``cls`` within the class,
         or by the class's own name."""
-        return self._class_of_self(occurrence) or self.class_by_name(occurrence)
+        return self._class_of_self(use) or self.class_by_name(use)
 
-    def declares(self, occurrence: Occurrence, owner: Scope) -> bool:
+    def declares(self, use: Occurrence, owner: Scope) -> bool:
         """Return whether an attribute is assigned in the class whose member it is."""
-        return _is_assigned_attribute(occurrence.node) and self._class_of_self(occurrence) == owner
+        return _is_assigned_attribute(use.node) and self._class_of_self(use) == owner
 
-    def _class_of_self(self, occurrence: Occurrence) -> Scope | None:
-        before = receiver(occurrence)
+    def _class_of_self(self, use: Occurrence) -> Scope | None:
+        before = receiver(use)
         if before is None:
             return None
         word = text_of(self._tree, before)
-        for number, scope in enumerate(occurrence.scopes[:-1]):
-            outer = occurrence.scopes[number + 1]
+        for number, scope in enumerate(use.scopes[:-1]):
+            outer = use.scopes[number + 1]
             is_method = scope.kind == "function_definition" and outer.is_class
             if is_method and self._first_parameter(scope) == word:
                 return outer
         return None
 
-    def class_by_name(self, occurrence: Occurrence) -> Scope | None:
+    def class_by_name(self, use: Occurrence) -> Scope | None:
         """Return the class that is named before the dot."""
-        before = receiver(occurrence)
+        before = receiver(use)
         if before is None:
             return None
         word = text_of(self._tree, before)
@@ -139,9 +137,7 @@ class PythonMembers:
 
     def _occurrences(self, word: str) -> dict[int, Occurrence]:
         if word not in self._places:
-            self._places[word] = {
-                occurrence.start: occurrence for occurrence in occurrences(self._tree, word)
-            }
+            self._places[word] = {use.start: use for use in occurrences(self._tree, word)}
         return self._places[word]
 
     # Arguments that are given by name
@@ -159,13 +155,13 @@ class PythonMembers:
         if inner is None or inner.type != "identifier":
             return None
         word = text_of(self._tree, inner)
-        occurrence = self._occurrences(word).get(self._tree.index(inner.start_byte))
-        if occurrence is None:
+        use = self._occurrences(word).get(self._tree.index(inner.start_byte))
+        if use is None:
             return None
         if self._functions is None:
             self._functions = self._functions_by_name()
         for scope, definition in self._functions.get(word, ()):
-            if self.refers_to(occurrence, definition):
+            if self.refers_to(use, definition):
                 return scope
         return None
 
@@ -173,18 +169,18 @@ class PythonMembers:
         """Definitions whose calls may pass the name as a keyword: functions with such a parameter,
         classes with such a parameter of ``__init__`` or with such a field and no ``__init__``."""
         functions: dict[str, dict[Scope, Node]] = {}
-        for occurrence in self._names:
-            scope = occurrence.scope
+        for use in self._names:
+            scope = use.scope
             if scope is None or not (
-                occurrence.use is Use.PARAMETER or (occurrence.use.binds and scope.is_class)
+                use.use is Use.PARAMETER or (use.use.binds and scope.is_class)
             ):
                 continue
             node = self._tree.node(scope.start, scope.end)
             name = self._name(node)
             if scope.is_class and "__init__" in self._tree.text[scope.start : scope.end]:
                 continue
-            if name == "__init__" and occurrence.scopes[1:] and occurrence.scopes[1].is_class:
-                node = self._tree.node(occurrence.scopes[1].start, occurrence.scopes[1].end)
+            if name == "__init__" and use.scopes[1:] and use.scopes[1].is_class:
+                node = self._tree.node(use.scopes[1].start, use.scopes[1].end)
                 name = self._name(node)
             if name and node is not None:
                 functions.setdefault(name, {})[scope] = node
@@ -194,7 +190,7 @@ class PythonMembers:
         name = definition.child_by_field_name("name") if definition is not None else None
         return text_of(self._tree, name)
 
-    def refers_to(self, occurrence: Occurrence, definition: Node) -> bool:
+    def refers_to(self, use: Occurrence, definition: Node) -> bool:
         """Return whether a name means the function or class of a definition, or the method of the
         class around; told by imports and scopes."""
         name = definition.child_by_field_name("name")
@@ -210,16 +206,14 @@ class PythonMembers:
         if self._times[times] != 1:
             return False
         if defined.scopes[0].is_class:
-            return (
-                occurrence.use is Use.ATTRIBUTE and self.class_of(occurrence) == defined.scopes[0]
-            )
-        return occurrence.use is not Use.ATTRIBUTE and occurrence.scope == defined.scope
+            return use.use is Use.ATTRIBUTE and self.class_of(use) == defined.scopes[0]
+        return use.use is not Use.ATTRIBUTE and use.scope == defined.scope
 
 
-def receiver(occurrence: Occurrence) -> Node | None:
+def receiver(use: Occurrence) -> Node | None:
     """Return the name before the dot of an attribute."""
-    attribute = occurrence.node.parent
-    if occurrence.use is not Use.ATTRIBUTE or attribute is None:
+    attribute = use.node.parent
+    if use.use is not Use.ATTRIBUTE or attribute is None:
         return None
     before = attribute.child_by_field_name("object")
     return before if before is not None and before.type == "identifier" else None
@@ -246,23 +240,17 @@ def _by_block(
     in that block are a variable of their own."""
     blocks: dict[Scope, Scope] = {}
     bound: dict[Scope, list[int]] = {}
-    for reference in refs:
-        if (
-            not reference.declares
-            or reference.scope is None
-            or reference.use is not NameUse.VARIABLE
-        ):
+    for use in refs:
+        if not use.declares or use.scope is None or use.use is not NameUse.VARIABLE:
             continue
-        bound.setdefault(reference.scope, []).append(reference.start)
-        block = _block_of(variables[reference.start]) if reference.start in variables else None
+        bound.setdefault(use.scope, []).append(use.start)
+        block = _block_of(variables[use.start]) if use.start in variables else None
         if block is not None:
             own = Scope(tree.index(block.start_byte), tree.index(block.end_byte), block.type)
-            blocks[own] = reference.scope
-    starts = [reference.start for reference in refs]
+            blocks[own] = use.scope
+    starts = [use.start for use in refs]
     chosen = list(refs)
-    for own, scope in sorted(
-        blocks.items(), key=lambda reference: (reference[0].start, -reference[0].end)
-    ):
+    for own, scope in sorted(blocks.items(), key=lambda pair: (pair[0].start, -pair[0].end)):
         first, last = bound[scope][0], bound[scope][-1]
         if own.start <= first and last < own.end:
             continue
@@ -290,12 +278,8 @@ def _block_of(variable: Node) -> Node | None:
 
 def _in_strings(tree: SyntaxTree, name: str, names: list[Occurrence]) -> list[Reference]:
     """Return where a string holds the name of what the module gives to others, or of a type."""
-    scopes = {
-        occurrence.scope
-        for occurrence in names
-        if occurrence.use.binds and occurrence.scope is not None
-    }
-    code_starts = {occurrence.start for occurrence in names}
+    scopes = {use.scope for use in names if use.use.binds and use.scope is not None}
+    code_starts = {use.start for use in names}
     refs = []
     for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", tree.text) if scopes else ():
         node = tree.node(*match.span()) if match.start() not in code_starts else None
@@ -303,7 +287,7 @@ def _in_strings(tree: SyntaxTree, name: str, names: list[Occurrence]) -> list[Re
         if node is None or string is None or string.type != "string":
             continue
         if _is_exported(tree, string) and text_of(tree, node) == name:
-            scope = next((occurrence for occurrence in scopes if occurrence.kind == "module"), None)
+            scope = next((each for each in scopes if each.kind == "module"), None)
         elif _is_annotation(tree, string) and len(scopes) == 1:
             (scope,) = scopes
         else:
