@@ -21,7 +21,13 @@ from lsp_server.editor.completion.document_brackets import DocumentBrackets
 from lsp_server.editor.completion.postfilter import shown_text
 from lsp_server.editor.completion.request import PREFIX_CHARACTERS, CompletionRequest
 from lsp_server.editor.completion.running import Running
-from lsp_server.editor.completion.unasked import NOTHING_MISSING, is_place, offered
+from lsp_server.editor.completion.unasked import (
+    IN_PROSE,
+    NOTHING_MISSING,
+    is_place,
+    is_prose,
+    offered,
+)
 from lsp_server.editor.in_flight import InFlight
 from lsp_server.shared.contract.calls import Call
 from lsp_server.shared.contract.engine import EngineInterface
@@ -120,9 +126,9 @@ class CompletionProvider:
         mine = flight.begin()
         self._stop_warming(ask.document)
         self._unplaced.discard(ask.document)
-        if not ask.invoked and not is_place(ask):
+        if not ask.invoked and (not is_place(ask) or is_prose(ask)):
             flight.stop()
-            return Answer(reason=NOTHING_MISSING)
+            return Answer(reason=IN_PROSE if is_place(ask) else NOTHING_MISSING)
         hit = self._cache.find(
             *(ask.document, ask.prefix, ask.suffix),
             invoked=ask.invoked,

@@ -17,7 +17,7 @@ from lsp_server.editor.completion import provider as provider_module
 from lsp_server.editor.completion.acceptance_rates import AcceptanceRates
 from lsp_server.editor.completion.offers import Offers
 from lsp_server.editor.completion.request import CompletionRequest
-from lsp_server.editor.completion.unasked import NOTHING_MISSING
+from lsp_server.editor.completion.unasked import IN_PROSE, NOTHING_MISSING
 from lsp_server.shared.contract.jobs import JobResult, Span
 from lsp_server.tasks.completion import stopping
 from lsp_server.tasks.completion.gate import (
@@ -376,13 +376,19 @@ def test_nothing_sure_has_a_reason() -> None:
     play(scene, **BALANCED)
 
 
-def test_where_the_line_goes_on_the_model_is_asked_by_hand_alone() -> None:
+@pytest.mark.parametrize(
+    ("around", "reason"),
+    [({"suffix": " + rate\n"}, NOTHING_MISSING), ({"prefix": "# Counts "}, IN_PROSE)],
+)
+def test_where_nothing_is_missing_the_model_is_asked_by_hand_alone(
+    around: dict[str, str], reason: str
+) -> None:
     async def scene(session: Session) -> None:
-        answer = await session.ask(suffix=" + rate\n")
+        answer = await session.ask(**around)
         assert answer is not None
-        assert (answer.texts, answer.reason) == ([], NOTHING_MISSING)
+        assert (answer.texts, answer.reason) == ([], reason)
         assert not session.fresh
-        by_hand = session.ask(suffix=" + rate\n", invoked=True)
+        by_hand = session.ask(**around, invoked=True)
         await settle()
         session.fresh[0].end("path")
         assert texts(await by_hand) == ["path"]

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from lsp_server.editor.completion.request import CompletionRequest
-from lsp_server.editor.completion.unasked import is_place, offered
+from lsp_server.editor.completion.unasked import is_place, is_prose, offered
 
 
 def at(text: str, language: str = "python") -> CompletionRequest:
@@ -32,6 +32,33 @@ def test_places_where_something_may_be_missing(rest: str) -> None:
 )  # fmt: skip
 def test_places_where_nothing_is_missing(rest: str) -> None:
     assert not is_place(at(f"total = count({'|'}{rest}\nprint(total)\n"))
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "is_told"),
+    [
+        ("python", "x = 1\n    # Counts all |\n", True),
+        ("python", "x = 1  # the |\n", True),
+        ("python", "x = '# |'\n", False),
+        ("python", "# Counts.\n|\n", False),
+        ("python", "x = a // |\n", False),
+        ("typescript", "/**\n * Counts |\n */\n", True),
+        ("typescript", "/* Counts |\n", True),
+        ("typescript", "/* Counts. */\nconst a = |\n", False),
+        ("typescript", "const a = 2\n  * |\n", False),
+        ("c", "/* all */\n*first = |\n", False),
+        ("go", "\t// Sum gives |\n", True),
+        ("go", '\turl := "http://" + |\n', False),
+        ("markdown", "# Shops\n\nA shop is |\n", True),
+        ("markdown", "```python\nx = |\n```\n", False),
+        ("markdown", "```\nx\n```\nThen |\n", True),
+        ("git-commit", "Shops are |\n", True),
+        ("plaintext", "# |\n", False),
+        ("unknown", "# |\n", False),
+    ],
+)  # fmt: skip
+def test_comments_and_prose(language: str, text: str, is_told: bool) -> None:
+    assert is_prose(at(text, language)) == is_told
 
 
 @pytest.mark.parametrize(
