@@ -94,6 +94,11 @@ class EditorDoor(Door):
         self.daemon, self._client = daemon, client
 
     @property
+    def front_pid(self) -> int:
+        """Process id of the editor's own server."""
+        return self._client.pid
+
+    @property
     def engine(self) -> psutil.Process:
         return psutil.Process(self.daemon.status()["engines"][0]["pid"])
 
