@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
-from lsp_server.editor.completion.lsp import ask_after, cursor_at, inactive_reason
 from lsp_server.editor.execute_command import accepted
+from lsp_server.editor.requests.completions import ask_after, cursor_at, inactive_reason
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.settings import merged
 from lsp_server.text.documents.document import Notebook, Position

@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from lsp_server.editor.editing.lsp import (
-    LABEL,
-    edit_answer,
-    edit_request,
-    refuse_nothing,
-    workspace_edit,
-)
 from lsp_server.editor.editing.provider import EditRequest, EditResult, OnText
-from lsp_server.editor.next_edits.lsp import run_next_edit_command
 from lsp_server.editor.notices.status import status_message
 from lsp_server.editor.protocol.capabilities import (
     ALLOW_FILE,
@@ -30,6 +22,14 @@ from lsp_server.editor.protocol.capabilities import (
     USE_MODEL,
 )
 from lsp_server.editor.protocol.progress import Progress
+from lsp_server.editor.requests.edits import (
+    LABEL,
+    edit_answer,
+    edit_request,
+    refuse_nothing,
+    workspace_edit,
+)
+from lsp_server.editor.requests.next_edits import run_next_edit_command
 from lsp_server.engine.model_paths import check_model
 from lsp_server.models.choices import PURPOSES, field_of, write_choice
 from lsp_server.shared.errors import EditRefused, RedraftError

@@ -10,19 +10,29 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from lsp_server.editor import document_sync as sync
-from lsp_server.editor.completion.lsp import cursor_at, inactive_reason, inline_items, menu_items
 from lsp_server.editor.editing.code_actions import ActionContext, code_actions
-from lsp_server.editor.editing.lsp import edit_request, refuse_nothing, statistics, workspace_edit
 from lsp_server.editor.execute_command import accepted, run_command, run_edit_request
-from lsp_server.editor.next_edits.lsp import (
-    copilot_inline_edit,
-    inline_edit_shown,
-    next_edit,
-)
 from lsp_server.editor.notices.status import status_message
 from lsp_server.editor.protocol import copilot
 from lsp_server.editor.protocol.capabilities import server_capabilities
 from lsp_server.editor.protocol.client_features import ClientFeatures
+from lsp_server.editor.requests.completions import (
+    cursor_at,
+    inactive_reason,
+    inline_items,
+    menu_items,
+)
+from lsp_server.editor.requests.edits import (
+    edit_request,
+    refuse_nothing,
+    statistics,
+    workspace_edit,
+)
+from lsp_server.editor.requests.next_edits import (
+    copilot_inline_edit,
+    inline_edit_shown,
+    next_edit,
+)
 from lsp_server.editor.screen import NEXT_EDIT_FIRST
 from lsp_server.models.listed import listed_models
 from lsp_server.models.manifest import edits_of
@@ -30,8 +40,8 @@ from lsp_server.shared.errors import EditRefused, RedraftError
 from lsp_server.shared.version import VERSION
 
 if TYPE_CHECKING:
-    from lsp_server.editor.completion.lsp import Cursor
     from lsp_server.editor.completion.provider import Answer
+    from lsp_server.editor.requests.completions import Cursor
     from lsp_server.editor.server import RedraftServer
     from lsp_server.text.documents.document import Document
 

@@ -17,8 +17,8 @@ from lsp_server.editor.completion.context import OpenFiles
 from lsp_server.editor.completion.offers import Offers
 from lsp_server.editor.completion.provider import CompletionProvider
 from lsp_server.editor.completion.request import CompletionRequest
-from lsp_server.editor.daemon.hub import Hub
 from lsp_server.editor.editing.provider import EditProvider
+from lsp_server.editor.hub.hub import Hub
 from lsp_server.editor.next_edits.model import NextEditModel
 from lsp_server.editor.next_edits.provider import NextEditProvider
 from lsp_server.editor.notices.edit_help import EditHelp

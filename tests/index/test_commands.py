@@ -10,7 +10,7 @@ import pytest
 
 from lsp_server.commands.cli.main import main
 from lsp_server.editor.daemon import control
-from lsp_server.editor.daemon.hub import Hub
+from lsp_server.editor.hub.hub import Hub
 from lsp_server.index.client import WorkspaceState
 from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree

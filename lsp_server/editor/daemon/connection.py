@@ -10,8 +10,8 @@ from typing import Any
 
 from cattrs import Converter
 
-from lsp_server.editor.daemon.hub import Hub
 from lsp_server.editor.handlers import register
+from lsp_server.editor.hub.hub import Hub
 from lsp_server.editor.protocol.jsonrpc import make_converter
 from lsp_server.editor.server import RedraftServer
 from lsp_server.engine.garbage import settle

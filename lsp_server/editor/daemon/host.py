@@ -23,7 +23,7 @@ from operating_system.file_lock import LockFile
 from operating_system.processes import allow_many_files, is_same_user, on_end_signal, stay_quick
 
 if TYPE_CHECKING:
-    from lsp_server.editor.daemon.hub import Hub
+    from lsp_server.editor.hub.hub import Hub
 
 logger = logging.getLogger(__name__)
 
@@ -184,7 +184,7 @@ def main(path: Path) -> int:
     logger.info("daemon %s starts", os.getpid())
     from lsp_server.editor.completion.acceptance_rates import AcceptanceRates, acceptance_file
     from lsp_server.editor.daemon.connection import warm_up
-    from lsp_server.editor.daemon.hub import Hub
+    from lsp_server.editor.hub.hub import Hub
     from lsp_server.models.setup_question import SetupQuestion, answer_file
     from lsp_server.text.documents.allowed_files import AllowedFiles, allowed_file
 

@@ -13,7 +13,7 @@ from lsp_server.models.progress import COMPILING
 from lsp_server.shared.errors import RedraftError
 
 if TYPE_CHECKING:
-    from lsp_server.editor.daemon.hub import Hub
+    from lsp_server.editor.hub.hub import Hub
     from lsp_server.editor.protocol.client_features import ClientFeatures
     from lsp_server.editor.protocol.jsonrpc import RedraftProtocol
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lsp_server.editor.daemon.hub import Hub
+from lsp_server.editor.hub.hub import Hub
 from lsp_server.editor.notices.status import Condition, Performance, status_message
 from lsp_server.models.choices import Choices, write_choice
 from lsp_server.models.used import CHOICE, NOTHING, UsedModel, command_model, used_models

@@ -19,7 +19,7 @@ from planted_secrets import SECRET_PATHS, schemes_of, token, word
 from seeds import Amount
 
 from lsp_server.editor.daemon.connection import new_server
-from lsp_server.editor.daemon.hub import Hub
+from lsp_server.editor.hub.hub import Hub
 from lsp_server.engine.client import EngineClient
 from lsp_server.shared.contract.jobs import JobResult, Span
 from lsp_server.shared.settings import read_settings

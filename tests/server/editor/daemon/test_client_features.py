@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from lsp_server.editor.completion.lsp import Cursor, menu_items
 from lsp_server.editor.completion.request import CompletionRequest
 from lsp_server.editor.daemon.connection import new_server
-from lsp_server.editor.daemon.hub import Hub
 from lsp_server.editor.handlers import initialize
+from lsp_server.editor.hub.hub import Hub
 from lsp_server.editor.protocol.capabilities import EDIT_COMMAND, offers_menu, server_capabilities
 from lsp_server.editor.protocol.client_features import ClientFeatures
 from lsp_server.editor.protocol.jsonrpc import make_converter
 from lsp_server.editor.protocol.lenient import fill_in
+from lsp_server.editor.requests.completions import Cursor, menu_items
 from lsp_server.shared.settings import Settings
 
 DATA = Path(__file__).resolve().parents[3] / "data"

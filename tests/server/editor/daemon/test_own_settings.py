@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lsp_server.editor.daemon.connection import new_server
-from lsp_server.editor.daemon.hub import Hub
+from lsp_server.editor.hub.hub import Hub
 from lsp_server.editor.server import RedraftServer
 from lsp_server.shared.settings import (
     ADDRESS_OF_WORKSPACE,

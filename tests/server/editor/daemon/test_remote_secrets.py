@@ -11,7 +11,7 @@ import pytest
 from server_stand_in import KEY, Server, served
 
 from lsp_server.editor.daemon.connection import new_server
-from lsp_server.editor.daemon.hub import Hub
+from lsp_server.editor.hub.hub import Hub
 from lsp_server.text.documents.allowed_files import AllowedFiles
 
 SECRET = "plumsecretvalue"

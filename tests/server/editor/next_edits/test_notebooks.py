@@ -11,7 +11,7 @@ from lsprotocol import types
 
 from lsp_server.editor import document_sync as sync
 from lsp_server.editor.daemon.connection import new_server
-from lsp_server.editor.daemon.hub import Hub
+from lsp_server.editor.hub.hub import Hub
 from lsp_server.editor.next_edits import provider
 from lsp_server.editor.next_edits.history import RecordedEdit
 from lsp_server.editor.next_edits.notebook_text import NotebookText

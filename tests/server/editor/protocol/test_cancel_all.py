@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lsp_server.editor.daemon.connection import new_server
-from lsp_server.editor.daemon.hub import Hub
+from lsp_server.editor.hub.hub import Hub
 from lsp_server.text.documents.allowed_files import AllowedFiles
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lsp_server.editor.daemon.connection import new_server
-from lsp_server.editor.daemon.hub import Hub
+from lsp_server.editor.hub.hub import Hub
 from lsp_server.editor.server import RedraftServer
 
 URI = "file:///nowhere/a.py"

@@ -17,7 +17,7 @@ from engine_stand_in import EngineStandIn
 from server_stand_in import KEY, MODEL, Server, event, served
 
 from lsp_server.commands.cli.status import _server
-from lsp_server.editor.daemon.hub import Hub
+from lsp_server.editor.hub.hub import Hub
 from lsp_server.editor.remote.address import ServerAddress
 from lsp_server.editor.remote.discovery import checked_server
 from lsp_server.editor.remote.engine import RemoteEngine

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from server_stand_in import KEY, MODEL, Server, served
 
-from lsp_server.editor.daemon.hub import Hub
+from lsp_server.editor.hub.hub import Hub
 from lsp_server.shared.contract.jobs import CompletionJob
 from lsp_server.shared.settings import read_settings
 

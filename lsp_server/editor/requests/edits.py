@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.editor.completion.lsp import lsp_range
 from lsp_server.editor.editing.provider import EditRequest, EditResult
+from lsp_server.editor.requests.completions import lsp_range
 from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.shared.errors import EditRefused, StaleDocument
 

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from lsp_server.editor.completion.acceptance_rates import AcceptanceRates
-from lsp_server.editor.daemon.memory_budget import MemoryBudget
+from lsp_server.editor.hub.memory_budget import MemoryBudget
 from lsp_server.editor.remote.engine import RemoteEngine
 from lsp_server.editor.remote.similar import SimilarText
 from lsp_server.engine.client import EngineClient

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.editor.completion.lsp import switched_off_reason
 from lsp_server.editor.protocol.capabilities import NEXT_EDIT_ACCEPTED
+from lsp_server.editor.requests.completions import switched_off_reason
 from lsp_server.shared.errors import RedraftError
 from lsp_server.text.documents.document import Document, Position
 

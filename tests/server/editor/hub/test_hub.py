@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from lsp_server.editor.daemon import hub as hub_module
-from lsp_server.editor.daemon.hub import Hub
+from lsp_server.editor.hub import hub as hub_module
+from lsp_server.editor.hub.hub import Hub
 from lsp_server.engine.client import EngineClient
 from lsp_server.shared.contract.calls import Calls, percentile_ms
 from lsp_server.shared.contract.jobs import CompletionJob
@@ -219,7 +219,7 @@ def test_an_engine_that_hangs_is_ended_and_one_that_works_is_not(
 
 def test_the_daemon_loads_no_arrays_no_compiler_and_no_model() -> None:
     program = (
-        "import sys; import lsp_server.editor.daemon.hub\n"
+        "import sys; import lsp_server.editor.hub.hub\n"
         "from lsp_server.editor.daemon import connection\n"
         "connection.warm_up()\n"
         "print([m for m in ('numpy', 'numba', 'torch') if m in sys.modules])"

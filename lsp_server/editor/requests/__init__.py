@@ -1,0 +1,1 @@
+"""Answers the requests of one client by what the server has."""
