@@ -41,10 +41,6 @@ logger = logging.getLogger(__name__)
 HUNG_S, START_S = 90.0, 5.0
 
 
-def _nothing_chosen(options: EngineOptions) -> LoadFailure:
-    return LoadFailure(options.models, NO_MODEL, HOW_TO_CHOOSE, files_state(*options.models))
-
-
 def hung_after_s() -> float:
     """Return seconds without a sign of an engine that has work before it counts as hung."""
     return float(os.environ.get("REDRAFT_HUNG_S", HUNG_S))
@@ -66,12 +62,14 @@ class EngineClient:
     ) -> None:
         """``connect``: makes the way to an engine that is no child process of this one."""
         self.options = options
-        self.failure = _nothing_chosen(options) if not options.path and connect is None else None
+        self.failure: LoadFailure | None = None
         """Why there was no model at the last try."""
         self.status = EngineStatus(model=options.path or "none", dtype=options.dtype)
-        if self.failure is not None:
+        if not options.path and connect is None:
+            missing = files_state(*options.models)
+            self.failure = LoadFailure(options.models, NO_MODEL, HOW_TO_CHOOSE, missing)
             self.status = replace(
-                self.status, state="failed", message=NO_MODEL, remedy=self.failure.remedy
+                self.status, state="failed", message=NO_MODEL, remedy=HOW_TO_CHOOSE
             )
         self.calls = Calls()
         self.grant_memory: Callable[[], Awaitable[None]] = _grant_nothing

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.engine.turns import Turns
@@ -244,10 +245,11 @@ class EngineLoop:
     def _when_idle(self) -> list[tuple[float, Callable[[], None]]]:
         """Do the work of idle times, each after its delay. Memory that is quick to regain is given
         back last."""
+        save_caches = partial(self._service.save_caches, self._has_work)
         return [
             (WARM_S, self._warm_up),
             (KEEP_COSTS_S - WARM_S, self._keep_costs),
-            (max(SAVE_CACHES_S - KEEP_COSTS_S, 0.0), self._save_caches),
+            (max(SAVE_CACHES_S - KEEP_COSTS_S, 0.0), save_caches),
             (max(REST_S - SAVE_CACHES_S, 0.0), self._service.rest),
         ]
 
@@ -261,9 +263,6 @@ class EngineLoop:
     def _keep_costs(self) -> None:
         if self._has_answered and self._service.keep_costs():
             self._tell_ready()
-
-    def _save_caches(self) -> None:
-        self._service.save_caches(self._has_work)
 
     def _has_work(self) -> bool:
         if self._ended or self._controls:

@@ -9,6 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from repo_index.common_ends import common_ends
+
 MOST_PAIRS = 20_000
 """``difflib`` looks at every pair of equal lines, again for each stretch that it finds. Of so many
 pairs it is asked."""
@@ -27,7 +29,7 @@ def opcodes(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
         return difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     changes: list[Opcode] = []
     line, to = 0, 0
-    for start, new_start in [*_same(old, new, 0, len(old), 0, len(new)), (len(old), len(new))]:
+    for start, new_start in [*_same([*old], [*new]), (len(old), len(new))]:
         if line < start or to < new_start:
             gone, came = line < start, to < new_start
             kind: Kind = "replace" if gone and came else "delete" if gone else "insert"
@@ -46,76 +48,48 @@ def _pairs(old: Sequence[str], new: Sequence[str]) -> int:
     return sum(count * others[line] for line, count in counts.items())
 
 
-def _same(
-    old: Sequence[str],
-    new: Sequence[str],
-    start: int,
-    end: int,
-    new_start: int,
-    new_end: int,
-    depth: int = 0,
-) -> Iterator[tuple[int, int]]:
-    """Pairs of equal lines within two stretches, in order: what both begin with, what both end
-    with, and between them lines that are as frequent in both, each with its like in turn."""
-    while start < end and new_start < new_end and old[start] == new[new_start]:
-        yield start, new_start
-        start, new_start = start + 1, new_start + 1
-    tail = 0
-    most = min(end - start, new_end - new_start)
-    while tail < most and old[end - 1 - tail] == new[new_end - 1 - tail]:
-        tail += 1
-    end, new_end = end - tail, new_end - tail
-    yield from _between(old, new, start, end, new_start, new_end, depth)
+def _same(old: list[str], new: list[str], depth: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield pairs of equal lines in order: what both begin with, what both end with, and between
+    them lines that are as frequent in both, each with its like in turn."""
+    head, tail = common_ends(old, new)
+    end, new_end = len(old) - tail, len(new) - tail
+    yield from ((n, n) for n in range(head))
+    for line, to in _between(old[head:end], new[head:new_end], depth):
+        yield head + line, head + to
     yield from ((end + n, new_end + n) for n in range(tail))
 
 
-def _between(
-    old: Sequence[str],
-    new: Sequence[str],
-    start: int,
-    end: int,
-    new_start: int,
-    new_end: int,
-    depth: int,
-) -> Iterator[tuple[int, int]]:
-    if start == end or new_start == new_end:
-        return
-    if _pairs(old[start:end], new[new_start:new_end]) <= MOST_PAIRS:
-        matcher = difflib.SequenceMatcher(None, old[start:end], new[new_start:new_end], False)
+def _between(old: list[str], new: list[str], depth: int) -> Iterator[tuple[int, int]]:
+    if _pairs(old, new) <= MOST_PAIRS:
+        matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
         for line, to, size in matcher.get_matching_blocks():
-            yield from ((start + line + n, new_start + to + n) for n in range(size))
+            yield from ((line + n, to + n) for n in range(size))
         return
-    anchors = (
-        _longest_rise(_paired(old, new, start, end, new_start, new_end))
-        if depth < MOST_DEPTH
-        else []
-    )
+    anchors = _longest_rise(_paired(old, new)) if depth < MOST_DEPTH else []
     if not anchors:
-        if end - start == new_end - new_start:
-            pairs = zip(range(start, end), range(new_start, new_end), strict=True)
-            yield from ((line, to) for line, to in pairs if old[line] == new[to])
+        pairs = zip(old, new, strict=True) if len(old) == len(new) else ()
+        yield from ((n, n) for n, (line, other) in enumerate(pairs) if line == other)
         return
-    for line, to in anchors:
-        yield from _same(old, new, start, line, new_start, to, depth + 1)
-        yield line, to
-        start, new_start = line + 1, to + 1
-    yield from _same(old, new, start, end, new_start, new_end, depth + 1)
+    start, new_start = 0, 0
+    for end, new_end in [*anchors, (len(old), len(new))]:
+        for line, to in _same(old[start:end], new[new_start:new_end], depth + 1):
+            yield start + line, new_start + to
+        if end < len(old):
+            yield end, new_end
+        start, new_start = end + 1, new_end + 1
 
 
-def _paired(
-    old: Sequence[str], new: Sequence[str], start: int, end: int, new_start: int, new_end: int
-) -> list[tuple[int, int]]:
+def _paired(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     positions: dict[str, list[int]] = defaultdict(list)
     others: dict[str, list[int]] = defaultdict(list)
-    for old_line in range(start, end):
-        positions[old[old_line]].append(old_line)
-    for to in range(new_start, new_end):
-        others[new[to]].append(to)
+    for lines, numbers in ((old, positions), (new, others)):
+        for number, line in enumerate(lines):
+            numbers[line].append(number)
     return sorted(
         pair
-        for line, lines in positions.items()
-        if len(lines) == len(others.get(line, ()))
-        for pair in zip(lines, others[line], strict=True)
+        for line, numbers in positions.items()
+        if len(numbers) == len(others.get(line, ()))
+        for pair in zip(numbers, others[line], strict=True)
     )
 
 

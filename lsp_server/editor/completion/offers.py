@@ -47,10 +47,6 @@ class Offer:
         longer = now.startswith(offered) and len(offered) > len(ask.prefix) and not self.settled
         return now == offered or longer
 
-    def left_of(self, ask: CompletionRequest) -> int:
-        """Return characters that were not typed when ``ask`` came."""
-        return len(self.ask.prefix) + len(self.text) - len(ask.prefix)
-
     def typed(self, ask: CompletionRequest) -> bool:
         """Return True if all of it is before the cursor now."""
         return ask.prefix.startswith(self.ask.prefix + self.text)
@@ -71,7 +67,8 @@ class Offers:
         before = self._newest.get(ask.document)
         if before is not None:
             if texts and before.goes_on(ask, texts[0]):
-                before.texts[0] = before.text[: len(before.text) - before.left_of(ask)] + texts[0]
+                typed = len(ask.prefix) - len(before.ask.prefix)
+                before.texts[0] = before.text[:typed] + texts[0]
                 before.left = len(texts[0])
                 return before.id
             self._settle(before, ask)

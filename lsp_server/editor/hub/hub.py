@@ -119,7 +119,9 @@ class Hub:
     def _made(self, key: EngineKey, on_change: Callable[[], None]) -> EngineInterface:
         if not key.server.url:
             engine = EngineClient(key.options, on_change)
-            engine.grant_memory = lambda: self._grant_memory(engine)
+            engine.grant_memory = lambda: self._memory.grant(
+                engine, self._memory_megabytes[engine.options]
+            )
             return engine
         local = key.local
         remote = RemoteEngine(key.server, on_change, None if local is None else self._engine(local))
@@ -132,9 +134,6 @@ class Hub:
         states = self.indexer.workspaces.values()
         ready = [state for state in states if state.folder == folder and state.state == "ready"]
         return (ready[0].store, ready[0].model) if ready else None
-
-    async def _grant_memory(self, engine: EngineClient) -> None:
-        await self._memory.grant(engine, self._memory_megabytes[engine.options])
 
     def _local_engines(self) -> list[EngineClient]:
         return [engine for engine in self._engines.values() if isinstance(engine, EngineClient)]

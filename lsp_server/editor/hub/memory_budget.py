@@ -63,9 +63,9 @@ class MemoryBudget:
             need = await asyncio.to_thread(need_of, engine.options)
             until = time.monotonic() + WAIT_S
             # Not on this thread: the processes of the whole machine are looked through.
-            while not _fits(
-                need, budget := await asyncio.to_thread(self.budget, megabytes, engine)
-            ):
+            while (
+                budget := await asyncio.to_thread(self.budget, megabytes, engine)
+            ).left < need.nbytes:
                 if budget.most < need.nbytes:
                     raise _too_large(engine, need, budget, megabytes)
                 self._changed.clear()
@@ -114,10 +114,6 @@ class MemoryBudget:
 
 def _holds(engine: EngineClient) -> bool:
     return bool(engine.memory_bytes or engine.pid)
-
-
-def _fits(need: Need, budget: MemoryShare) -> bool:
-    return need.nbytes <= budget.left
 
 
 def _too_large(

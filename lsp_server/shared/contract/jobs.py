@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from accel.verification.sampling import Sampling
 from lsp_server.shared.contract.codec import read
@@ -208,9 +208,7 @@ class GenerateJob(_WritingJob):
 
 
 AnyJob = CompletionJob | EditJob | GenerateJob
-JOBS: dict[str, type[AnyJob]] = {
-    kind.operation: kind for kind in (CompletionJob, EditJob, GenerateJob)
-}
+JOBS: dict[str, type[AnyJob]] = {kind.operation: kind for kind in get_args(AnyJob)}
 """By what is asked for."""
 
 

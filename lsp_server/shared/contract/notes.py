@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from lsp_server.shared.contract.codec import read, to_json
 from lsp_server.shared.contract.jobs import AcceptedText
@@ -73,13 +73,7 @@ Note = (
     | ForgetDocument
     | AcceptedText
 )
-_KINDS: dict[str, type[Note]] = {
-    kind.operation: kind
-    for kind in (
-        *(OpenWorkspace, ReloadIndex, CloseWorkspace),
-        *(SetBuffer, CloseBuffer, ForgetDocument, AcceptedText),
-    )
-}
+_KINDS: dict[str, type[Note]] = {kind.operation: kind for kind in get_args(Note)}
 
 
 def note_frame(note: Note) -> dict[str, Any]:
