@@ -34,8 +34,8 @@ from lsp_server.editor.requests.next_edits import (
     next_edit,
 )
 from lsp_server.editor.screen import NEXT_EDIT_FIRST
-from lsp_server.models.listed import listed_models
 from lsp_server.models.manifest import edits_of
+from lsp_server.models.models_process import listed_models
 from lsp_server.shared.errors import EditRefused, RedraftError
 from lsp_server.shared.version import VERSION
 

@@ -108,14 +108,10 @@ def _edits(
         if settings.instruction_comments and not withheld:
             actions += _comments(where)
         if settings.presets and not where.is_cursor:
-            actions += [
-                _ready_made(
-                    where, f"Redraft: {preset.title or preset.instruction}", preset.instruction
-                )
-                for preset in presets_for(
-                    where.document.language, settings.preset_instructions, done, where.code
-                )
-            ]
+            language, instructions = where.document.language, settings.preset_instructions
+            for preset in presets_for(language, instructions, done, where.code):
+                title = f"Redraft: {preset.title or preset.instruction}"
+                actions.append(_ready_made(where, title, preset.instruction))
     if not withheld and not done and _wanted(where, types.CodeActionKind.QuickFix):
         actions += [_fix(where, diagnostic) for diagnostic in where.diagnostics[:MAX_FIXES]]
     return actions

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from lsp_server.editor.notices.asking import pressed
 from lsp_server.editor.protocol.progress import Progress
 from lsp_server.models.choices import write_choice
-from lsp_server.models.fetching_process import fetch_in_process
 from lsp_server.models.manifest import DEFAULT
+from lsp_server.models.models_process import fetch_in_process
 from lsp_server.models.progress import COMPILING
 from lsp_server.shared.errors import RedraftError
 

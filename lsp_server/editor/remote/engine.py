@@ -216,7 +216,8 @@ class RemoteEngine:
         served = self._served
         if served is not None:
             try:
-                result = await self._answer_there(served, call, job, resumed, is_prefill)
+                sent = self._sent(job, served)
+                result = await served.ask(sent, call.priority, resumed.add, is_prefill)
             except ServerUnavailable as trouble:
                 self._lost(trouble, served)
                 resumed.begin_again()
@@ -225,18 +226,6 @@ class RemoteEngine:
                 return result
         reason = str(self._trouble) if self._trouble is not None else "the server went away"
         return await self._answer_here(call, job, client, resumed, reason, is_prefill)
-
-    async def _answer_there(
-        self,
-        served: Transport,
-        call: Call,
-        job: CompletionJob | EditJob,
-        resumed: ResumedSpans,
-        is_prefill: bool,
-    ) -> JobResult | None:
-        """Return the server's answer. Raises ServerUnavailable and EngineFailed."""
-        sent = self._sent(job, served)
-        return await served.ask(sent, call.priority, resumed.add, is_prefill)
 
     async def _answer_here(
         self,

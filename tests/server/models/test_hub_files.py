@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hub_stand_in import COMMIT, Repository, served_repository, sha256
 
 from lsp_server.models.fetched import fetched_models, models_folder, remove_fetched
-from lsp_server.models.fetching_process import fetch_in_process
 from lsp_server.models.hub_files import find_in_hub, names_a_repository
 from lsp_server.models.manifest import HubSource
+from lsp_server.models.models_process import fetch_in_process
 from lsp_server.shared.errors import RedraftError
 
 Q4 = b"GGUF" + bytes(range(256)) * 90_000
