@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "decoding"))
 
 from gguf_models import random_module, save_gguf
 
-from lsp_server.editor.daemon import memory_budget
+from lsp_server.editor.hub import memory_budget
 from lsp_server.editor.hub.hub import Hub
 from lsp_server.engine import client
 from lsp_server.engine.client import EngineClient
