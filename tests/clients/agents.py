@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.clients.stand_in import FILE, KEY, WRITTEN, StandIn
+from tests.clients.stand_in import FILE, KEY, WRITTEN, StandIn, recipe
 
 PORT = 8217
 TASK = "Write a file with a greeting."
@@ -16,37 +16,48 @@ SECONDS = 150
 
 
 def _opencode(folder: Path, url: str) -> list[str]:
-    provider = {
-        "npm": "@ai-sdk/openai-compatible",
-        "options": {"baseURL": f"{url}/v1", "apiKey": KEY},
-        "models": {"redraft": {"tool_call": True}},
-    }
-    settings = {"provider": {"redraft": provider}, "model": "redraft/redraft"}
     allowed = {"permission": {"edit": "allow", "bash": "allow", "external_directory": "allow"}}
-    (folder / "opencode.json").write_text(json.dumps({**settings, **allowed, "autoupdate": False}))
-    return ["env", "-u", "OPENAI_API_KEY", "opencode", "run", "-m", "redraft/redraft", TASK]
+    settings = {**json.loads(recipe("opencode", url)), **allowed, "autoupdate": False}
+    (folder / "opencode.json").write_text(json.dumps(settings))
+    return ["opencode", "run", TASK]
 
 
-def _qwen(_folder: Path, _url: str) -> list[str]:
-    return ["qwen", "--auth-type", "openai", "--yolo", "-p", TASK]
+def _qwen(_folder: Path, url: str) -> list[str]:
+    return ["bash", "-c", f"{recipe('qwen', url)} --auth-type openai --yolo -p '{TASK}'"]
 
 
 def _continue(folder: Path, url: str) -> list[str]:
-    file = folder.parent / "continue.yaml"
-    file.write_text(
-        "name: Redraft\nversion: 0.0.1\nschema: v1\n"
-        "models:\n  - name: redraft\n    provider: openai\n"
-        f"    model: redraft\n    apiBase: {url}/v1\n    apiKey: {KEY}\n"
-        "    roles: [chat, edit]\n    capabilities: [tool_use]\n"
-    )
+    file = folder.parent / "home" / ".continue" / "config.yaml"
+    file.parent.mkdir()
+    file.write_text(recipe("cn", url))
     return ["cn", "--config", str(file), "--auto", "-p", TASK]
 
 
-AGENTS = {"opencode": _opencode, "qwen": _qwen, "cn": _continue}
+def _codex(folder: Path, url: str) -> list[str]:
+    (folder.parent / "home" / ".codex").mkdir()
+    (folder.parent / "home" / ".codex" / "config.toml").write_text(recipe("codex", url))
+    sandbox = "--dangerously-bypass-approvals-and-sandbox"
+    return ["env", f"REDRAFT_KEY={KEY}", "codex", "exec", "--skip-git-repo-check", sandbox, TASK]
 
 
-def drive(name: str, programs: Path, work: Path) -> tuple[str, str]:
-    """Return the version and the verdict of an agent; ``programs``: the folder of its program."""
+def _aider(_folder: Path, url: str) -> list[str]:
+    quiet = "--no-check-update --no-show-model-warnings --no-analytics --no-pretty"
+    asked = f"--yes-always --no-auto-commits --edit-format diff --message '{TASK}'"
+    return ["bash", "-c", f"{recipe('aider', url)} {quiet} {asked}"]
+
+
+AGENTS = {
+    "opencode": _opencode,
+    "qwen": _qwen,
+    "cn": _continue,
+    "codex": _codex,
+    "aider": _aider,
+}
+
+
+def drive(name: str, clients: Path, work: Path) -> tuple[str, str]:
+    """Return the version and the verdict of an agent of the folder ``clients``."""
+    programs = f"{clients / 'npm/node_modules/.bin'}:{clients / 'pip/aider-chat/bin'}"
     shutil.rmtree(work, ignore_errors=True)
     folder, home = work / "project", work / "home"
     for made in (folder, home):
@@ -55,13 +66,11 @@ def drive(name: str, programs: Path, work: Path) -> tuple[str, str]:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("XDG_")}
     environment |= {"HOME": str(home), "PATH": f"{programs}:{os.environ['PATH']}", "CI": "1"}
     stand_in = StandIn(folder, PORT)
-    environment |= {"OPENAI_BASE_URL": f"{stand_in.url}/v1", "OPENAI_API_KEY": KEY}
-    environment |= {"OPENAI_MODEL": "redraft", "PWD": str(folder)}
+    environment |= {"PWD": str(folder)}
     try:
         command = AGENTS[name](folder, stand_in.url)
         asked = {"capture_output": True, "text": True, "env": environment, "cwd": folder}
-        program = [part for part in command if part in AGENTS][:1]
-        version = subprocess.run([*program, "--version"], timeout=60, check=False, **asked)  # type: ignore[call-overload]
+        version = subprocess.run([name, "--version"], timeout=60, check=False, **asked)  # type: ignore[call-overload]
         ended = subprocess.run(
             command,
             timeout=SECONDS,
@@ -77,5 +86,5 @@ def drive(name: str, programs: Path, work: Path) -> tuple[str, str]:
     file = folder / FILE
     is_written = file.exists() and file.read_text() == WRITTEN
     told = version.stdout.strip().splitlines()
-    verdict = "yes: a tool call wrote the file" if is_written else f"no: {output}"
+    verdict = "yes: wrote the file" if is_written else f"no: {output}"
     return told[-1] if told else "", f"{verdict} ({len(stand_in.engine.jobs)} requests)"

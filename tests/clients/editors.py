@@ -3,7 +3,6 @@ saved, and no text is lost. What is suggested comes from a stand-in model at a s
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
@@ -14,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lsp_server.commands.cli.editor_snippets import all_snippets
-from tests.clients.stand_in import KEY, SUGGESTED, StandIn
+from tests.clients.stand_in import KEY, SUGGESTED, StandIn, recipe
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "editors"))
 
@@ -43,7 +41,8 @@ VIM = (
 )
 QUIET = (
     "(setq inhibit-startup-screen t make-backup-files nil auto-save-default nil"
-    " create-lockfiles nil)\n"
+    " create-lockfiles nil native-comp-jit-compilation nil"
+    " native-comp-enable-subr-trampolines nil)\n"
 )
 
 
@@ -59,6 +58,8 @@ class Editor:
     arguments: Sequence[str] = ()
     plugins: Sequence[str] = ()
     before: str = ""
+    more: Sequence[tuple[str, str]] = ()
+    """Further files below the home folder, and what is in them."""
     to_end: str = "GA"
     typed: str = "[o"
     asked: str = ""
@@ -66,6 +67,14 @@ class Editor:
     saved: str = "\x1b:w\r"
 
 
+LSP_MODE = (  # as a package has it loaded, with nothing to answer before
+    "(mapc #'require '(lsp-mode lsp-lens lsp-completion lsp-diagnostics lsp-modeline"
+    " lsp-headerline lsp-inline-completion))\n(setq lsp-auto-guess-root t)\n"
+)
+COC = (
+    VIM + "let g:coc_disable_startup_warning = 1\nset rtp^=SOURCES/neoclide+coc.nvim\n"
+    'inoremap <silent><expr> <Tab> coc#inline#visible() ? coc#inline#accept() : "\\<Tab>"\n'
+)
 NVIM = ".config/nvim/init.lua"
 EDITORS = {
     "Neovim": Editor("neovim", NVIM, "editors/nvim/nvim", taken="\t"),
@@ -95,6 +104,59 @@ EDITORS = {
         ),
     ),
     "yegappan/lsp": Editor("vim", ".vimrc", "vim", plugins=("yegappan/lsp",)),
+    "coc.nvim": Editor(
+        "coc",
+        ".vim/coc-settings.json",
+        "vim",
+        plugins=("neoclide/coc.nvim",),
+        more=((".vimrc", COC),),
+        taken="\t",
+    ),
+    "copilot.vim": Editor(
+        "copilot.vim", ".vimrc", "vim", plugins=("github/copilot.vim",), taken="\t"
+    ),
+    "llama.vim": Editor("llama.vim", ".vimrc", "vim", plugins=("ggml-org/llama.vim",), taken="\t"),
+    "minuet": Editor(
+        "minuet",
+        NVIM,
+        "editors/nvim/nvim",
+        plugins=("milanglacier/minuet-ai.nvim", "nvim-lua/plenary.nvim"),
+        taken="\t",
+    ),
+    "micro": Editor(
+        "micro",
+        ".config/micro/settings.json",
+        "micro",
+        plugins=("AndCake/micro-plugin-lsp",),
+        to_end="\x05goto 6:14\r",
+        asked="\x00",
+        taken="",
+        saved="\x13",
+    ),
+    "Emacs, lsp-mode": Editor(
+        "lsp-mode",
+        ".emacs.d/init.el",
+        "editors/emacs/emacs",
+        arguments=("-nw", "-Q", "-l", "HOME/.emacs.d/init.el"),
+        plugins=("emacs-lsp/lsp-mode",),
+        before=QUIET + LSP_MODE,
+        to_end="\x1b>",
+        typed="[",
+        taken="\t",
+        saved="\x18\x13",
+    ),
+    "Emacs, copilot.el": Editor(
+        "copilot.el",
+        ".emacs.d/init.el",
+        "editors/emacs/emacs",
+        arguments=("-nw", "-Q", "-l", "HOME/.emacs.d/init.el"),
+        plugins=("copilot-emacs/copilot.el", "emacs-compat/compat"),
+        before=QUIET,
+        to_end="\x1b>",
+        typed="[",
+        taken="\t",
+        saved="\x18\x13",
+    ),
     "Helix": Editor(
         "helix",
         ".config/helix/languages.toml",
@@ -119,21 +181,27 @@ EDITORS = {
 }
 
 
-def _start_file(editor: Editor, sources: Path) -> str:
+def _start_file(editor: Editor, sources: Path, url: str) -> str:
     """Return what the editor's file holds: the recipe behind its plug-ins."""
-    (snippet,) = (each for each in all_snippets() if editor.recipe in each.names)
+    printed = recipe(editor.recipe, url)
     folders = [sources / name.replace("/", "+") for name in editor.plugins]
     if editor.file.endswith(".lua"):
         added = "vim.opt.rtp:prepend('{0}') vim.opt.rtp:append('{0}/after')\n"
         paths = "".join(added.format(path) for path in folders)
-        return f"vim.opt.swapfile = false\n{paths}{snippet.text}\n"
+        return f"vim.opt.swapfile = false\n{paths}{printed}\n"
     if editor.file.endswith("vimrc"):
-        return VIM + "".join(f"set rtp^={path}\n" for path in folders) + snippet.text + "\n"
-    return f"{editor.before}{snippet.text}\n"
+        return VIM + "".join(f"set rtp^={path}\n" for path in folders) + printed + "\n"
+    if editor.file.endswith(".el"):
+        folders += [sources.parent / "editors/emacs/usr/share/emacs/site-lisp/elpa-src"]
+        below = '(let ((default-directory "{0}/")) (push "{0}" load-path)'
+        below += " (normal-top-level-add-subdirs-to-load-path))\n"
+        paths = "".join(below.format(path) for path in reversed(folders))
+        return f"{paths}{editor.before}{printed}\n"
+    return f"{editor.before}{printed}\n"
 
 
-def _home(work: Path, url: str) -> dict[str, str]:
-    """Return the environment of a new user who has ``redraft`` on PATH, and a server."""
+def home_of(work: Path, url: str = "") -> dict[str, str]:
+    """Return the environment of a new user who has ``redraft`` on PATH, and a server at ``url``."""
     home, programs = work / "home", work / "home" / ".local" / "bin"
     programs.mkdir(parents=True)
     for name, options in (("redraft", '"$@"'), ("redraft-copilot", "--stdio")):
@@ -143,46 +211,69 @@ def _home(work: Path, url: str) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith("XDG_")}
     root = str(Path(__file__).resolve().parents[2])
     own = {"HOME": str(home), "PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": root}
-    own |= {"REDRAFT_SERVER_URL": url, "REDRAFT_SERVER_KEY": KEY, "REDRAFT_IDLE_EXIT_S": "5"}
-    return {**kept, **own, "LANG": "C.UTF-8", "XDG_RUNTIME_DIR": str(home)}
+    own |= {"REDRAFT_SERVER_URL": url, "REDRAFT_SERVER_KEY": KEY} if url else {}
+    own |= {"REDRAFT_IDLE_EXIT_S": "5", "LANG": "C.UTF-8", "XDG_RUNTIME_DIR": str(home)}
+    return {**kept, **own}
+
+
+def missing_of(name: str, clients: Path) -> str:
+    """Return what is not in the folder ``clients`` of an editor; empty if all is."""
+    editor = EDITORS[name]
+    program = clients / editor.program if "/" in editor.program else shutil.which(editor.program)
+    missing = [p for p in editor.plugins if not (clients / "src" / p.replace("/", "+")).is_dir()]
+    return ", ".join(missing) or ("" if program and Path(program).exists() else editor.program)
+
+
+def started(
+    name: str, clients: Path, environment: dict[str, str], file: Path
+) -> tuple[str, Terminal]:
+    """Return the version of an editor and it with ``file``, started in a home of ``home_of``."""
+    editor, home = EDITORS[name], Path(environment["HOME"])
+    program = str(clients / editor.program) if "/" in editor.program else editor.program
+    runtime = str(clients / "editors/helix/usr/lib/hx/runtime")
+    environment = {**environment, "HELIX_RUNTIME": runtime}
+    url = environment.get("REDRAFT_SERVER_URL", "")
+    texts = {
+        editor.file: _start_file(editor, clients / "src", url),
+        ".config/helix/config.toml": "[editor]\nauto-pairs = false\n",
+        **dict(editor.more),
+    }
+    for path, text in texts.items():
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        (home / path).write_text(text.replace("SOURCES", str(clients / "src")))
+    if name == "micro":
+        (home / ".config/micro/plug").mkdir()
+        (home / ".config/micro/plug/lsp").symlink_to(clients / "src" / "AndCake+micro-plugin-lsp")
+    arguments = [each.replace("HOME", str(home)) for each in editor.arguments]
+    version = subprocess.run(
+        [program, "--version"], env=environment, capture_output=True, text=True, check=False
+    ).stdout.splitlines()[:1]
+    return "".join(version), Terminal([program, *arguments, file.name], environment, file.parent)
+
+
+def stop(environment: dict[str, str]) -> None:
+    """End the daemon of a home."""
+    command = [sys.executable, "-m", "lsp_server", "stop"]
+    subprocess.run(command, env=environment, capture_output=True, check=False)
 
 
 def drive(name: str, clients: Path, work: Path) -> tuple[str, str]:
     """Return the version and the verdict of an editor of the folder ``clients``."""
-    editor = EDITORS[name]
-    found = clients / editor.program if "/" in editor.program else shutil.which(editor.program)
-    missing = [p for p in editor.plugins if not (clients / "src" / p.replace("/", "+")).is_dir()]
-    if found is None or not Path(found).exists() or missing:
-        return "", f"not installed: {', '.join(missing) or editor.program}"
-    shutil.rmtree(work, ignore_errors=True)
+    if missing := missing_of(name, clients):
+        return "", f"not installed: {missing}"
     folder = work / "project"
     folder.mkdir(parents=True)
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     file = folder / "orders.py"
     file.write_text(TEXT)
     stand_in = StandIn(folder, PORT)
-    environment = _home(work, stand_in.url)
-    environment["HELIX_RUNTIME"] = str(clients / "editors/helix/usr/lib/hx/runtime")
-    answers = work / "home/.local/state/redraft/shared-workspaces.json"
-    answers.parent.mkdir(parents=True)
-    answers.write_text(json.dumps({stand_in.url: {str(folder.resolve()): "no"}}))
-    start = work / "home" / editor.file
-    start.parent.mkdir(parents=True, exist_ok=True)
-    start.write_text(_start_file(editor, clients / "src"))
-    (work / "home/.config/helix").mkdir(parents=True, exist_ok=True)
-    (work / "home/.config/helix/config.toml").write_text("[editor]\nauto-pairs = false\n")
-    arguments = [each.replace("HOME", environment["HOME"]) for each in editor.arguments]
-    version = subprocess.run(
-        [str(found), "--version"], env=environment, capture_output=True, text=True, check=False
-    ).stdout.splitlines()[:1]
-    terminal = Terminal([str(found), *arguments, "orders.py"], environment, folder)
+    environment = home_of(work, stand_in.url)
+    version, terminal = started(name, clients, environment, file)
     try:
-        return "".join(version), _taken(terminal, editor, file)
+        return version, _taken(terminal, EDITORS[name], file)
     finally:
-        (work / "screen.txt").write_text(terminal.text)
         terminal.close()
-        stop = [sys.executable, "-m", "lsp_server", "stop"]
-        subprocess.run(stop, env=environment, capture_output=True, check=False)
+        stop(environment)
         stand_in.end()
 
 
