@@ -22,6 +22,7 @@ COMMANDS: dict[str, Command] = {
         ("learnt-costs", "learnt_costs", "learnt costs beside fixed numbers of threads"),
         ("starts", "starts", "an engine's start, by turns with another checkout"),
         ("typing", "keystrokes.command", "a person typing through the server"),
+        ("programs", "keystrokes.programs", "a person typing whole programs, and what is shown"),
         ("load", "team.load", "a team at work on its server"),
         ("forward", "forwards.command", "time of one forward by rows and dtype"),
         ("clients", "team.shared_forwards", "what a server writes for one client, and for eight"),

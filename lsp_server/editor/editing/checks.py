@@ -9,11 +9,14 @@ import re
 import warnings
 
 from lsp_server.editor.editing.much_new_text import brings_much_new_text
-from lsp_server.editor.editing.scope_of_instruction import changes_more
+from lsp_server.editor.editing.scope_of_instruction import changes_more, lost_definitions
 from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.indentation import first_indent
 from lsp_server.text.documents.document import with_line_feeds
+from lsp_server.text.syntax.languages import grammar_of
+from lsp_server.text.syntax.roles import MARKUP, PROSE
+from lsp_server.text.syntax.tree import SyntaxTree
 
 UNCHANGED = "the model left the lines as they are; rephrase the instruction"
 
@@ -53,13 +56,15 @@ def refuse_unparsed(old: str, new: str, language: str) -> None:
 
 def doubt_about(old: str, new: str, language: str, instruction: str, around: str = "") -> str:
     """Return the reason to doubt that ``new`` follows ``instruction``: it does not parse although
-    ``old`` did, it changes more than the instruction names, or it adds many words that ``around``,
-    the text that contains ``old``, lacks. Empty without a doubt."""
+    ``old`` did, it changes more than the instruction names, it leaves out definitions, or it adds
+    many words that ``around``, the text that contains ``old``, lacks. Empty without a doubt."""
     before, after = _as_parsed(old), _as_parsed(new)
     if problem := new_problem(before, after, language):
         return f"the model's answer does not parse ({problem})"
     if changes_more(instruction, before, after, language):
         return "the model's answer changes more than it was asked to"
+    if names := lost_definitions(instruction, before, after):
+        return f"the model's answer leaves out {', '.join(names[:3])}"
     if brings_much_new_text(before, after, instruction, around):
         return "the model's answer has much that was not asked for"
     return ""
@@ -85,15 +90,21 @@ def new_problem(old: str, new: str, language: str) -> str:
     """Return why ``new`` does not parse although ``old`` does; empty otherwise, and for unknown
     languages.
 
-    In languages without a parser here brackets are counted: an answer that ends too early leaves
-    one open.
+    In languages with brackets around blocks these are counted: an answer that ends too early leaves
+    one open. What else does not fit the grammar counts where the old text fits it.
     """
     problem_of = {"python": _python_problem, "json": _json_problem}.get(language)
     if language in _BRACKETED:
         problem_of = _bracket_problem
-    if problem_of is None or problem_of(old):
+    if problem_of is not None and not problem_of(old) and (problem := problem_of(new)):
+        return problem
+    grammar = grammar_of(language, "")
+    if problem_of in (_python_problem, _json_problem) or not grammar or grammar in PROSE | MARKUP:
         return ""
-    return problem_of(new)
+    if SyntaxTree.parsed(old, grammar).has_errors:
+        return ""
+    line = SyntaxTree.parsed(new, grammar).first_error()
+    return "" if line is None else f"line {line + 1} does not fit the grammar"
 
 
 def _python_problem(text: str) -> str:

@@ -1,5 +1,5 @@
-"""The scope of instructions about docstrings, comments or type hints of Python code. Both versions
-are compared as syntax trees without these, so layout is free."""
+"""The scope of instructions: those about comments change these alone, in Python also those about
+docstrings or type hints, and only some take definitions away. Layout is free."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import textwrap
 import warnings
 from collections.abc import Callable
 
+from lsp_server.text.syntax.outline import defined_names
+from lsp_server.text.syntax.tree import SyntaxTree
+
 _ABOUT = re.compile(
     r"(?:please )?(?:add|write|remove|delete|drop|strip|strip out|take out|get rid of)"
     r"(?: (?:a|an|the|all|any|its|every|missing)){0,2} (?:"
@@ -16,20 +19,47 @@ _ABOUT = re.compile(
     r"(?P<hint>(?:type )?(?:hints?|annotations?)))[ .!]*",
     re.IGNORECASE,
 )
+_TAKES_AWAY = re.compile(
+    r"\b(?:remove|delete|drop|strip|get rid|take out|inline|merge|combine|collapse|unify|join"
+    r"|replace|rewrite|refactor|simplif|clean|dedup|convert|turn|move|extract|split|unused|only|keep)",
+    re.IGNORECASE,
+)
+"""Instructions behind which a definition may be gone."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def changes_more(instruction: str, old: str, new: str, language: str) -> bool:
-    """Return True if ``instruction`` is about docstrings, comments or type hints, and ``new``
-    differs from ``old`` in more than these; False for code that does not parse."""
-    subject = _ABOUT.fullmatch(" ".join(instruction.split())) if language == "python" else None
+    """Return True if ``instruction`` is about comments, or docstrings or type hints of Python, and
+    ``new`` differs from ``old`` in more than these; False for code that does not parse."""
+    subject = _ABOUT.fullmatch(" ".join(instruction.split()))
     if subject is None:
         return False
+    if language != "python":
+        return subject.lastgroup == "comment" and _code(old, language) != _code(new, language)
     before, after = _tree(old), _tree(new)
     if before is None or after is None:
         return False
     forget = _FORGET[subject.lastgroup or ""]
     return ast.dump(forget(before)) != ast.dump(forget(after))
+
+
+def lost_definitions(instruction: str, old: str, new: str) -> list[str]:
+    """Return the names of definitions that are nowhere in ``new``, where it has fewer of them than
+    ``old`` and ``instruction`` neither names one of them nor takes anything away."""
+    before, after = defined_names(old), defined_names(new)
+    lost = [name for name in before if not re.search(rf"\b{name}\b", new)]
+    is_named = any(re.search(rf"\b{name}\b", instruction) for name in lost)
+    is_allowed = is_named or _TAKES_AWAY.search(instruction) or len(after) >= len(before)
+    return [] if is_allowed else lost
+
+
+def _code(text: str, language: str) -> list[str]:
+    """Return the words and signs of a text without its comments; none without a grammar."""
+    tree = SyntaxTree.of(text, language)
+    comments = tree.comments() if tree is not None else []
+    for start, end in reversed(comments):
+        text = f"{text[:start]} {text[end:]}"
+    return re.findall(r"\w+|\S", text) if tree is not None else []
 
 
 def _tree(text: str) -> ast.Module | None:

@@ -23,6 +23,11 @@ def is_heading(line: str) -> bool:
     return _HEADING.match(line) is not None
 
 
+def defined_names(text: str) -> list[str]:
+    """Return the names of the functions, classes and types that a text defines, in order."""
+    return [heading["name"] for heading in _HEADING.finditer(text) if heading["name"]]
+
+
 def outline(text: str, budget: int, names: Iterable[str] = ()) -> str:
     """At most ``budget`` characters: the whole text when it fits, else its definitions, those of
     ``names`` first, in the order of the file."""

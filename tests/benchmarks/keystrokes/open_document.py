@@ -11,10 +11,12 @@ from tests.benchmarks.keystrokes.editor_process import EditorProcess
 class OpenDocument:
     """A document that is open in an editor. Offsets count code points."""
 
-    def __init__(self, client: EditorProcess, uri: str, text: str) -> None:
+    def __init__(
+        self, client: EditorProcess, uri: str, text: str, language: str = "python"
+    ) -> None:
         self.text, self._client, self._version = text, client, 1
         self._document = {"uri": uri}
-        item = {"uri": uri, "languageId": "python", "version": 1, "text": text}
+        item = {"uri": uri, "languageId": language, "version": 1, "text": text}
         client.notify("textDocument/didOpen", {"textDocument": item})
 
     def insert(self, offset: int, text: str) -> None:

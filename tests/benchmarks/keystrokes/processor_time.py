@@ -51,15 +51,15 @@ def processor_seconds(
                 uri = (workspace / f"typed_{turn}.py").as_uri()
                 typist = Typist(client.client, uri, random.Random(turn), words)
                 roots = [daemon.status()["pid"], client.pid]
-                before, started = _processor_s(roots), time.monotonic()
+                before, started = processor_s(roots), time.monotonic()
                 typist.type_at(place, TURN_KEYS)
                 wait_until_idle(daemon)
                 minutes = (time.monotonic() - started) / 60
-                found[kind].append((_processor_s(roots) - before) / minutes)
+                found[kind].append((processor_s(roots) - before) / minutes)
     return {kind: statistics.mean(seconds) for kind, seconds in found.items()}
 
 
-def _processor_s(roots: Sequence[int]) -> float:
+def processor_s(roots: Sequence[int]) -> float:
     """Return the processor seconds of the processes ``roots`` and all that they started."""
     seconds = 0.0
     for root in roots:

@@ -5,6 +5,12 @@ from __future__ import annotations
 import pytest
 
 from lsp_server.commands.bench.options import source_text
+from tests.benchmarks.keystrokes.programs import (
+    ShownText,
+    TypedPrograms,
+    program_figures,
+    prose_of,
+)
 from tests.benchmarks.keystrokes.typist import (
     TimedRequest,
     TypingTally,
@@ -51,3 +57,27 @@ def test_a_suggestion_matches_by_the_next_character_that_shows(
     text: str, typed: str, expected: bool
 ) -> None:
     assert matches(text, typed) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "seen_s", "verdict"),
+    [
+        ("total = 1", 1.0, "right"),
+        ("total = 1\n", 1.0, "right"),
+        ("to", 1.0, "useless"),
+        ("total", 0.1, "useless"),
+        ("total = 2", 1.0, "wrong"),
+    ],
+)
+def test_what_is_shown_is_judged_by_what_is_typed(text: str, seen_s: float, verdict: str) -> None:
+    shown = ShownText("python", False, text, "total = 1\nprint", 20.0, seen_s, False)
+    assert shown.verdict == verdict
+    typed = TypedPrograms([shown], {False: 30.0, True: 0.0})
+    assert program_figures(typed)[f"code: {verdict} a minute"] == 2.0
+
+
+def test_comments_and_documents_count_apart() -> None:
+    text = "x = 1  # why\ny = '# no'\n"
+    is_prose = prose_of(text, "python", "a.py")
+    assert "".join(c for c, told in zip(text, is_prose, strict=True) if told) == "# why"
+    assert all(prose_of("Fix it\n", "git-commit", "COMMIT_EDITMSG"))
