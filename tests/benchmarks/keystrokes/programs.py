@@ -41,7 +41,7 @@ FEWEST_SAVED, SHORTEST_S = 3, 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class ShownText:
+class ShownGhost:
     """A ghost text that was on the screen, what was typed behind it, and for how long it was
     there."""
 
@@ -67,7 +67,7 @@ class ShownText:
 class TypedPrograms:
     """What came while some files were typed."""
 
-    shown: list[ShownText] = field(default_factory=list)
+    shown: list[ShownGhost] = field(default_factory=list)
     seconds: dict[bool, float] = field(default_factory=lambda: {False: 0.0, True: 0.0})
     """Typed in code, and in prose."""
 
@@ -114,7 +114,7 @@ def type_file(
             seen_s = _fits_for(new, rest, due_s - came_s)
             after_ms = 1000 * (came_s - asked_s)
             prose, flickers = is_prose[key], bool(along)
-            shown = ShownText(language, prose, new, rest, after_ms, seen_s, flickers)
+            shown = ShownGhost(language, prose, new, rest, after_ms, seen_s, flickers)
             typed.shown.append(shown)
         showing = new or along
         typed.seconds[is_prose[key]] += due_s - asked_s

@@ -6,7 +6,7 @@ import pytest
 
 from lsp_server.commands.bench.options import source_text
 from tests.benchmarks.keystrokes.programs import (
-    ShownText,
+    ShownGhost,
     TypedPrograms,
     program_figures,
     prose_of,
@@ -70,7 +70,7 @@ def test_a_suggestion_matches_by_the_next_character_that_shows(
     ],
 )
 def test_what_is_shown_is_judged_by_what_is_typed(text: str, seen_s: float, verdict: str) -> None:
-    shown = ShownText("python", False, text, "total = 1\nprint", 20.0, seen_s, False)
+    shown = ShownGhost("python", False, text, "total = 1\nprint", 20.0, seen_s, False)
     assert shown.verdict == verdict
     typed = TypedPrograms([shown], {False: 30.0, True: 0.0})
     assert program_figures(typed)[f"code: {verdict} a minute"] == 2.0
