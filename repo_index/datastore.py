@@ -182,11 +182,8 @@ def _widest_type(
 ) -> type[np.unsignedinteger]:
     """Of the tokens of segments and ``dtype``. A store and its buffers have one; segments that were
     made for themselves alone may have a narrower one."""
-    return max((dtype, *(segment.tokens.dtype.type for segment in segments)), key=_bytes_of)
-
-
-def _bytes_of(dtype: type[np.unsignedinteger]) -> int:
-    return np.dtype(dtype).itemsize
+    types = (dtype, *(segment.tokens.dtype.type for segment in segments))
+    return max(types, key=lambda kind: np.dtype(kind).itemsize)
 
 
 class Datastore:

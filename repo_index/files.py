@@ -118,34 +118,17 @@ class FileRules:
     def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
         """Yield files that count by name, below a folder of the workspace, in a stable order. Paths
         are relative to the root, with ``/``. Folders that cannot be read are passed over."""
-        if self.excluded(below, folder=True):
-            return
-        waiting = [below]
         count = 0
-        while waiting:
-            folder = waiting.pop()
+        for folder, entries in self._scan(below):
             rules = self._folder(folder)
-            try:
-                with os.scandir(self.root / folder if folder else self.root) as iterator:
-                    entries = sorted(iterator, key=lambda entry: entry.name, reverse=True)
-            except OSError:
-                continue
-            files = []
             for entry in entries:
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 try:
-                    if entry.is_symlink():
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        if not self._folder(path).reason:
-                            waiting.append(path)
-                        continue
                     status = entry.stat(follow_symlinks=False)
                 except OSError:
                     continue
-                if not self._file_reason(rules, path, status):
-                    files.append((path, Fingerprint.of(status)))
-            for path, fingerprint in reversed(files):
+                if stat.S_ISDIR(status.st_mode) or self._file_reason(rules, path, status):
+                    continue
                 count += 1
                 if count > self.limits.files:
                     self.problem = (
@@ -153,24 +136,28 @@ class FileRules:
                         "open a smaller folder or ignore some with .redraftignore"
                     )
                     return
-                yield path, fingerprint
+                yield path, Fingerprint.of(status)
 
     def folders(self, below: str = "") -> Iterator[str]:
         """Folders whose files may count, ``below`` first."""
+        return (folder for folder, _ in self._scan(below))
+
+    def _scan(self, below: str) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
+        """Yield the folders whose files may count, ``below`` first, and what is in them, in order;
+        nothing of those that cannot be read."""
         if self.excluded(below, folder=True):
             return
         waiting = [below]
         while waiting:
             folder = waiting.pop()
-            yield folder
             try:
                 with os.scandir(self.root / folder if folder else self.root) as iterator:
-                    names = [
-                        entry.name for entry in iterator if entry.is_dir(follow_symlinks=False)
-                    ]
+                    entries = sorted(iterator, key=lambda entry: entry.name)
+                names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
             except OSError:
-                continue
-            paths = [f"{folder}/{name}" if folder else name for name in names]
+                entries, names = [], []
+            yield folder, entries
+            paths = [f"{folder}/{name}" if folder else name for name in reversed(names)]
             waiting += [path for path in paths if not self._folder(path).reason]
 
     def excluded(self, path: str, *, folder: bool | None = None) -> str:

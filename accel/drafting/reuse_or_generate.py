@@ -49,8 +49,8 @@ class ReuseOrGenerateDrafter(ComputingDrafter):
 def with_chain(tree: DraftTree, chain: DraftTree) -> DraftTree:
     """Return both in one tree, likeliest nodes first. What they have in common stays the tree's
     own."""
-    children = {pair: node for node, pair in enumerate(_pairs(tree))}
     tokens, parents = tree.tokens.tolist(), tree.parents.tolist()
+    children = {pair: node for node, pair in enumerate(zip(parents, tokens, strict=True))}
     chances, sources = tree.probabilities.tolist(), tree.sources.tolist()
     parent = -1
     for token, chance in zip(chain.tokens.tolist(), chain.probabilities.tolist(), strict=True):
@@ -66,7 +66,3 @@ def with_chain(tree: DraftTree, chain: DraftTree) -> DraftTree:
         # No likelier than its parent, so that a stable order leaves it after that one.
         chances[node] = min(chances[node], chances[parent] if parent >= 0 else 1.0)
     return DraftTree.likeliest_first(tokens, parents, chances, sources)[0]
-
-
-def _pairs(tree: DraftTree) -> list[tuple[int, int]]:
-    return list(zip(tree.parents.tolist(), tree.tokens.tolist(), strict=True))

@@ -195,8 +195,8 @@ def _check_quantisation(
     quantisation = config.get("quantization_config")
     if isinstance(quantisation, dict) and quantisation:
         method = str(quantisation.get("quant_method") or "a method without a name")
-        package = _PACKAGES.get(method)
-        if method in _BY_TRANSFORMERS or (package is not None and _is_installed(package)):
+        package = _PACKAGES.get(method, "").split(".", maxsplit=1)[0]
+        if method in _BY_TRANSFORMERS or (package and importlib.util.find_spec(package)):
             return
         raise _quantised(folder, f"by {method}")
     compressed = config.get("compression_config")
@@ -210,10 +210,6 @@ def _check_quantisation(
         if _OF_QUANTISED.search(name) or (is_weight and entry.dtype not in FLOATS):
             tensor = f"({name} is in {entry.dtype})"
             raise _quantised(folder, f"{tensor}, of which config.json says nothing")
-
-
-def _is_installed(package: str) -> bool:
-    return importlib.util.find_spec(package.split(".", maxsplit=1)[0]) is not None
 
 
 def _quantised(folder: Path, how: str) -> UnsupportedModel:

@@ -59,7 +59,8 @@ def unpack(cache: Path, packed: Path = PACKED, installation: Path = INSTALLATION
     """Unpack the archive that fits this process into a cache, once. Raises OSError."""
     if (archive := packed_code(packed)) is None:
         return
-    done = cache / f"{_name_of(installation)}.{archive.name.removesuffix('.tar.xz')}"
+    name = hashlib.sha256(str(installation).encode()).hexdigest()[:16]
+    done = cache / f"{name}.{archive.name.removesuffix('.tar.xz')}"
     if done.exists():
         return
     cache.mkdir(parents=True, exist_ok=True)
@@ -113,7 +114,3 @@ def pack(cache: Path, target: Path, level: str, installation: Path = INSTALLATIO
 def folder_of(package: Path) -> str:
     """Numba's name, in its cache, for a folder of modules."""
     return f"{package.name}_{hashlib.sha1(str(package).encode()).hexdigest()}"
-
-
-def _name_of(installation: Path) -> str:
-    return hashlib.sha256(str(installation).encode()).hexdigest()[:16]

@@ -43,7 +43,7 @@ def _fill_problems(tokenizer: Tokenizer) -> list[str]:
                 f"vocabulary has {tokenizer.vocabulary_size}"
             )
         elif not tokenizer.is_named(token):
-            problems.append(_ordinary(f"{_spelt(tokenizer, token)} (token {token})"))
+            problems.append(_ordinary(f"{tokenizer.decode([token])!r} (token {token})"))
     fim = fim_format_of(tokenizer)
     if fim is None:
         return [*problems, *_incomplete(tokenizer)]
@@ -89,7 +89,3 @@ def _unknown_names(tokenizer: Tokenizer, text: str) -> list[str]:
         f"its chat template writes {', '.join(unknown[:4])}, of which its vocabulary has no token: "
         "the template may be another model's"
     ]
-
-
-def _spelt(tokenizer: Tokenizer, token: int) -> str:
-    return repr(tokenizer.decode([token]))

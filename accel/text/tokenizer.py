@@ -369,10 +369,17 @@ def without_tokens(definition: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_controls(definition: dict[str, Any]) -> dict[str, Any]:
+    """Return the definition with control tokens marked, and without cutting or composing texts."""
     added = [
         dict(token, special=_is_control(token)) for token in definition.get("added_tokens") or []
     ]
-    return dict(definition, truncation=None, padding=None, added_tokens=added)
+    normalizer = _changed(
+        definition.get("normalizer"),
+        lambda step: None if step.get("type") in ("NFC", "NFD", "NFKC", "NFKD") else step,
+    )
+    return dict(
+        definition, truncation=None, padding=None, added_tokens=added, normalizer=normalizer
+    )
 
 
 def _is_control(token: dict[str, Any]) -> bool:
@@ -388,16 +395,25 @@ def _without_leading_blank(definition: dict[str, Any]) -> dict[str, Any]:
     """Return the definition without the blank that SentencePiece models read before a text, which
     is not in the text."""
     steps: dict[str, Any] = {
-        name: _without_prefix_space(definition[name])
+        name: _changed(definition[name], _without_prefix_space)
         for name in ("normalizer", "pre_tokenizer")
         if name in definition
     }
     return {**definition, **steps}
 
 
-def _without_prefix_space(step: Any) -> Any:
+def _changed(step: Any, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Any:
+    """Return a step, or those of a sequence, as ``change`` leaves each, if it does."""
     if not isinstance(step, dict):
         return step
+    for name in ("normalizers", "pretokenizers"):
+        if name in step:
+            steps = [_changed(inner, change) for inner in step[name]]
+            return dict(step, **{name: [inner for inner in steps if inner is not None]})
+    return change(step)
+
+
+def _without_prefix_space(step: dict[str, Any]) -> dict[str, Any] | None:
     if step.get("type") == "Prepend":
         return None
     if step.get("type") == "Metaspace":
@@ -405,10 +421,6 @@ def _without_prefix_space(step: Any) -> Any:
         return dict(fields, prepend_scheme="never")
     if step.get("type") == "ByteLevel":
         return dict(step, add_prefix_space=False)
-    for name in ("normalizers", "pretokenizers"):
-        if name in step:
-            steps = [_without_prefix_space(inner) for inner in step[name]]
-            return dict(step, **{name: [inner for inner in steps if inner is not None]})
     return step
 
 

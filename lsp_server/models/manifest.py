@@ -200,6 +200,7 @@ def _model(entry: dict[str, Any]) -> OfferedModel:
     name = str(entry["file"])
     if Path(name).name != name or not name.endswith(".gguf"):
         raise ValueError(f"{name} is not the name of a GGUF file")
+    base, edits = entry.get("base"), entry.get("edit_figure")
     return OfferedModel(
         name=str(entry["name"]),
         file=name,
@@ -207,7 +208,7 @@ def _model(entry: dict[str, Any]) -> OfferedModel:
         sha256=str(entry.get("sha256") or ""),
         licence=str(entry.get("licence") or ""),
         origin=_origin(entry),
-        base=_base(entry["base"]) if "base" in entry else None,
+        base=base and Base(int(base["bytes"]), str(base["sha256"]), str(base["adapter"])),
         family=str(entry.get("family") or ""),
         parameters=int(entry.get("parameters") or 0),
         bits=float(entry.get("bits") or 0),
@@ -218,16 +219,9 @@ def _model(entry: dict[str, Any]) -> OfferedModel:
         purpose=str(entry.get("purpose") or ""),
         terms=str(entry.get("terms") or ""),
         edits=tuple(map(str, entry.get("edits") or ())),
-        edit_figure=_edit_figure(entry["edit_figure"]) if "edit_figure" in entry else None,
+        edit_figure=edits
+        and EditFigure(float(edits["percent"]), str(edits["test"]), str(edits["source"])),
     )
-
-
-def _edit_figure(entry: dict[str, Any]) -> EditFigure:
-    return EditFigure(float(entry["percent"]), str(entry["test"]), str(entry["source"]))
-
-
-def _base(entry: dict[str, Any]) -> Base:
-    return Base(int(entry["bytes"]), str(entry["sha256"]), str(entry["adapter"]))
 
 
 def _origin(entry: dict[str, Any]) -> HubSource | PackageSource:

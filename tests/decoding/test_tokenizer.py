@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from small_model import SMALL_MODEL
 from tiny_models import byte_tokenizer
@@ -43,13 +43,26 @@ def sentencepiece_like() -> str:
     return str(tokenizer.to_str())
 
 
+def composing(*normalizer: normalizers.Normalizer) -> Tokenizer:
+    """A tokenizer that composes or takes apart letters for transformers, as those of Qwen."""
+    tokenizer = FastTokenizer.from_str(byte_tokenizer())
+    tokenizer.normalizer = normalizers.Sequence(list(normalizer))
+    return Tokenizer(tokenizer.to_str())
+
+
 @cache
-def made_tokenizers() -> tuple[Tokenizer, Tokenizer]:
-    return Tokenizer(byte_tokenizer()), Tokenizer(sentencepiece_like())
+def made_tokenizers() -> tuple[Tokenizer, ...]:
+    return (
+        Tokenizer(byte_tokenizer()),
+        Tokenizer(sentencepiece_like()),
+        composing(normalizers.NFC()),
+        composing(normalizers.NFKC(), normalizers.NFD()),
+    )
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.text())
+@example("cafe\u0301 = '\u212b \ufb01 \u1100\u1161'")
 def test_bytes_spell_the_text(text: str) -> None:
     for tokenizer in (EMBEDDED, *made_tokenizers()):
         if tokenizer is made_tokenizers()[1] and "\u2581" in text:

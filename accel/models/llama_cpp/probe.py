@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.draft_tree import DraftTree, Source
 from accel.errors import BackendDied, OutOfMemory
 from accel.models.base import BatchKind, Model
 from accel.models.batch import chain_batch, tree_batch
@@ -40,11 +39,8 @@ def _agrees(model: Model, kind: BatchKind) -> bool:
         model.forward(tree_batch(_PENDING, tree), [cache])
         cache.commit(path)
         logits = model.forward(chain_batch(_NEXT, 0), [cache]).row(0)
-        expected = _plainly(model, np.concatenate([_BEFORE, _PENDING, _RIGHT, _NEXT]))
+        text = np.concatenate([_BEFORE, _PENDING, _RIGHT, _NEXT])
+        expected = model.forward(chain_batch(text, len(text) - 1), [model.new_cache(32)]).row(0)
     except (BackendDied, OutOfMemory):
         return False
     return bool(np.abs(logits - expected).max() < _TOLERANCE * np.abs(expected).max())
-
-
-def _plainly(model: Model, text: TokenArray) -> NDArray[np.float32]:
-    return model.forward(chain_batch(text, len(text) - 1), [model.new_cache(32)]).row(0)

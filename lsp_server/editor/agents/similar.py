@@ -43,7 +43,8 @@ class SimilarPlaces:
             why = states[0]["message"] or states[0]["state"] if states else "nobody has it open"
             raise RedraftError(f"{folder} has no index ({why}); choose a model, or try again later")
         with self._lock:
-            return self._found(folder, stored[0], text), _said(stored[0])
+            reason = "" if stored[0]["state"] == "ready" else "the index is not complete yet"
+            return self._found(folder, stored[0], text), reason
 
     def _found(self, folder: Path, stored: dict[str, str], text: str) -> list[SimilarPlace]:
         from lsp_server.engine.workspaces import WorkspaceIndexes
@@ -64,7 +65,3 @@ class SimilarPlaces:
             SimilarPlace(folder, path, whole_lines(tokenizer.decode(tokens)))
             for path, tokens in similar
         ]
-
-
-def _said(stored: dict[str, str]) -> str:
-    return "" if stored["state"] == "ready" else "the index is not complete yet"

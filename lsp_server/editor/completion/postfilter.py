@@ -61,17 +61,14 @@ def without_suffix(text: str, around: Surroundings) -> str:
         written = _filled(new_lines)
         doubled = written == following[:1] or _starts_same(written, following)
         doubled = doubled or _is_entry(written, following)
-        if doubled and not _are_rows([*_last_line(around.prefix), *written]):
+        above = _filled(around.prefix[-SURROUNDING_CHARACTERS:].split("\n")[:-1])
+        if doubled and not _are_rows([*above[-1:], *written]):
             return text if around.needs(text, text) else ""
     return text
 
 
 def _filled(lines: list[str]) -> list[str]:
     return [line.rstrip() for line in lines if line.strip()]
-
-
-def _last_line(prefix: str) -> list[str]:
-    return _filled(prefix[-SURROUNDING_CHARACTERS:].split("\n")[:-1])[-1:]
 
 
 def _are_rows(lines: list[str]) -> bool:

@@ -178,7 +178,10 @@ class CompletionProvider:
         try:
             while flight.newest is mine:
                 if running is not None and running.error is not None:
-                    raise _as_ours(running.error)
+                    error = running.error
+                    raise (
+                        error if isinstance(error, RedraftError) else EngineUnavailable(str(error))
+                    )
                 if running is None or running.typed_since(ask) is None:
                     fitting = (run for run in flight if run.typed_since(ask) is not None)
                     running = next(fitting, None) or self._start(ask, flight, COMPLETION)
@@ -368,7 +371,3 @@ class CompletionProvider:
             self._stop_warming(document)
         for flight in self._flights.values():
             flight.stop()
-
-
-def _as_ours(error: BaseException) -> RedraftError:
-    return error if isinstance(error, RedraftError) else EngineUnavailable(str(error))

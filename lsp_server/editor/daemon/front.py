@@ -82,7 +82,8 @@ class Front:
             while data := os.read(0, 1 << 16):
                 for item in splitter.feed(data):
                     if isinstance(item, ProtocolError):
-                        self._tell([_error(None, item.code, str(item))])
+                        error = {"code": item.code, "message": str(item)}
+                        self._tell([{"id": None, "error": error}])
                     else:
                         self._pass_on(item)
         self._editor_ended = True
@@ -179,10 +180,6 @@ def lsp_hello() -> dict[str, Any]:
 
 def _body(message: Message) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode("ascii")
-
-
-def _error(msg_id: Any, code: int, text: str) -> Message:
-    return {"id": msg_id, "error": {"code": code, "message": text}}
 
 
 def _wait_for_editor(seconds: float) -> None:

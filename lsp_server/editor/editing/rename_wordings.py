@@ -117,7 +117,8 @@ def rename_wording(instruction: str, selection: str) -> RenameWording | None:
     recognised = _recognised(plain, selection)
     if recognised is None:
         return None
-    old, new = (_as_written(_named(name, names), code) for name in recognised[:2])
+    slots = {f"{_STAND_IN}{number}": name for number, name in enumerate(names)}
+    old, new = (_as_written(slots.get(name, name), code) for name in recognised[:2])
     stands = re.search(rf"(?<!\w){re.escape(old)}(?!\w)", selection)
     if stands is None and not _RENAME.fullmatch(code.strip()):
         # "Use tabs instead of spaces" is a rename only where such names are.
@@ -210,10 +211,6 @@ def _places(instruction: str) -> tuple[str, bool, bool]:
     if match["no"]:
         return code, everywhere and "comment" not in named, everywhere and "string" not in named
     return code, everywhere or "comment" in named, everywhere or "string" in named
-
-
-def _named(slot: str, names: list[str]) -> str:
-    return names[int(slot.removeprefix(_STAND_IN))] if slot.startswith(_STAND_IN) else slot
 
 
 def _as_written(name: str, instruction: str) -> str:

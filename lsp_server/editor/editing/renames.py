@@ -18,7 +18,7 @@ from lsp_server.editor.editing.rename_wordings import (
 from lsp_server.shared.errors import EditRefused
 from lsp_server.text.syntax.keywords import is_keyword
 from lsp_server.text.syntax.name_uses import NameUse, Reference
-from lsp_server.text.syntax.references import references
+from lsp_server.text.syntax.references import STYLES, is_selected, not_renamed, references
 from lsp_server.text.syntax.roles import MARKUP, PROSE, Role
 from lsp_server.text.syntax.scopes import Scope, ScopeFinder, function_named
 from lsp_server.text.syntax.tree import SyntaxTree
@@ -68,10 +68,10 @@ def rename_changes(instruction: str, where: EditedPart) -> list[TextEdit[int]] |
         return None
     wording = with_sigils_of(wording, where.language)
     tree = SyntaxTree.of(where.text, where.language, where.path)
-    hyphens = tree is not None and tree.grammar in MARKUP
+    hyphens = tree is not None and tree.grammar in MARKUP | STYLES
     if tree is not None and _is_read_by_words(wording.old, where, tree):
         tree = None
-    name_pattern = _NAME if tree else _NAME_OF_MARKUP
+    name_pattern = _NAME if tree and not hyphens else _NAME_OF_MARKUP
     if not all(name_pattern.fullmatch(name.lstrip("$@#:")) for name in (wording.old, wording.new)):
         return None
     if wording.old == wording.new:
@@ -87,6 +87,12 @@ def rename_changes(instruction: str, where: EditedPart) -> list[TextEdit[int]] |
         known_starts = {hunk.start for hunk in hunks}
         hunks += [use for use in _hunks(beside, wording, where) if use.start not in known_starts]
         hunks.sort(key=lambda hunk: hunk.start)
+        offset = not_renamed(tree, wording.old, code) if not wording.strings else None
+        if offset is not None:
+            raise EditRefused(
+                f"line {where.line(offset)} has {wording.old[:40]}, too; select that line as well, "
+                "or ask for strings, too"
+            )
     if not hunks:
         raise EditRefused(f"there is no name {wording.old[:40]} in the selected lines")
     if tree is not None:
@@ -121,7 +127,9 @@ def _is_read_by_words(name: str, where: EditedPart, tree: SyntaxTree) -> bool:
     text, data or comments without an identifier ``name``."""
     if tree.grammar in PROSE:
         return True
-    if tree.identifiers(name, where.start, where.end):
+    if tree.identifiers(name, where.start, where.end) or any(
+        is_selected(reference) for reference in references(tree, name)
+    ):
         return False
     return tree.grammar in MARKUP or not tree.has_identifiers(where.start, where.end)
 
@@ -198,6 +206,8 @@ def _chosen(wording: RenameWording, names: list[Reference], where: EditedPart) -
     members = [use for use in names if use.use in (NameUse.MEMBER, NameUse.KEY)]
     if wording.is_of_member and members:
         return members
+    if selected := [use for use in members if is_selected(use)]:
+        return variables or selected
     declared = [use for use in members if use.declares or use.receiver is None]
     declared = [use for use in declared if use.use is NameUse.MEMBER]
     if not variables or not declared or wording.is_of_variable:
@@ -286,13 +296,13 @@ def _colliding(tree: SyntaxTree, renamed: list[Reference], new: str) -> list[int
     new_scopes = {use: finder.at(use.start, use.end) for use in others if _is_bare(use)}
     meeting = _Meeting(old_scopes, set(new_scopes.values()))
     receivers = {use.receiver for use in renamed} - {None, ""}
-    classes = {use.scope for use in renamed if use.use is NameUse.MEMBER} - {None}
+    classes = {use.scope for use in renamed if use.use is not NameUse.VARIABLE} - {None}
     return [
         use.start
         for use in others
         if (use in new_scopes and meeting.confuses(new_scopes[use]))
         or use.receiver in receivers
-        or (use.use is NameUse.MEMBER and use.scope in classes)
+        or (use.use is not NameUse.VARIABLE and use.scope in classes)
     ]
 
 

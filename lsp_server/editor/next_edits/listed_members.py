@@ -42,7 +42,9 @@ class AddedMember:
             entries = {key[1]: child for child in table.named_children
                        if (key := _KEY.match(text_of(tree, child)))}  # fmt: skip
             if set(self.others) <= set(entries) and self.name not in entries:
-                last = max((entries[member] for member in self.others), key=_start)
+                last = max(
+                    (entries[member] for member in self.others), key=lambda entry: entry.start_byte
+                )
                 yield _copied(tree, last, self.name)
 
 
@@ -66,10 +68,6 @@ def added_member(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> Add
     return AddedMember(
         came[0], others, text_of(now, identifier) if is_given(now, identifier) else ""
     )
-
-
-def _start(node: Node) -> int:
-    return node.start_byte
 
 
 def _members(tree: SyntaxTree, offset: int) -> tuple[Node | None, list[str]]:

@@ -23,7 +23,8 @@ class NotebookText:
         self._cells = cells
         self._firsts = list(accumulate((len(cell.lines) for cell in cells), initial=0))
         """The line at which each cell begins."""
-        text = "".join(line for cell in cells for line in _whole_lines(cell))
+        # What is for the notebook alone is a comment.
+        text = "".join(_MAGIC.sub(r"\1#", _ended(line)) for cell in cells for line in cell.lines)
         self.document = Document(edited.uri, edited.language, 0, text)
 
     @classmethod
@@ -59,11 +60,6 @@ class NotebookText:
         position = self.document.position_at(offset)
         number = min(bisect_right(self._firsts, position.line), len(self._cells)) - 1
         return self._cells[number], Position(position.line - self._firsts[number], position.column)
-
-
-def _whole_lines(cell: Document) -> list[str]:
-    """Each ends; what is for the notebook alone is a comment."""
-    return [_MAGIC.sub(r"\1#", _ended(line)) for line in cell.lines]
 
 
 def _ended(line: str) -> str:

@@ -328,17 +328,14 @@ class NextEditProvider:
         """Return what the model is asked at a place; None where it is not, or was since the last
         edit."""
         fmt = self.model.format if self.model is not None else None
-        if fmt is None or not self.history or not self._may_be_shown(document):
+        if fmt is None or not self.history or self._took_settled:
             return None
-        if self._took_settled:
+        if not self._may_be_read(document) or sum(map(len, document.lines)) > LARGEST_TEXT:
             return None
         recorded = [*self._answered, *(suggestion.request for suggestion in self._flight)]
         if any(suggestion.holds(document, cursor) for suggestion in recorded):
             return None
         return self._window(document, cursor, fmt)
-
-    def _may_be_shown(self, document: Document) -> bool:
-        return self._may_be_read(document) and sum(map(len, document.lines)) <= LARGEST_TEXT
 
     async def _ask(self, running: _RunningRequest, priority: int) -> None:
         """Ask for the window at the cursor."""

@@ -13,7 +13,7 @@ from lsp_server.text.syntax.expression_types import class_around, receiver_of
 from lsp_server.text.syntax.keywords import is_keyword
 from lsp_server.text.syntax.members import READ, Members
 from lsp_server.text.syntax.name_uses import NameUse, Reference
-from lsp_server.text.syntax.references import references, same_meaning
+from lsp_server.text.syntax.references import is_selected, not_renamed, references, same_meaning
 from lsp_server.text.syntax.roles import MARKUP, PROSE
 from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
@@ -93,7 +93,7 @@ def rename_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
     change = _changed_name(edit)
     if change is None and before.grammar not in PROSE | MARKUP:
         return _alias_in(edit, before)
-    if change is None or before.grammar in PROSE | MARKUP or is_keyword(change.new, before.grammar):
+    if change is None or before.grammar in PROSE or is_keyword(change.new, before.grammar):
         return None
     start = edit.start_offset()
     changed = tuple(start + offset for offset, _ in change.places)
@@ -177,6 +177,9 @@ def _rename(before: SyntaxTree, old: str, new: str, changed: tuple[int, ...]) ->
     """Return the rename of what is declared at some places, of which all are told; None where it is
     not clear what else is meant, or where the new name would collide."""
     names = references(before, old)
+    if before.grammar in MARKUP:
+        # How a script and its template share a name is not read.
+        names = [use for use in names if is_selected(use)]
     members = Members(before, by_words=True)
     declared = members.given(old, changed) if before.grammar in READ else None
     if declared is not None:
@@ -190,11 +193,11 @@ def _rename(before: SyntaxTree, old: str, new: str, changed: tuple[int, ...]) ->
         uses = same_meaning(before, names, changed)
         others = references(before, new) if uses else []
         uses = [] if any(_collides(use, uses[0]) for use in others) else uses
-    if not uses:
+    if not uses or not_renamed(before, old, uses) is not None:
         return None
     node = before.node(min(changed), min(changed) + len(old))
     owner = class_around(before, node) if declared is not None and node is not None else ""
-    is_global = node is not None and is_given(before, node)
+    is_global = node is not None and is_given(before, node) and before.grammar not in MARKUP
     is_argument = bool(owner) and declared is not None and declared.receiver is None
     return Rename(old, new, tuple(uses), Shift((), 0), is_global, owner, is_argument)
 
@@ -256,7 +259,7 @@ def _is_method(tree: SyntaxTree, use: Reference) -> bool:
 def _collides(use: Reference, renamed: Reference) -> bool:
     """Return whether the new name is in use where the old one is meant."""
     scope = renamed.scope
-    if renamed.use is NameUse.MEMBER or scope is None:
+    if renamed.use is not NameUse.VARIABLE or scope is None:
         return use.scope == scope
     is_bare = use.use is not NameUse.KEY and use.receiver is None
     return is_bare and scope.start <= use.start < scope.end

@@ -36,7 +36,8 @@ def _update(lines: Sequence[str]) -> FileUpdate:
     end = next((n for n, line in enumerate(body) if _is_mark(line, "End Patch")), len(body))
     body = body[:end]
     if kind == "add":
-        return FileUpdate(head["path"], (LineReplacement((), _added(body), 0),), kind=kind)
+        added = tuple(line[1:] for line in body if line.startswith("+"))
+        return FileUpdate(head["path"], (LineReplacement((), added, 0),), kind=kind)
     if body and _MOVE.match(body[0]):
         kind = "move"
         body = body[1:]
@@ -46,10 +47,6 @@ def _update(lines: Sequence[str]) -> FileUpdate:
 def _is_mark(line: str, name: str) -> bool:
     mark = _MARK.match(line)
     return mark is not None and mark["mark"] == name
-
-
-def _added(lines: Sequence[str]) -> tuple[str, ...]:
-    return tuple(line[1:] for line in lines if line.startswith("+"))
 
 
 def _hunks(lines: Sequence[str]) -> Iterator[LineReplacement]:

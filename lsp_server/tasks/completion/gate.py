@@ -187,11 +187,9 @@ def unit_ends(line: str) -> list[int]:
     if quote:
         # Or the cursor was in a string: the quotes do not pair.
         return []
-    return [end for end in ends if _is_unit(line[:end].strip())]
-
-
-def _is_unit(text: str) -> bool:
-    return len(text) >= LEAST_UNIT and not re.search(rf"\b({_DANGLING})$", text)
+    units = ((end, line[:end].strip()) for end in ends)
+    dangling = re.compile(rf"\b({_DANGLING})$")
+    return [end for end, unit in units if len(unit) >= LEAST_UNIT and not dangling.search(unit)]
 
 
 def _up_to(pieces: Sequence[LikelyPiece], end: int) -> tuple[float, LikelyPiece | None]:

@@ -139,7 +139,7 @@ def block(prefix: str) -> StopRule:
                 if number >= MAX_LINES:
                     return max(0, start - 1)
             if number >= 2 and not current.strip() and not lines[number - 1].strip():
-                return _end_before_blanks(text, start)
+                return len(text[:start].rstrip("\r\n \t"))
             start += len(current) + 1
         return None
 
@@ -201,7 +201,3 @@ def _opened(line: str) -> int:
 def _only_closes(line: str) -> bool:
     stripped = line.strip()
     return bool(stripped) and all(character in _CLOSERS + ">;,:" for character in stripped)
-
-
-def _end_before_blanks(text: str, offset: int) -> int:
-    return len(text[:offset].rstrip("\r\n \t"))

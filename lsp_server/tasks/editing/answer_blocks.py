@@ -143,7 +143,7 @@ def _end_of(
             and not known_ends_in_fence
             and _is_behind_word(line, opening.mark, opening.length)
         ):
-            return number, line.rstrip()[: -_last_run(line)].rstrip(), number + 1
+            return number, line.rstrip().rstrip(opening.mark).rstrip(), number + 1
     if nested is not None:
         # No block in the block: the first was not closed.
         return nested, "", nested
@@ -176,10 +176,6 @@ def _is_behind_word(line: str, mark: str, length: int) -> bool:
         and stripped.endswith(runs[0])
         and bool(stripped[: -len(runs[0])].strip())
     )
-
-
-def _last_run(line: str) -> int:
-    return len(_RUN.findall(line)[-1])
 
 
 def _before_fence(line: str) -> str:

@@ -78,11 +78,12 @@ def _place_of(
     old, size = hunk.old, len(hunk.old)
     if not size:
         raise EditRefused(DOES_NOT_FIT)
+    # Models do not see blanks at the end of a line.
     matches = [
         line
         for line in range(first_line, len(lines) - size + 1)
         if all(
-            _same(old_line, other)
+            old_line.rstrip() == other.rstrip()
             for old_line, other in zip(lines[line : line + size], old, strict=True)
         )
     ]
@@ -93,11 +94,6 @@ def _place_of(
     if len(inside) != 1:
         raise EditRefused(DOES_NOT_FIT)
     return inside[0]
-
-
-def _same(line: str, diff_line: str) -> bool:
-    """Return True if ``line`` equals a line of a diff. Models do not see blanks at its end."""
-    return line.rstrip() == diff_line.rstrip()
 
 
 def _changed(hunk: LineReplacement) -> tuple[int, int]:

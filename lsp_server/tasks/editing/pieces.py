@@ -37,22 +37,21 @@ def _best_cut(lines: list[str]) -> int | None:
     return best[2] if best else None
 
 
+_BELONG_TO_NEXT = ("@", "#", "//", "*", "/*", '"""')
+
+
 def _rank(lines: list[str], number: int) -> int | None:
     """Return the quality of a cut before a line: lower is better, None for no cut."""
     line, before = lines[number], lines[number - 1]
     indent = len(line) - len(line.lstrip())
     if not line.strip():
         return None
-    touching = before.strip() and _belongs_to_next(before)
+    touching = before.lstrip().startswith(_BELONG_TO_NEXT)
     if _BLOCK.match(line) and not touching:
         return indent
     if not before.strip():
         return _NEVER + indent
     return None
-
-
-def _belongs_to_next(line: str) -> bool:
-    return line.lstrip().startswith(("@", "#", "//", "*", "/*", '"""'))
 
 
 def _joined(pieces: list[str], fits: Callable[[str], bool]) -> list[str]:

@@ -53,7 +53,11 @@ _HARMLESS = re.compile(
 def read_fields(kind: type[Body], values: dict[str, Any]) -> Body:
     """Return ``values`` as ``kind``; a null counts as a field that was not sent, and 16.0 as 16.
     Raises RequestRefused."""
-    sent = {name: _whole(value) for name, value in values.items() if value is not None}
+    sent = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in values.items()
+        if value is not None
+    }
     try:
         fields = msgspec.convert(sent, kind)
     except msgspec.ValidationError as error:
@@ -62,10 +66,6 @@ def read_fields(kind: type[Body], values: dict[str, Any]) -> Body:
         raise invalid("a name, or a text in place of a number, has half a character") from None
     _refuse_unknown(kind, sent)
     return fields
-
-
-def _whole(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _in_words(message: str) -> str:

@@ -149,6 +149,9 @@ _NAMED_FIRST = {
 """Whose first name is declared, in grammars that do not say so by a field."""
 
 
+_MARKS = {"tag_name", "attribute_name", "directive_value"}
+_EXPRESSIONS = {"raw_text_expr", "attribute_js_expr", "permissible_text"}
+"""What stands between braces in Svelte and Astro."""
 NEAR = 400
 """Characters around a name whose signs and brackets are looked at where bindings are not read."""
 _BRACKET = re.compile(r"[()\[\]{}]")
@@ -177,7 +180,22 @@ def use_of(tree: SyntaxTree, node: Node, span: Span) -> Spelling:
 
 def guessed(tree: SyntaxTree, span: Span) -> Reference:
     """Return the occurrence of a name in a language of which only the signs around names are read:
-    what comes behind a dot, before a colon or alone between braces may be a member or a key."""
+    what comes behind a dot, before a colon or alone between braces may be a member or a key. Names
+    of elements and attributes are no variables."""
+    name, node = tree.text[slice(*span)], tree.node(*span)
+    kind = node.type if node is not None else ""
+    is_component = kind == "tag_name" and not name[0].islower()
+    is_alone = kind == "directive_value" and tree.text[span[1] : span[1] + 1] != "="
+    if kind in _MARKS and not is_component and not is_alone:
+        return Reference(*span, _KEY)
+    if node is not None and kind in _EXPRESSIONS and text_of(tree, node) == name:
+        outer = node.parent.parent if node.parent is not None else None
+        if outer is None or outer.type != "attribute" or outer.named_child_count > 1:
+            return Reference(*span, _VARIABLE, is_guessed=True)
+        # ``<A {name} />`` gives the variable and names the attribute.
+        before, after = f"{name}={{", "}"
+        first, last = span[0] - 1, span[1] + 1
+        return Reference(*span, _VARIABLE, first=first, last=last, before=before, after=after)
     above = tree.text[max(0, span[0] - NEAR) : span[0]]
     before, after = above.rstrip(), tree.text[span[1] :][:NEAR].lstrip()
     if _SIGIL.search(above) or (tree.grammar == "scss" and above.endswith("@")):
@@ -358,12 +376,14 @@ def _sign(tree: SyntaxTree, leaf: Node | None) -> str:
 def is_declared(node: Node) -> bool:
     """Return whether a name is the name of a declaration, or of a parameter."""
     inner, parent = node, node.parent
-    if parent is not None and parent.type == "method_definition" and _is_in_literal(parent):
+    outer = parent.parent if parent is not None and parent.type == "method_definition" else None
+    if outer is not None and outer.type == "object":
         return False
     is_upper = (node.text or b"").decode("utf-16-le", "replace")[:1].isupper()
     while parent is not None:
         kind = parent.type
-        if _DECLARED.search(kind) and _is_named(parent, inner):
+        named = (parent.children_by_field_name(field) for field in _NAMING)
+        if _DECLARED.search(kind) and any(inner in children for children in named):
             return not _is_assignment(parent, kind) and not (is_upper and "pattern" in inner.type)
         if _PARAMETERS.search(kind):
             return "parameters" in kind or "params" in kind or _is_first_named(parent, inner)
@@ -376,10 +396,6 @@ def is_declared(node: Node) -> bool:
     return False
 
 
-def _is_in_literal(method: Node) -> bool:
-    return method.parent is not None and method.parent.type == "object"
-
-
 def _is_no_part(parent: Node, kind: str, inner: Node) -> bool:
     """Return whether what is in a pattern is no part of what it gives: a type, a key, a default."""
     fields = ["type", "right", "key", "default", "size"]
@@ -388,11 +404,6 @@ def _is_no_part(parent: Node, kind: str, inner: Node) -> bool:
     if kind == "field_pattern":
         fields.append("name")
     return any(parent.child_by_field_name(field) == inner for field in fields)
-
-
-def _is_named(parent: Node, inner: Node) -> bool:
-    """Return whether a part of a declaration is in one of the fields that give names."""
-    return any(inner in parent.children_by_field_name(field) for field in _NAMING)
 
 
 def _is_assignment(parent: Node, kind: str) -> bool:

@@ -22,6 +22,7 @@ from lsp_server.text.syntax.name_uses import (
     use_of,
 )
 from lsp_server.text.syntax.python_references import python_references
+from lsp_server.text.syntax.roles import Role
 from lsp_server.text.syntax.scopes import Scope, ScopeFinder
 from lsp_server.text.syntax.tree import SyntaxTree
 
@@ -45,9 +46,10 @@ _WITHOUT_NAMED = {*_SCRIPTS, "c", "cpp", "go", "java", "rust"}
 _METHOD_CALLS = {("java", "method_invocation"): "name", ("ruby", "call"): "method"}
 """By grammar and node the field that names a method, where a variable of that name hides none."""
 
-_STYLES = {"css", "scss", "less"}
-_NAMED_IN_STYLES = {"class": ".", "id": "#", "for": "#"}
-"""Attributes that name what a page's style sheets select, and the sign before the name there."""
+STYLES = {"css", "scss", "less"}
+_SIGNS = {"class": ".", "id": "#", "for": "#", "style": "--"}
+"""Attributes that name what a page's style sheets give or select, and the sign before the name
+there."""
 
 
 def references(tree: SyntaxTree, name: str) -> list[Reference]:
@@ -56,37 +58,86 @@ def references(tree: SyntaxTree, name: str) -> list[Reference]:
         return python_references(tree, name)
     result = []
     spans = tree.identifiers(name)
-    styles = ""
+    selectors: list[Span] = []
     for injection in tree.injections() if spans else ():
         inside = [span for span in spans if injection.start <= span[0] < injection.end]
         if not inside:
             continue
         spans = [span for span in spans if span not in set(inside)]
+        selectors += inside if injection.language in STYLES else []
         text = tree.text[injection.start : injection.end]
-        styles += text if injection.language in _STYLES else ""
         result += _within(SyntaxTree.of(text, injection.language), inside, injection.start, name)
     if tree.grammar in RESOLVED:
         result += _own(tree, name, spans)
     else:
-        styled = list(_styled(tree, name, styles))
-        starts = {use.start for use in styled}
-        result += [*styled, *(guessed(tree, span) for span in spans if span[0] not in starts)]
+        uses = {use.start: use for use in result}
+        uses |= {span[0]: guessed(tree, span) for span in spans}
+        uses |= {use.start: use for use in _styled(tree, selectors, uses)}
+        result = list(uses.values())
     return sorted(result, key=lambda use: use.start)
 
 
-def _styled(tree: SyntaxTree, name: str, styles: str) -> Iterator[Reference]:
-    """Yield the places in tags where a class or an id of the style sheets ``styles`` is used."""
-    word = rf"{re.escape(name)}(?![\w-])"
-    signs = {sign for sign in ".#" if re.search(rf"\{sign}{word}", styles)}
-    for match in re.finditer(rf"(?<![\w-]){word}", tree.text) if signs else ():
-        node = tree.node(*match.span())
-        while node is not None and node.type.endswith("attribute_value"):
-            node = node.parent
-        attribute = text_of(tree, node.children[0]) if node is not None and node.children else ""
-        sign = _NAMED_IN_STYLES.get(attribute.lower())
-        if sign in signs:
+def _styled(
+    tree: SyntaxTree, selectors: list[Span], uses: dict[int, Reference]
+) -> Iterator[Reference]:
+    """Yield the places of a class, an id or a property of a page's style sheets, which name it at
+    ``selectors``, there and in tags. ``uses``: by their starts the places that may be others."""
+    declared: dict[str, tuple[NameUse, Scope]] = {}
+    for span in selectors:
+        if sign := _sign(tree.text, span[0]):
             # As style sheets are read: a class stands behind a dot.
-            yield Reference(*match.span(), NameUse.KEY if sign == "." else NameUse.VARIABLE)
+            use = NameUse.KEY if sign == "." else NameUse.VARIABLE
+            meaning = use, Scope(0, len(tree.text), sign)
+            yield Reference(*span, *meaning, sign not in declared, is_guessed=True)
+            declared[sign] = meaning
+    name = tree.text[slice(*selectors[0])] if declared else ""
+    for match in _whole(name).finditer(tree.text) if declared else ():
+        node = tree.node(*match.span())
+        while node is not None and not node.type.endswith("attribute"):
+            node = node.parent
+        attribute = re.split("=|$", text_of(tree, node), maxsplit=1)[0].strip().lower()
+        plain = attribute.removeprefix("v-bind").lstrip(":")
+        sign = _SIGNS.get(plain.partition(":")[0], "")
+        known = uses.get(match.start())
+        is_other = attribute != plain and known is not None and known.use is not NameUse.KEY
+        if sign in declared and not is_other and (sign != "--" or _sign(tree.text, match.start())):
+            # Svelte's ``class:name`` alone takes the variable of that name.
+            is_short = ":" in plain and "=" not in text_of(tree, node)
+            after = f"={{{name}}}" if is_short else ""
+            yield Reference(*match.span(), *declared[sign], after=after, is_guessed=True)
+
+
+def _sign(text: str, start: int) -> str:
+    """Return the sign before a name by which a style sheet selects or gives it; empty without."""
+    return next((sign for sign in _SIGNS.values() if text.endswith(sign, 0, start)), "")
+
+
+def _whole(name: str) -> re.Pattern[str]:
+    """Finds a name of a style sheet, which may have hyphens in it."""
+    return re.compile(rf"(?<!\w)(?<!\w-)(?<!\w--){re.escape(name)}(?![\w-])")
+
+
+def is_selected(reference: Reference) -> bool:
+    """Return whether a name is one of a page's style sheets."""
+    return reference.scope is not None and reference.scope.kind in _SIGNS.values()
+
+
+def not_renamed(tree: SyntaxTree, name: str, renamed: Iterable[Reference]) -> int | None:
+    """Return where a name of a page's style sheets, renamed at some places, would be left in a tag
+    or in a string of a script; None where it is all renamed, or another name."""
+    signs = {use.scope.kind for use in renamed if use.scope is not None and is_selected(use)}
+    if not signs:
+        return None
+    selected = {
+        use.start for use in references(tree, name) if use.scope and use.scope.kind in signs
+    }
+    scripts = [text for text in tree.injections() if tree.text[text.start - 1] == ">"]
+    for match in _whole(name).finditer(tree.text):
+        start = match.start()
+        in_script = any(text.start <= start < text.end for text in scripts)
+        if (in_script or _sign(tree.text, start) in signs) and tree.role_at(start) is Role.STRING:
+            selected.add(start)
+    return min(selected - {use.start for use in renamed}, default=None)
 
 
 def _within(tree: SyntaxTree | None, spans: list[Span], start: int, name: str) -> list[Reference]:

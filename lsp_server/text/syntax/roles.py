@@ -21,7 +21,6 @@ class Role(Enum):
     STRING = "string"
     TEXT = "text"
     """Prose: between tags, in a document."""
-    IDENTIFIER = "identifier"
     CODE = "code"
 
 

@@ -117,8 +117,7 @@ class SyntaxTree:
         return _flattened(marks, start, end)
 
     def role_at(self, offset: int) -> Role:
-        """Return the role of the character at ``offset``; code for blanks between. Never
-        IDENTIFIER."""
+        """Return the role of the character at ``offset``; code for blanks between."""
         for piece in self.pieces(offset, offset + 1):
             return piece.role
         return Role.CODE

@@ -320,6 +320,64 @@ def test_a_class_of_a_page_is_renamed_in_its_style_sheet_and_in_its_tags() -> No
     assert renamed("rename a to x", page, "html", part=page) == wanted
 
 
+STYLED = {
+    "a name with hyphens": (
+        "html",
+        "<style>.a-card {} .a-card-x {}</style><p class='a-card a-card-x'>a-card</p>",
+        "<style>.tile {} .a-card-x {}</style><p class='tile a-card-x'>a-card</p>",
+    ),
+    "a property": (
+        "html",
+        "<style>p { --card: red; color: var(--card) }</style><p style='top: var(--card)'>",
+        "<style>p { --tile: red; color: var(--tile) }</style><p style='top: var(--tile)'>",
+    ),
+    "members of that name": (
+        "html",
+        "<style>.card {}</style><p class='card'></p><script>o = { card: o.card }</script>",
+        "<style>.tile {}</style><p class='tile'></p><script>o = { card: o.card }</script>",
+    ),
+    "strings, where they are asked for": (
+        "html",
+        "<style>.card {}</style><a class='card'></a><script>f('.card', 'card')</script>",
+        "<style>.tile {}</style><a class='tile'></a><script>f('.tile', 'tile')</script>",
+    ),
+    "attributes of Vue": (
+        "vue",
+        "<template><p :class=\"[{card: b},'card']\"></template><style>.card{}</style>",
+        "<template><p :class=\"[{tile: b},'tile']\"></template><style>.tile{}</style>",
+    ),
+    "attributes of Svelte": (
+        "svelte",
+        "<p class='card' class:card={on} class:card/><style>.card {}</style>",
+        "<p class='tile' class:tile={on} class:tile={card}/><style>.tile {}</style>",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STYLED)
+def test_names_of_a_page_s_styles_are_renamed_wherever_they_are_used(case: str) -> None:
+    language, page, wanted = STYLED[case]
+    old = "a-card" if "hyphens" in case else "card"
+    asked = f"rename {old} to tile" + (", also in strings" if "strings" in case else "")
+    assert renamed(asked, page, language) == wanted
+
+
+@pytest.mark.parametrize(
+    ("page", "part"),
+    [
+        ("<style>\n.card {}\n</style>\n<p class='card'></p>", ".card {}\n"),
+        ("<style>\n.card {}\n</style>\n<p class='card'></p>", "<p class='card'></p>"),
+        ("<style>.card {}</style><p class='card'></p><script>f('.card')</script>", ""),
+        ("<style>.card {}</style><p class='card'></p><script>f('card')</script>", ""),
+        ("<style>#card {}</style><p id='card'></p><a href='#card'></a>", ""),
+        ("<style>.card {} .tile {}</style><p class='card'></p>", ""),
+    ],
+)
+def test_a_class_of_a_page_is_renamed_everywhere_or_nowhere(page: str, part: str) -> None:
+    with pytest.raises(EditRefused, match=r"card, too; select|tile exists"):
+        renamed("rename card to tile", page, "html", part=part or page)
+
+
 def test_script_lines_of_a_page_are_renamed_alone() -> None:
     page = "<p id='foo'>foo</p>\n<script>\nlet foo = 1;\nf('foo', foo);\n</script>\n"
     part = "let foo = 1;\nf('foo', foo);\n"

@@ -10,7 +10,7 @@ from rename_cases import RenameCase, rename_cases
 from typist import Typist
 
 SUFFIX = {"python": "py", "javascript": "js", "typescript": "ts", "go": "go", "rust": "rs",
-          "java": "java"}  # fmt: skip
+          "java": "java", "html": "html", "vue": "vue"}  # fmt: skip
 
 
 def renamed(
@@ -228,3 +228,20 @@ def test_what_a_name_means_is_renamed_and_nothing_else(case: RenameCase) -> None
 def test_what_the_text_does_not_tell_is_not_renamed(language: str, text: str) -> None:
     typed, got = renamed_where_declared(RenameCase(language, "", text))
     assert got == typed
+
+
+def test_a_class_that_is_renamed_in_a_page_s_styles_is_renamed_everywhere_or_nowhere() -> None:
+    page = "<style>\n.card {}\n.card:hover {}\n</style>\n<p class='a card'>card</p>\n"
+    wanted = page.replace(".card", ".tile").replace("a card", "a tile")
+    assert renamed(page, 1, "card", "tile", "html") == wanted
+    typed = page.replace(".card {", ".tile {")
+    for line in ("<script>f('.card')</script>\n", "<a href='.card'></a>\n"):
+        assert renamed(page + line, 1, "card", "tile", "html") == typed + line
+    other = page.replace("</style>", ".tile {}\n</style>")
+    assert renamed(other, 1, "card", "tile", "html") == other.replace(".card {", ".tile {")
+
+
+def test_names_that_a_script_and_its_template_share_are_left() -> None:
+    page = "<template>{{ count }}</template>\n<script>\nconst count = 1; f(count)\n</script>\n"
+    typed = page.replace("const count", "const total")
+    assert renamed(page, 2, "count", "total", "vue") == typed
