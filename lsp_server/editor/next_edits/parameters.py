@@ -374,16 +374,16 @@ def _argument_name(tree: SyntaxTree, argument: Node) -> str:
 
 
 def _without(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> TextEdit[int] | None:
-    arguments_given = _given(arguments)
-    named = [node for node in arguments_given if _argument_name(tree, node) == change.removed]
-    positional = [node for node in arguments_given if not _argument_name(tree, node)]
+    values = _given(arguments)
+    named = [node for node in values if _argument_name(tree, node) == change.removed]
+    positional = [node for node in values if not _argument_name(tree, node)]
     if named:
         gone = named[0]
     elif 0 <= change.place < len(positional):
         gone = positional[change.place]
     else:
         return None
-    hunk = _removal(tree, arguments, arguments_given, arguments_given.index(gone))
+    hunk = _removal(tree, arguments, values, values.index(gone))
     return replace(hunk, note=f"remove the argument {change.removed} of {change.function}")
 
 
@@ -392,8 +392,8 @@ def _swapped(
 ) -> TextEdit[int] | None:
     """Return the arguments in their new order; None where some that move are not there by their
     place."""
-    arguments_given = _given(arguments)
-    positional = [node for node in arguments_given if not _argument_name(tree, node)][shift:]
+    values = _given(arguments)
+    positional = [node for node in values if not _argument_name(tree, node)][shift:]
     moved = [offset for offset, node in enumerate(change.order) if node != offset]
     if moved[-1] >= len(positional):
         return None
@@ -409,31 +409,25 @@ def _swapped(
     )  # fmt: skip
 
 
-def _removal(
-    tree: SyntaxTree, arguments: Node, arguments_given: list[Node], number: int
-) -> TextEdit[int]:
+def _removal(tree: SyntaxTree, arguments: Node, values: list[Node], number: int) -> TextEdit[int]:
     """Takes away an argument with its comments: those in lines above it and the one after it in
     its line. A neighbour's stay."""
-    gone = arguments_given[number]
-    if len(arguments_given) == 1:
+    gone = values[number]
+    if len(values) == 1:
         return TextEdit(
             tree.index(arguments.start_byte) + 1, tree.index(arguments.end_byte) - 1, ""
         )
-    last = arguments_given[number - 1] if number else None
+    last = values[number - 1] if number else None
     row = (last.end_point if last is not None else arguments.start_point)[0]
     comments = [node for node in arguments.named_children if "comment" in node.type]
     start = last.end_byte if last is not None else arguments.start_byte
     above = [node for node in comments if start <= node.start_byte < gone.start_byte]
-    end = (
-        arguments_given[number + 1].start_byte
-        if number + 1 < len(arguments_given)
-        else arguments.end_byte
-    )
+    end = values[number + 1].start_byte if number + 1 < len(values) else arguments.end_byte
     below = [node for node in comments if gone.end_byte <= node.start_byte < end]
     own = [node for node in below if node.start_point[0] == gone.end_point[0]]
-    if number + 1 < len(arguments_given):
+    if number + 1 < len(values):
         first = next((node for node in above if node.start_point[0] > row), gone)
-        following = next((node for node in below if node not in own), arguments_given[number + 1])
+        following = next((node for node in below if node not in own), values[number + 1])
         return TextEdit(tree.index(first.start_byte), tree.index(following.start_byte), "")
     assert last is not None
     end = tree.index((own[-1] if own else gone).end_byte)
@@ -451,32 +445,26 @@ def _removal(
 def _with(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> TextEdit[int] | None:
     """Return the new parameter is given what has its name at the call; without such, the user is
     led there."""
-    arguments_given = _given(arguments)
-    positional = [node for node in arguments_given if not _argument_name(tree, node)]
-    if any(_argument_name(tree, node) == change.added for node in arguments_given):
+    values = _given(arguments)
+    positional = [node for node in values if not _argument_name(tree, node)]
+    if any(_argument_name(tree, node) == change.added for node in values):
         return None
     title = f"pass {change.added} to {change.function}"
     inside = tree.index(arguments.end_byte) - 1
     by_name = change.place < 0 or change.place > len(positional)
-    by_name = by_name or (
-        change.place == len(positional) and len(arguments_given) > len(positional)
-    )
+    by_name = by_name or (change.place == len(positional) and len(values) > len(positional))
     wording = BY_NAME.get(tree.grammar)
     if not _is_visible(tree, change.added, arguments) or (by_name and wording is None):
         return TextEdit(inside, inside, "", title)
     if by_name and wording is not None:
-        text, index = wording.format(change.added), len(arguments_given)
+        text, index = wording.format(change.added), len(values)
     else:
         text, index = change.added, change.place
-    if index < len(arguments_given):
-        offset = tree.index(arguments_given[index].start_byte)
+    if index < len(values):
+        offset = tree.index(values[index].start_byte)
         return TextEdit(offset, offset, f"{text}, ", title)
-    offset = (
-        tree.index(arguments_given[-1].end_byte)
-        if arguments_given
-        else tree.index(arguments.start_byte) + 1
-    )
-    return TextEdit(offset, offset, f", {text}" if arguments_given else text, title)
+    offset = tree.index(values[-1].end_byte) if values else tree.index(arguments.start_byte) + 1
+    return TextEdit(offset, offset, f", {text}" if values else text, title)
 
 
 def _is_visible(tree: SyntaxTree, name: str, arguments: Node) -> bool:

@@ -48,26 +48,23 @@ class TakenPlaces:
         self, document: Document, edits: list[TextEdit[Position]], accepted: list[Suggestion]
     ) -> None:
         """A document was changed; it holds what was ``accepted`` by that."""
-        for place_taken in self._places:
-            for edit in edits if place_taken.document is document else ():
-                place_taken.region.follow(edit)
-        new = {
-            (id(place_taken.document), place_taken.region.start): place_taken
-            for place_taken in _taken(accepted)
-        }
+        for held in self._places:
+            for edit in edits if held.document is document else ():
+                held.region.follow(edit)
+        new = {(id(held.document), held.region.start): held for held in _taken(accepted)}
         for old in self._places:
             if (again := new.get((id(old.document), old.region.start))) is not None:
                 again.original, old.region.touched = old.original, True
-        remaining = [place_taken for place_taken in self._places if not place_taken.region.touched]
+        remaining = [held for held in self._places if not held.region.touched]
         self._places = [*remaining, *new.values()]
 
     def went_on(self, edit: RecordedEdit, longer: RecordedEdit | None) -> None:
         """A change was joined to an edit, which is another one now; None where it was undone."""
         if longer is None:
             self._places = [each for each in self._places if each.source is not edit]
-        for place_taken in self._places:
-            if longer is not None and place_taken.source is edit:
-                place_taken.source = longer
+        for held in self._places:
+            if longer is not None and held.source is edit:
+                held.source = longer
 
     def closed(self, uri: str) -> None:
         """A document was closed."""
@@ -76,43 +73,41 @@ class TakenPlaces:
     def typed(self, edit: RecordedEdit) -> RecordedEdit | None:
         """Return an edit as the user typed it, without what was taken in its lines; None where
         nothing was taken of what follows from it."""
-        taken_places = [place_taken for place_taken in self._places if place_taken.source is edit]
+        taken_places = [held for held in self._places if held.source is edit]
         return _without(edit, taken_places) if taken_places else None
 
     def of(self, edit: RecordedEdit, name: str) -> Iterator[tuple[TakenPlace, str, str]]:
         """Return the places that an edit to another name has left behind, what becomes of each, and
         why."""
-        for place_taken in self._places:
-            if place_taken.source is edit and (text := place_taken.renamed(name)) is not None:
-                yield place_taken, text, f"rename {place_taken.name} to {name}"
+        for held in self._places:
+            if held.source is edit and (text := held.renamed(name)) is not None:
+                yield held, text, f"rename {held.name} to {name}"
 
 
 def _taken(accepted: Iterable[Suggestion]) -> Iterator[TakenPlace]:
     """Return where the texts of proposals are once they are in the document."""
     line, shift = -1, 0
-    for place_taken in sorted(accepted, key=lambda place_taken: place_taken.region.start):
-        change = changed_word(place_taken.source.old_text, place_taken.source.new_text)
-        text, start = place_taken.new_text or "", place_taken.region.start
-        if place_taken.is_of_model or change is None or "\n" in place_taken.old_text + text:
+    for suggestion in sorted(accepted, key=lambda suggestion: suggestion.region.start):
+        change = changed_word(suggestion.source.old_text, suggestion.source.new_text)
+        text, start = suggestion.new_text or "", suggestion.region.start
+        if suggestion.is_of_model or change is None or "\n" in suggestion.old_text + text:
             return
         shift = shift if line == start.line else 0
         line = start.line
         column = start.column + shift
-        shift += len(text) - len(place_taken.old_text)
+        shift += len(text) - len(suggestion.old_text)
         region = TrackedRegion(Position(line, column), Position(line, column + len(text)))
         yield TakenPlace(
-            place_taken.document, region, text, change.new, place_taken.source, place_taken.old_text
+            suggestion.document, region, text, change.new, suggestion.source, suggestion.old_text
         )
 
 
 def _without(edit: RecordedEdit, taken_places: list[TakenPlace]) -> RecordedEdit:
     """Return an edit as the user typed it, without what was taken in its lines."""
     new = list(edit.new)
-    for place_taken in sorted(taken_places, key=lambda each: each.region.start, reverse=True):
-        start, end = place_taken.region.start, place_taken.region.end
-        if place_taken.document is edit.document and edit.line <= start.line < edit.end:
+    for held in sorted(taken_places, key=lambda each: each.region.start, reverse=True):
+        start, end = held.region.start, held.region.end
+        if held.document is edit.document and edit.line <= start.line < edit.end:
             line = new[start.line - edit.line]
-            new[start.line - edit.line] = (
-                line[: start.column] + place_taken.original + line[end.column :]
-            )
+            new[start.line - edit.line] = line[: start.column] + held.original + line[end.column :]
     return replace(edit, new=new)
