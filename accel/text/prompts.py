@@ -173,11 +173,12 @@ def edit_prompt(
     fence = fence_for(selection, before, after, instruction)
     original = tokenizer.encode(selection)
     available = max(budget - len(original) - 256, 0) // 2
+    around = (before, after) if available else ("", "")
     question = edit_question(
         instruction,
         selection,
-        before=_tail(tokenizer, before, available),
-        after=_head(tokenizer, after, available),
+        before=tokenizer.decode(_last_lines(tokenizer, around[0], available)),
+        after=tokenizer.decode(_first_lines(tokenizer, around[1], available)),
         opening=fence + language,
         path=path,
     )
@@ -297,14 +298,6 @@ def _line_start(text: str, offset: int) -> int:
         return max(offset, 0)
     line_break = text.find("\n", offset)
     return offset if line_break < 0 else line_break + 1
-
-
-def _tail(tokenizer: Tokenizer, text: str, budget: int) -> str:
-    return tokenizer.decode(_last_lines(tokenizer, text, budget)) if text and budget else ""
-
-
-def _head(tokenizer: Tokenizer, text: str, budget: int) -> str:
-    return tokenizer.decode(_first_lines(tokenizer, text, budget)) if text and budget else ""
 
 
 def lines_around(before: str, after: str, count: int) -> tuple[str, str]:

@@ -140,6 +140,9 @@ class TaskRunner:
 
     def _read_prompt(self, task: Task) -> Steps:
         """Compute a prompt after which nothing is written. Raises AccelError."""
+        if not len(task.request.prompt):
+            # Texts of other files alone, and the model's prompts hold none.
+            return _read(0, 0, 0.0, "length")
         request = replace(task.request, max_tokens=1)
         request.check(self._engine.max_positions)
         with self.caches.session_for(task.key, request.prompt, shares=task.shares) as session:

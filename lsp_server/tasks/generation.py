@@ -130,7 +130,7 @@ def generation_prompt(engine: Engine, job: GenerateJob, length: PromptLength) ->
         else:
             tokens = tokenizer.encode_prompt(replace_surrogates(job.text or ""))
         prompt = Prompt(tokens, tokenizer.special_tokens)
-    if not len(prompt.tokens):
+    if not len(prompt.tokens) and job.max_tokens:
         raise InvalidRequest("the prompt is empty; give some text")
     if job.prediction:
         # What is longer than any text may be helps no draft.

@@ -75,7 +75,8 @@ def _array_at(_context: Any, address: Any, shape: Any, like: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(like)(context, builder)
-        size = context.get_constant(types.intp, context.get_abi_sizeof(_item(context, like)))
+        item = context.get_data_type(like.dtype)
+        size = context.get_constant(types.intp, context.get_abi_sizeof(item))
         lengths = cgutils.unpack_tuple(builder, arguments[1])
         strides: list[Any] = []
         stride = size
@@ -87,10 +88,6 @@ def _array_at(_context: Any, address: Any, shape: Any, like: Any) -> Any:
         return array._getvalue()
 
     return like(address, shape, like), generate
-
-
-def _item(context: Any, like: Any) -> Any:
-    return context.get_data_type(like.dtype)
 
 
 @compiled(borrows=True, forceinline=True)

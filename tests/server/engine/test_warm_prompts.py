@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "decoding"))
+
+from tiny_models import save
+
+from accel.errors import InvalidRequest
 from accel.text import prompts
 from accel.text.families import Order
 from accel.text.special_tokens import fim_format_of
 from lsp_server.engine.service import EngineService
-from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet
+from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet, GenerateJob
 from lsp_server.shared.contract.notes import CloseBuffer
+from lsp_server.shared.contract.options import EngineOptions
 
 TEXT = "".join(f"def function_{n}(value):\n    return value + {n}\n" for n in range(9))
 BEFORE = ContextSnippet("prices.py", "def price_of(shape):\n    return 1\n")
@@ -120,3 +128,16 @@ def test_a_request_goes_on_from_what_was_read_until_it_came(watched: Watched) ->
     first = replace(JOB, prefix="i", suffix=OPENED.suffix)
     whole = len(watched.service.runner.completion_prompt(first).tokens)
     assert watched.left_to_compute(first) == whole - rows
+
+
+def test_a_ring_for_a_model_whose_prompts_hold_no_other_files_computes_nothing(
+    tmp_path: Path,
+) -> None:
+    """Of llama.vim: other files alone, before anything is asked."""
+    service = EngineService(EngineOptions(path=str(save(tmp_path, "llama")), dtype="fp32"))
+    service.load()
+    ring = GenerateJob("", text="", suffix="", snippets=[BEFORE], max_tokens=0)
+    assert service.prefill(ring) == 0
+    with pytest.raises(InvalidRequest, match="empty"):
+        service.write(replace(ring, max_tokens=1))
+    service.close()
