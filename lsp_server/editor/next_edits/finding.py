@@ -148,7 +148,7 @@ def _elsewhere_of(rename: Rename, last: RecordedEdit, before: SyntaxTree) -> Els
 
 def renamed_arguments(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
     """Yield the arguments of calls in a file that are given by the name of a renamed parameter."""
-    for call in calls_at(file.tree, file.places):
+    for call in calls_at(file.tree, (*file.places, *aliased(file.tree, file.places))):
         arguments = call.child_by_field_name("arguments")
         for argument in arguments.named_children if arguments is not None else ():
             name = argument.child_by_field_name("name")

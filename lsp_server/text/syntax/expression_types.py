@@ -326,7 +326,8 @@ class ExpressionTypes:
                     annotation = around.child_by_field_name(field)
                 text = text_of(self._tree, annotation)
                 if annotation is not None and annotation != inner and text not in _UNKNOWN:
-                    return _BEFORE.sub("", text)
+                    is_many = outer.type == "variadic_parameter_declaration"
+                    return f"[]{text}" if is_many else _BEFORE.sub("", text)
             if re.search(r"pattern_list|^expression_list$|tuple_pattern", outer.type):
                 position = outer.named_children.index(inner)
                 several = outer.named_child_count > 1

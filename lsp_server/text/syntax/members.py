@@ -185,7 +185,8 @@ class Members:
     def _of_receiver(self, before: Node | None, owner: str) -> str | None:
         assert before is not None
         text = text_of(self._tree, before)
-        if text in ("Self", "super", "base") or text.startswith("super("):
+        is_base = text == "base" and self._tree.grammar == "csharp"
+        if is_base or text in ("Self", "super") or text.startswith("super("):
             return class_around(self._tree, before)
         is_named = text == owner and not any(
             reference.declares and not reference.is_foreign
@@ -193,6 +194,8 @@ class Members:
         )
         if is_named or self._class_node(text) is not None:
             return text
+        if self._types.module is not None and re.fullmatch(rf"(?:\w+\.)+{owner}", text):
+            return owner
         here = self._types.references(text).get(self._tree.index(before.start_byte))
         is_class = here is not None and here.scope is None and text[:1].isupper()
         if class_name := self._types.class_of(before) or (text if is_class else ""):
