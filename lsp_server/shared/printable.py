@@ -6,6 +6,8 @@ characters that steer a terminal, or turn the order of those around them.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TextIO
 
 _UNSEEN = "\N{REPLACEMENT CHARACTER}"
@@ -28,6 +30,11 @@ def printable(text: str) -> str:
 def in_one_line(text: str) -> str:
     """Return a name or a message: no character of it begins another line."""
     return text.translate(_ALL)
+
+
+def from_home(text: str) -> str:
+    """Return a message whose paths begin at the user's home: editors cut what is long."""
+    return text.replace(f"{Path.home()}{os.sep}", "~/")
 
 
 def say(text: str = "", *, file: TextIO | None = None, flush: bool = False) -> None:

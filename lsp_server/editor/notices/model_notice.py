@@ -9,6 +9,7 @@ from lsprotocol import types
 from accel.errors import NO_MODEL
 from lsp_server.editor.notices.asking import pressed
 from lsp_server.shared.errors import ModelUnavailable
+from lsp_server.shared.printable import from_home
 from lsp_server.shared.processes.background import in_background
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class ModelNotice:
         # A model is offered once (``first_start``).
         if status.state != "failed" or status.message == NO_MODEL:
             return
-        text = f"Redraft: {ModelUnavailable(status.message, status.remedy)}"
+        text = from_home(f"Redraft: {ModelUnavailable(status.message, status.remedy)}")
         if text in self._shown.values():
             return
         self._shown[engine] = text

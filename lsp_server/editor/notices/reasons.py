@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from lsp_server.editor.protocol.progress import Progress
+from lsp_server.shared.printable import from_home
 from lsp_server.shared.processes.background import in_background
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Reasons:
     def tell(self, status: dict[str, Any]) -> None:
         """Tell the reason in ``status`` if it is a new one."""
         self._status = status
-        reason, features = reason_of(status), self._features()
+        reason, features = from_home(reason_of(status)), self._features()
         # Two reasons that differ in a count are one: how far a model is loaded changes often.
         kind = _NUMBERS.sub("", reason)
         if self._speaks_copilot:

@@ -135,10 +135,8 @@ def status_message(condition: Condition) -> dict[str, Any]:
 
 
 def _remedy_of_failure(condition: Condition) -> str:
-    for engine in (condition.engine, condition.edit_engine):
-        if engine.status.state == "failed":
-            return engine.status.remedy
-    return ""
+    engines = condition.engine.status, condition.edit_engine.status
+    return next((engine.remedy for engine in engines if engine.state == "failed"), "")
 
 
 def _name(engine: EngineStatus) -> str:

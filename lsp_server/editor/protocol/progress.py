@@ -38,9 +38,8 @@ class Progress:
             return
         if self._needs_creation:
             try:
-                await self._protocol.ask(
-                    types.WINDOW_WORK_DONE_PROGRESS_CREATE, {"token": self.token}
-                )
+                token = {"token": self.token}
+                await self._protocol.ask(types.WINDOW_WORK_DONE_PROGRESS_CREATE, token)
             except (RedraftError, asyncio.CancelledError) as error:
                 self._shown = False
                 if isinstance(error, asyncio.CancelledError):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from lsp_server.team.http_server.errors import RequestRefused, too_many
+from lsp_server.team.http_server.errors import too_many
 
 KEEP_ALIVE_S = 75
 """A connection without a request stays open for so long: longer than clients keep theirs, since a
@@ -57,9 +57,11 @@ class UsageByKey:
         usage = self._refilled(name)
         rate = self.limits.requests_per_minute / 60
         if usage.tokens < 1:
-            raise _too_many("requests a minute", math.ceil((1 - usage.tokens) / rate))
+            wait_s = math.ceil((1 - usage.tokens) / rate)
+            message = f"this key has too many requests a minute; try again in {wait_s} s"
+            raise too_many(message, wait_s)
         if usage.running >= self.limits.concurrent:
-            raise _too_many("requests at once", 1)
+            raise too_many("this key has too many requests at once; try again in 1 s", 1)
         usage.tokens -= 1
         usage.running += 1
         try:
@@ -74,8 +76,3 @@ class UsageByKey:
         usage.tokens = min(self.limits.burst, usage.tokens + gained)
         usage.seen = now
         return usage
-
-
-def _too_many(what: str, retry_after_s: int) -> RequestRefused:
-    message = f"this key has too many {what}; try again in {retry_after_s} s"
-    return too_many(message, retry_after_s)

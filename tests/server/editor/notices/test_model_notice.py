@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -37,3 +38,5 @@ def test_a_cause_is_told_once() -> None:
     notice.forget()
     assert changed(first, "failed", "it is gone") == 1
     assert told[0] == "Redraft: it is damaged; fetch it again"
+    assert changed(first, "failed", f"{Path.home() / 'models' / 'm.gguf'} is damaged") == 1
+    assert told[-1].startswith("Redraft: ~/models/m.gguf is damaged"), "what is long is cut"
