@@ -115,16 +115,10 @@ def examine(
 def _show(findings: list[Finding]) -> None:
     console = terminal(soft_wrap=True)
     for finding in findings:
-        kind = (
-            ("x", "red")
-            if finding.fatal
-            else ("!", "yellow")
-            if finding.remedy
-            else ("ok", "green")
-        )
-        console.print(
-            Text.assemble((f"{kind[0]:>4}", kind[1]), f" {finding.what}: {finding.found}")
-        )
+        mark, colour = ("!", "yellow") if finding.remedy else ("ok", "green")
+        if finding.fatal:
+            mark, colour = "x", "red"
+        console.print(Text.assemble((f"{mark:>4}", colour), f" {finding.what}: {finding.found}"))
         if finding.remedy:
             console.print(f"      {finding.remedy}", style="bold")
 
@@ -176,12 +170,9 @@ def _disk() -> Finding:
 def _watches() -> Finding:
     if (limit := most_watches()) is None:
         return Finding("file watching", "by the system, without a known limit")
-    remedy = (
-        f"raise it with: sysctl fs.inotify.max_user_watches={8 * LOW_WATCHES}"
-        if limit < LOW_WATCHES
-        else ""
-    )
-    return Finding("file watching", f"inotify, at most {limit} folders", remedy)
+    remedy = f"raise it with: sysctl fs.inotify.max_user_watches={8 * LOW_WATCHES}"
+    watched = f"inotify, at most {limit} folders"
+    return Finding("file watching", watched, remedy if limit < LOW_WATCHES else "")
 
 
 def _torch() -> Finding:
@@ -297,11 +288,9 @@ def _formats(model: str | None) -> Finding:
     except ModelUnavailable:
         return Finding("prompt formats", "not known, since the model cannot be opened")
     fim_format = fim_format_of(tokenizer)
-    filling = (
-        "from the left alone"
-        if fim_format is None
-        else f"holes as {fim_format.family or 'metadata'}"
-    )
+    filling = "from the left alone"
+    if fim_format is not None:
+        filling = f"holes as {fim_format.family or 'metadata'}"
     edits = "edits by its chat template" if tokenizer.chat_template else "no chat template"
     problems = list(dict.fromkeys([*format_problems(tokenizer), *template_problems(tokenizer)]))
     summary = "; ".join([f"{filling}, {edits}", *problems])

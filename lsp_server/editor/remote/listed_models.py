@@ -108,11 +108,8 @@ def _said_to_write(facts: dict[str, Any]) -> bool | None:
         return False
     if isinstance(able, dict):
         able = [name for name, value in able.items() if value is True or isinstance(value, dict)]
-    words = (
-        {word.lower() for word in able if isinstance(word, str)}
-        if isinstance(able, list)
-        else set()
-    )
+    listed = able if isinstance(able, list) else []
+    words = {word.lower() for word in listed if isinstance(word, str)}
     if words and not any(word.startswith(_WRITES) for word in words):
         return False if any(_NO_TEXT_TYPES.search(word) for word in words) else None
     return True if words or kind in ("llm", "vlm", "chat", "language", "code") else None

@@ -76,11 +76,9 @@ def cursor_at(
     position_here = document.position(position.line, position.character, encoding)
     start, menu_text, end = position_here, "", position_here
     if selected is not None:
-        selected_range = selected.range
-        start = document.position(
-            selected_range.start.line, selected_range.start.character, encoding
-        )
-        end = document.position(selected_range.end.line, selected_range.end.character, encoding)
+        first, last = selected.range.start, selected.range.end
+        start = document.position(first.line, first.character, encoding)
+        end = document.position(last.line, last.character, encoding)
         menu_text = selected.text
     text, before = document.text, document.offset(start)
     prefix = _cells_before(server, document) + text[:before] + menu_text
