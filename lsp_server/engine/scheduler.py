@@ -185,7 +185,9 @@ class EngineLoop:
                     is_heard=frame.get("heard", True),
                 )
             )
-            self._interrupt_less_urgent(frame["urgency"])
+            # The running forward gives way, unless a job as urgent takes part in it.
+            if self._computed and all(job.priority > frame["urgency"] for job in self._computed):
+                self._service.interrupt()
         else:
             self._controls.append(frame)
 
@@ -195,12 +197,6 @@ class EngineLoop:
             if not other.has_begun and _is_of_same_document(other, job):
                 job.place, other.place = sorted((job.place, other.place))
         self._jobs[job.id] = job
-
-    def _interrupt_less_urgent(self, priority: int) -> None:
-        """Interrupt the running forward for a more urgent job, unless a job as urgent takes part in
-        it."""
-        if self._computed and all(job.priority > priority for job in self._computed):
-            self._service.interrupt()
 
     def _cancel(self, job_id: int) -> None:
         """Stop a job, within its forward unless a job as urgent shares it; a job that has not begun

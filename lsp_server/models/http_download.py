@@ -69,11 +69,8 @@ def download(
 def try_again(unfinished: Path | None) -> str:
     """Return advice about a download that broke off, by the bytes of it that are here."""
     present = _size(unfinished) if unfinished is not None else 0
-    return (
-        f"try again, it goes on after the {present / 1e6:.1f} MB that came"
-        if present
-        else "try again"
-    )
+    rest = f", it goes on after the {present / 1e6:.1f} MB that came" if present else ""
+    return f"try again{rest}"
 
 
 def _append(

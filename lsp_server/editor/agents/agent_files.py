@@ -96,14 +96,11 @@ class AgentFiles:
         FileRefused."""
         if "\0" in name or not name.strip():
             raise FileRefused("the path is empty; name a file of the workspace")
-        candidates = (
-            [Path(name)]
-            if os.path.isabs(name)
-            else [candidate / name for candidate in self.folders]
-        )
+        # An absolute path is the same below any folder.
+        paths = dict.fromkeys(os.path.normpath(folder / name) for folder in self.folders)
         matches = [
             (folder, path)
-            for absolute in (os.path.normpath(candidate) for candidate in candidates)
+            for absolute in paths
             for folder, also in zip(self.folders, self._names, strict=True)
             if (path := path_below(folder, absolute) or path_below(also, absolute))
         ]

@@ -270,11 +270,9 @@ def _refuse_collision(
 ) -> None:
     """Raise EditRefused with the line in which the new name means something else already."""
     new = wording.new
-    collisions = (
-        [start for start, _ in _words(new, where, hyphens=hyphens)]
-        if tree is None
-        else _colliding(tree, code, new)
-    )
+    collisions = [start for start, _ in _words(new, where, hyphens=hyphens)]
+    if tree is not None:
+        collisions = _colliding(tree, code, new)
     if collisions:
         raise EditRefused(
             f"{new} exists in line {where.line(collisions[0])} already; choose another name for "
