@@ -186,3 +186,45 @@ def test_tab_alone_carries_a_change_to_its_end_in_vscode(
     finally:
         window.close_editors()
     assert text == change.wanted
+
+
+FLAT = [case for case in next_edit_cases("fresh") if not any("/" in path for path in case.before)]
+
+
+@pytest.mark.parametrize("case", FLAT, ids=str)
+def test_a_fresh_change_breaks_nothing_in_vscode(
+    window_as_installed: Window, case: NextEditCase
+) -> None:
+    window = window_as_installed
+    for path, text in case.before.items():
+        (window.folder / path).write_text(text, encoding="utf-8")
+    window.open(case.path)
+    window.wait(lambda: any(window.lines()), "text of the file")
+    lines = case.before[case.path].split("\n")
+    for line, old, new in case.edits:
+        head, tail = common_ends(old, new)
+        column = lines[line].index(old) + head
+        window.go_to_line(line + 1)
+        window.keys(*["ArrowRight"] * column)
+        window.keys(*["Shift+ArrowRight"] * (len(old) - head - tail))
+        for number, piece in enumerate(new[head : len(new) - tail].split("\n")):
+            # Without the indent that the editor adds.
+            window.keys(*["Enter", "Shift+Home"][: 2 if number else 0])
+            window.type(piece)
+        lines[line] = lines[line].replace(old, new, 1)
+        window.page.wait_for_timeout(600)
+
+    def look() -> tuple[Any, Any]:
+        window.page.wait_for_timeout(40)
+        return _vscode_screen(window)
+
+    try:
+        carry_on_by_tabs(look, lambda: window.keys("Tab"))
+        window.command("File: Save All Files")
+        window.wait(lambda: not window.page.locator(".tab.dirty").count(), "saved files")
+        after = {path: (window.folder / path).read_text("utf-8") for path in case.before}
+    finally:
+        window.close_editors()
+        for path in case.before:
+            (window.folder / path).unlink()
+    assert after == case.after
