@@ -176,7 +176,7 @@ def _seconds(
         while time.monotonic() - began < LONGEST:
             terminal.read(0.05)
             # Words are broken where a line is full, and boxes have borders.
-            screen = re.sub(r"[\s│]", "", terminal.text)
+            screen = re.sub(r"[\s│~]", "", terminal.text)
             if opened is None and "order_total" in screen:
                 opened = time.monotonic()
             if opened is not None and re.search(words.replace(" ", ""), screen):
